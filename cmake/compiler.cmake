@@ -1,0 +1,35 @@
+# Language level, baseline ISA, warnings and sanitizers, carried by one interface target that every tessera target links.
+if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "" OR NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TESSERA_CCACHE ccache)
+  if(TESSERA_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${TESSERA_CCACHE})
+  endif()
+endif()
+
+add_library(tessera_compiler INTERFACE)
+target_compile_features(tessera_compiler INTERFACE cxx_std_20)
+target_compile_options(tessera_compiler INTERFACE -march=x86-64-v3 -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                                                  -Woverloaded-virtual -Wimplicit-fallthrough -Werror)
+if(TESSERA_SANITIZE)
+  target_compile_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
+                                                    -fno-sanitize-recover=all)
+  target_link_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE})
+endif()
+
+# Marks sources whose maths survives reassociation and flushes neither NaN tests nor error checks away.
+# Applied per file; never at link, where it would change the floating-point environment of the whole program.
+function(tessera_fast_math)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-ffast-math;-fopenmp-simd")
+endfunction()
+
+# One library per folder. Sources are listed by the folder and its subfolders with target_sources.
+function(tessera_library folder)
+  add_library(tessera_${folder} STATIC)
+  add_library(tessera::${folder} ALIAS tessera_${folder})
+  target_include_directories(tessera_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tessera>)
+  target_link_libraries(tessera_${folder} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:tessera_compiler>)
+  target_compile_features(tessera_${folder} PUBLIC cxx_std_20)
+  set_target_properties(tessera_${folder} PROPERTIES EXPORT_NAME ${folder})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_LIBRARIES tessera_${folder})
+endfunction()

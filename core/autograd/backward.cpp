@@ -1,0 +1,107 @@
+#include "core/autograd/backward.h"
+
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/ops/accumulate.h"
+
+namespace tessera {
+namespace {
+
+using NodePtr = std::shared_ptr<Node>;
+
+struct BySequence {
+  bool operator()(const NodePtr& a, const NodePtr& b) const noexcept { return a->sequence < b->sequence; }
+};
+
+// Gradients under way and the order in which their nodes come up. Every consumer of a node has a higher creation number,
+// so a node popped from the queue has received all of its gradient.
+class Sweep {
+ public:
+  void add(const NodePtr& node, Tensor grad) {
+    auto [slot, fresh] = pending_.try_emplace(node.get());
+    if (fresh) queue_.push(node);
+    slot->second = fresh ? std::move(grad) : sum(std::move(slot->second), grad);
+  }
+
+  bool empty() const { return queue_.empty(); }
+
+  std::pair<NodePtr, Tensor> pop() {
+    NodePtr node = queue_.top();
+    queue_.pop();
+    auto entry = pending_.extract(node.get());
+    return {std::move(node), std::move(entry.mapped())};
+  }
+
+  // a + b, in place when nobody else holds a's bytes: an op may return grad_y itself for several inputs.
+  static Tensor sum(Tensor a, const Tensor& b) {
+    if (a.sole_owner() && a.is_contiguous() && !a.shares_storage(b)) {
+      accumulate(a, b);
+      return a;
+    }
+    Tensor total = a.clone();
+    accumulate(total, b);
+    return total;
+  }
+
+ private:
+  std::priority_queue<NodePtr, std::vector<NodePtr>, BySequence> queue_;
+  std::unordered_map<const Node*, Tensor> pending_;
+};
+
+void check_gradient(const Node& node, const Node& input, const Tensor& grad) {
+  TESSERA_CHECK(grad.shape() == input.value.shape() && grad.dtype() == input.value.dtype(), InternalError,
+                "backward: ", node.op->name(), " returned a gradient ", describe(grad), " for an input ", describe(input.value));
+}
+
+// A leaf owns its gradient alone: clipping and hooks edit it in place.
+void store_leaf(Node& leaf, Tensor grad) {
+  if (leaf.grad.defined()) {
+    leaf.grad = Sweep::sum(std::move(leaf.grad), grad);
+  } else {
+    leaf.grad = grad.sole_owner() && grad.is_contiguous() ? std::move(grad) : grad.clone();
+  }
+}
+
+void visit(Sweep& sweep, Node& node, const Tensor& grad) {
+  std::uint64_t needs = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) needs |= std::uint64_t{node.inputs[i]->requires_grad} << i;
+  Grads grads = node.op->backward(grad.contiguous(), NeedsGrad(needs));
+  TESSERA_CHECK(grads.size() == node.inputs.size(), InternalError, "backward: ", node.op->name(), " returned ", grads.size(),
+                " gradients for ", node.inputs.size(), " inputs");
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined() || !node.inputs[i]->requires_grad) continue;
+    check_gradient(node, *node.inputs[i], grads[i]);
+    sweep.add(node.inputs[i], std::move(grads[i]));
+  }
+}
+
+}  // namespace
+
+void backward(const Var& y, const Tensor& grad_y) {
+  TESSERA_CHECK(y.requires_grad(), InternalError, "backward: nothing recorded leads to this value");
+  TESSERA_CHECK(grad_y.defined() || y.value().numel() == 1, ShapeError, "backward: value is ", y.shape(),
+                "; needs a gradient, or exactly one element");
+  TESSERA_CHECK(!grad_y.defined() || grad_y.shape() == y.shape(), ShapeError, "backward: gradient is ", grad_y.shape(),
+                ", value is ", y.shape());
+  const NoGrad no_grad;
+  Sweep sweep;
+  sweep.add(y.node(), grad_y.defined() ? grad_y : Tensor::full(y.shape(), 1.0, y.dtype(), y.device()));
+  while (!sweep.empty()) {
+    auto [node, grad] = sweep.pop();
+    if (node->leaf) {
+      store_leaf(*node, std::move(grad));
+      continue;
+    }
+    TESSERA_CHECK(!node->swept, InternalError,
+                  "backward: the graph behind this value was already swept and released; run the forward again");
+    visit(sweep, *node, grad);
+    node->swept = true;
+    node->op.reset();
+    node->inputs.clear();
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// One recorded operation: what its backward needs, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tessera {
+
+// Which inputs need a gradient; backward may leave the others empty and should skip their work.
+class NeedsGrad {
+ public:
+  static constexpr std::size_t kMaxInputs = 64;
+  explicit NeedsGrad(std::uint64_t bits = ~std::uint64_t{0}) noexcept : bits_(bits) {}
+  bool operator[](int input) const noexcept { return (bits_ >> input & 1) != 0; }
+
+ private:
+  std::uint64_t bits_;
+};
+
+using Grads = std::vector<Tensor>;
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  virtual std::string_view name() const = 0;
+  // grad_y is contiguous, with y's shape and dtype. Returns one tensor per input, of that input's shape and dtype; an
+  // undefined tensor means "no gradient". May return grad_y itself; never writes into it and never touches a Var.
+  virtual Grads backward(const Tensor& grad_y, NeedsGrad needs) = 0;
+};
+
+}  // namespace tessera

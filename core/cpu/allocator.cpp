@@ -1,0 +1,82 @@
+#include "core/cpu/allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace tessera::cpu {
+
+std::size_t Allocator::size_class(std::size_t bytes) noexcept {
+  if (bytes <= kAlignment) return kAlignment;
+  const std::size_t step = std::max(kAlignment, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+Allocator::~Allocator() { free_cached(); }
+
+void Allocator::free_cached() {
+  for (auto& [size, blocks] : free_) {
+    for (void* block : blocks) std::free(block);
+  }
+  free_.clear();
+  stats_.cached = 0;
+}
+
+void* Allocator::allocate(std::size_t bytes) {
+  const std::size_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  void* block = nullptr;
+  if (auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
+    block = found->second.back();
+    found->second.pop_back();
+    stats_.cached -= size;
+  } else {
+    if (limit_ != 0 && stats_.in_use + stats_.cached + size > limit_) free_cached();
+    if (limit_ == 0 || stats_.in_use + size <= limit_) block = std::aligned_alloc(kAlignment, size);
+    if (block == nullptr && stats_.cached != 0) {
+      free_cached();
+      block = std::aligned_alloc(kAlignment, size);
+    }
+    TESSERA_CHECK(block != nullptr, OutOfMemoryError, "cpu: out of memory: asked for ", bytes, " bytes, ", stats_.in_use,
+                  " bytes in use", limit_ != 0 ? str(", limit ", limit_, " bytes") : std::string());
+  }
+  stats_.in_use += size;
+  stats_.peak = std::max(stats_.peak, stats_.in_use);
+  return block;
+}
+
+void Allocator::release(void* block, std::size_t bytes) noexcept {
+  const std::size_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  stats_.in_use -= size;
+  try {
+    free_[size].push_back(block);
+    stats_.cached += size;
+  } catch (...) {
+    std::free(block);  // no room to remember it
+  }
+}
+
+MemoryStats Allocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Allocator::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  stats_.peak = stats_.in_use;
+}
+
+void Allocator::set_limit(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  limit_ = bytes;
+}
+
+Allocator& allocator() {
+  static Allocator& instance = *new Allocator;
+  return instance;
+}
+
+}  // namespace tessera::cpu

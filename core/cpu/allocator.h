@@ -1,0 +1,40 @@
+// Caching allocator for host memory. A freed block is kept in a list of its size class and handed out again; pages never
+// go back to the system during a run, because a first touch costs more than the kernel that writes the page.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/storage.h"
+
+namespace tessera::cpu {
+
+class Allocator {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  ~Allocator();
+  void* allocate(std::size_t bytes);
+  void release(void* block, std::size_t bytes) noexcept;
+  MemoryStats stats() const;
+  void reset_peak();
+  void set_limit(std::size_t bytes);
+
+  // Bytes really reserved for a request: the next multiple of 1/8 of its power of two, at least 64.
+  static std::size_t size_class(std::size_t bytes) noexcept;
+
+ private:
+  void free_cached();
+
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> free_;
+  MemoryStats stats_;
+  std::size_t limit_ = 0;
+};
+
+// The process's host allocator; never destroyed, so that storages in static objects may outlive main.
+Allocator& allocator();
+
+}  // namespace tessera::cpu

@@ -1,0 +1,49 @@
+// Splits index ranges over the OpenMP threads in fixed, contiguous parts: the same thread count gives the same split, so
+// that reductions over parts reproduce.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+namespace tessera::cpu {
+
+// Below this many elements per thread a parallel region costs more than it saves.
+inline constexpr std::int64_t kGrain = 8192;
+
+inline int parts_for(std::int64_t count, std::int64_t grain = kGrain) {
+  if (omp_in_parallel()) return 1;
+  return static_cast<int>(std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, omp_get_max_threads()));
+}
+
+// Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
+template <class Body>
+void parallel_parts(std::int64_t count, int parts, Body&& body) {
+  if (parts <= 1) {
+    if (count > 0) body(std::int64_t{0}, count, 0);
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+  for (int part = 0; part < parts; ++part) {
+    try {
+      const std::int64_t begin = count * part / parts;
+      const std::int64_t end = count * (part + 1) / parts;
+      if (begin < end) body(begin, end, part);
+    } catch (...) {
+#pragma omp critical(tessera_parallel_failure)
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Calls body(begin, end) over [0, count). `grain` is the smallest part worth a thread of its own.
+template <class Body>
+void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
+  parallel_parts(count, parts_for(count, grain), [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
+}
+
+}  // namespace tessera::cpu

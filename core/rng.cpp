@@ -1,0 +1,92 @@
+#include "core/rng.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "core/cpu/parallel.h"
+
+namespace tessera {
+namespace {
+
+// FNV-1a; a zero byte between the parts keeps ("ab", "c") and ("a", "bc") apart.
+std::uint64_t hash_bytes(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash * 0x100000001b3u;
+}
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+template <class T, class Draw>
+void fill_blocks(T* data, std::int64_t count, Draw&& draw) {
+  cpu::parallel_for((count + 3) / 4, cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::array<double, 4> values = draw(static_cast<std::uint64_t>(block));
+      for (std::int64_t i = 0; i < 4 && block * 4 + i < count; ++i) data[block * 4 + i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
+    }
+  });
+}
+
+template <class Draw>
+void fill(const char* name, const Tensor& target, Draw&& draw) {
+  TESSERA_CHECK(target.is_contiguous(), ShapeError, name, ": target is not contiguous: ", describe(target));
+  require_cpu(target.device(), name);
+  dispatch_real(target.dtype(), name, [&]<class T>() { fill_blocks(target.data<T>(), target.numel(), draw); });
+}
+
+}  // namespace
+
+RngStream::RngStream(std::uint64_t seed, std::string_view path, std::string_view purpose)
+    : key(mix(hash_bytes(hash_bytes(0xcbf29ce484222325u ^ mix(seed + 0x9e3779b97f4a7c15u), path), purpose))) {}
+
+std::uint32_t random_u32(RngStream stream, std::uint64_t step, std::uint64_t index) {
+  return random_words(stream, step, index / 4)[index % 4];
+}
+
+float random_uniform(RngStream stream, std::uint64_t step, std::uint64_t index) {
+  return to_unit_float(random_u32(stream, step, index));
+}
+
+std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t index, std::int64_t bound) {
+  TESSERA_CHECK(bound >= 1, InternalError, "random_below: bound is ", bound);
+  return static_cast<std::int64_t>((std::uint64_t{random_u32(stream, step, index)} * static_cast<std::uint64_t>(bound)) >> 32);
+}
+
+void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
+  fill("fill_uniform", target, [=](std::uint64_t block) {
+    const auto words = random_words(stream, step, block);
+    std::array<double, 4> values{};
+    for (std::size_t i = 0; i < 4; ++i) values[i] = low + (high - low) * static_cast<double>(to_unit_float(words[i]));
+    return values;
+  });
+}
+
+void fill_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step) {
+  fill("fill_normal", target, [=](std::uint64_t block) {
+    const auto words = random_words(stream, step, block);
+    std::array<double, 4> values{};
+    for (std::size_t i = 0; i < 4; i += 2) {  // Box-Muller; 1 - u is in (0, 1]
+      const double radius = std::sqrt(-2.0 * std::log(1.0 - static_cast<double>(to_unit_float(words[i]))));
+      const double angle = 2.0 * std::numbers::pi * static_cast<double>(to_unit_float(words[i + 1]));
+      values[i] = mean + stddev * radius * std::cos(angle);
+      values[i + 1] = mean + stddev * radius * std::sin(angle);
+    }
+    return values;
+  });
+}
+
+std::vector<std::int64_t> random_permutation(RngStream stream, std::uint64_t step, std::int64_t count) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  for (std::int64_t i = count - 1; i > 0; --i) {
+    std::swap(order[static_cast<std::size_t>(i)],
+              order[static_cast<std::size_t>(random_below(stream, step, static_cast<std::uint64_t>(i), i + 1))]);
+  }
+  return order;
+}
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+// Reference-counted bytes on one device, taken from that device's caching allocator and returned to it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/device.h"
+
+namespace tessera {
+
+class Storage {
+ public:
+  // Uninitialised bytes, 64-byte aligned. Throws OutOfMemoryError naming the bytes asked and in use.
+  Storage(std::size_t bytes, Device device);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  Device device() const noexcept { return device_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+  Device device_;
+};
+
+using StoragePtr = std::shared_ptr<Storage>;
+
+// What a device's allocator holds: bytes in live storages, bytes kept for reuse, and the highest in_use seen.
+struct MemoryStats {
+  std::size_t in_use = 0;
+  std::size_t cached = 0;
+  std::size_t peak = 0;
+};
+MemoryStats memory_stats(Device device);
+void reset_peak_memory(Device device);
+
+// An upper bound on in_use + cached, for tests and for machines that must not swap; 0 removes it.
+void set_memory_limit(Device device, std::size_t bytes);
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// The op table: one row per op and shape. It drives forward against a naive double reference, gradient checks in f64 by
+// random projection, the f32 gradient against the f64 path, guard bytes, NaN-filled outputs, and bench/op_bench.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/autograd/var.h"
+
+namespace tessera::testing {
+
+struct OpInput {
+  Shape shape;
+  bool differentiable = true;
+  double low = -1.0;   // values are uniform in [low, high)
+  double high = 1.0;
+  double avoid = -1e30;  // keep values at least 0.05 away from this point: a kink of the function
+  std::vector<std::int64_t> indices = {};  // not empty: an i64 input with these values
+};
+
+struct OpCase {
+  std::string name;  // "conv2d/stride2_pad1_groups2": op, slash, variant
+  std::vector<OpInput> inputs;
+  std::function<Var(std::span<const Var>)> op;
+  // The same function on f64 tensors as plain loops with double accumulators; independent of the kernels.
+  std::function<Tensor(std::span<const Tensor>)> reference;
+  double f32_relative = 1e-5;  // bound on |y - y_ref| / max|y_ref| in f32; say why where it is larger
+  double flops = 0;            // per forward, for bench/op_bench; 0 = bandwidth bound
+};
+
+std::vector<OpCase> elementwise_op_cases();  // op_cases_elementwise.cpp
+std::vector<OpCase> reduction_op_cases();    // op_cases_reduction.cpp: reductions, softmax, losses
+std::vector<OpCase> view_op_cases();         // op_cases_view.cpp: reshape, permute, slice, concat, pad, gather, where, ...
+std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, linear, conv2d, pooling, normalisation
+std::vector<OpCase> all_op_cases();
+
+}  // namespace tessera::testing
