@@ -1,0 +1,17 @@
+// Eigendecomposition of a symmetric matrix on the CPU, in double (tridiagonal QR).
+#pragma once
+
+#include "core/tensor.h"
+
+namespace tessera::linalg {
+
+struct Eigh {
+  Tensor values;   // [n], descending
+  Tensor vectors;  // [n, n], orthonormal columns, column i belongs to values[i]
+};
+
+// a [n, n] f32 or f64, symmetric; only the lower triangle is read -> a = vectors diag(values) vectors', in a's dtype. The largest
+// entry of each vector is positive. No gradient. Throws ShapeError unless a is square, DTypeError, and NumericError on NaN or Inf.
+Eigh eigh(const Tensor& a);
+
+}  // namespace tessera::linalg

@@ -1,0 +1,146 @@
+#include "core/linalg/tucker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/linalg/eigen_matrix.h"
+#include "core/linalg/eigh.h"
+#include "core/linalg/mode_product.h"
+#include "core/linalg/svd.h"
+#include "core/linalg/unfold.h"
+
+namespace tessera::linalg {
+namespace {
+
+using Ranks = std::span<const std::int64_t>;
+
+std::vector<int> check_modes(const Tensor& tensor, std::span<const int> modes, Ranks ranks, const char* operation) {
+  TESSERA_CHECK(tensor.numel() > 0, ShapeError, operation, ": tensor is ", tensor.shape(), "; must not be empty");
+  TESSERA_CHECK(modes.size() == ranks.size(), ShapeError, operation, ": ", modes.size(), " modes and ", ranks.size(),
+                " ranks; needs one rank for each mode");
+  std::vector<int> checked;
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const int mode = normalize_axis(modes[i], tensor.rank(), operation);
+    TESSERA_CHECK(std::find(checked.begin(), checked.end(), mode) == checked.end(), ShapeError, operation, ": mode ", mode,
+                  " is given twice; modes must differ");
+    TESSERA_CHECK(ranks[i] >= 1 && ranks[i] <= tensor.dim(mode), ShapeError, operation, ": rank ", ranks[i], " for mode ", mode,
+                  " of size ", tensor.dim(mode), "; legal range is 1..", tensor.dim(mode));
+    checked.push_back(mode);
+  }
+  return checked;
+}
+
+Tensor gram(const Tensor& unfolded) {
+  const Matrix matrix = to_matrix(unfolded, "tucker");
+  return to_tensor(Matrix(matrix * matrix.transpose()), DType::f64);
+}
+
+// The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller problem when
+// the unfolding is wide, and the only one with enough vectors when rank > rest.
+Tensor leading_vectors(const Tensor& unfolded, std::int64_t rank) {
+  const bool tall = unfolded.dim(0) > unfolded.dim(1) && rank <= unfolded.dim(1);
+  const Tensor vectors = tall ? svd(unfolded).u : eigh(gram(unfolded)).vectors;
+  return vectors.slice(1, 0, rank).contiguous();
+}
+
+Tensor project(const Tensor& tensor, const Tensor& factor, int mode) { return mode_product(tensor, factor.permute({1, 0}), mode); }
+
+Tucker st_hosvd_f64(const Tensor& tensor, const std::vector<int>& modes, Ranks ranks) {
+  Tucker tucker{tensor, {}, modes};
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    tucker.factors.push_back(leading_vectors(unfold(tucker.core, modes[i]), ranks[i]));
+    tucker.core = project(tucker.core, tucker.factors[i], modes[i]);
+  }
+  return tucker;
+}
+
+double norm(const Tensor& tensor) {
+  const Tensor wide = tensor.to(DType::f64).contiguous();
+  return Eigen::Map<const Vector>(wide.data<double>(), wide.numel()).norm();
+}
+
+// One sweep: each factor in turn becomes optimal for the others as they stand.
+void sweep(const Tensor& tensor, Ranks ranks, Tucker& tucker) {
+  for (std::size_t i = 0; i < tucker.modes.size(); ++i) {
+    Tensor partial = tensor;
+    for (std::size_t j = 0; j < tucker.modes.size(); ++j) {
+      if (j != i) partial = project(partial, tucker.factors[j], tucker.modes[j]);
+    }
+    tucker.factors[i] = leading_vectors(unfold(partial, tucker.modes[i]), ranks[i]);
+    tucker.core = project(partial, tucker.factors[i], tucker.modes[i]);
+  }
+}
+
+Tucker convert(Tucker tucker, DType dtype) {
+  tucker.core = tucker.core.to(dtype);
+  for (Tensor& factor : tucker.factors) factor = factor.to(dtype);
+  return tucker;
+}
+
+}  // namespace
+
+Tucker st_hosvd(const Tensor& tensor, std::span<const int> modes, Ranks ranks) {
+  const std::vector<int> checked = check_modes(tensor, modes, ranks, "st_hosvd");
+  return convert(st_hosvd_f64(tensor.to(DType::f64), checked, ranks), tensor.dtype());
+}
+
+Tucker hooi(const Tensor& tensor, std::span<const int> modes, Ranks ranks, const HooiOptions& options) {
+  const std::vector<int> checked = check_modes(tensor, modes, ranks, "hooi");
+  const Tensor wide = tensor.to(DType::f64);
+  const double total = norm(wide);
+  Tucker best = st_hosvd_f64(wide, checked, ranks);
+  // With one mode the start is already the best; a zero tensor has no error to lower.
+  const std::int64_t sweeps = checked.size() > 1 && total > 0 ? options.max_iterations : 0;
+  const auto error = [total](const Tucker& tucker) {
+    const double kept = norm(tucker.core) / total;
+    return std::sqrt(std::max(0.0, 1.0 - kept * kept));
+  };
+  double lowest = error(best);
+  for (std::int64_t i = 0; i < sweeps; ++i) {
+    Tucker next = best;
+    sweep(wide, ranks, next);
+    const double reached = error(next);
+    const double gain = lowest - reached;
+    if (gain <= 0) break;  // rounding: the iteration itself never raises the error
+    best = std::move(next);
+    lowest = reached;
+    if (gain < options.tolerance) break;
+  }
+  return convert(std::move(best), tensor.dtype());
+}
+
+Tensor reconstruct(const Tucker& tucker) {
+  Tensor tensor = tucker.core.to(DType::f64);
+  for (std::size_t i = 0; i < tucker.modes.size(); ++i) tensor = mode_product(tensor, tucker.factors[i], tucker.modes[i]);
+  return tensor.to(tucker.core.dtype());
+}
+
+double relative_error(const Tensor& approximation, const Tensor& reference) {
+  TESSERA_CHECK(approximation.shape() == reference.shape(), ShapeError, "relative_error: approximation is ",
+                approximation.shape(), ", reference is ", reference.shape(), "; shapes must be equal");
+  require_cpu(approximation.device(), "relative_error");
+  const Tensor a = approximation.to(DType::f64).contiguous();
+  const Tensor b = reference.to(DType::f64).contiguous();
+  const Eigen::Map<const Vector> x(a.data<double>(), a.numel());
+  const Eigen::Map<const Vector> y(b.data<double>(), b.numel());
+  const double difference = (x - y).norm();
+  if (difference == 0) return 0;
+  return y.norm() > 0 ? difference / y.norm() : std::numeric_limits<double>::infinity();
+}
+
+std::vector<double> mode_spectrum(const Tensor& tensor, int mode) {
+  const Tensor unfolded = unfold(tensor, normalize_axis(mode, tensor.rank(), "mode_spectrum"));
+  std::vector<double> values;
+  if (unfolded.dim(0) > unfolded.dim(1)) {
+    values = svd(unfolded.to(DType::f64)).s.to_vector<double>();
+    values.resize(static_cast<std::size_t>(unfolded.dim(0)), 0.0);
+    return values;
+  }
+  values = eigh(gram(unfolded)).values.to_vector<double>();
+  for (double& value : values) value = std::sqrt(std::max(0.0, value));
+  return values;
+}
+
+}  // namespace tessera::linalg
