@@ -11,7 +11,7 @@ struct Eigh {
 };
 
 // a [n, n] f32 or f64, symmetric; only the lower triangle is read -> a = vectors diag(values) vectors', in a's dtype. The largest
-// entry of each vector is positive. No gradient. Throws ShapeError unless a is square, DTypeError, and NumericError on NaN or Inf.
+// entry of each vector is positive. No gradient. Throws ShapeError unless a is square, DTypeError, NumericError on NaN or Inf.
 Eigh eigh(const Tensor& a);
 
 }  // namespace tessera::linalg

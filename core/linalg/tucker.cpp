@@ -37,15 +37,17 @@ Tensor gram(const Tensor& unfolded) {
   return to_tensor(Matrix(matrix * matrix.transpose()), DType::f64);
 }
 
-// The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller problem when
-// the unfolding is wide, and the only one with enough vectors when rank > rest.
+// The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller
+// problem when the unfolding is wide, and the only one with enough vectors when rank > rest.
 Tensor leading_vectors(const Tensor& unfolded, std::int64_t rank) {
   const bool tall = unfolded.dim(0) > unfolded.dim(1) && rank <= unfolded.dim(1);
   const Tensor vectors = tall ? svd(unfolded).u : eigh(gram(unfolded)).vectors;
   return vectors.slice(1, 0, rank).contiguous();
 }
 
-Tensor project(const Tensor& tensor, const Tensor& factor, int mode) { return mode_product(tensor, factor.permute({1, 0}), mode); }
+Tensor project(const Tensor& tensor, const Tensor& factor, int mode) {
+  return mode_product(tensor, factor.permute({1, 0}), mode);
+}
 
 Tucker st_hosvd_f64(const Tensor& tensor, const std::vector<int>& modes, Ranks ranks) {
   Tucker tucker{tensor, {}, modes};

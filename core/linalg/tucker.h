@@ -22,14 +22,15 @@ struct HooiOptions {
   double tolerance = 1e-4;  // stops when a sweep lowers the relative error by less
 };
 
-// Sequentially truncated higher-order SVD (Vannieuwenhoven, Vandebril & Meerbergen, SISC 2012): each mode's leading singular vectors
-// come from the tensor that earlier modes have already shrunk. error^2 <= sum over modes of the discarded squared singular values
+// Sequentially truncated higher-order SVD (Vannieuwenhoven, Vandebril & Meerbergen, SISC 2012): each mode's leading
+// singular vectors come from the tensor that earlier modes have already shrunk. error^2 <= sum over modes of the discarded squared singular values
 // of X's own unfoldings <= d * best. tensor: f32 or f64, factors and core in its dtype.
 // Throws ShapeError on an empty tensor, repeated modes, modes or ranks out of range (named with mode, size and legal range).
 Tucker st_hosvd(const Tensor& tensor, std::span<const int> modes, std::span<const std::int64_t> ranks);
 
 // Higher-order orthogonal iteration (De Lathauwer, De Moor & Vandewalle, SIMAX 2000) from st_hosvd; never worse than its start.
-Tucker hooi(const Tensor& tensor, std::span<const int> modes, std::span<const std::int64_t> ranks, const HooiOptions& options = {});
+Tucker hooi(const Tensor& tensor, std::span<const int> modes, std::span<const std::int64_t> ranks,
+            const HooiOptions& options = {});
 
 Tensor reconstruct(const Tucker& tucker);
 

@@ -6,8 +6,8 @@
 
 namespace tessera::linalg {
 
-// tensor [n_0, ..., n_d-1] -> [n_mode, product of the other sizes]. Any dtype. A view where the strides allow it. Negative modes count
-// from the end; throws ShapeError when out of range.
+// tensor [n_0, ..., n_d-1] -> [n_mode, product of the other sizes]. Any dtype. A view where the strides allow it. Negative
+// modes count from the end; throws ShapeError when out of range.
 Tensor unfold(const Tensor& tensor, int mode);
 
 // The inverse: matrix [shape[mode], rest] -> shape, contiguous. Throws ShapeError when the matrix does not unfold that shape.

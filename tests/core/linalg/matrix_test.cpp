@@ -70,8 +70,10 @@ TEST(Svd, TakesStridedAndEmptyInput) {
 }
 
 TEST(Svd, RefusesWhatItCannotFactor) {
-  EXPECT_EQ(message_of<ShapeError>([] { linalg::svd(Tensor::zeros({2, 3, 4})); }), "svd: matrix is [2, 3, 4]; needs 2 dimensions");
-  EXPECT_EQ(message_of<DTypeError>([] { linalg::svd(Tensor::zeros({2, 3}, DType::i64)); }), "svd: dtype is i64; needs f32 or f64");
+  EXPECT_EQ(message_of<ShapeError>([] { linalg::svd(Tensor::zeros({2, 3, 4})); }),
+            "svd: matrix is [2, 3, 4]; needs 2 dimensions");
+  EXPECT_EQ(message_of<DTypeError>([] { linalg::svd(Tensor::zeros({2, 3}, DType::i64)); }),
+            "svd: dtype is i64; needs f32 or f64");
   EXPECT_EQ(message_of<NumericError>([] { linalg::svd(Tensor::full({2, 2}, std::numeric_limits<double>::quiet_NaN())); }),
             "svd: matrix [2, 2] contains NaN or Inf");
 }
@@ -114,7 +116,8 @@ TEST(Eigh, ReconstructsWithDescendingValues) {
 
 TEST(Eigh, KeepsNegativeValues) {
   const std::vector<double> entries{0, 1, 1, 0};
-  EXPECT_LT(largest_difference(linalg::eigh(Tensor::from(entries, {2, 2})).values, Tensor::from(std::vector<double>{1, -1}, {2})), 1e-15);
+  const Tensor expected = Tensor::from(std::vector<double>{1, -1}, {2});
+  EXPECT_LT(largest_difference(linalg::eigh(Tensor::from(entries, {2, 2})).values, expected), 1e-15);
 }
 
 TEST(Eigh, RefusesRectangles) {

@@ -34,8 +34,9 @@ struct Case {
   Modes modes;
   Ranks ranks;
 };
-const std::vector<Case> kCases{{{7, 3, 3, 5}, {0, 3}, {3, 2}}, {{5, 4, 6}, {0, 1, 2}, {2, 3, 2}}, {{11, 4}, {1}, {3}},
-                               {{13, 2, 2}, {0, 2}, {9, 1}},   {{1, 1, 1, 1}, {0, 3}, {1, 1}},    {{17, 1, 1, 3}, {3, 0}, {2, 5}}};
+const std::vector<Case> kCases{{{7, 3, 3, 5}, {0, 3}, {3, 2}},  {{5, 4, 6}, {0, 1, 2}, {2, 3, 2}},
+                               {{11, 4}, {1}, {3}},             {{13, 2, 2}, {0, 2}, {9, 1}},
+                               {{1, 1, 1, 1}, {0, 3}, {1, 1}},  {{17, 1, 1, 3}, {3, 0}, {2, 5}}};
 
 TEST(StHosvd, ErrorStaysBelowTheDiscardedSingularValues) {
   for (const Case& c : kCases) {
@@ -136,7 +137,8 @@ TEST(Tucker, MessagesNameModeSizeAndLegalRange) {
             "st_hosvd: rank 6 for mode 3 of size 5; legal range is 1..5");
   EXPECT_EQ(message_of<ShapeError>([&] { linalg::hooi(x, Modes{0}, Ranks{0}); }),
             "hooi: rank 0 for mode 0 of size 7; legal range is 1..7");
-  EXPECT_EQ(message_of<ShapeError>([&] { linalg::hooi(x, Modes{3, -1}, Ranks{1, 1}); }), "hooi: mode 3 is given twice; modes must differ");
+  EXPECT_EQ(message_of<ShapeError>([&] { linalg::hooi(x, Modes{3, -1}, Ranks{1, 1}); }),
+            "hooi: mode 3 is given twice; modes must differ");
   EXPECT_EQ(message_of<ShapeError>([&] { linalg::hooi(x, Modes{3}, Ranks{1, 1}); }),
             "hooi: 1 modes and 2 ranks; needs one rank for each mode");
   EXPECT_EQ(message_of<ShapeError>([] { linalg::st_hosvd(Tensor::zeros({0, 3}), Modes{1}, Ranks{1}); }),
