@@ -1,0 +1,68 @@
+// Elementwise activations as modules: y has x's shape, no parameters.
+#pragma once
+
+#include <string>
+
+#include "core/config/fields.h"
+#include "core/module.h"
+
+namespace tessera {
+
+// For modules that nothing can be set on.
+struct EmptyConfig {
+  void fields(Fields&) {}
+};
+
+class Activation : public Module {
+ public:
+  using Config = EmptyConfig;
+  Value config() const override;
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+};
+
+class Relu final : public Activation {  // max(x, 0)
+ public:
+  explicit Relu(const EmptyConfig& = {}) {}
+  std::string_view kind() const override { return "relu"; }
+  Var forward(const Var& x, const Context& context) override;
+};
+
+class Silu final : public Activation {  // x sigmoid(x)
+ public:
+  explicit Silu(const EmptyConfig& = {}) {}
+  std::string_view kind() const override { return "silu"; }
+  Var forward(const Var& x, const Context& context) override;
+};
+
+class Sigmoid final : public Activation {  // 1 / (1 + exp(-x))
+ public:
+  explicit Sigmoid(const EmptyConfig& = {}) {}
+  std::string_view kind() const override { return "sigmoid"; }
+  Var forward(const Var& x, const Context& context) override;
+};
+
+class Tanh final : public Activation {
+ public:
+  explicit Tanh(const EmptyConfig& = {}) {}
+  std::string_view kind() const override { return "tanh"; }
+  Var forward(const Var& x, const Context& context) override;
+};
+
+struct GeluConfig {
+  std::string form = "erf";  // erf: exact; tanh: Hendrycks and Gimpel's approximation
+  void fields(Fields& f);
+};
+
+class Gelu final : public Activation {  // x Phi(x)
+ public:
+  using Config = GeluConfig;
+  explicit Gelu(const GeluConfig& config = {}) : config_(config) {}
+  std::string_view kind() const override { return "gelu"; }
+  Value config() const override;
+  Var forward(const Var& x, const Context& context) override;
+
+ private:
+  GeluConfig config_;
+};
+
+}  // namespace tessera

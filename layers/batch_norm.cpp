@@ -1,0 +1,43 @@
+#include "layers/batch_norm.h"
+
+#include "core/config/read.h"
+#include "core/ops/batch_norm.h"
+#include "layers/init.h"
+
+namespace tessera {
+
+void BatchNormConfig::fields(Fields& f) {
+  f.add("channels", channels, {.help = "size of the last axis", .range = at_least(1), .example = "64", .observable = "plan"});
+  f.add("momentum", momentum, {.help = "weight of the new batch in the running statistics", .range = unit_interval});
+  f.add("eps", eps, {.help = "added to the variance", .range = positive});
+}
+
+BatchNorm::BatchNorm(const BatchNormConfig& config)
+    : config_(config),
+      weight_(add_parameter("weight", Tensor::full({config.channels}, 1), ParameterRole::norm)),
+      bias_(add_parameter("bias", Tensor::zeros({config.channels}), ParameterRole::norm)),
+      running_mean_(add_buffer("running_mean", Tensor::zeros({config.channels}))),
+      running_var_(add_buffer("running_var", Tensor::full({config.channels}, 1))) {}
+
+Value BatchNorm::config() const { return write(config_); }
+
+Var BatchNorm::forward(const Var& x, const Context& context) {
+  return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value,
+                    {.training = context.training, .momentum = config_.momentum, .eps = config_.eps});
+}
+
+Shape BatchNorm::output_shape(const Shape& input, Trace* trace) const {
+  TESSERA_CHECK(input.rank() >= 2 && input.dim(-1) == config_.channels, ShapeError, "batch_norm '", path(), "': input is ", input,
+                "; needs [..., ", config_.channels, "]");
+  trace_leaf(trace, input, input, 0);
+  return input;
+}
+
+void BatchNorm::reset_parameters(std::uint64_t) {
+  init_constant(weight_, 1);
+  init_constant(bias_, 0);
+  running_mean_.value.fill(0);
+  running_var_.value.fill(1);
+}
+
+}  // namespace tessera

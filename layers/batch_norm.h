@@ -1,0 +1,40 @@
+// Batch normalisation over all but the last axis (Ioffe and Szegedy 2015). x [..., channels] -> y of the same shape.
+#pragma once
+
+#include "core/config/fields.h"
+#include "core/module.h"
+
+namespace tessera {
+
+struct BatchNormConfig {
+  std::int64_t channels = 1;
+  double momentum = 0.1;
+  double eps = 1e-5;
+  void fields(Fields& f);
+};
+
+// Parameters: weight [channels] (1), bias [channels] (0). Buffers: running_mean [channels] (0), running_var [channels] (1).
+// In training the batch's statistics normalise, and the buffers move by `momentum` towards them (the variance unbiased);
+// in evaluation the buffers normalise and stay as they are.
+class BatchNorm final : public Module {
+ public:
+  using Config = BatchNormConfig;
+  explicit BatchNorm(const BatchNormConfig& config);
+
+  std::string_view kind() const override { return "batch_norm"; }
+  Value config() const override;
+  Var forward(const Var& x, const Context& context) override;
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+  void reset_parameters(std::uint64_t seed) override;
+
+  const BatchNormConfig& options() const noexcept { return config_; }
+
+ private:
+  BatchNormConfig config_;
+  Parameter& weight_;
+  Parameter& bias_;
+  Buffer& running_mean_;
+  Buffer& running_var_;
+};
+
+}  // namespace tessera

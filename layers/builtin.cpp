@@ -1,0 +1,40 @@
+#include "layers/builtin.h"
+
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/dropout.h"
+#include "layers/flatten.h"
+#include "layers/layer_norm.h"
+#include "layers/linear.h"
+#include "layers/pool2d.h"
+#include "layers/residual.h"
+#include "layers/residual_block.h"
+#include "layers/sequential.h"
+
+namespace tessera {
+
+Registry<Module> builtin_layers() {
+  Registry<Module> layers("layer");
+  layers.add<AvgPool2d>("avg_pool2d");
+  layers.add<BasicBlock>("basic_block");
+  layers.add<BatchNorm>("batch_norm");
+  layers.add<Bottleneck>("bottleneck");
+  layers.add<Conv2d>("conv2d");
+  layers.add<Dropout>("dropout");
+  layers.add<Flatten>("flatten");
+  layers.add<Gelu>("gelu");
+  layers.add<GlobalAvgPool>("global_avg_pool");
+  layers.add<LayerNorm>("layer_norm");
+  layers.add<Linear>("linear");
+  layers.add<MaxPool2d>("max_pool2d");
+  layers.add<Relu>("relu");
+  layers.add<Residual>("residual");
+  layers.add<Sequential>("sequential");
+  layers.add<Sigmoid>("sigmoid");
+  layers.add<Silu>("silu");
+  layers.add<Tanh>("tanh");
+  return layers;
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// Fresh parameter values, drawn from counter-based streams so that no layer's numbers depend on another's.
+#pragma once
+
+#include "core/parameter.h"
+#include "core/rng.h"
+
+namespace tessera {
+
+// N(0, 2 / fan): He et al. 2015, "Delving deep into rectifiers", eq. 10 (fan = inputs) and eq. 14 (fan = outputs).
+void init_kaiming_normal(Parameter& parameter, RngStream stream, std::int64_t fan);
+// U(-bound, bound).
+void init_uniform(Parameter& parameter, RngStream stream, double bound);
+void init_constant(Parameter& parameter, double value);
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// A model's structure without its values, as checkpoints store it: the only source of structure for resume, eval and export.
+#pragma once
+
+#include <memory>
+
+#include "core/module.h"
+#include "core/registry.h"
+
+namespace tessera {
+
+// {kind, config, children: [{name, kind, config, children}, ...]}
+Value describe(const Module& module);
+
+// The same tree with fresh values: parameters are zeros or a norm's ones until loaded or initialised.
+// Throws ConfigError on a missing key, an unknown kind, a fault in a config, or two children of one name.
+std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layers);
+
+}  // namespace tessera

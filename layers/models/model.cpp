@@ -1,0 +1,81 @@
+#include "layers/models/model.h"
+
+#include <algorithm>
+
+#include "core/config/suggest.h"
+#include "core/error.h"
+#include "layers/models/networks.h"
+
+namespace tessera {
+
+namespace {
+
+using Build = std::unique_ptr<Module> (*)(const ModelConfig&, const Shape&);
+
+template <std::int64_t kDepth>
+std::unique_ptr<Module> cifar(const ModelConfig& config, const Shape& input) {
+  return models::cifar_resnet(config, input, kDepth);
+}
+
+struct NamedModel {
+  std::string_view name;
+  Build build;
+  bool takes_shortcut = false;
+};
+
+constexpr NamedModel kModels[] = {
+    {"layers", &models::layer_list},  {"lenet5", &models::lenet5},     {"mlp", &models::mlp},
+    {"mobilenet_v1", &models::mobilenet_v1}, {"resnet18", &models::resnet18}, {"resnet20", &cifar<20>, true},
+    {"resnet32", &cifar<32>, true},   {"resnet44", &cifar<44>, true},  {"resnet50", &models::resnet50},
+    {"resnet56", &cifar<56>, true},   {"resnet8", &cifar<8>, true},    {"vgg16", &models::vgg16},
+};
+
+const NamedModel* find_model(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kModels), std::end(kModels), [&](const NamedModel& m) { return m.name == name; });
+  return found == std::end(kModels) ? nullptr : found;
+}
+
+[[noreturn]] void throw_unknown(std::string_view name) {
+  std::string message = str("unknown model '", name, "'");
+  for (const std::string& near : nearest_names(name, model_names())) message += str("; did you mean '", near, "'?");
+  message += "; known:";
+  for (const std::string_view known : model_names()) message += str(' ', known);
+  throw ConfigError(message);
+}
+
+}  // namespace
+
+std::vector<std::string_view> model_names() {
+  std::vector<std::string_view> names;
+  for (const NamedModel& model : kModels) names.push_back(model.name);
+  return names;
+}
+
+void ModelConfig::fields(Fields& f) {
+  f.add("name", name, {.help = "the network", .choices = model_names(), .example = "resnet20", .observable = "plan"});
+  f.add("classes", classes, {.help = "outputs of the last layer; a list's own last layer decides for name: layers",
+                             .range = at_least(1), .observable = "plan"});
+  f.add("in_channels", in_channels, {.help = "channels the images must have", .range = at_least(1), .observable = "plan"});
+  f.add("hidden", hidden, {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]",
+                           .observable = "plan"});
+  f.add("shortcut", shortcut, {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
+                               .choices = {"", "option_a", "projection"}, .observable = "plan"});
+  f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
+                           .observable = "plan"});
+  const NamedModel* model = find_model(name);
+  f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
+  f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");
+  f.require(layers.is_null() || name == "layers", "layers", "needs name: layers");
+  f.require(!layers.is_null() || name != "layers", "layers", "name: layers needs the list of layers");
+}
+
+std::unique_ptr<Module> build_model(const ModelConfig& config, const Shape& input) {
+  const NamedModel* model = find_model(config.name);
+  if (model == nullptr) throw_unknown(config.name);
+  TESSERA_CHECK(!config.in_channels || (input.rank() > 1 && input.dim(-1) == *config.in_channels), ConfigError,
+                "model ", config.name, ": in_channels is ", *config.in_channels, ", the data is ", input,
+                "; the last axis must agree");
+  return model->build(config, input);
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// Named networks, and networks spelled out layer by layer, from the `model:` block of an experiment file.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/fields.h"
+#include "core/module.h"
+
+namespace tessera {
+
+struct ModelConfig {
+  std::string name = "mlp";
+  std::int64_t classes = 10;
+  std::optional<std::int64_t> in_channels;  // channels of the data when absent; a number that differs is an error
+  std::vector<std::int64_t> hidden;         // mlp only: widths of its hidden layers; {256, 128} when empty
+  std::string shortcut;                     // CIFAR resnets only: "option_a" (when empty) or "projection"
+  // name: layers only: the list itself, e.g. [{conv2d: {out: 32, kernel: 3, padding: 1}}, relu, flatten, {linear: {out: 10}}].
+  // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
+  Value layers;
+  void fields(Fields& f);
+};
+
+std::vector<std::string_view> model_names();
+
+// The network for inputs of shape [n, h, w, c] (mlp and layers: any [n, ...]); n does not matter. Parameters are not drawn
+// yet: call initialize(). Throws ConfigError on an unknown name and on keys that the model cannot follow, ShapeError on an
+// input that it cannot take.
+std::unique_ptr<Module> build_model(const ModelConfig& config, const Shape& input);
+
+}  // namespace tessera

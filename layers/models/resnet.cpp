@@ -1,0 +1,70 @@
+#include "core/error.h"
+#include "layers/activation.h"
+#include "layers/models/chain.h"
+#include "layers/models/networks.h"
+#include "layers/pool2d.h"
+#include "layers/residual_block.h"
+
+namespace tessera::models {
+
+namespace {
+
+using MakeBlock = std::unique_ptr<Module> (*)(const ResidualBlockConfig&);
+
+struct Stage {
+  std::int64_t blocks;
+  std::int64_t out;
+  std::int64_t stride;  // of its first block
+};
+
+// `shortcut` is used where the identity does not fit.
+std::unique_ptr<Module> make_stage(MakeBlock make, std::int64_t in, const Stage& stage, const std::string& shortcut) {
+  auto blocks = std::make_unique<Sequential>();
+  for (std::int64_t i = 0; i < stage.blocks; ++i) {
+    ResidualBlockConfig block{.in = i == 0 ? in : stage.out, .out = stage.out, .stride = i == 0 ? stage.stride : 1};
+    if (block.in != block.out || block.stride != 1) block.shortcut = shortcut;
+    blocks->add_child(str(i), make(block));
+  }
+  return blocks;
+}
+
+std::unique_ptr<Module> imagenet_resnet(const ModelConfig& config, const Shape& input, MakeBlock make,
+                                        const std::vector<std::int64_t>& blocks, std::int64_t expansion) {
+  Chain chain(input);
+  chain.conv("conv1", {.out = 64, .kernel = {7, 7}, .stride = {2, 2}, .padding = {3, 3}, .bias = false});
+  chain.batch_norm("bn1").add<Relu>("relu");
+  chain.add<MaxPool2d>("maxpool", {.kernel = {3, 3}, .stride = Extent{2, 2}, .padding = {1, 1}});
+  std::int64_t width = 64;
+  for (std::size_t i = 0; i < blocks.size(); ++i, width *= 2) {
+    const Stage stage{.blocks = blocks[i], .out = width * expansion, .stride = i == 0 ? 1 : 2};
+    chain.add(str("layer", i + 1), make_stage(make, chain.features(), stage, "projection"));
+  }
+  return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
+}
+
+}  // namespace
+
+std::unique_ptr<Module> cifar_resnet(const ModelConfig& config, const Shape& input, std::int64_t depth) {
+  require_images(input, "resnet");
+  TESSERA_CHECK(depth >= 8 && depth % 6 == 2, InternalError, "resnet: depth is ", depth, "; needs 6 n + 2");
+  const std::string shortcut = config.shortcut.empty() ? "option_a" : config.shortcut;
+  Chain chain(input);
+  chain.conv("conv1", {.out = 16, .kernel = {3, 3}, .padding = {1, 1}, .bias = false}).batch_norm("bn1").add<Relu>("relu");
+  const std::int64_t blocks = (depth - 2) / 6;
+  chain.add("layer1", make_stage(&make_basic_block, 16, {.blocks = blocks, .out = 16, .stride = 1}, shortcut));
+  chain.add("layer2", make_stage(&make_basic_block, 16, {.blocks = blocks, .out = 32, .stride = 2}, shortcut));
+  chain.add("layer3", make_stage(&make_basic_block, 32, {.blocks = blocks, .out = 64, .stride = 2}, shortcut));
+  return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
+}
+
+std::unique_ptr<Module> resnet18(const ModelConfig& config, const Shape& input) {
+  require_images(input, "resnet18");
+  return imagenet_resnet(config, input, &make_basic_block, {2, 2, 2, 2}, 1);
+}
+
+std::unique_ptr<Module> resnet50(const ModelConfig& config, const Shape& input) {
+  require_images(input, "resnet50");
+  return imagenet_resnet(config, input, &make_bottleneck, {3, 4, 6, 3}, Bottleneck::kExpansion);
+}
+
+}  // namespace tessera::models

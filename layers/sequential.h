@@ -1,0 +1,23 @@
+// Children one after another, in order of addition. Built as a shell: children come from a builder or a checkpoint's tree.
+#pragma once
+
+#include "core/config/fields.h"
+#include "core/module.h"
+
+namespace tessera {
+
+struct SequentialConfig {
+  void fields(Fields&) {}
+};
+
+class Sequential final : public Module {
+ public:
+  using Config = SequentialConfig;
+  explicit Sequential(const SequentialConfig& = {}) {}
+  std::string_view kind() const override { return "sequential"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context& context) override;
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+};
+
+}  // namespace tessera
