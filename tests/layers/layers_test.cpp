@@ -6,6 +6,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/error.h"
+#include "core/rng.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/builtin.h"
