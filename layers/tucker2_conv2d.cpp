@@ -41,8 +41,8 @@ void Tucker2Conv2dConfig::fields(Fields& f) {
   f.add("stride", stride, {.help = "step between outputs", .range = at_least(1), .example = "2", .observable = "plan"});
   f.add("padding", padding, {.help = "zeros on each side", .range = non_negative, .example = "1", .observable = "plan"});
   f.add("dilation", dilation, {.help = "step between filter taps", .range = at_least(1), .example = "2", .observable = "plan"});
-  f.add("rank_in", rank_in, {.help = "rank of the input channels", .range = at_least(1), .example = "32", .observable = "plan"});
-  f.add("rank_out", rank_out, {.help = "rank of the output channels", .range = at_least(1), .example = "32", .observable = "plan"});
+  f.add("rank_in", rank_in, {.help = "input channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
+  f.add("rank_out", rank_out, {.help = "output channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
   f.require(rank_in <= in, "rank_in", "must not exceed in");
   f.require(rank_out <= out, "rank_out", "must not exceed out");

@@ -1,7 +1,7 @@
 // A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
-// convolutional neural networks for fast and low power mobile applications", section 3): W[o, y, x, i] =
-// sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in between; the core carries
-// kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
+// convolutional neural networks for fast and low power mobile applications", section 3):
+// W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in between;
+// the core carries kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
 #pragma once
 
 #include <memory>
@@ -37,16 +37,17 @@ class Tucker2Conv2d final : public Module {
   using Config = Tucker2Conv2dConfig;
   explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks out of range
 
-  // The layer whose dense_weight() approximates `dense`'s: HOOI on modes out and in, computed in double. Bias and trainability are
-  // copied. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.
-  static std::unique_ptr<Tucker2Conv2d> from_dense(const Conv2d& dense, Tucker2Ranks ranks, const linalg::HooiOptions& options = {});
+  // The layer whose dense_weight() approximates `dense`'s: HOOI on modes out and in, computed in double. Bias and trainability
+  // are copied. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.
+  static std::unique_ptr<Tucker2Conv2d> from_dense(const Conv2d& dense, Tucker2Ranks ranks,
+                                                   const linalg::HooiOptions& options = {});
 
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of the three convolutions
-  // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance 2 / (out kh kw)
-  // of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
+  // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance
+  // 2 / (out kh kw) of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
   void reset_parameters(std::uint64_t seed) override;
 
   const Tucker2Conv2dConfig& options() const noexcept { return config_; }
