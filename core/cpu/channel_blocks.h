@@ -1,0 +1,68 @@
+// Vectors along the channels of [rows, channels] data: a kernel is written once for a block of K vectors and runs on blocks of
+// 2 and 1 vectors and, for the channels that are left, on single elements.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/cpu/parallel.h"
+
+namespace tessera::cpu {
+
+// W elements side by side in one register; arithmetic operators work element by element.
+template <class T, int W>
+struct Lanes {
+  using type = T __attribute__((vector_size(sizeof(T) * W)));
+};
+template <class T>
+struct Lanes<T, 1> {
+  using type = T;
+};
+
+// K vectors of W channels each.
+template <class T, int W, int K>
+struct ChannelBlock {
+  using Vec = typename Lanes<T, W>::type;
+  static constexpr int kChannels = W * K;
+  Vec v[K];
+
+  static ChannelBlock load(const T* from) {
+    ChannelBlock block;
+    std::memcpy(block.v, from, sizeof(block.v));
+    return block;
+  }
+  static ChannelBlock filled(T value) {
+    ChannelBlock block;
+    for (int k = 0; k < K; ++k) block.v[k] = Vec{} + value;
+    return block;
+  }
+  void store(T* to) const { std::memcpy(to, v, sizeof(v)); }
+
+  friend ChannelBlock operator+(ChannelBlock a, const ChannelBlock& b) {
+    for (int k = 0; k < K; ++k) a.v[k] += b.v[k];
+    return a;
+  }
+  friend ChannelBlock operator-(ChannelBlock a, const ChannelBlock& b) {
+    for (int k = 0; k < K; ++k) a.v[k] -= b.v[k];
+    return a;
+  }
+  friend ChannelBlock operator*(ChannelBlock a, const ChannelBlock& b) {
+    for (int k = 0; k < K; ++k) a.v[k] *= b.v[k];
+    return a;
+  }
+};
+
+// Calls body.operator()<Block>(first channel) until `channels` are covered.
+template <class T, class Body>
+void for_each_channel_block(std::int64_t channels, Body&& body) {
+  constexpr int kLanes = 32 / sizeof(T);
+  std::int64_t c = 0;
+  for (; c + 2 * kLanes <= channels; c += 2 * kLanes) body.template operator()<ChannelBlock<T, kLanes, 2>>(c);
+  for (; c + kLanes <= channels; c += kLanes) body.template operator()<ChannelBlock<T, kLanes, 1>>(c);
+  for (; c < channels; ++c) body.template operator()<ChannelBlock<T, 1, 1>>(c);
+}
+
+// Rows of a piece that stays in the first-level cache while several channel blocks walk over it.
+inline std::int64_t rows_per_piece(std::int64_t channels) { return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256); }
+
+}  // namespace tessera::cpu

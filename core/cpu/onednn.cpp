@@ -1,0 +1,86 @@
+#include "core/cpu/onednn.h"
+
+#include <omp.h>
+
+namespace tessera::cpu::onednn {
+namespace {
+
+thread_local std::size_t built = 0;
+
+dnnl::memory unbound(const dnnl::memory::desc& description) { return dnnl::memory(description, engine(), nullptr); }
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream in_order(engine());
+  return in_order;
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides) {
+  return dnnl::memory::desc(sizes, dnnl::memory::data_type::f32, strides);
+}
+
+dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes) {
+  return dnnl::memory::desc(sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+}
+
+std::size_t primitives_built() noexcept { return built; }
+
+int threads_now() noexcept { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+
+Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, const std::vector<Operand>& operands)
+    : primitive_(primitive), scratchpad_(unbound(scratchpad)) {
+  for (const Operand& operand : operands) {
+    Bound bound{operand.argument, operand.output, unbound(operand.ours), {}, {}};
+    if (operand.theirs == operand.ours) {
+      bound.theirs = bound.ours;
+    } else {
+      bound.theirs = unbound(operand.theirs);
+      bound.reorder = operand.output ? dnnl::reorder(bound.theirs, bound.ours) : dnnl::reorder(bound.ours, bound.theirs);
+    }
+    arguments_.emplace(operand.argument, bound.theirs);
+    bound_.push_back(std::move(bound));
+  }
+  arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+  ++built;
+}
+
+void Primitive::execute(std::span<void* const> data) {
+  TESSERA_CHECK(data.size() == bound_.size(), InternalError, "onednn: ", data.size(), " tensors for ", bound_.size(), " operands");
+  const auto buffer = [](const dnnl::memory& memory) {
+    return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
+  };
+  std::vector<Tensor> buffers;
+  buffers.push_back(buffer(scratchpad_));
+  scratchpad_.set_data_handle(buffers.back().raw());
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    Bound& bound = bound_[i];
+    bound.ours.set_data_handle(data[i]);
+    if (!bound.reorder) continue;
+    buffers.push_back(buffer(bound.theirs));
+    bound.theirs.set_data_handle(buffers.back().raw());
+    if (!bound.output) {
+      bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
+    }
+  }
+  primitive_.execute(stream(), arguments_);
+  for (Bound& bound : bound_) {
+    if (bound.reorder && bound.output) {
+      bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.theirs}, {DNNL_ARG_TO, bound.ours}});
+    }
+  }
+  stream().wait();
+}
+
+}  // namespace tessera::cpu::onednn

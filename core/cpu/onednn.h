@@ -1,0 +1,101 @@
+// oneDNN 2.x on our tensors: primitives are built once per (shape, options, thread count) and kept with their memory objects;
+// a call binds pointers and executes. Included by onednn.cpp and by *_cpu.cpp only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dnnl.hpp>
+
+#include "core/tensor.h"
+
+namespace tessera::cpu::onednn {
+
+// One engine for the process, one stream per thread.
+const dnnl::engine& engine();
+dnnl::stream& stream();
+
+// Scratchpads come from our caching allocator: oneDNN's own would fault fresh pages in at every call.
+dnnl::primitive_attr attributes();
+
+// f32 with explicit strides, in elements.
+dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides);
+// f32, sizes without a layout: the primitive chooses.
+dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes);
+
+// One argument of a primitive. Where `theirs` differs from `ours`, the data is reordered before or after execution.
+struct Operand {
+  int argument;  // DNNL_ARG_*
+  dnnl::memory::desc ours;
+  dnnl::memory::desc theirs;
+  bool output = false;
+};
+
+class Primitive {
+ public:
+  Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, const std::vector<Operand>& operands);
+
+  // data[i] is the tensor of operands[i]. Not for two threads at once: the memory objects are rebound here.
+  void execute(std::span<void* const> data);
+  void execute(std::initializer_list<void*> data) { execute(std::span(data.begin(), data.size())); }
+
+ private:
+  struct Bound {
+    int argument;
+    bool output;
+    dnnl::memory ours;
+    dnnl::memory theirs;      // the same object as `ours` when no reorder is needed
+    dnnl::primitive reorder;  // empty when no reorder is needed
+  };
+
+  dnnl::primitive primitive_;
+  std::vector<Bound> bound_;
+  dnnl::memory scratchpad_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+// How many primitives this thread has built: stays constant while caches hit.
+std::size_t primitives_built() noexcept;
+
+// Threads a primitive executed now would run with: 1 inside a parallel region.
+int threads_now() noexcept;
+
+// Runs `build` and returns its result, or nothing when oneDNN has no implementation for the description.
+std::unique_ptr<Primitive> build_or_null(const auto& build) {
+  try {
+    return build();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return nullptr;
+    throw;
+  }
+}
+
+// Plans by (sizes and options); the thread count joins the key because oneDNN splits the work when a primitive is created.
+// Hold one per thread (thread_local): a Primitive serves one thread at a time.
+template <class Plan>
+class PlanCache {
+ public:
+  // Above this many plans the oldest knowledge is worth less than its memory: the cache starts over.
+  static constexpr std::size_t kMaxPlans = 2048;
+
+  template <class Build>
+  std::shared_ptr<Plan> get(std::vector<std::int64_t> key, const Build& build) {
+    key.push_back(threads_now());
+    if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+    std::shared_ptr<Plan> plan = build();
+    if (plans_.size() >= kMaxPlans) plans_.clear();
+    plans_.emplace(std::move(key), plan);
+    return plan;
+  }
+
+ private:
+  std::map<std::vector<std::int64_t>, std::shared_ptr<Plan>> plans_;
+};
+
+}  // namespace tessera::cpu::onednn

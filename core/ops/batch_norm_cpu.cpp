@@ -1,0 +1,260 @@
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "core/cpu/channel_blocks.h"
+#include "core/ops/batch_norm.h"
+
+namespace tessera::cpu {
+namespace {
+
+// Per-part partial results, [parts][channels], joined in the order of the parts.
+class Partials {
+ public:
+  Partials(int parts, std::int64_t channels)
+      : channels_(static_cast<std::size_t>(channels)), values_(static_cast<std::size_t>(parts) * channels_) {}
+  double* part(int index) { return values_.data() + static_cast<std::size_t>(index) * channels_; }
+  double total(std::int64_t channel) const {
+    double sum = 0;
+    for (std::size_t at = static_cast<std::size_t>(channel); at < values_.size(); at += channels_) sum += values_[at];
+    return sum;
+  }
+
+ private:
+  std::size_t channels_;
+  std::vector<double> values_;
+};
+
+// Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
+template <class Body>
+void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
+  const std::int64_t step = rows_per_piece(channels);
+  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
+}
+
+int parts_of(std::int64_t rows, std::int64_t channels) {
+  return static_cast<int>(std::min<std::int64_t>(parts_for(rows * channels), std::max<std::int64_t>(rows, 1)));
+}
+
+template <class Body>
+void parallel_rows(std::int64_t rows, std::int64_t channels, Body&& body) {
+  parallel_parts(rows, parts_of(rows, channels), body);
+}
+
+// Running count, mean and sum of squared deviations of one channel.
+struct Moments {
+  double count = 0;
+  double mean = 0;
+  double m2 = 0;
+
+  // Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
+  void join(const Moments& other) {
+    const double total = count + other.count;
+    if (total == 0) return;
+    const double delta = other.mean - mean;
+    mean += delta * other.count / total;
+    m2 += other.m2 + delta * delta * count * other.count / total;
+    count = total;
+  }
+};
+
+// Adds the moments of rows [begin, end) to moments[c...]. Two walks over a piece in cache: the second one also measures how
+// far the rounded mean of the first is off.
+template <class T, class Block>
+void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
+  Block sum = Block::filled(0);
+  for (std::int64_t row = begin; row < end; ++row) sum = sum + Block::load(x + row * channels + c);
+  const T count = static_cast<T>(end - begin);
+  const Block mean = sum * Block::filled(T(1) / count);
+  Block error = Block::filled(0);
+  Block squares = Block::filled(0);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const Block deviation = Block::load(x + row * channels + c) - mean;
+    error = error + deviation;
+    squares = squares + deviation * deviation;
+  }
+  std::array<T, Block::kChannels> m{}, e{}, s{};
+  mean.store(m.data());
+  error.store(e.data());
+  squares.store(s.data());
+  for (std::size_t i = 0; i < m.size(); ++i) {
+    const double n = static_cast<double>(count);
+    const double off = static_cast<double>(e[i]) / n;
+    moments[c + static_cast<std::int64_t>(i)].join({n, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off});
+  }
+}
+
+template <class T>
+void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
+  const std::int64_t rows = x.dim(0);
+  const std::int64_t channels = x.dim(1);
+  const auto width = static_cast<std::size_t>(channels);
+  std::vector<Moments> moments(static_cast<std::size_t>(parts_of(rows, channels)) * width);
+  parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
+    Moments* const own = moments.data() + static_cast<std::size_t>(part) * width;
+    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
+      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
+        join_piece<T, Block>(x.data<T>(), first, last, channels, c, own);
+      });
+    });
+  });
+  for (std::size_t c = 0; c < width; ++c) {
+    Moments all;
+    for (std::size_t at = c; at < moments.size(); at += width) all.join(moments[at]);
+    mean.data<T>()[c] = static_cast<T>(all.mean);
+    var.data<T>()[c] = static_cast<T>(std::max(all.m2, 0.0) / all.count);
+  }
+}
+
+template <class T>
+void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta, const Tensor& y) {
+  const std::int64_t channels = x.dim(1);
+  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
+    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
+      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
+        const Block centre = Block::load(mean.data<T>() + c);
+        const Block scale = Block::load(gamma.data<T>() + c) * Block::load(inv_std.data<T>() + c);
+        const Block shift = Block::load(beta.data<T>() + c);
+        const T* from = x.data<T>() + c;
+        T* to = y.data<T>() + c;
+        for (std::int64_t at = first * channels; at < last * channels; at += channels) {
+          ((Block::load(from + at) - centre) * scale + shift).store(to + at);
+        }
+      });
+    });
+  });
+}
+
+// Sums of g and of g * (x - mean) over rows [begin, end), added to the part's doubles.
+template <class T, class Block>
+void add_piece(const T* x, const T* g, const T* mean, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c,
+               double* sum_g, double* sum_gx) {
+  const Block centre = Block::load(mean + c);
+  Block plain = Block::filled(0);
+  Block weighted = Block::filled(0);
+  for (std::int64_t at = begin * channels + c; at < end * channels; at += channels) {
+    const Block gradient = Block::load(g + at);
+    plain = plain + gradient;
+    weighted = weighted + gradient * (Block::load(x + at) - centre);
+  }
+  std::array<T, Block::kChannels> p{}, w{};
+  plain.store(p.data());
+  weighted.store(w.data());
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    sum_g[c + static_cast<std::int64_t>(i)] += static_cast<double>(p[i]);
+    sum_gx[c + static_cast<std::int64_t>(i)] += static_cast<double>(w[i]);
+  }
+}
+
+template <class T>
+void backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& grad_gamma,
+                         const Tensor& grad_beta) {
+  const std::int64_t channels = x.dim(1);
+  const int parts = parts_of(x.dim(0), channels);
+  Partials sum_g(parts, channels);
+  Partials sum_gx(parts, channels);
+  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int part) {
+    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
+      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
+        add_piece<T, Block>(x.data<T>(), grad_y.data<T>(), mean.data<T>(), first, last, channels, c, sum_g.part(part),
+                            sum_gx.part(part));
+      });
+    });
+  });
+  for (std::int64_t c = 0; c < channels; ++c) {
+    grad_beta.data<T>()[c] = static_cast<T>(sum_g.total(c));
+    grad_gamma.data<T>()[c] = static_cast<T>(sum_gx.total(c) * static_cast<double>(inv_std.data<T>()[c]));
+  }
+}
+
+// grad_x = scale * g - slope * (x - mean) - offset, one multiply-add per operand.
+template <class T>
+struct InputGradient {
+  std::vector<T> scale, slope, offset;
+};
+
+template <class T>
+InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
+                                std::int64_t rows, bool training) {
+  InputGradient<T> terms;
+  for (std::int64_t c = 0; c < gamma.dim(0); ++c) {
+    const double scale = static_cast<double>(gamma.data<T>()[c]) * static_cast<double>(inv_std.data<T>()[c]);
+    const double share = training ? scale / static_cast<double>(rows) : 0.0;
+    const double inverse = static_cast<double>(inv_std.data<T>()[c]);
+    terms.scale.push_back(static_cast<T>(scale));
+    terms.slope.push_back(training ? static_cast<T>(share * inverse * static_cast<double>(grad_gamma.data<T>()[c])) : T(0));
+    terms.offset.push_back(training ? static_cast<T>(share * static_cast<double>(grad_beta.data<T>()[c])) : T(0));
+  }
+  return terms;
+}
+
+template <class T>
+void backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const InputGradient<T>& terms, const Tensor& grad_x) {
+  const std::int64_t channels = x.dim(1);
+  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
+    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
+      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
+        const auto at_channel = static_cast<std::size_t>(c);
+        const Block centre = Block::load(mean.data<T>() + c);
+        const Block scale = Block::load(terms.scale.data() + at_channel);
+        const Block slope = Block::load(terms.slope.data() + at_channel);
+        const Block offset = Block::load(terms.offset.data() + at_channel);
+        const T* from = x.data<T>() + c;
+        const T* g = grad_y.data<T>() + c;
+        T* to = grad_x.data<T>() + c;
+        for (std::int64_t at = first * channels; at < last * channels; at += channels) {
+          (Block::load(g + at) * scale - (Block::load(from + at) - centre) * slope - offset).store(to + at);
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
+  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { statistics<T>(x, mean, var); });
+}
+
+void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
+                        const Tensor& y) {
+  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { normalise<T>(x, mean, inv_std, gamma, beta, y); });
+}
+
+void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var, std::int64_t rows,
+                       double momentum) {
+  const double unbiased = rows > 1 ? static_cast<double>(rows) / static_cast<double>(rows - 1) : 1.0;
+  dispatch_real(mean.dtype(), "batch_norm", [&]<class T>() {
+    const auto blend = [&](T& running, double batch) {
+      running = static_cast<T>((1.0 - momentum) * static_cast<double>(running) + momentum * batch);
+    };
+    for (std::int64_t c = 0; c < mean.dim(0); ++c) {
+      blend(running_mean.data<T>()[c], static_cast<double>(mean.data<T>()[c]));
+      blend(running_var.data<T>()[c], static_cast<double>(var.data<T>()[c]) * unbiased);
+    }
+  });
+}
+
+void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps) {
+  dispatch_real(var.dtype(), "batch_norm", [&]<class T>() {
+    for (std::int64_t c = 0; c < var.dim(0); ++c) {
+      inv_std.data<T>()[c] = static_cast<T>(1.0 / std::sqrt(static_cast<double>(var.data<T>()[c]) + eps));
+    }
+  });
+}
+
+void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+                                    const Tensor& grad_gamma, const Tensor& grad_beta) {
+  dispatch_real(x.dtype(), "batch_norm",
+                [&]<class T>() { backward_parameters<T>(x, grad_y, mean, inv_std, grad_gamma, grad_beta); });
+}
+
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                               const Tensor& grad_gamma, const Tensor& grad_beta, bool training, const Tensor& grad_x) {
+  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
+    const auto terms = input_gradient<T>(inv_std, gamma, grad_gamma, grad_beta, std::max<std::int64_t>(x.dim(0), 1), training);
+    backward_input<T>(x, grad_y, mean, terms, grad_x);
+  });
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,76 @@
+#include "core/ops/conv2d.h"
+
+#include "core/ops/dense_operands.h"
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+namespace {
+
+class Conv2dOp final : public Op {
+ public:
+  Conv2dOp(Tensor x, Tensor weight, bool bias, const Conv2dOptions& options)
+      : x_(std::move(x)), weight_(std::move(weight)), bias_(bias), options_(options) {}
+  std::string_view name() const override { return "conv2d"; }
+
+  Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
+    const bool bias_needed = bias_ && needs[2];
+    Grads grads(bias_ ? 3 : 2);
+    if (needs[0]) {
+      grads[0] = Tensor::empty_like(x_);
+      TESSERA_DISPATCH(x_.device(), conv2d_backward_input, grad_y, weight_, grads[0], options_);
+    }
+    if (needs[1] || bias_needed) {
+      grads[1] = Tensor::empty_like(weight_);
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, x_.dtype(), x_.device()) : Tensor();
+      TESSERA_DISPATCH(x_.device(), conv2d_backward_weight, x_, grad_y, grads[1], grad_bias, options_);
+      if (bias_needed) grads[2] = grad_bias;
+    }
+    return grads;
+  }
+
+ private:
+  Tensor x_;
+  Tensor weight_;
+  bool bias_;
+  Conv2dOptions options_;
+};
+
+void check_channels(const Shape& x, const Shape& weight, std::int64_t groups) {
+  TESSERA_CHECK(x.rank() == 4 && weight.rank() == 4, ShapeError, "conv2d: wrong rank: x is ", x, ", weight is ", weight,
+                "; x must be [n, h, w, in], weight [out, kh, kw, in/groups]");
+  TESSERA_CHECK(groups >= 1 && weight[0] % groups == 0, ShapeError, "conv2d: illegal groups: weight is ", weight, ", groups ",
+                groups, "; groups must be at least 1 and divide weight.dim(0)=", weight[0]);
+  TESSERA_CHECK(x[3] == weight[3] * groups, ShapeError, "conv2d: input channels differ: x is ", x, ", weight is ", weight,
+                ", groups ", groups, "; x.dim(-1) must equal weight.dim(-1) * groups");
+  TESSERA_CHECK(x[1] >= 1 && x[2] >= 1 && x[3] >= 1 && weight[0] >= 1, ShapeError, "conv2d: nothing to convolve: x is ", x,
+                ", weight is ", weight, "; only the batch may be empty");
+}
+
+}  // namespace
+
+Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+  check_channels(x, weight, options.groups);
+  const auto [stride, padding, dilation, groups] = options;
+  return {x[0], window_count("conv2d", "height", x[1], weight[1], stride.h, padding.h, dilation.h),
+          window_count("conv2d", "width", x[2], weight[2], stride.w, padding.w, dilation.w), weight[0]};
+}
+
+Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
+  check_operands("conv2d", {{"x", x.value()}, {"weight", weight.value()}});
+  const Shape shape = conv2d_output_shape(x.shape(), weight.shape(), options);
+  if (bias.defined()) {
+    check_operands("conv2d", {{"x", x.value()}, {"bias", bias.value()}});
+    TESSERA_CHECK(bias.shape() == Shape{shape[3]}, ShapeError, "conv2d: bias does not fit: weight is ", weight.shape(),
+                  ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
+  }
+  const Tensor image = x.value().contiguous();
+  const Tensor kernel = weight.value().contiguous();
+  const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
+  Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+  TESSERA_DISPATCH(y.device(), conv2d_forward, image, kernel, b, y, options);
+  auto op = std::make_unique<Conv2dOp>(image, kernel, bias.defined(), options);
+  if (!bias.defined()) return record(std::move(op), {x, weight}, std::move(y));
+  return record(std::move(op), {x, weight, bias}, std::move(y));
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+// Two-dimensional cross-correlation over NHWC images.
+// x [n, h, w, in], weight [out, kh, kw, in/groups], bias [out] or undefined -> y [n, oh, ow, out], with
+// oh = (h + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. Output channel o reads the input channels of group
+// o / (out / groups). Saves x and weight; grad_x is the transposed convolution of grad_y, grad_weight correlates x with grad_y,
+// grad_bias sums grad_y over all positions. Gradients nobody needs are not computed.
+// Throws ShapeError when channels, groups, bias or window do not fit.
+#pragma once
+
+#include "core/autograd/var.h"
+#include "core/ops/extent.h"
+
+namespace tessera {
+
+struct Conv2dOptions {
+  Extent stride{1, 1};
+  Extent padding{0, 0};
+  Extent dilation{1, 1};
+  std::int64_t groups = 1;
+};
+
+Var conv2d(const Var& x, const Var& weight, const Var& bias = {}, const Conv2dOptions& options = {});
+
+// The shape of conv2d's result; throws as conv2d does.
+Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options = {});
+
+// All contiguous; bias and grad_bias may be undefined. Every output element is written.
+namespace cpu {
+void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options);
+void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options);
+void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
+                            const Conv2dOptions& options);
+}  // namespace cpu
+namespace cuda {
+void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options);
+void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options);
+void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
+                            const Conv2dOptions& options);
+}  // namespace cuda
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#include "core/ops/dense_operands.h"
+
+namespace tessera {
+
+void check_operands(const char* operation, std::initializer_list<NamedOperand> operands) {
+  const NamedOperand& first = *operands.begin();
+  dispatch_real(first.value.dtype(), operation, []<class T>() {});
+  for (const NamedOperand& operand : operands) {
+    TESSERA_CHECK(operand.value.dtype() == first.value.dtype(), DTypeError, operation, ": dtypes differ: ", first.name, " is ",
+                  describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
+    TESSERA_CHECK(operand.value.device() == first.value.device(), DeviceError, operation, ": devices differ: ", first.name, " is ",
+                  describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
+  }
+}
+
+std::int64_t window_count(const char* operation, const char* axis, std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                          std::int64_t padding, std::int64_t dilation) {
+  TESSERA_CHECK(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1, ShapeError, operation, ": illegal window along the ",
+                axis, ": kernel ", kernel, ", stride ", stride, ", padding ", padding, ", dilation ", dilation,
+                "; kernel, stride and dilation must be at least 1, padding at least 0");
+  const std::int64_t reach = dilation * (kernel - 1) + 1;
+  TESSERA_CHECK(size + 2 * padding >= reach, ShapeError, operation, ": window larger than the padded ", axis, ": ", axis, " is ",
+                size, ", padding ", padding, ", kernel ", kernel, ", dilation ", dilation, "; ", axis,
+                " + 2 * padding must be at least dilation * (kernel - 1) + 1");
+  return (size + 2 * padding - reach) / stride + 1;
+}
+
+}  // namespace tessera

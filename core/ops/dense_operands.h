@@ -1,0 +1,24 @@
+// Checks that the dense operations share.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "core/autograd/var.h"
+
+namespace tessera {
+
+struct NamedOperand {
+  const char* name;
+  const Tensor& value;
+};
+
+// All operands are f32 or f64 of one dtype, on one device. Throws DTypeError or DeviceError naming the first that differs.
+void check_operands(const char* operation, std::initializer_list<NamedOperand> operands);
+
+// Positions of a window of `kernel` taps that lie `dilation` apart, stepping by `stride` over a padded axis.
+// Throws ShapeError when the window does not fit. `axis` is "height" or "width", for the message.
+std::int64_t window_count(const char* operation, const char* axis, std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                          std::int64_t padding, std::int64_t dilation = 1);
+
+}  // namespace tessera

@@ -1,0 +1,66 @@
+#include "core/ops/linear.h"
+
+#include "core/ops/dense_operands.h"
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+namespace {
+
+// x [..., n] as [rows, n], also when n is 0.
+Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
+
+class LinearOp final : public Op {
+ public:
+  LinearOp(Tensor x, Tensor weight, bool bias) : x_(std::move(x)), weight_(std::move(weight)), bias_(bias) {}
+  std::string_view name() const override { return "linear"; }
+
+  Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
+    const Tensor g = as_rows(grad_y);
+    const bool bias_needed = bias_ && needs[2];
+    Grads grads(bias_ ? 3 : 2);
+    if (needs[0]) {
+      grads[0] = Tensor::empty_like(x_);
+      TESSERA_DISPATCH(g.device(), linear_backward_input, g, weight_, as_rows(grads[0]));
+    }
+    if (needs[1] || bias_needed) {
+      grads[1] = Tensor::empty_like(weight_);
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, g.dtype(), g.device()) : Tensor();
+      TESSERA_DISPATCH(g.device(), linear_backward_weight, as_rows(x_), g, grads[1], grad_bias);
+      if (bias_needed) grads[2] = grad_bias;
+    }
+    return grads;
+  }
+
+ private:
+  Tensor x_;
+  Tensor weight_;
+  bool bias_;
+};
+
+void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  TESSERA_CHECK(x.rank() >= 1 && weight.rank() == 2, ShapeError, "linear: wrong rank: x is ", x.shape(), ", weight is ",
+                weight.shape(), "; x needs at least 1 dimension, weight exactly 2");
+  TESSERA_CHECK(x.dim(-1) == weight.dim(1), ShapeError, "linear: input features differ: x is ", x.shape(), ", weight is ",
+                weight.shape(), "; x.dim(-1)=", x.dim(-1), " must equal weight.dim(1)=", weight.dim(1));
+  check_operands("linear", {{"x", x}, {"weight", weight}});
+  if (!bias.defined()) return;
+  TESSERA_CHECK(bias.shape() == Shape{weight.dim(0)}, ShapeError, "linear: bias does not fit: weight is ", weight.shape(),
+                ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
+  check_operands("linear", {{"x", x}, {"bias", bias}});
+}
+
+}  // namespace
+
+Var linear(const Var& x, const Var& weight, const Var& bias) {
+  check(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor());
+  const Tensor input = x.value().contiguous();
+  const Tensor w = weight.value().contiguous();
+  Tensor y = Tensor::empty(input.shape().erase(input.rank() - 1).append(w.dim(0)), input.dtype(), input.device());
+  const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
+  TESSERA_DISPATCH(y.device(), linear_forward, as_rows(input), w, b, as_rows(y));
+  auto op = std::make_unique<LinearOp>(input, w, bias.defined());
+  if (!bias.defined()) return record(std::move(op), {x, weight}, std::move(y));
+  return record(std::move(op), {x, weight, bias}, std::move(y));
+}
+
+}  // namespace tessera

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <vector>
+
+#include "core/cpu/parallel.h"
+#include "core/ops/pool2d.h"
+
+namespace tessera::cpu {
+namespace {
+
+// The pixels of one axis that a window covers.
+struct Span {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+Span covered(std::int64_t index, std::int64_t stride, std::int64_t padding, std::int64_t kernel, std::int64_t size) {
+  const std::int64_t start = index * stride - padding;
+  return {std::max<std::int64_t>(start, 0), std::min(start + kernel, size)};
+}
+
+struct Window {
+  Span rows;
+  Span columns;
+  std::int64_t pixels() const { return (rows.end - rows.begin) * (columns.end - columns.begin); }
+
+  // Calls visit(iy * w + ix) in row-major order.
+  template <class Visit>
+  void for_each_pixel(std::int64_t w, Visit&& visit) const {
+    for (std::int64_t iy = rows.begin; iy < rows.end; ++iy) {
+      for (std::int64_t ix = columns.begin; ix < columns.end; ++ix) visit(iy * w + ix);
+    }
+  }
+};
+
+Window window_at(const Tensor& x, std::int64_t oy, std::int64_t ox, const Pool2dOptions& o) {
+  return {covered(oy, o.stride.h, o.padding.h, o.kernel.h, x.dim(1)), covered(ox, o.stride.w, o.padding.w, o.kernel.w, x.dim(2))};
+}
+
+// Calls body(image, position of the output pixel in y, its window) for all output pixels, rows in parallel.
+template <class Body>
+void for_each_window(const Tensor& x, const Tensor& y, const Pool2dOptions& options, Body&& body) {
+  const std::int64_t height = y.dim(1);
+  const std::int64_t width = y.dim(2);
+  const std::int64_t work = std::max<std::int64_t>(1, width * x.dim(3) * options.kernel.h * options.kernel.w);
+  parallel_for(x.dim(0) * height, std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t ox = 0; ox < width; ++ox) {
+        body(row / height, row * width + ox, window_at(x, row % height, ox, options));
+      }
+    }
+  });
+}
+
+template <class T>
+void max_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
+  const std::int64_t channels = x.dim(3);
+  const std::int64_t image_size = x.dim(1) * x.dim(2) * channels;
+  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window) {
+    T* const best = y.data<T>() + position * channels;
+    std::int32_t* const where = argmax.data<std::int32_t>() + position * channels;
+    const T* const pixels = x.data<T>() + image * image_size;
+    const std::int64_t first = window.rows.begin * x.dim(2) + window.columns.begin;
+    std::copy_n(pixels + first * channels, channels, best);
+    std::fill_n(where, channels, static_cast<std::int32_t>(first));
+    window.for_each_pixel(x.dim(2), [&](std::int64_t pixel) {
+      const T* const candidate = pixels + pixel * channels;
+      const auto index = static_cast<std::int32_t>(pixel);
+#pragma omp simd
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const T value = candidate[c];
+        const bool wins = (value > best[c]) | (value != value);
+        best[c] = wins ? value : best[c];
+        where[c] = wins ? index : where[c];
+      }
+    });
+  });
+}
+
+// Scatters per image, so that no two threads write one element.
+template <class T>
+void max_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x) {
+  const std::int64_t channels = grad_x.dim(3);
+  const std::int64_t image_size = grad_x.dim(1) * grad_x.dim(2) * channels;
+  const std::int64_t outputs = grad_y.dim(1) * grad_y.dim(2) * channels;
+  parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t image = begin; image < end; ++image) {
+      T* const target = grad_x.data<T>() + image * image_size;
+      const T* const g = grad_y.data<T>() + image * outputs;
+      const std::int32_t* const where = argmax.data<std::int32_t>() + image * outputs;
+      std::fill_n(target, image_size, T(0));
+      for (std::int64_t at = 0; at < outputs; at += channels) {
+        for (std::int64_t c = 0; c < channels; ++c) target[where[at + c] * channels + c] += g[at + c];
+      }
+    }
+  });
+}
+
+template <class T>
+void avg_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options) {
+  const std::int64_t channels = x.dim(3);
+  const std::int64_t image_size = x.dim(1) * x.dim(2) * channels;
+  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window) {
+    T* const sum = y.data<T>() + position * channels;
+    const T* const pixels = x.data<T>() + image * image_size;
+    std::fill_n(sum, channels, T(0));
+    window.for_each_pixel(x.dim(2), [&](std::int64_t pixel) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < channels; ++c) sum[c] += pixels[pixel * channels + c];
+    });
+    const T share = T(1) / static_cast<T>(window.pixels());
+    for (std::int64_t c = 0; c < channels; ++c) sum[c] *= share;
+  });
+}
+
+template <class T>
+void avg_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOptions& options) {
+  const std::int64_t channels = grad_x.dim(3);
+  const std::int64_t image_size = grad_x.dim(1) * grad_x.dim(2) * channels;
+  const std::int64_t width = grad_y.dim(2);
+  const std::int64_t positions = grad_y.dim(1) * width;
+  parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t image = begin; image < end; ++image) {
+      T* const target = grad_x.data<T>() + image * image_size;
+      std::fill_n(target, image_size, T(0));
+      for (std::int64_t at = 0; at < positions; ++at) {
+        const T* const g = grad_y.data<T>() + (image * positions + at) * channels;
+        const Window window = window_at(grad_x, at / width, at % width, options);
+        const T share = T(1) / static_cast<T>(window.pixels());
+        window.for_each_pixel(grad_x.dim(2), [&](std::int64_t pixel) {
+#pragma omp simd
+          for (std::int64_t c = 0; c < channels; ++c) target[pixel * channels + c] += g[c] * share;
+        });
+      }
+    }
+  });
+}
+
+template <class T>
+void global_forward(const Tensor& x, const Tensor& y) {
+  const std::int64_t channels = x.dim(3);
+  const std::int64_t pixels = x.dim(1) * x.dim(2);
+  parallel_for(x.dim(0), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, pixels * channels)),
+               [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> sum(static_cast<std::size_t>(channels));
+    for (std::int64_t image = begin; image < end; ++image) {
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
+        for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += static_cast<double>(from[c]);
+      }
+      std::transform(sum.begin(), sum.end(), y.data<T>() + image * channels,
+                     [&](double total) { return static_cast<T>(total / static_cast<double>(pixels)); });
+    }
+  });
+}
+
+template <class T>
+void global_backward(const Tensor& grad_y, const Tensor& grad_x) {
+  const std::int64_t channels = grad_x.dim(3);
+  const std::int64_t pixels = grad_x.dim(1) * grad_x.dim(2);
+  const T share = T(1) / static_cast<T>(pixels);
+  parallel_for(grad_x.dim(0) * pixels, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, channels)),
+               [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t pixel = begin; pixel < end; ++pixel) {
+      const T* const g = grad_y.data<T>() + pixel / pixels * channels;
+      T* const target = grad_x.data<T>() + pixel * channels;
+      for (std::int64_t c = 0; c < channels; ++c) target[c] = g[c] * share;
+    }
+  });
+}
+
+}  // namespace
+
+void max_pool2d_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
+  dispatch_real(x.dtype(), "max_pool2d", [&]<class T>() { max_forward<T>(x, y, argmax, options); });
+}
+void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x) {
+  dispatch_real(grad_x.dtype(), "max_pool2d", [&]<class T>() { max_backward<T>(grad_y, argmax, grad_x); });
+}
+void avg_pool2d_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options) {
+  dispatch_real(x.dtype(), "avg_pool2d", [&]<class T>() { avg_forward<T>(x, y, options); });
+}
+void avg_pool2d_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOptions& options) {
+  dispatch_real(grad_x.dtype(), "avg_pool2d", [&]<class T>() { avg_backward<T>(grad_y, grad_x, options); });
+}
+void global_avg_pool_forward(const Tensor& x, const Tensor& y) {
+  dispatch_real(x.dtype(), "global_avg_pool", [&]<class T>() { global_forward<T>(x, y); });
+}
+void global_avg_pool_backward(const Tensor& grad_y, const Tensor& grad_x) {
+  dispatch_real(grad_x.dtype(), "global_avg_pool", [&]<class T>() { global_backward<T>(grad_y, grad_x); });
+}
+
+}  // namespace tessera::cpu
