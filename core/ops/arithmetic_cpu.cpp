@@ -1,0 +1,46 @@
+#include "core/cpu/map.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/arithmetic_math.h"
+
+namespace tessera::cpu {
+namespace {
+
+template <class T, class F>
+void map_bound(const F& f, const Tensor& y, const Tensor& x) {
+  const Tensor expanded = x.expand(y.shape());
+  detail::map_typed<T>(f, y, std::array{&expanded}, std::index_sequence<0>{});
+}
+
+// A one-element operand is read once and bound: its stride of 0 would keep the loop from vectorising.
+template <class F>
+void binary(const char* operation, const F& f, const Tensor& a, const Tensor& b, const Tensor& y) {
+  if (y.numel() > 1 && (a.numel() == 1 || b.numel() == 1)) {
+    dispatch_real(y.dtype(), operation, [&]<class T>() {
+      if (b.numel() == 1) {
+        const BindSecond<F, T> bound{f, *b.data<T>()};
+        map_bound<T>(bound, y, a);
+      } else {
+        const BindFirst<F, T> bound{f, *a.data<T>()};
+        map_bound<T>(bound, y, b);
+      }
+    });
+    return;
+  }
+  map(operation, f, y, a, b);
+}
+
+}  // namespace
+
+void add(const Tensor& a, const Tensor& b, const Tensor& y) { binary("add", Add{}, a, b, y); }
+void sub(const Tensor& a, const Tensor& b, const Tensor& y) { binary("sub", Sub{}, a, b, y); }
+void mul(const Tensor& a, const Tensor& b, const Tensor& y) { binary("mul", Mul{}, a, b, y); }
+void div(const Tensor& a, const Tensor& b, const Tensor& y) { binary("div", Div{}, a, b, y); }
+void div_negated(const Tensor& a, const Tensor& b, const Tensor& y) { binary("div_backward", DivNegated{}, a, b, y); }
+
+void affine(const Tensor& x, double scale, double shift, const Tensor& y) { map("affine", Affine{scale, shift}, y, x); }
+
+void rdiv_scalar(double value, const Tensor& x, const Tensor& y) {
+  map("rdiv_scalar", [value](auto v) { return static_cast<decltype(v)>(value) / v; }, y, x);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,46 @@
+#include "core/ops/cross_entropy.h"
+
+#include <utility>
+
+#include "core/ops/dispatch.h"
+#include "core/ops/operands.h"
+
+namespace tessera {
+namespace {
+
+class CrossEntropyOp final : public Op {
+ public:
+  CrossEntropyOp(Tensor probabilities, Tensor labels, const CrossEntropyOptions& options)
+      : probabilities_(std::move(probabilities)), labels_(std::move(labels)), options_(options) {}
+  std::string_view name() const override { return "cross_entropy"; }
+  Grads backward(const Tensor& grad_y, NeedsGrad) override {
+    Tensor grad_logits = Tensor::empty_like(probabilities_);
+    TESSERA_DISPATCH(probabilities_.device(), cross_entropy_backward, grad_y, probabilities_, labels_, options_, grad_logits);
+    return {std::move(grad_logits)};
+  }
+
+ private:
+  Tensor probabilities_;
+  Tensor labels_;
+  CrossEntropyOptions options_;
+};
+
+}  // namespace
+
+Var cross_entropy(const Var& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  check_real("cross_entropy", logits.value());
+  check_companion("cross_entropy", "logits", logits.value(), "labels", labels, DType::i64);
+  TESSERA_CHECK(logits.shape().rank() == 2 && labels.rank() == 1 && labels.dim(0) == logits.shape()[0], ShapeError,
+                "cross_entropy: shapes do not fit: logits is ", logits.shape(), ", labels is ", labels.shape(),
+                "; needs [n, classes] and [n]");
+  TESSERA_CHECK(logits.shape()[1] > 0, ShapeError, "cross_entropy: no classes: logits is ", logits.shape());
+  TESSERA_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, ConfigError, "cross_entropy: label_smoothing is ",
+                options.label_smoothing, "; needs 0 <= label_smoothing < 1");
+  Tensor probabilities = Tensor::empty_like(logits.value());
+  Tensor loss = Tensor::empty({}, logits.dtype(), logits.device());
+  const Tensor targets = labels.contiguous();
+  TESSERA_DISPATCH(logits.device(), cross_entropy_forward, logits.value().contiguous(), targets, options, probabilities, loss);
+  return record(std::make_unique<CrossEntropyOp>(std::move(probabilities), targets, options), {logits}, loss);
+}
+
+}  // namespace tessera

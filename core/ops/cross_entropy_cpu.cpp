@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "core/ops/cross_entropy.h"
+
+namespace tessera::cpu {
+namespace {
+
+// The number of counted samples.
+std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64_t classes, std::int64_t ignored) {
+  std::int64_t counted = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (labels[i] == ignored) continue;
+    TESSERA_CHECK(labels[i] >= 0 && labels[i] < classes, ShapeError, "cross_entropy: label out of range: labels[", i, "] is ",
+                  labels[i], "; needs 0 to ", classes - 1, " for ", classes, " classes, or ignore_index ", ignored);
+    ++counted;
+  }
+  return counted;
+}
+
+// Writes the row's probabilities and returns its loss.
+template <class T>
+double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, T* probabilities) {
+  const double top = static_cast<double>(*std::max_element(x, x + classes));
+  double total = 0.0;
+  double sum = 0.0;
+  for (std::int64_t k = 0; k < classes; ++k) {
+    const T shifted = x[k] - static_cast<T>(top);
+    probabilities[k] = std::exp(shifted);
+    total += static_cast<double>(probabilities[k]);
+    sum += static_cast<double>(shifted);
+  }
+  const T scale = static_cast<T>(1.0 / total);
+#pragma omp simd
+  for (std::int64_t k = 0; k < classes; ++k) probabilities[k] *= scale;
+  if (label < 0) return 0.0;
+  const double log_total = std::log(total);
+  const double picked = log_total - (static_cast<double>(x[label]) - top);
+  if (smoothing == 0.0) return picked;  // 0 * inf would turn a class of probability 0 into NaN
+  return (1.0 - smoothing) * picked + smoothing * (log_total - sum / static_cast<double>(classes));
+}
+
+}  // namespace
+
+void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options,
+                           const Tensor& probabilities, const Tensor& loss) {
+  const std::int64_t n = logits.dim(0);
+  const std::int64_t classes = logits.dim(1);
+  const std::int64_t* label = labels.data<std::int64_t>();
+  const std::int64_t counted = check_labels(label, n, classes, options.ignore_index);
+  dispatch_real(logits.dtype(), "cross_entropy", [&]<class T>() {
+    const int parts = static_cast<int>(std::min<std::int64_t>(parts_for(n * classes, kGrain / 8), std::max<std::int64_t>(n, 1)));
+    std::vector<double> losses(static_cast<std::size_t>(parts), 0.0);
+    parallel_parts(n, parts, [&](std::int64_t begin, std::int64_t end, int part) {
+      double total = 0.0;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t target = label[i] == options.ignore_index ? -1 : label[i];
+        total += row_loss(logits.data<T>() + i * classes, classes, target, options.label_smoothing,
+                          probabilities.data<T>() + i * classes);
+      }
+      losses[static_cast<std::size_t>(part)] = total;
+    });
+    double total = 0.0;
+    for (const double part : losses) total += part;
+    *loss.data<T>() = static_cast<T>(counted == 0 ? 0.0 : total / static_cast<double>(counted));
+  });
+}
+
+void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities, const Tensor& labels,
+                            const CrossEntropyOptions& options, const Tensor& grad_logits) {
+  const std::int64_t n = probabilities.dim(0);
+  const std::int64_t classes = probabilities.dim(1);
+  const std::int64_t* label = labels.data<std::int64_t>();
+  const std::int64_t counted = n - std::count(label, label + n, options.ignore_index);
+  dispatch_real(probabilities.dtype(), "cross_entropy_backward", [&]<class T>() {
+    const T scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted);
+    const T even = static_cast<T>(options.label_smoothing / static_cast<double>(classes));
+    const T picked = static_cast<T>(1.0 - options.label_smoothing);
+    parallel_for(n, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(classes, 1)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        T* to = grad_logits.data<T>() + i * classes;
+        const T* from = probabilities.data<T>() + i * classes;
+        if (label[i] == options.ignore_index) {
+          std::fill_n(to, classes, T(0));
+          continue;
+        }
+#pragma omp simd
+        for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (from[k] - even);
+        to[label[i]] -= scale * picked;
+      }
+    });
+  });
+}
+
+}  // namespace tessera::cpu

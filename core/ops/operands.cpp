@@ -1,0 +1,36 @@
+#include "core/ops/operands.h"
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+void check_devices(const char* operation, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b) {
+  TESSERA_CHECK(a.device() == b.device(), DeviceError, operation, ": devices differ: ", name_a, " is ", describe(a), ", ", name_b,
+                " is ", describe(b));
+}
+
+}  // namespace
+
+void check_real(const char* operation, const Tensor& x) {
+  TESSERA_CHECK(x.dtype() == DType::f32 || x.dtype() == DType::f64, DTypeError, operation, ": x is ", describe(x),
+                "; needs f32 or f64");
+}
+
+void check_operands(const char* operation, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b) {
+  check_devices(operation, name_a, a, name_b, b);
+  TESSERA_CHECK(a.dtype() == b.dtype(), DTypeError, operation, ": dtypes differ: ", name_a, " is ", describe(a), ", ", name_b,
+                " is ", describe(b));
+  TESSERA_CHECK(a.dtype() == DType::f32 || a.dtype() == DType::f64, DTypeError, operation, ": ", name_a, " is ", describe(a), ", ",
+                name_b, " is ", describe(b), "; needs f32 or f64");
+}
+
+void check_companion(const char* operation, const char* name_x, const Tensor& x, const char* name, const Tensor& companion,
+                     DType dtype) {
+  TESSERA_CHECK(companion.defined(), InternalError, operation, ": ", name, " is undefined");
+  TESSERA_CHECK(companion.dtype() == dtype, DTypeError, operation, ": ", name, " is ", describe(companion), "; needs ", dtype, " (",
+                name_x, " is ", describe(x), ")");
+  check_devices(operation, name_x, x, name, companion);
+}
+
+}  // namespace tessera
