@@ -10,7 +10,7 @@ namespace tessera {
 
 struct Pool2dConfig {
   Extent kernel{2, 2};
-  std::optional<Extent> stride;  // the kernel when absent
+  std::optional<Extent> stride = {};  // the kernel when absent
   Extent padding{0, 0};
   void fields(Fields& f);
 };

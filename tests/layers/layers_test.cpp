@@ -1,0 +1,215 @@
+// What modules add to their ops: shapes, modes, initial values and the random streams they draw from.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/autograd/backward.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/builtin.h"
+#include "layers/conv2d.h"
+#include "layers/dropout.h"
+#include "layers/layer_norm.h"
+#include "layers/linear.h"
+#include "layers/models/model.h"
+#include "layers/pool2d.h"
+#include "layers/residual.h"
+#include "layers/residual_block.h"
+#include "layers/sequential.h"
+
+namespace tessera {
+namespace {
+
+Tensor random_tensor(const Shape& shape, std::uint64_t seed = 3) {
+  const Tensor x = Tensor::empty(shape);
+  fill_normal(x, RngStream(seed, "test", "input"), 0, 1);
+  return x;
+}
+
+Tensor run(Module& module, const Tensor& x, const Context& context = {}) {
+  const NoGrad no_grad;
+  return module.forward(Var(x), context).value();
+}
+
+struct Moments {
+  double mean = 0;
+  double stddev = 0;
+  double largest = 0;
+};
+Moments moments(const Tensor& tensor) {
+  Moments m;
+  double squares = 0;
+  const double n = static_cast<double>(tensor.numel());
+  for (const float v : tensor.to_vector<float>()) {
+    m.mean += v / n;
+    squares += static_cast<double>(v) * v / n;
+    m.largest = std::max(m.largest, std::abs(static_cast<double>(v)));
+  }
+  m.stddev = std::sqrt(squares - m.mean * m.mean);
+  return m;
+}
+
+template <class Failure>
+std::string message_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return "nothing thrown";
+}
+
+void expect_declared_shape(Module& module, const Shape& input) {
+  SCOPED_TRACE(str(module.kind(), ' ', input));
+  EXPECT_EQ(run(module, random_tensor(input)).shape(), module.output_shape(input));
+}
+
+TEST(Layers, OutputShapeIsTheForwardsShape) {
+  for (const Shape& image : {Shape{2, 7, 5, 4}, Shape{1, 3, 3, 4}}) {
+    Conv2d conv({.in = 4, .out = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 1}, .groups = 2});
+    MaxPool2d max_pool({.kernel = {3, 3}, .stride = Extent{2, 2}, .padding = {1, 1}});
+    AvgPool2d avg_pool({.kernel = {2, 2}});
+    BatchNorm batch({.channels = 4});
+    GlobalAvgPool global;
+    expect_declared_shape(conv, image);
+    expect_declared_shape(max_pool, image);
+    expect_declared_shape(avg_pool, image);
+    expect_declared_shape(batch, image);
+    expect_declared_shape(global, image);
+    expect_declared_shape(*make_basic_block({.in = 4, .out = 7, .stride = 2, .shortcut = "option_a"}), image);
+    expect_declared_shape(*make_basic_block({.in = 4, .out = 7, .stride = 2, .shortcut = "projection"}), image);
+    expect_declared_shape(*make_bottleneck({.in = 4, .out = 4}), image);
+  }
+  Linear linear({.in = 5, .out = 3});
+  LayerNorm norm({.channels = 5});
+  expect_declared_shape(linear, {2, 7, 5});
+  expect_declared_shape(norm, {2, 7, 5});
+}
+
+TEST(Layers, EveryNamedSmallModelRunsAndReachesEveryParameter) {
+  for (const char* name : {"mlp", "lenet5", "resnet8"}) {
+    SCOPED_TRACE(name);
+    const Shape input{2, 32, 32, 3};
+    const auto model = build_model({.name = name, .classes = 5}, input);
+    initialize(*model, 1);
+    const StepState step;
+    const Var y = model->forward(Var(random_tensor(input)), {.training = true, .seed = 1, .step = &step});
+    EXPECT_EQ(y.shape(), (Shape{2, 5}));
+    backward(y, random_tensor({2, 5}, 9));
+    for (const NamedParameter& named : named_parameters(*model)) {
+      ASSERT_TRUE(named.parameter->grad().defined()) << named.path;
+      EXPECT_GT(moments(named.parameter->grad()).largest, 0) << named.path;
+    }
+  }
+}
+
+TEST(Layers, OptionASubsamplesAndPadsChannelsInTheMiddle) {
+  const auto block = make_basic_block({.in = 2, .out = 5, .stride = 2, .shortcut = "option_a"});
+  // With zero convolutions only the shortcut is left; relu passes the positive input.
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}, {1, 3, 3, 2});
+  const std::vector<float> expected{0, 1, 2, 0, 0, 0, 5, 6, 0, 0, 0, 13, 14, 0, 0, 0, 17, 18, 0, 0};
+  EXPECT_EQ(run(*block, x).to_vector<float>(), expected);
+}
+
+TEST(Layers, BatchNormTrainsOnTheBatchAndEvaluatesOnTheBuffers) {
+  BatchNorm norm({.channels = 3, .momentum = 0.25});
+  const Tensor x = random_tensor({11, 3});
+  const Tensor evaluated = run(norm, x);
+  for (std::int64_t i = 0; i < x.numel(); ++i) EXPECT_NEAR(evaluated.data<float>()[i], x.data<float>()[i], 2e-5);
+  EXPECT_EQ(norm.buffers()[0]->value.to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  const StepState step;
+  const Tensor trained = run(norm, x, {.training = true, .step = &step});
+  EXPECT_NEAR(moments(trained).mean, 0, 1e-6);
+  EXPECT_NEAR(moments(trained).stddev, 1, 1e-4);
+  double mean = 0;
+  for (int i = 0; i < 11; ++i) mean += x.data<float>()[i * 3] / 11.0;
+  EXPECT_NEAR(norm.buffers()[0]->value.data<float>()[0], 0.25 * mean, 1e-6);
+}
+
+TEST(Layers, DropoutIsTheIdentityInEvaluationAndKeyedByStepAndPathInTraining) {
+  Sequential model;
+  model.add_child("a", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
+  model.add_child("b", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
+  const Tensor x = Tensor::full({1009}, 1);
+  EXPECT_EQ(run(model, x).to_vector<float>(), x.to_vector<float>());
+  StepState step;
+  const Context context{.training = true, .seed = 7, .step = &step};
+  const auto first = run(model.child("a"), x, context).to_vector<float>();
+  EXPECT_EQ(run(model.child("a"), x, context).to_vector<float>(), first);
+  EXPECT_NE(run(model.child("b"), x, context).to_vector<float>(), first);
+  step.set({.step = 1});
+  EXPECT_NE(run(model.child("a"), x, context).to_vector<float>(), first);
+  EXPECT_NE(message_of<InternalError>([&] { run(model.child("a"), x, {.training = true}); }).find("dropout 'a'"), std::string::npos);
+}
+
+TEST(Layers, InitialValuesHaveTheStatisticsOfTorch) {
+  Conv2d conv({.in = 32, .out = 64});
+  initialize(conv, 5);
+  const Moments normal = moments(conv.weight().value());
+  EXPECT_NEAR(normal.mean, 0, 0.002);
+  EXPECT_NEAR(normal.stddev, std::sqrt(2.0 / (64 * 9)), 0.001);
+  EXPECT_EQ(moments(conv.bias()->value()).largest, 0);
+  Linear linear({.in = 100, .out = 300});
+  initialize(linear, 5);
+  const Moments uniform = moments(linear.weight().value());
+  EXPECT_LE(uniform.largest, 0.1);
+  EXPECT_GT(uniform.largest, 0.0999);
+  EXPECT_NEAR(uniform.stddev, 0.1 / std::sqrt(3.0), 0.001);
+  EXPECT_GT(moments(linear.bias()->value()).stddev, 0.04);
+}
+
+TEST(Layers, InitialValuesDependOnSeedAndPathOnly) {
+  const auto weights = [](std::uint64_t seed, const char* name, int before) {
+    Sequential model;
+    for (int i = 0; i < before; ++i) model.add_child(str("other", i), std::make_unique<Linear>(LinearConfig{.in = 9, .out = 9}));
+    model.add_child(name, std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
+    initialize(model, seed);
+    return model.child(name).parameter("weight").value().to_vector<float>();
+  };
+  EXPECT_EQ(weights(1, "fc", 0), weights(1, "fc", 2));
+  EXPECT_NE(weights(1, "fc", 0), weights(2, "fc", 0));
+  EXPECT_NE(weights(1, "fc", 0), weights(1, "gc", 0));
+}
+
+TEST(Layers, ParametersHaveRoles) {
+  Conv2d conv({.in = 2, .out = 2});
+  BatchNorm norm({.channels = 2});
+  EXPECT_EQ(conv.weight().role(), ParameterRole::weight);
+  EXPECT_EQ(conv.bias()->role(), ParameterRole::bias);
+  EXPECT_EQ(norm.parameter("weight").role(), ParameterRole::norm);
+  EXPECT_EQ(norm.parameter("bias").role(), ParameterRole::norm);
+}
+
+TEST(Layers, FaultsNameTheLayer) {
+  Sequential model;
+  model.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 3}));
+  EXPECT_EQ(message_of<ShapeError>([&] { model.output_shape({2, 4}); }), "linear 'fc': input is [2, 4]; needs [..., 5]");
+  EXPECT_EQ(message_of<ConfigError>([] { Conv2d({.in = 4, .out = 6, .groups = 4}); }),
+            "conv2d: groups is 4, in is 4, out is 6; groups must divide both");
+  EXPECT_THROW(make_basic_block({.in = 2, .out = 4}), ConfigError);
+  EXPECT_THROW(make_basic_block({.in = 4, .out = 2, .shortcut = "option_a"}), ConfigError);
+  EXPECT_THROW(make_bottleneck({.in = 4, .out = 6, .shortcut = "projection"}), ConfigError);
+  Residual residual({});
+  residual.add_child("body", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 3}));
+  EXPECT_NE(message_of<ShapeError>([&] { residual.output_shape({2, 5}); }).find("shortcut gives [2, 5]"), std::string::npos);
+}
+
+TEST(Layers, ConfigsAreStrict) {
+  const Registry<Module> layers = builtin_layers();
+  const auto refuse = [&](const char* kind, const char* json) {
+    EXPECT_THROW(layers.build(kind, parse_json(json, "test")), ConfigError) << kind << ' ' << json;
+  };
+  refuse("conv2d", R"({"kernal": 3})");
+  refuse("conv2d", R"({"stride": 0})");
+  refuse("conv2d", R"({"in": 4, "out": 4, "groups": 3})");
+  refuse("dropout", R"({"p": 1.0})");
+  refuse("gelu", R"({"form": "exact"})");
+  refuse("batch_norm", R"({"eps": 0})");
+  refuse("relu", R"({"inplace": true})");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,136 @@
+// Sizes of the named networks against published ones, counted by hand where a paper only rounds.
+#include "layers/models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/config/read.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+struct PublishedSize {
+  ModelConfig config;
+  Shape input;
+  std::int64_t parameters;
+  std::int64_t macs;
+};
+
+const Shape kCifar{2, 32, 32, 3};
+const Shape kImageNet{2, 224, 224, 3};
+
+std::vector<PublishedSize> published_sizes() {
+  return {
+      {{.name = "mlp"}, {2, 28, 28, 1}, 235146, 234752},
+      {{.name = "lenet5"}, {2, 28, 28, 1}, 61706, 416520},
+      {{.name = "lenet5"}, {2, 32, 32, 1}, 61706, 416520},
+      // He et al. 2015, table 6, round to 0.27M, 0.46M, 0.66M, 0.85M: convolutions + batch-norm affines + fc.
+      {{.name = "resnet8"}, kCifar, 75290, 12239488},
+      {{.name = "resnet20"}, kCifar, 269722, 40551040},
+      {{.name = "resnet32"}, kCifar, 464154, 68862592},
+      {{.name = "resnet44"}, kCifar, 658586, 97174144},
+      {{.name = "resnet56"}, kCifar, 853018, 125485696},
+      {{.name = "resnet20", .shortcut = "projection"}, kCifar, 272474, 40813184},
+      // torchvision's model cards.
+      {{.name = "resnet18", .classes = 1000}, kImageNet, 11689512, 1814073344},
+      {{.name = "resnet50", .classes = 1000}, kImageNet, 25557032, 4089184256},
+      {{.name = "vgg16", .classes = 1000}, kImageNet, 138365992, 15470264320},
+      // Howard et al. 2017, table 4: 4.2M parameters, 569M multiply-adds.
+      {{.name = "mobilenet_v1", .classes = 1000}, kImageNet, 4231976, 568740352},
+  };
+}
+
+std::vector<std::string> parameter_paths(const ModelConfig& config, const Shape& input) {
+  const std::unique_ptr<Module> model = build_model(config, input);
+  std::vector<std::string> paths;
+  for (const NamedParameter& named : named_parameters(*model)) paths.push_back(named.path);
+  return paths;
+}
+
+void expect_path(const std::vector<std::string>& paths, const std::string& path) {
+  EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end()) << path;
+}
+
+template <class Failure>
+std::string message_of(const ModelConfig& config, const Shape& input) {
+  try {
+    build_model(config, input);
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(Models, ParametersAndMacsEqualPublishedOnes) {
+  for (const PublishedSize& size : published_sizes()) {
+    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.input));
+    const Cost cost = total_cost(*build_model(size.config, size.input), size.input);
+    EXPECT_EQ(cost.parameters, size.parameters);
+    EXPECT_EQ(cost.macs, size.macs);
+  }
+}
+
+TEST(Models, TraceHasOneRowPerLeafInForwardOrder) {
+  Trace trace;
+  build_model({.name = "lenet5"}, {1, 28, 28, 1})->output_shape({5, 28, 28, 1}, &trace);
+  ASSERT_EQ(trace.size(), 12u);
+  EXPECT_EQ(trace[0].path, "conv1");
+  EXPECT_EQ(trace[0].output, (Shape{5, 28, 28, 6}));
+  EXPECT_EQ(trace[0].weight_bytes, 4 * (6 * 25 + 6));
+  EXPECT_EQ(trace[2].kind, "max_pool2d");
+  EXPECT_EQ(trace[7].input, (Shape{5, 400}));
+  EXPECT_EQ(trace.back().path, "fc3");
+}
+
+TEST(Models, NamesFollowTorchvision) {
+  const auto cifar = parameter_paths({.name = "resnet20"}, kCifar);
+  for (const char* path : {"conv1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer3.2.bn2.weight", "fc.bias"}) {
+    expect_path(cifar, path);
+  }
+  const auto imagenet = parameter_paths({.name = "resnet50"}, kImageNet);
+  for (const char* path : {"layer1.0.downsample.0.weight", "layer4.0.downsample.1.bias", "layer2.3.conv3.weight"}) {
+    expect_path(imagenet, path);
+  }
+  const auto vgg = parameter_paths({.name = "vgg16"}, kCifar);
+  for (const char* path : {"features.0.weight", "features.41.bias", "classifier.0.weight", "classifier.6.bias"}) {
+    expect_path(vgg, path);
+  }
+}
+
+TEST(Models, MlpTakesItsHiddenWidths) {
+  const auto model = build_model({.name = "mlp", .classes = 3, .hidden = {7, 5}}, {1, 11});
+  EXPECT_EQ(total_cost(*model, {1, 11}).parameters, 11 * 7 + 7 + 7 * 5 + 5 + 5 * 3 + 3);
+  EXPECT_EQ(model->output_shape({4, 11}), (Shape{4, 3}));
+}
+
+TEST(Models, SmallImagesGiveVggAGlobalAverage) {
+  const auto model = build_model({.name = "vgg16", .classes = 10}, kCifar);
+  EXPECT_TRUE(model->has_child("avgpool"));
+  EXPECT_FALSE(model->has_child("flatten"));
+  EXPECT_EQ(model->child("classifier").output_shape({1, 512}), (Shape{1, 10}));
+}
+
+TEST(Models, UnknownNamesAndWrongInputsAreErrors) {
+  const std::string unknown = message_of<ConfigError>({.name = "resnet21"}, kCifar);
+  EXPECT_NE(unknown.find("unknown model 'resnet21'; did you mean 'resnet20'?"), std::string::npos) << unknown;
+  EXPECT_EQ(message_of<ShapeError>({.name = "resnet20"}, {2, 8}), "resnet: input is [2, 8]; needs images [n, h, w, c]");
+  EXPECT_EQ(message_of<ConfigError>({.name = "lenet5", .in_channels = 3}, {1, 28, 28, 1}),
+            "model lenet5: in_channels is 3, the data is [1, 28, 28, 1]; the last axis must agree");
+}
+
+TEST(Models, KeysThatTheModelCannotFollowAreErrors) {
+  const auto refuse = [](const char* json) {
+    EXPECT_THROW(read<ModelConfig>(parse_json(json, "test")), ConfigError) << json;
+  };
+  refuse(R"({"name": "resnet20", "hidden": [3]})");
+  refuse(R"({"name": "resnet18", "shortcut": "projection"})");
+  refuse(R"({"name": "mlp", "layers": ["relu"]})");
+  refuse(R"({"name": "layers"})");
+  refuse(R"({"name": "resnet20", "classes": 0})");
+  EXPECT_EQ(read<ModelConfig>(parse_json(R"({"name": "mlp", "hidden": [3, 2]})", "test")).hidden.size(), 2u);
+}
+
+}  // namespace
+}  // namespace tessera
