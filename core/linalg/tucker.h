@@ -23,8 +23,8 @@ struct HooiOptions {
 };
 
 // Sequentially truncated higher-order SVD (Vannieuwenhoven, Vandebril & Meerbergen, SISC 2012): each mode's leading
-// singular vectors come from the tensor that earlier modes have already shrunk. error^2 <= sum over modes of the discarded squared singular values
-// of X's own unfoldings <= d * best. tensor: f32 or f64, factors and core in its dtype.
+// singular vectors come from the tensor that earlier modes have already shrunk. error^2 <= sum over modes of the discarded
+// squared singular values of X's own unfoldings <= d * best. tensor: f32 or f64, factors and core in its dtype.
 // Throws ShapeError on an empty tensor, repeated modes, modes or ranks out of range (named with mode, size and legal range).
 Tucker st_hosvd(const Tensor& tensor, std::span<const int> modes, std::span<const std::int64_t> ranks);
 

@@ -1,0 +1,110 @@
+#include "compress/pass_runner.h"
+
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+
+namespace tessera {
+
+namespace {
+
+using Costs = std::map<std::string, LayerCost>;
+
+Costs trace_by_path(const Module& root, const Shape& input) {
+  Trace trace;
+  root.output_shape(input, &trace);
+  Costs costs;
+  for (const LayerCost& row : trace) costs.emplace(row.path, row);
+  return costs;
+}
+
+bool all_finite(const Tensor& tensor) {
+  if (!is_floating(tensor.dtype())) return true;
+  for (const double value : tensor.to(DType::f64).contiguous().to_vector<double>()) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
+  for (const auto& parameter : after.parameters()) {
+    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass, "': ", join_path(before.path(), parameter->name()),
+                  " contains NaN or Inf after the rewrite; the dense layer is kept");
+  }
+  const Shape output = after.output_shape(cost.input);
+  TESSERA_CHECK(output == cost.output, InternalError, "pass '", pass, "': layer '", before.path(), "' gives ", cost.output,
+                " for input ", cost.input, ", its replacement gives ", output);
+}
+
+const Parameter* find_parameter(const Module& module, std::string_view name) {
+  for (const auto& parameter : module.parameters()) {
+    if (parameter->name() == name) return parameter.get();
+  }
+  return nullptr;
+}
+
+// A parameter survives a rewrite when its name and shape do: a bias does, a factored weight does not.
+void append_changes(const Module& before, const Module& after, std::vector<ModelChange>& changes) {
+  for (const auto& parameter : before.parameters()) {
+    const std::string path = join_path(before.path(), parameter->name());
+    const Parameter* same = find_parameter(after, parameter->name());
+    const bool survives = same != nullptr && same->value().shape() == parameter->value().shape();
+    changes.push_back({path, survives ? path : ""});
+  }
+}
+
+std::vector<std::string> matched_paths(Module& root, const Pass& pass) {
+  std::vector<std::string> paths;
+  for_each_module(root, [&](Module& module) {
+    if (pass.matches(module.path(), module)) paths.push_back(module.path());
+  });
+  return paths;
+}
+
+void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerCost& cost, PassReport& report) {
+  const Module& before = find_module(*root, cost.path);
+  LayerReport row;
+  row.path = cost.path;
+  row.kind_before = row.kind_after = cost.kind;
+  row.parameters_before = row.parameters_after = cost.parameters;
+  row.macs_before = row.macs_after = cost.macs;
+
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Module> after = pass.rewrite(before, row);
+  row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (after) {
+    verify(pass.name(), before, *after, cost);
+    const Cost reached = total_cost(*after, cost.input);
+    row.kind_after = after->kind();
+    row.parameters_after = reached.parameters;
+    row.macs_after = reached.macs;
+    append_changes(before, *after, report.changes);
+    replace_module(root, cost.path, std::move(after));
+  }
+  report.layers.push_back(std::move(row));
+}
+
+}  // namespace
+
+PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input) {
+  PassReport report;
+  report.pass = pass.name();
+  report.before = total_cost(*root, input);
+  const Shape output = root->output_shape(input);
+  const Costs costs = trace_by_path(*root, input);
+  pass.prepare(*root, input);
+  for (const std::string& path : matched_paths(*root, pass)) {
+    const auto cost = costs.find(path);
+    TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is no layer of the trace");
+    rewrite_layer(root, pass, cost->second, report);
+  }
+  report.after = total_cost(*root, input);
+  const Shape reached = root->output_shape(input);
+  TESSERA_CHECK(reached == output, InternalError, "pass '", pass.name(), "': the model gave ", output, " for input ", input,
+                ", it gives ", reached);
+  return report;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
+// convolutional neural networks for fast and low power mobile applications", section 3):
+// W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in between;
+// the core carries kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
+#pragma once
+
+#include <memory>
+
+#include "core/config/fields.h"
+#include "core/linalg/tucker.h"
+#include "core/module.h"
+#include "layers/conv2d.h"
+
+namespace tessera {
+
+struct Tucker2Conv2dConfig {
+  std::int64_t in = 1, out = 1;
+  Extent kernel{3, 3}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  std::int64_t rank_in = 1, rank_out = 1;
+  bool bias = true;
+  void fields(Fields& f);
+};
+
+// Tucker-2 ranks by the mode that they belong to: 1 <= out <= output channels, 1 <= in <= input channels.
+struct Tucker2Ranks {
+  std::int64_t out = 1;
+  std::int64_t in = 1;
+  friend bool operator==(const Tucker2Ranks&, const Tucker2Ranks&) = default;
+};
+
+// Throws ConfigError naming the layer, the mode's size and the legal range.
+void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tucker2Ranks ranks);
+
+// Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out].
+class Tucker2Conv2d final : public Module {
+ public:
+  using Config = Tucker2Conv2dConfig;
+  explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks out of range
+
+  // The layer whose dense_weight() approximates `dense`'s: HOOI on modes out and in, computed in double. Bias and trainability
+  // are copied. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.
+  static std::unique_ptr<Tucker2Conv2d> from_dense(const Conv2d& dense, Tucker2Ranks ranks,
+                                                   const linalg::HooiOptions& options = {});
+
+  std::string_view kind() const override { return "tucker2_conv2d"; }
+  Value config() const override;
+  Var forward(const Var& x, const Context& context) override;
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of the three convolutions
+  // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance
+  // 2 / (out kh kw) of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
+  void reset_parameters(std::uint64_t seed) override;
+
+  const Tucker2Conv2dConfig& options() const noexcept { return config_; }
+  Tensor dense_weight() const;  // [out, kh, kw, in]
+
+ private:
+  Tucker2Conv2dConfig config_;
+  Parameter& in_factor_;
+  Parameter& core_;
+  Parameter& out_factor_;
+  Parameter* bias_;  // null without a bias
+};
+
+}  // namespace tessera
