@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "compress/pass_runner.h"
+#include "compress/report.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "layers/builtin.h"
@@ -12,6 +13,7 @@
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/evaluate.h"
+#include "train/kill_point.h"
 #include "train/model_state.h"
 #include "train/status.h"
 
@@ -19,7 +21,7 @@ namespace tessera {
 namespace {
 
 Shape sample_shape(const DataSplits& data) {
-  const Shape& images = data.train.images().shape();
+  const Shape& images = data.train.dataset->images.shape();
   return {1, images[1], images[2], images[3]};
 }
 
@@ -32,11 +34,13 @@ std::string percent(double fraction) {
 }  // namespace
 
 Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options)
-    : vfs_(vfs), experiment_(std::move(experiment)), folder_(std::move(folder)), options_(options), lock_(vfs, folder_.path()),
-      store_(vfs, folder_.checkpoints(), {.keep = experiment_.config.checkpoint.keep}),
+    : vfs_(vfs), experiment_(std::move(experiment)), folder_(std::move(folder)), options_(options), lock_(folder_.path()),
+      store_(vfs, folder_.checkpoints(), static_cast<int>(experiment_.config.checkpoint.keep)),
       data_(load_data(experiment_.config.data, static_cast<std::uint64_t>(experiment_.config.seed))),
       progress_(options.out, options.terminal) {
   set_compute_threads(experiment_.config.threads.compute);
+  store_.open_for_writing(lock_);
+  steps_per_epoch_ = data_.train.size() / experiment_.config.data.batch;
 }
 
 Session Session::start(Vfs& vfs, const Experiment& experiment, const std::string& config_text, RunFolder folder,
@@ -62,7 +66,7 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
                                                        describe_environment(session.experiment_.config))) {
     log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
   }
-  if (session.store_.steps().empty()) {
+  if (session.store_.empty()) {
     session.model_ = build_model(session.experiment_.config.model, sample_shape(session.data_));
     initialize(*session.model_, static_cast<std::uint64_t>(session.experiment_.config.seed));
   } else {
@@ -77,13 +81,16 @@ void Session::load(const Checkpoint& checkpoint) {
   model_ = rebuild(checkpoint.manifest.at("model"), builtin_layers());
   load_model_state(*model_, checkpoint.parts.at("model"));
   position_ = read<Position>(checkpoint.manifest.at("position"));
-  const std::string fingerprint = data_.train.fingerprint();
-  TESSERA_CHECK(checkpoint.manifest.at("data").as_string() == fingerprint, IoError, folder_.path(),
-                ": the training data changed since the run began: fingerprint ", fingerprint, ", checkpoint has ",
+  for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
+  const std::string content = fingerprint(*data_.train.dataset);
+  TESSERA_CHECK(checkpoint.manifest.at("data").as_string() == content, IoError, folder_.path(),
+                ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ",
                 checkpoint.manifest.at("data").as_string());
   restored_ = checkpoint.parts;
   restored_.erase("model");
   last_saved_ = position_.global_step;
+  const bool best_is_stage_end = position_.stage_done && position_.best_step == position_.global_step;
+  pinned_best_ = best_is_stage_end ? -1 : position_.best_step;
   progress_.line(str("resuming at stage ", stage().name, ", step ", position_.stage_step, " (global step ", position_.global_step, ")"));
 }
 
@@ -97,7 +104,8 @@ RunOutcome Session::run() {
     if (position_.stage + 1 == stages) break;
     const Position done = position_;
     position_ = {.stage = done.stage + 1, .global_step = done.global_step, .metrics_bytes = done.metrics_bytes,
-                 .timing_bytes = done.timing_bytes};
+                 .timing_bytes = done.timing_bytes, .best_accuracy = -1, .best_step = -1};
+    pinned_best_ = -1;
     trainer_.reset();
     restored_.clear();
   }
@@ -108,6 +116,7 @@ RunOutcome Session::run() {
 RunOutcome Session::run_stage() {
   if (!position_.stage_ready) prepare_stage();
   if (stage().train && train_stage() == RunOutcome::stopped) return RunOutcome::stopped;
+  if (trainer_) trainer_->adopt_average();
   position_.stage_done = true;
   save();
   return RunOutcome::finished;
@@ -115,31 +124,37 @@ RunOutcome Session::run_stage() {
 
 void Session::prepare_stage() {
   if (stage().factorise) {
-    const FactorisePass pass(*stage().factorise, *model_, sample_shape(data_));
-    const PassReport report = run_pass(pass, model_, sample_shape(data_));
-    write_file_atomically(vfs_, folder_.layers(), layers_csv(report));
+    FactorisePass pass(*stage().factorise);
+    const PassReport report = run_pass(model_, pass, sample_shape(data_));
+    kill_point("factorise", position_.stage);
+    write_file_atomically(vfs_, folder_.layers(), layers_csv(report.layers));
     ++position_.global_step;
     progress_.line(str(stage().name, ": ", summary(report)));
   }
   position_.stage_ready = true;
 }
 
-std::int64_t Session::steps_per_epoch() const { return training_loader()->batches_per_epoch(); }
-
 std::int64_t Session::stage_steps() const {
-  const std::int64_t steps = stage().train->resolve(steps_per_epoch(), 0);
+  const std::int64_t steps = stage().train->resolve(steps_per_epoch_, 0);
   TESSERA_CHECK(steps >= 1, ConfigError, "stage ", stage().name, ": train ", to_string(*stage().train), " is less than one step");
   return steps;
 }
 
 std::unique_ptr<Loader> Session::training_loader() const {
-  return std::make_unique<Loader>(data_.train, training_loader_options(experiment_.config.data, data_, experiment_.config.seed,
-                                                                       experiment_.config.threads.loader));
+  const ExperimentConfig& config = experiment_.config;
+  auto loader = std::make_unique<Loader>(data_.train, LoaderOptions{.batch = config.data.batch,
+                                                                    .augment = config.data.augment,
+                                                                    .normalization = data_.normalization,
+                                                                    .seed = static_cast<std::uint64_t>(config.seed),
+                                                                    .threads = static_cast<int>(config.threads.loader)});
+  // Every epoch of every stage has an order and augmentations of its own.
+  loader->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
+  return loader;
 }
 
 std::unique_ptr<StageTrainer> Session::make_trainer() {
   auto trainer = std::make_unique<StageTrainer>(*model_, stage().training, static_cast<std::uint64_t>(experiment_.config.seed),
-                                                steps_per_epoch(), stage_steps());
+                                                steps_per_epoch_, stage_steps());
   if (!restored_.empty() && position_.stage_step > 0) trainer->load_state(restored_);
   restored_.clear();
   return trainer;
@@ -148,22 +163,16 @@ std::unique_ptr<StageTrainer> Session::make_trainer() {
 RunOutcome Session::train_stage() {
   trainer_ = make_trainer();
   const std::int64_t total = stage_steps();
-  const std::int64_t per_epoch = steps_per_epoch();
   const auto loader = training_loader();
   progress_.begin(stage().name, position_.stage_step, total, experiment_.config.data.batch);
   while (position_.stage_step < total) {
-    // Every epoch of every stage has an order and augmentations of its own.
-    const std::int64_t epoch = position_.stage_step / per_epoch;
-    loader->start((position_.stage << 32) + epoch, position_.stage_step % per_epoch);
-    const std::int64_t epoch_end = std::min(total, (epoch + 1) * per_epoch);
-    while (position_.stage_step < epoch_end) {
-      if (options_.stop.requested()) {
-        save();
-        return RunOutcome::stopped;
-      }
-      trainer_->step(loader->next(), position_.stage_step, position_.global_step);
-      after_step(total);
+    if (options_.stop.requested()) {
+      save();
+      return RunOutcome::stopped;
     }
+    trainer_->step(loader->next(), position_.stage_step, position_.global_step);
+    after_step(total);
+    kill_point("step", position_.global_step);
   }
   return RunOutcome::finished;
 }
@@ -171,13 +180,14 @@ RunOutcome Session::train_stage() {
 void Session::after_step(std::int64_t total) {
   ++position_.stage_step;
   ++position_.global_step;
-  const bool epoch_end = position_.stage_step % steps_per_epoch() == 0;
+  const bool epoch_end = position_.stage_step % steps_per_epoch_ == 0;
   const bool last = position_.stage_step == total;
   if (position_.global_step % experiment_.config.log_every == 0 || last) log_interval();
-  if (epoch_end || last) evaluate_epoch();
+  const bool improved = (epoch_end || last) && evaluate_epoch();
   progress_.step(position_.stage_step, last_loss_);
-  const std::int64_t every = std::max<std::int64_t>(1, experiment_.config.checkpoint.every.resolve(steps_per_epoch(), total));
-  if (!last && position_.stage_step % every == 0) save();
+  const CheckpointConfig& checkpoint = experiment_.config.checkpoint;
+  const std::int64_t every = std::max<std::int64_t>(1, checkpoint.every.resolve(steps_per_epoch_, total));
+  if (!last && (position_.stage_step % every == 0 || (improved && checkpoint.best))) save();
 }
 
 void Session::log_interval() {
@@ -196,11 +206,13 @@ void Session::log_interval() {
   write_status("training");
 }
 
-void Session::evaluate_epoch() {
-  const std::int64_t epoch = position_.stage_step / steps_per_epoch();
+bool Session::evaluate_epoch() {
+  bool improved = false;
+  const std::int64_t epoch = position_.stage_step / steps_per_epoch_;
   std::string text = str(stage().name, " epoch ", epoch, "  loss ", last_loss_);
   if (data_.val.size() > 0) {
-    Loader loader(data_.val, evaluation_loader_options(experiment_.config.data, data_, experiment_.config.threads.loader));
+    Loader loader(data_.val, evaluation_options(experiment_.config.data.batch, data_.normalization,
+                                                static_cast<int>(experiment_.config.threads.loader)));
     Evaluation result;
     trainer_->with_evaluation_weights([&] { result = evaluate(*model_, loader); });
     Value row = Value::map();
@@ -210,7 +222,8 @@ void Session::evaluate_epoch() {
     row.set("val_loss", result.loss);
     row.set("val_accuracy", result.accuracy());
     metrics_->append(row);
-    if (result.accuracy() > position_.best_accuracy) {
+    improved = result.accuracy() > position_.best_accuracy;
+    if (improved) {
       position_.best_accuracy = result.accuracy();
       position_.best_step = position_.global_step;
     }
@@ -219,6 +232,7 @@ void Session::evaluate_epoch() {
   char rate[64];
   std::snprintf(rate, sizeof rate, "  %.0f img/s", progress_.samples_per_second(position_.stage_step));
   progress_.line(text + rate);
+  return improved;
 }
 
 void Session::save() {
@@ -232,11 +246,20 @@ void Session::save() {
   extra.set("model", describe(*model_));
   extra.set("position", write(position_));
   extra.set("stage_name", stage().name);
-  extra.set("data", data_.train.fingerprint());
-  const bool best = experiment_.config.checkpoint.best && position_.best_step == position_.global_step;
-  store_.save(position_.global_step, parts, extra, {.pin_stage_end = position_.stage_done, .best = best});
+  extra.set("data", fingerprint(*data_.train.dataset));
+  pin_checkpoint();
+  for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
+  kill_point("save", position_.global_step);
   last_saved_ = position_.global_step;
   write_status("training");
+}
+
+// The last checkpoint of each stage and the best one are kept whatever `keep` says.
+void Session::pin_checkpoint() {
+  const bool best = experiment_.config.checkpoint.best && position_.best_step == position_.global_step;
+  if (best || position_.stage_done) store_.pin(position_.global_step);
+  if (best && pinned_best_ >= 0 && pinned_best_ != position_.global_step) store_.unpin(pinned_best_);
+  if (best) pinned_best_ = position_.stage_done ? -1 : position_.global_step;  // a stage's end stays pinned
 }
 
 void Session::write_status(const std::string& state) {

@@ -49,11 +49,11 @@ class Session {
   RunOutcome train_stage();
   void after_step(std::int64_t stage_steps);
   void log_interval();
-  void evaluate_epoch();
+  bool evaluate_epoch();  // whether validation accuracy is the stage's best so far
   void save();
+  void pin_checkpoint();
   void write_status(const std::string& state);
   const StageConfig& stage() const { return experiment_.config.stages[static_cast<std::size_t>(position_.stage)]; }
-  std::int64_t steps_per_epoch() const;
   std::int64_t stage_steps() const;
   std::unique_ptr<StageTrainer> make_trainer();
   std::unique_ptr<Loader> training_loader() const;
@@ -74,6 +74,8 @@ class Session {
   Progress progress_;
   double last_loss_ = 0;
   std::int64_t last_saved_ = -1;
+  std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
+  std::int64_t steps_per_epoch_ = 0;
 };
 
 }  // namespace tessera

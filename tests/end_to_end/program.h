@@ -1,0 +1,35 @@
+// Runs the tessera program as a user would: arguments in, exit code and output back.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tessera::testing {
+
+struct Outcome {
+  int exit_code = -1;  // 128 + signal number when a signal ended it
+  std::string output;  // standard output and standard error together
+};
+
+// `environment` holds NAME=value entries added to the test's own.
+Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+
+std::string read_bytes(const std::filesystem::path& path);
+void write_bytes(const std::filesystem::path& path, const std::string& bytes);
+
+// A fresh folder, removed with its content at the end of the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tessera::testing
