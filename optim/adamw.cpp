@@ -1,0 +1,33 @@
+#include "optim/adamw.h"
+
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+
+void AdamWConfig::fields(Fields& f) {
+  const Range below_one{.min = 0, .max = 1, .open_max = true};
+  f.add("lr", lr, {.help = "learning rate that schedules start from", .range = non_negative, .example = "1.0e-3"});
+  f.add("beta1", beta1, {.help = "decay of the mean gradient", .range = below_one});
+  f.add("beta2", beta2, {.help = "decay of the mean squared gradient", .range = below_one});
+  f.add("eps", eps, {.help = "added to the root of the mean square", .range = positive});
+  f.add("weight_decay", weight_decay, {.help = "share of the weight taken away, times lr", .range = non_negative});
+  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too"});
+}
+
+AdamW::AdamW(const AdamWConfig& config, const std::vector<NamedParameter>& parameters) : config_(config) { bind(parameters); }
+
+Optimizer::Slots AdamW::fresh_slots(const Parameter& parameter) const {
+  const Tensor& value = parameter.value();
+  return {{"exp_avg", Tensor::zeros(value.shape(), value.dtype(), value.device())},
+          {"exp_avg_sq", Tensor::zeros(value.shape(), value.dtype(), value.device())},
+          {"updates", Tensor::zeros({1}, DType::i64, value.device())}};
+}
+
+void AdamW::update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) {
+  const AdamWRule rule{config_.beta1, config_.beta2, config_.eps,
+                       decay_for(parameter, config_.weight_decay, config_.decay_norm_bias)};
+  const AdamWSlots moments{slots.at("exp_avg"), slots.at("exp_avg_sq"), slots.at("updates")};
+  TESSERA_DISPATCH(operands.weight.device(), adamw_update, operands, moments, rule);
+}
+
+}  // namespace tessera

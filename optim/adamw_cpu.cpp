@@ -1,0 +1,71 @@
+#include <cmath>
+
+#include "core/cpu/parallel.h"
+#include "optim/adamw.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+template <class T>
+struct Pointers {
+  T* weight;
+  const T* grad;
+  T* mean;
+  T* square;
+  const std::uint8_t* mask;
+};
+
+// The rule with everything that holds for all elements of one update folded in.
+template <class T>
+struct Factors {
+  T keep;      // 1 - lr weight_decay
+  T beta1, beta2;
+  T one_minus_beta1, one_minus_beta2;
+  T rate;      // lr / (1 - beta1^t)
+  T inv_root;  // 1 / sqrt(1 - beta2^t)
+  T eps;
+};
+
+template <class T>
+Factors<T> factors(const AdamWRule& rule, double lr, double t) {
+  return {.keep = static_cast<T>(1 - lr * rule.weight_decay),
+          .beta1 = static_cast<T>(rule.beta1),
+          .beta2 = static_cast<T>(rule.beta2),
+          .one_minus_beta1 = static_cast<T>(1 - rule.beta1),
+          .one_minus_beta2 = static_cast<T>(1 - rule.beta2),
+          .rate = static_cast<T>(lr / (1 - std::pow(rule.beta1, t))),
+          .inv_root = static_cast<T>(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
+          .eps = static_cast<T>(rule.eps)};
+}
+
+template <class T, bool kMask>
+void update_range(const Pointers<T>& p, const Factors<T>& f, std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+  for (std::int64_t i = begin; i < end; ++i) {
+    const T g = p.grad[i];
+    const T mean = f.beta1 * p.mean[i] + f.one_minus_beta1 * g;
+    const T square = f.beta2 * p.square[i] + f.one_minus_beta2 * g * g;
+    const T w = f.keep * p.weight[i] - f.rate * mean / (std::sqrt(square) * f.inv_root + f.eps);
+    const bool kept = !kMask || p.mask[i] != 0;
+    p.mean[i] = kept ? mean : T(0);
+    p.square[i] = kept ? square : T(0);
+    p.weight[i] = kept ? w : T(0);
+  }
+}
+
+}  // namespace
+
+void adamw_update(const UpdateOperands& operands, const AdamWSlots& slots, const AdamWRule& rule) {
+  const std::int64_t t = ++*slots.updates.data<std::int64_t>();
+  dispatch_real(operands.weight.dtype(), "adamw", [&]<class T>() {
+    const Pointers<T> p{operands.weight.data<T>(), operands.grad.data<T>(), slots.exp_avg.data<T>(), slots.exp_avg_sq.data<T>(),
+                        operands.mask.defined() ? operands.mask.data<std::uint8_t>() : nullptr};
+    const Factors<T> f = factors<T>(rule, step_state_data(operands.step_state).lr, static_cast<double>(t));
+    parallel_for(operands.weight.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      p.mask != nullptr ? update_range<T, true>(p, f, begin, end) : update_range<T, false>(p, f, begin, end);
+    });
+  });
+}
+
+}  // namespace tessera::cpu

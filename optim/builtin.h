@@ -1,0 +1,20 @@
+// The `optimizer:` block and the optimiser it names.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+
+namespace tessera {
+
+struct OptimizerConfig {
+  std::variant<SgdConfig, AdamWConfig> form;
+  void fields(Fields& f) { f.choose("name", form, {.help = "the update rule"}); }
+  double lr() const;  // the base that schedules start from
+};
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const std::vector<NamedParameter>& parameters);
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+// Turns gradients into new weights. State is held per parameter, under its dotted path, and allocated before the first step,
+// so that a step allocates nothing. The learning rate is read by kernels from the step state, never from the config.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/hook.h"
+#include "core/module.h"
+#include "core/state.h"
+#include "core/step_state.h"
+
+namespace tessera {
+
+// What every update kernel reads and writes; all contiguous and on one device.
+struct UpdateOperands {
+  const Tensor& weight;      // written in place
+  const Tensor& grad;
+  const Tensor& mask;        // u8, or undefined: where 0, weight and state become 0
+  const Tensor& step_state;  // lr
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  virtual std::string_view name() const = 0;
+
+  // One update of every trainable parameter that has a gradient. Gradients stay: the caller clears them.
+  void step(const StepState& step_state);
+
+  // Tensors under "<parameter path>.<slot>", e.g. "fc.weight.momentum".
+  State state() const;
+  void load_state(const State& state);  // throws IoError on a missing, unexpected or mismatched tensor, or another optimiser's
+
+  // After a pass changed the model: parameters that survive keep their state under their new path, new ones start fresh.
+  // Throws InternalError when a survivor has another shape: its change was not reported.
+  void rebind(const std::vector<NamedParameter>& parameters, const std::vector<ModelChange>& changes);
+
+ protected:
+  using Slots = std::map<std::string, Tensor>;
+  Optimizer() = default;
+  // Called by the constructors of subclasses, once fresh_slots works.
+  void bind(const std::vector<NamedParameter>& parameters);
+  virtual Slots fresh_slots(const Parameter& parameter) const = 0;
+  virtual void update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) = 0;
+
+ private:
+  struct Entry {
+    std::string path;
+    Parameter* parameter;
+    Slots slots;
+  };
+  std::vector<Entry> entries_;
+};
+
+// Where a path of the old model lives now; empty when it is gone. The longest matching old_path decides.
+std::string changed_path(const std::string& path, const std::vector<ModelChange>& changes);
+
+// The decay that holds for a parameter: normalisation parameters and biases may be spared.
+inline double decay_for(const Parameter& parameter, double weight_decay, bool decay_norm_bias) {
+  return parameter.role() == ParameterRole::weight || decay_norm_bias ? weight_decay : 0.0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+#include "optim/sgd.h"
+
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+
+void SgdConfig::fields(Fields& f) {
+  f.add("lr", lr, {.help = "learning rate that schedules start from", .range = non_negative, .example = "0.1"});
+  f.add("momentum", momentum, {.help = "share of the last update that is kept", .range = {.min = 0, .max = 1, .open_max = true}});
+  f.add("nesterov", nesterov, {.help = "looks ahead along the momentum"});
+  f.add("weight_decay", weight_decay, {.help = "added to the gradient, times the weight", .range = non_negative,
+                                       .example = "5.0e-4"});
+  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too"});
+  f.require(!nesterov || momentum > 0, "nesterov", "needs momentum above 0");
+}
+
+Sgd::Sgd(const SgdConfig& config, const std::vector<NamedParameter>& parameters) : config_(config) { bind(parameters); }
+
+Optimizer::Slots Sgd::fresh_slots(const Parameter& parameter) const {
+  if (config_.momentum == 0) return {};
+  const Tensor& value = parameter.value();
+  return {{"momentum", Tensor::zeros(value.shape(), value.dtype(), value.device())}};
+}
+
+void Sgd::update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) {
+  const SgdRule rule{config_.momentum, decay_for(parameter, config_.weight_decay, config_.decay_norm_bias), config_.nesterov};
+  const Tensor momentum = config_.momentum == 0 ? Tensor() : slots.at("momentum");
+  TESSERA_DISPATCH(operands.weight.device(), sgd_update, operands, momentum, rule);
+}
+
+}  // namespace tessera
