@@ -1,0 +1,51 @@
+#include "train/checkpoint/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/vfs.h"
+
+namespace tessera {
+namespace {
+
+std::string identity() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return str("process ", ::getpid(), " on ", host.data());
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::filesystem::path& folder) : fd_(-1) {
+  const std::filesystem::path path = folder / "LOCK";
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  TESSERA_CHECK(fd_ >= 0, IoError, "lock: open failed: path is ", path.string(), ": ", std::strerror(errno));
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    ::close(std::exchange(fd_, -1));
+    TESSERA_CHECK(error == EWOULDBLOCK, IoError, "lock: flock failed: path is ", path.string(), ": ", std::strerror(error));
+    throw IoError(str("lock: ", folder.string(), " is being written by ", real_vfs().read_file(path), "; stop it first or wait for its end"));
+  }
+  const std::string holder = identity();
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
+    const int error = errno;
+    ::close(std::exchange(fd_, -1));
+    throw IoError(str("lock: write failed: path is ", path.string(), ": ", std::strerror(error)));
+  }
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+RunLock::~RunLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace tessera

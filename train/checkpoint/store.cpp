@@ -1,0 +1,294 @@
+#include "train/checkpoint/store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iomanip>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/hash.h"
+#include "core/io/safetensors.h"
+
+namespace tessera {
+namespace {
+
+using Path = std::filesystem::path;
+
+constexpr std::string_view kStepPrefix = "step-";
+constexpr std::string_view kStateName = "state.json";
+constexpr std::string_view kTensorSuffix = ".safetensors";
+constexpr std::uint64_t kReservedBytes = 1u << 20;  // for state, manifest, headers and the file system's own blocks
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::string step_name(std::int64_t step) {
+  std::ostringstream out;
+  out << kStepPrefix << std::setw(8) << std::setfill('0') << step;
+  return std::move(out).str();
+}
+
+bool is_leftover(std::string_view name) { return name.starts_with(".tmp-") || name.starts_with(".trash-") || name.starts_with(".latest.tmp-"); }
+
+void check_part_name(const std::string& name) {
+  constexpr std::string_view kLegal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  TESSERA_CHECK(!name.empty() && name.front() != '.' && name.find_first_not_of(kLegal) == std::string::npos, InternalError,
+                "checkpoint: part name '", name, "': letters, digits, '_', '-' and '.' only, and no '.' in front");
+}
+
+// One new file, synced, with its hash taken from the bytes as they pass.
+class HashedFile {
+ public:
+  HashedFile(Vfs& vfs, const Path& folder, std::string name) : record_{std::move(name), 0, {}}, file_(vfs.create(folder / record_.name)) {}
+  void write(std::string_view bytes) {
+    file_->write(bytes);
+    hash_.update(bytes);
+    record_.bytes += static_cast<std::int64_t>(bytes.size());
+  }
+  FileRecord finish() {
+    file_->sync();
+    file_->close();
+    record_.hash = hash_.hex();
+    return std::move(record_);
+  }
+
+ private:
+  FileRecord record_;
+  std::unique_ptr<WritableFile> file_;
+  Xxh3Stream hash_;
+};
+
+FileRecord write_file(Vfs& vfs, const Path& folder, std::string_view name, std::string_view bytes) {
+  HashedFile file(vfs, folder, std::string(name));
+  file.write(bytes);
+  return file.finish();
+}
+
+// Adds one file's content to the parts; returns the number of tensors it held.
+std::int64_t add_file(Checkpoint& checkpoint, const FileRecord& record, std::string_view bytes, const Path& path) {
+  if (record.name == kStateName) {
+    const Value metas = parse_json(bytes, path.string());
+    TESSERA_CHECK(metas.is_map(), IoError, "checkpoint: ", path.string(), ": holds ", metas.kind_name(), ", needs a block");
+    for (const Value::Entry& entry : metas.as_map()) checkpoint.parts[entry.key].meta = entry.value;
+    return 0;
+  }
+  if (!record.name.ends_with(kTensorSuffix)) return 0;
+  const std::string part = record.name.substr(0, record.name.size() - kTensorSuffix.size());
+  SafetensorsFile file = decode_safetensors(bytes, path.string());
+  const auto count = static_cast<std::int64_t>(file.tensors.size());
+  checkpoint.parts[part].tensors = std::move(file.tensors);
+  return count;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(Vfs& vfs, Path folder, int keep) : vfs_(vfs), folder_(std::move(folder)), keep_(keep) {
+  TESSERA_CHECK(keep >= 1, ConfigError, "checkpoint.keep is ", keep, "; must be at least 1");
+}
+
+void CheckpointStore::open_for_writing(const RunLock&) {
+  if (!vfs_.exists(folder_)) {
+    vfs_.make_directory(folder_);
+    vfs_.sync_directory(folder_.has_parent_path() ? folder_.parent_path() : Path("."));
+  }
+  for (const DirectoryEntry& entry : vfs_.list(folder_)) {
+    if (!is_leftover(entry.name)) continue;
+    entry.is_directory ? vfs_.remove_tree(folder_ / entry.name) : vfs_.remove(folder_ / entry.name);
+  }
+  const std::vector<Folder> all = folders();
+  for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+    try {
+      pinned_ = read_manifest(vfs_, folder_ / folder->name).pinned;
+      break;
+    } catch (const IoError&) {  // load_latest is what reports damage
+    }
+  }
+  writable_ = true;
+}
+
+void CheckpointStore::pin(std::int64_t step) { pinned_.insert(step); }
+void CheckpointStore::unpin(std::int64_t step) { pinned_.erase(step); }
+
+SaveResult CheckpointStore::save(std::int64_t step, const std::map<std::string, State>& parts, const Value& manifest_extra) {
+  TESSERA_CHECK(writable_, InternalError, "checkpoint: save before open_for_writing: folder is ", folder_.string());
+  TESSERA_CHECK(step >= 0, InternalError, "checkpoint: step is ", step, "; must not be negative");
+  check_space(parts);
+  const Path temporary = folder_ / scratch_name(".tmp", step);
+  const Path target = folder_ / free_name(step);
+  try {
+    vfs_.make_directory(temporary);
+    Manifest manifest = write_files(temporary, parts);
+    manifest.step = step;
+    manifest.pinned = pinned_;
+    manifest.extra = manifest_extra;
+    write_file(vfs_, temporary, kManifestName, encode_manifest(manifest));
+    vfs_.sync_directory(temporary);
+    vfs_.rename(temporary, target);
+  } catch (...) {
+    try {
+      if (vfs_.exists(temporary)) vfs_.remove_tree(temporary);
+    } catch (const IoError&) {  // open_for_writing removes it; the first failure is the one to report
+    }
+    throw;
+  }
+  commit(target);
+  SaveResult result{target, {}};
+  remove_old(target.filename().string(), result.warnings);
+  return result;
+}
+
+void CheckpointStore::check_space(const std::map<std::string, State>& parts) const {
+  std::uint64_t bytes = kReservedBytes;
+  for (const auto& [name, state] : parts) {
+    for (const auto& [path, tensor] : state.tensors) bytes += tensor.bytes() + tensor.bytes() / 10;
+  }
+  const std::uint64_t free = vfs_.free_space(folder_);
+  TESSERA_CHECK(free >= bytes, IoError, "checkpoint: not enough space: path is ", folder_.string(), ": ", free, " bytes free, ", bytes,
+                " needed; free some or lower checkpoint.keep");
+}
+
+Manifest CheckpointStore::write_files(const Path& folder, const std::map<std::string, State>& parts) {
+  Manifest manifest;
+  Value metas = Value::map();
+  for (const auto& [name, state] : parts) {
+    check_part_name(name);
+    metas.set(name, state.meta);
+    if (state.tensors.empty()) continue;
+    HashedFile file(vfs_, folder, name + std::string(kTensorSuffix));
+    encode_safetensors({.tensors = state.tensors, .metadata = {{"tessera.layout", "OHWI"}}}, [&](std::string_view bytes) { file.write(bytes); });
+    manifest.files.push_back(file.finish());
+    manifest.tensors += static_cast<std::int64_t>(state.tensors.size());
+  }
+  manifest.files.push_back(write_file(vfs_, folder, kStateName, to_json(metas, 2) + "\n"));
+  return manifest;
+}
+
+void CheckpointStore::commit(const Path& target) {
+  try {
+    vfs_.sync_directory(folder_);
+    for (const FileRecord& record : read_manifest(vfs_, target).files) read_verified(vfs_, target, record);
+  } catch (const IoError& error) {
+    try {
+      discard(target.filename().string());
+    } catch (const IoError&) {  // the loader passes over it when it is damaged, and it is no loss when it is not
+    }
+    throw IoError(str("checkpoint: ", target.filename().string(), " failed its check after saving; the earlier ones stand: ", error.what()));
+  }
+}
+
+// Keeps, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after `saved`
+// are there when the run was resumed from before them because they are damaged: they go too.
+void CheckpointStore::remove_old(const std::string& saved, std::vector<std::string>& warnings) {
+  try {
+    write_file_atomically(vfs_, folder_ / "latest", saved + "\n");  // for people; the loader does not ask it
+    const std::vector<Folder> all = folders();
+    std::set<std::int64_t> seen;
+    bool reached = false;
+    int kept = 0;
+    for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+      reached = reached || folder->name == saved;
+      const bool newest_revision = seen.insert(folder->step).second;
+      const bool pinned = pinned_.contains(folder->step);
+      if (newest_revision && (pinned || (reached && kept < keep_))) {
+        kept += pinned ? 0 : 1;
+        continue;
+      }
+      discard(folder->name);
+    }
+  } catch (const IoError& error) {
+    warnings.push_back(str("checkpoint: saved, but tidying up failed: ", error.what()));
+  }
+}
+
+// Renamed before it is removed, so that no half-removed folder ever carries the name of a checkpoint.
+void CheckpointStore::discard(const std::string& name) {
+  const Path trash = folder_ / str(".trash-", name, "-", ::getpid(), "-", counter_++);
+  vfs_.rename(folder_ / name, trash);
+  vfs_.sync_directory(folder_);
+  vfs_.remove_tree(trash);
+}
+
+std::string CheckpointStore::scratch_name(std::string_view kind, std::int64_t step) {
+  return str(kind, "-", step, "-", ::getpid(), "-", counter_++);
+}
+
+std::string CheckpointStore::free_name(std::int64_t step) const {
+  std::int64_t revision = -1;
+  for (const Folder& folder : folders()) {
+    if (folder.step == step) revision = std::max(revision, folder.revision);
+  }
+  return revision < 0 ? step_name(step) : str(step_name(step), ".", revision + 1);
+}
+
+std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
+  std::vector<Folder> found;
+  if (!vfs_.exists(folder_)) return found;
+  for (const DirectoryEntry& entry : vfs_.list(folder_)) {
+    if (!entry.is_directory || !entry.name.starts_with(kStepPrefix)) continue;
+    const std::string_view number = std::string_view(entry.name).substr(kStepPrefix.size());
+    const std::size_t dot = number.find('.');
+    const std::optional<std::int64_t> step = parse_number(number.substr(0, dot));
+    const std::optional<std::int64_t> revision = dot == std::string_view::npos ? 0 : parse_number(number.substr(dot + 1));
+    if (step && revision) found.push_back({*step, *revision, entry.name});
+  }
+  std::ranges::sort(found, {}, [](const Folder& folder) { return std::tuple(folder.step, folder.revision); });
+  return found;
+}
+
+std::vector<std::int64_t> CheckpointStore::steps() const {
+  std::vector<std::int64_t> steps;
+  for (const Folder& folder : folders()) {
+    if (steps.empty() || steps.back() != folder.step) steps.push_back(folder.step);
+  }
+  return steps;
+}
+
+Checkpoint CheckpointStore::load_latest() const { return load_first_intact(folders()); }
+
+Checkpoint CheckpointStore::load(std::int64_t step) const {
+  std::vector<Folder> candidates = folders();
+  std::erase_if(candidates, [&](const Folder& folder) { return folder.step != step; });
+  TESSERA_CHECK(!candidates.empty(), IoError, "checkpoint: no ", step_name(step), " in ", folder_.string());
+  return load_first_intact(candidates);
+}
+
+Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candidates) const {
+  std::vector<std::string> damaged;
+  for (auto folder = candidates.rbegin(); folder != candidates.rend(); ++folder) {
+    try {
+      Checkpoint checkpoint = read(*folder);
+      checkpoint.damaged = std::move(damaged);
+      return checkpoint;
+    } catch (const IoError& error) {
+      damaged.emplace_back(error.what());
+    }
+  }
+  std::string message = str("checkpoint: no intact checkpoint in ", folder_.string());
+  for (const std::string& reason : damaged) message += "\n  " + reason;
+  throw IoError(message);
+}
+
+Checkpoint CheckpointStore::read(const Folder& folder) const {
+  const Path path = folder_ / folder.name;
+  Manifest manifest = read_manifest(vfs_, path);
+  TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ", manifest.step,
+                ", the folder is named ", folder.name);
+  Checkpoint checkpoint{.step = manifest.step, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
+  std::int64_t tensors = 0;
+  for (const FileRecord& record : manifest.files) {
+    tensors += add_file(checkpoint, record, read_verified(vfs_, path, record), path / record.name);
+  }
+  TESSERA_CHECK(tensors == manifest.tensors, IoError, "checkpoint: ", path.string(), ": files hold ", tensors, " tensors, manifest says ",
+                manifest.tensors);
+  return checkpoint;
+}
+
+}  // namespace tessera
