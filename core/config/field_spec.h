@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ops/extent.h"  // written in files as one number or as [h, w]
+
 namespace tessera {
 
 struct Range {
@@ -28,13 +30,6 @@ struct FieldSpec {
   // Where setting the key shows: "plan", "bytes", "report", "files", "log", or "none: reason".
   std::string_view observable = "bytes";
   bool required = false;
-};
-
-// Height and width. Written as one number or as [h, w].
-struct Extent {
-  std::int64_t h = 1;
-  std::int64_t w = 1;
-  friend bool operator==(const Extent&, const Extent&) = default;
 };
 
 }  // namespace tessera

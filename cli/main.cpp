@@ -1,0 +1,49 @@
+// The `tessera` program. Library code throws; this is the only place that catches, prints and chooses an exit code.
+#include <iostream>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "train/environment.h"
+
+namespace tessera::cli {
+namespace {
+
+int run_verb(const Run& run) {
+  try {
+    return run();
+  } catch (const ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kBadInput;
+  } catch (const std::exception& error) {
+    std::cerr << "tessera: " << error.what() << '\n';
+    return kFailed;
+  }
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("tessera trains, compresses and times neural networks", "tessera");
+  app.set_version_flag("--version", "tessera " + version_text());
+  app.require_subcommand(1);
+  Run run;
+  for (const auto add : {add_train, add_resume, add_fork, add_status, add_plan, add_layers, add_table, add_validate, add_schema, add_init}) {
+    add(app, run);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kDone : kBadInput;
+  }
+  return run_verb(run);
+}
+
+}  // namespace
+}  // namespace tessera::cli
+
+int main(int argc, char** argv) {
+  tessera::set_log_sink([](tessera::LogLevel level, std::string_view message) {
+    if (level >= tessera::LogLevel::warning) std::cerr << "tessera: " << message << '\n';
+  });
+  return tessera::cli::run_program(argc, argv);
+}

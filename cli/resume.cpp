@@ -1,0 +1,63 @@
+#include <iostream>
+#include <memory>
+
+#include "cli/running.h"
+#include "train/amend.h"
+
+namespace tessera::cli {
+namespace {
+
+struct ResumeArguments {
+  std::string run;
+  std::vector<std::string> overrides;
+  std::string time_limit;
+};
+
+int resume(const ResumeArguments& arguments) {
+  install_stop_signals();
+  const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
+  if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides);
+  return finish(Session::resume(real_vfs(), folder, session_options(arguments.time_limit)), folder.path());
+}
+
+struct ForkArguments {
+  std::string run;
+  std::string at;
+  std::vector<std::string> overrides;
+  std::string runs;
+  std::string time_limit;
+};
+
+int fork(const ForkArguments& arguments) {
+  install_stop_signals();
+  const RunFolder parent = RunFolder::open(real_vfs(), arguments.run);
+  const RunFolder folder = fork_run(real_vfs(), parent, arguments.at, arguments.overrides, runs_folder(arguments.runs));
+  std::cout << "run folder: " << folder.path() << std::endl;
+  return finish(Session::resume(real_vfs(), folder, session_options(arguments.time_limit)), folder.path());
+}
+
+}  // namespace
+
+void add_resume(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("resume", "Go on with a run from its newest checkpoint");
+  auto arguments = std::make_shared<ResumeArguments>();
+  verb->add_option("run", arguments->run, "run folder, runs/<name>/<n>")->required();
+  verb->add_option("overrides", arguments->overrides, "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads");
+  verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb->footer("Example: tessera resume runs/quickstart/1");
+  verb->callback([arguments, &run] { run = [arguments] { return resume(*arguments); }; });
+}
+
+void add_fork(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("fork", "Start a new run from a checkpoint of another, with other settings");
+  auto arguments = std::make_shared<ForkArguments>();
+  verb->add_option("run", arguments->run, "run folder to start from")->required();
+  verb->add_option("--at", arguments->at, "stage name (its last checkpoint) or global step")->required();
+  verb->add_option("overrides", arguments->overrides, "key=value for what comes after");
+  verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
+  verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb->footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
+  verb->callback([arguments, &run] { run = [arguments] { return fork(*arguments); }; });
+}
+
+}  // namespace tessera::cli

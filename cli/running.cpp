@@ -1,0 +1,77 @@
+#include "cli/running.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "core/error.h"
+
+namespace tessera::cli {
+namespace {
+
+void on_signal(int number) {
+  static volatile std::sig_atomic_t interrupts = 0;
+  if (number == SIGINT && ++interrupts > 1) _exit(128 + SIGINT);
+  StopRequest::signal(number);
+}
+
+// "3h50m" -> seconds. Units h, m, s in this order, each at most once.
+std::int64_t parse_time(const std::string& text) {
+  std::int64_t total = 0;
+  std::int64_t number = -1;
+  std::size_t unit = 0;
+  constexpr std::string_view units = "hms";
+  constexpr std::int64_t seconds[] = {3600, 60, 1};
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') {
+      number = std::max<std::int64_t>(number, 0) * 10 + (c - '0');
+      if (number > 100000000) break;
+      continue;
+    }
+    const std::size_t found = units.find(c, unit);
+    if (number < 0 || found == std::string_view::npos) number = -2;
+    if (number < 0) break;
+    total += number * seconds[found];
+    unit = found + 1;
+    number = -1;
+  }
+  TESSERA_CHECK(number == -1 && total > 0, ConfigError, "--time-limit: '", text, "' is not a time; write 3h50m, 45m or 90s");
+  return total;
+}
+
+}  // namespace
+
+void install_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+}
+
+SessionOptions session_options(const std::string& time_limit) {
+  SessionOptions options;
+  options.out = &std::cout;
+  options.terminal = isatty(STDOUT_FILENO) != 0;
+  if (!time_limit.empty()) {
+    options.stop.set_time_limit(std::chrono::steady_clock::now() + std::chrono::seconds(parse_time(time_limit)));
+  }
+  return options;
+}
+
+int finish(Session session, const std::string& run_path) {
+  if (session.run() == RunOutcome::stopped) {
+    std::cout << "stopped; everything is saved. Go on with:\n  tessera resume " << run_path << '\n';
+    return kStopped;
+  }
+  std::cout << "done: " << run_path << "\nnext: tessera table " << run_path << '\n';
+  return kDone;
+}
+
+std::string runs_folder(const std::string& option) {
+  if (!option.empty()) return option;
+  const char* environment = std::getenv("TESSERA_RUNS");
+  return environment != nullptr && *environment != '\0' ? environment : "runs";
+}
+
+}  // namespace tessera::cli

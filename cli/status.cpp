@@ -1,0 +1,58 @@
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/verbs.h"
+#include "core/config/read.h"
+#include "core/error.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/status.h"
+
+namespace tessera::cli {
+namespace {
+
+struct StatusArguments {
+  std::string run;
+  bool watch = false;
+  bool json = false;
+};
+
+std::string sentence(const RunStatus& status) {
+  const bool killed = status.state == "training" && !is_alive(status);
+  std::string text = str(killed ? "killed" : status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
+                         "  loss ", status.loss);
+  if (status.best_accuracy >= 0) text += str("  best val ", 100.0 * status.best_accuracy, " %");
+  if (status.state == "training" && !killed) text += str("  ETA of the stage ", format_seconds(status.seconds_left));
+  if (status.last_checkpoint_step >= 0) {
+    text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",
+                format_seconds(static_cast<double>(std::time(nullptr) - status.last_checkpoint_time)), " ago");
+  }
+  return text + str("  (", status.host, ", pid ", status.pid, ")");
+}
+
+int show(const StatusArguments& arguments) {
+  const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
+  for (;;) {
+    const RunStatus status = load_status(real_vfs(), folder.status());
+    std::cout << (arguments.json ? to_json(write(status), 2) : sentence(status)) << std::endl;
+    if (!arguments.watch || status.state != "training" || !is_alive(status)) return kDone;
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("status", "Show where a run stands");
+  auto arguments = std::make_shared<StatusArguments>();
+  verb->add_option("run", arguments->run, "run folder")->required();
+  verb->add_flag("--watch", arguments->watch, "repeat every two seconds until the run ends");
+  verb->add_flag("--json", arguments->json, "for another program to read");
+  verb->footer("Example: tessera status runs/quickstart/1 --watch");
+  verb->callback([arguments, &run] { run = [arguments] { return show(*arguments); }; });
+}
+
+}  // namespace tessera::cli

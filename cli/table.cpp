@@ -1,0 +1,43 @@
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "train/table.h"
+
+namespace tessera::cli {
+namespace {
+
+struct TableArguments {
+  std::vector<std::string> runs;
+  std::string format = "markdown";
+  std::string output;
+};
+
+int table(const TableArguments& arguments) {
+  const Table result = make_table(real_vfs(), arguments.runs, &std::cerr);
+  const std::string text = arguments.format == "csv"    ? to_csv(result)
+                           : arguments.format == "json" ? to_json(to_value(result), 2) + "\n"
+                                                        : to_markdown(result);
+  if (arguments.output.empty()) {
+    std::cout << text;
+  } else {
+    write_file_atomically(real_vfs(), arguments.output, text);
+    std::cout << "wrote " << arguments.output << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_table(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("table", "Accuracy against speed, from the saved checkpoints of runs");
+  auto arguments = std::make_shared<TableArguments>();
+  verb->add_option("runs", arguments->runs, "run folders; runs of one name are seeds of one row")->required();
+  verb->add_option("--format", arguments->format, "markdown, csv or json")->check(CLI::IsMember({"markdown", "csv", "json"}));
+  verb->add_option("--output", arguments->output, "file to write instead of standard output");
+  verb->footer("Example: tessera table runs/quickstart/1 runs/quickstart/2 --format csv");
+  verb->callback([arguments, &run] { run = [arguments] { return table(*arguments); }; });
+}
+
+}  // namespace tessera::cli

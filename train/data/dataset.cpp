@@ -1,0 +1,89 @@
+#include "train/data/dataset.h"
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include <xxhash.h>
+
+#include "core/error.h"
+#include "core/rng.h"
+
+namespace tessera {
+namespace {
+
+std::vector<std::vector<std::int64_t>> samples_by_class(const Dataset& dataset) {
+  std::vector<std::vector<std::int64_t>> members(dataset.classes.size());
+  const std::int64_t* labels = dataset.labels.data<std::int64_t>();
+  for (std::int64_t i = 0; i < dataset.size(); ++i) members[static_cast<std::size_t>(labels[i])].push_back(i);
+  return members;
+}
+
+}  // namespace
+
+void check_dataset(const Dataset& dataset) {
+  const Tensor& images = dataset.images;
+  TESSERA_CHECK(images.rank() == 4 && dataset.labels.rank() == 1 && images.dim(0) == dataset.labels.dim(0), ShapeError,
+                "dataset ", dataset.name, ": images are ", images.shape(), ", labels are ", dataset.labels.shape(),
+                "; needs [n, h, w, c] and [n]");
+  TESSERA_CHECK(images.dtype() == DType::u8 && dataset.labels.dtype() == DType::i64, DTypeError, "dataset ", dataset.name,
+                ": images are ", images.dtype(), ", labels are ", dataset.labels.dtype(), "; needs u8 and i64");
+  const std::int64_t* labels = dataset.labels.data<std::int64_t>();
+  const auto classes = static_cast<std::int64_t>(dataset.classes.size());
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    TESSERA_CHECK(labels[i] >= 0 && labels[i] < classes, IoError, "dataset ", dataset.name, ": label of sample ", i, " is ",
+                  labels[i], "; must be in 0..", classes - 1);
+  }
+}
+
+Subset all_of(std::shared_ptr<const Dataset> dataset) {
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(dataset->size()));
+  std::iota(indices.begin(), indices.end(), std::int64_t{0});
+  return {std::move(dataset), std::move(indices)};
+}
+
+TrainVal split_validation(std::shared_ptr<const Dataset> dataset, double fraction, std::uint64_t seed) {
+  TESSERA_CHECK(fraction >= 0 && fraction < 1, ConfigError, "split_validation: fraction is ", fraction, "; needs 0 <= fraction < 1");
+  const RngStream stream(seed, "data", "validation");
+  const auto members = samples_by_class(*dataset);
+  std::vector<bool> held_out(static_cast<std::size_t>(dataset->size()), false);
+  for (std::size_t label = 0; label < members.size(); ++label) {
+    const auto count = static_cast<std::int64_t>(members[label].size());
+    const auto held = static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(count) + 0.5));
+    const auto order = random_permutation(stream, label, count);
+    for (std::int64_t i = 0; i < held; ++i) {
+      const std::int64_t member = order[static_cast<std::size_t>(i)];
+      held_out[static_cast<std::size_t>(members[label][static_cast<std::size_t>(member)])] = true;
+    }
+  }
+  TrainVal split{{dataset, {}}, {dataset, {}}};
+  for (std::int64_t i = 0; i < dataset->size(); ++i) {
+    (held_out[static_cast<std::size_t>(i)] ? split.val : split.train).indices.push_back(i);
+  }
+  return split;
+}
+
+std::vector<std::int64_t> class_counts(const Subset& subset) {
+  std::vector<std::int64_t> counts(subset.dataset->classes.size(), 0);
+  const std::int64_t* labels = subset.dataset->labels.data<std::int64_t>();
+  for (const std::int64_t index : subset.indices) ++counts[static_cast<std::size_t>(labels[index])];
+  return counts;
+}
+
+std::string fingerprint(const Dataset& dataset) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  TESSERA_CHECK(state != nullptr, OutOfMemoryError, "fingerprint: no memory for the hash state");
+  XXH3_128bits_reset(state.get());
+  for (const std::int64_t size : dataset.images.shape()) XXH3_128bits_update(state.get(), &size, sizeof(size));
+  XXH3_128bits_update(state.get(), dataset.images.raw(), dataset.images.bytes());
+  XXH3_128bits_update(state.get(), dataset.labels.raw(), dataset.labels.bytes());
+  for (const std::string& name : dataset.classes) XXH3_128bits_update(state.get(), name.c_str(), name.size() + 1);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  char text[33];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return text;
+}
+
+}  // namespace tessera

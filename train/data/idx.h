@@ -1,0 +1,20 @@
+// MNIST and Fashion-MNIST in their IDX files (http://yann.lecun.com/exdb/mnist): big-endian header, then bytes; plain or gzip.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "train/data/dataset.h"
+
+namespace tessera {
+
+// An IDX file of unsigned bytes: u8 tensor of the header's shape. Reads gzip when the content says so, whatever the name.
+// Throws IoError naming the file, and the expected and found sizes, on a bad magic number, a short or a long file.
+Tensor read_idx(const std::filesystem::path& path);
+
+// The pair <stem>-images-idx3-ubyte and <stem>-labels-idx1-ubyte below root, each with or without ".gz" and with '-' or '.'
+// before "idx". split is "train" or "test" (file stem "t10k"). name is "mnist" or "fashion-mnist" and gives the class names.
+// Throws IoError listing the names tried when a file is missing, and on counts that differ.
+Dataset load_idx(const std::filesystem::path& root, std::string_view name, std::string_view split);
+
+}  // namespace tessera

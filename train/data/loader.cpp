@@ -1,0 +1,231 @@
+#include "train/data/loader.h"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tessera {
+
+LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.shuffle = false;
+  options.drop_last = false;
+  options.normalization = normalization;
+  options.threads = threads;
+  return options;
+}
+
+// Makes the batch at any position; safe to call from several threads.
+class Loader::Assembler {
+ public:
+  Assembler(Subset subset, LoaderOptions options)
+      : subset_(std::move(subset)),
+        options_(std::move(options)),
+        image_(subset_.dataset->images.shape().erase(0)),
+        table_(options_.normalization, image_.dim(2)),
+        augmentation_(options_.augment, image_, options_.normalization, options_.seed) {
+    TESSERA_CHECK(options_.batch >= 1, ConfigError, "data.batch is ", options_.batch, "; must be at least 1");
+    TESSERA_CHECK(!options_.drop_last || batches_per_epoch() >= 1, ConfigError, "data.batch is ", options_.batch, " but ",
+                  subset_.dataset->name, " has ", subset_.size(), " samples to draw from; drop_last leaves no batch");
+  }
+
+  std::int64_t batches_per_epoch() const {
+    return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
+  }
+  std::int64_t samples_per_epoch() const { return std::min(subset_.size(), batches_per_epoch() * options_.batch); }
+
+  Batch assemble(std::int64_t position) const {
+    const std::int64_t epoch = position / batches_per_epoch();
+    const std::int64_t first = position % batches_per_epoch() * options_.batch;
+    const std::int64_t count = std::min(options_.batch, subset_.size() - first);
+    const auto order = order_of(epoch);
+    Batch batch{Tensor::empty({count, image_.dim(0), image_.dim(1), image_.dim(2)}), Tensor::empty({count}, DType::i64)};
+    const std::int64_t* labels = subset_.dataset->labels.data<std::int64_t>();
+    Scratch scratch(static_cast<std::size_t>(image_.numel()));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = order ? (*order)[static_cast<std::size_t>(first + i)] : first + i;
+      const std::int64_t index = subset_.indices[static_cast<std::size_t>(at)];
+      batch.y.data<std::int64_t>()[i] = labels[index];
+      write_sample(epoch, index, scratch, batch.x.data<float>() + i * image_.numel());
+    }
+    return batch;
+  }
+
+ private:
+  using Order = std::vector<std::int64_t>;
+
+  struct Scratch {
+    explicit Scratch(std::size_t bytes) : pixels(bytes), other(bytes) {}
+    std::vector<std::uint8_t> pixels;
+    std::vector<std::uint8_t> other;
+  };
+
+  void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
+    const auto bytes = static_cast<std::size_t>(image_.numel());
+    const std::span<const std::uint8_t> source(subset_.dataset->images.data<std::uint8_t>() + static_cast<std::size_t>(index) * bytes,
+                                               bytes);
+    if (augmentation_.empty()) return table_.apply(source, out);
+    std::copy(source.begin(), source.end(), scratch.pixels.begin());
+    augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
+    table_.apply(scratch.pixels, out);
+  }
+
+  // The shuffled order of an epoch, null for evaluation. Prefetching straddles two epochs, so two orders are kept.
+  std::shared_ptr<const Order> order_of(std::int64_t epoch) const {
+    if (!options_.shuffle) return nullptr;
+    const std::lock_guard lock(orders_mutex_);
+    auto& [cached_epoch, order] = orders_[static_cast<std::size_t>(epoch % 2)];
+    if (!order || cached_epoch != epoch) {
+      order = std::make_shared<const Order>(random_permutation(RngStream(options_.seed, "data", "order"),
+                                                               static_cast<std::uint64_t>(epoch), subset_.size()));
+      cached_epoch = epoch;
+    }
+    return order;
+  }
+
+  Subset subset_;
+  LoaderOptions options_;
+  Shape image_;
+  NormalizationTable table_;
+  Augmentation augmentation_;
+  mutable std::mutex orders_mutex_;
+  mutable std::array<std::pair<std::int64_t, std::shared_ptr<const Order>>, 2> orders_;
+};
+
+// A ring of batches: position p lives in slot p % size. Workers claim positions in order while they are less than a ring ahead of
+// the caller; a seek starts a new generation, and what older claims bring is dropped.
+class Loader::Prefetcher {
+ public:
+  Prefetcher(const Assembler& assembler, int threads, int ring)
+      : assembler_(assembler), slots_(static_cast<std::size_t>(ring)) {
+    try {
+      for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~Prefetcher() { stop(); }
+
+  Batch take() {
+    std::unique_lock lock(mutex_);
+    Slot& slot = slot_of(head_);
+    ready_.wait(lock, [&] { return slot.filled; });
+    if (slot.failure) std::rethrow_exception(slot.failure);
+    Batch batch = std::move(slot.batch);
+    slot = {};
+    ++head_;
+    lock.unlock();
+    room_.notify_one();
+    return batch;
+  }
+
+  void seek(std::int64_t position) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++generation_;
+      head_ = position;
+      claimed_ = position;
+      for (Slot& slot : slots_) slot = {};
+    }
+    room_.notify_all();
+  }
+
+ private:
+  struct Slot {
+    Batch batch;
+    std::exception_ptr failure;
+    bool filled = false;
+  };
+
+  Slot& slot_of(std::int64_t position) { return slots_[static_cast<std::size_t>(position) % slots_.size()]; }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      room_.wait(lock, [&] { return stopping_ || claimed_ < head_ + static_cast<std::int64_t>(slots_.size()); });
+      if (stopping_) return;
+      const std::int64_t position = claimed_++;
+      const std::uint64_t generation = generation_;
+      lock.unlock();
+      Slot made = make(position);
+      lock.lock();
+      if (generation == generation_) {
+        slot_of(position) = std::move(made);
+        ready_.notify_one();
+      }
+    }
+  }
+
+  Slot make(std::int64_t position) const {
+    Slot slot;
+    slot.filled = true;
+    try {
+      slot.batch = assembler_.assemble(position);
+    } catch (...) {
+      slot.failure = std::current_exception();
+    }
+    return slot;
+  }
+
+  void stop() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    room_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  const Assembler& assembler_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::condition_variable room_;
+  std::vector<Slot> slots_;
+  std::int64_t head_ = 0;     // what the caller takes next
+  std::int64_t claimed_ = 0;  // what a worker takes next
+  std::uint64_t generation_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+Loader::Loader(Subset subset, LoaderOptions options) {
+  const int threads = options.threads;
+  const int ring = options.prefetch;
+  TESSERA_CHECK(threads >= 0 && ring >= 1, ConfigError, "loader: threads is ", threads, ", prefetch is ", ring,
+                "; needs at least 0 and 1");
+  assembler_ = std::make_unique<const Assembler>(std::move(subset), std::move(options));
+  if (threads > 0 && assembler_->batches_per_epoch() > 0) prefetcher_ = std::make_unique<Prefetcher>(*assembler_, threads, ring);
+}
+
+Loader::~Loader() = default;
+
+std::int64_t Loader::batches_per_epoch() const noexcept { return assembler_->batches_per_epoch(); }
+std::int64_t Loader::samples_per_epoch() const noexcept { return assembler_->samples_per_epoch(); }
+std::int64_t Loader::epoch() const noexcept { return position_ / std::max<std::int64_t>(1, batches_per_epoch()); }
+std::int64_t Loader::batch() const noexcept { return position_ % std::max<std::int64_t>(1, batches_per_epoch()); }
+
+Batch Loader::next() {
+  TESSERA_CHECK(batches_per_epoch() > 0, InternalError, "loader: next() on an empty subset");
+  Batch batch = prefetcher_ ? prefetcher_->take() : assembler_->assemble(position_);
+  ++position_;
+  return batch;
+}
+
+void Loader::seek(std::int64_t epoch, std::int64_t batch) {
+  TESSERA_CHECK(epoch >= 0 && batch >= 0 && batch < batches_per_epoch(), InternalError, "loader: seek to batch ", batch, " of epoch ",
+                epoch, "; an epoch has ", batches_per_epoch(), " batches");
+  const std::int64_t position = epoch * batches_per_epoch() + batch;
+  if (position == position_) return;
+  position_ = position;
+  if (prefetcher_) prefetcher_->seek(position);
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include "train/environment.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+
+#include "core/cpu/onednn_version.h"
+#include "core/error.h"
+#include "train/build_info.h"
+#include "train/experiment.h"
+
+namespace tessera {
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::string instruction_set() {
+  if (__builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
+  if (__builtin_cpu_supports("avx512vl")) return "avx512";
+  return "x86-64-v3";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace
+
+std::string version_text() { return str(build::kVersion, " (", build::kCommit, ")"); }
+
+std::int64_t resolve_compute_threads(std::int64_t asked) {
+  if (asked > 0) return asked;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void set_compute_threads(std::int64_t asked) { omp_set_num_threads(static_cast<int>(resolve_compute_threads(asked))); }
+
+Value describe_environment(const ExperimentConfig& config) {
+  Value env = Value::map();
+  env.set("version", build::kVersion);
+  env.set("commit", build::kCommit);
+  env.set("compiler", build::kCompiler);
+  env.set("build_type", build::kBuildType);
+  env.set("onednn", cpu::onednn_version());
+  env.set("device", "cpu");
+  env.set("processor", processor_name());
+  env.set("isa", instruction_set());
+  env.set("compute_threads", resolve_compute_threads(config.threads.compute));
+  env.set("host", host_name());
+  return env;
+}
+
+std::vector<std::string> environment_changes(const Value& before, const Value& now) {
+  std::vector<std::string> changes;
+  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "isa", "compute_threads"}) {
+    const Value* old = before.find(key);
+    const Value* current = now.find(key);
+    if (old != nullptr && current != nullptr && *old == *current) continue;
+    changes.push_back(str(key, " was ", old ? to_json(*old) : "not recorded", ", is ", current ? to_json(*current) : "not known"));
+  }
+  return changes;
+}
+
+}  // namespace tessera

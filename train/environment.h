@@ -1,0 +1,26 @@
+// What a run's bytes depend on beside its config: build, libraries, instruction set, threads, machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/value.h"
+
+namespace tessera {
+
+struct ExperimentConfig;
+
+// "0.1.0 (3c36e2f)": the version and the commit it was built from.
+std::string version_text();
+
+// Threads for kernels: `asked`, or every processor this process may use when 0.
+std::int64_t resolve_compute_threads(std::int64_t asked);
+void set_compute_threads(std::int64_t asked);
+
+// The content of env.json.
+Value describe_environment(const ExperimentConfig& config);
+
+// One sentence per difference that can change a run's bytes: build, libraries, ISA, threads.
+std::vector<std::string> environment_changes(const Value& before, const Value& now);
+
+}  // namespace tessera

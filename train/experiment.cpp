@@ -1,0 +1,130 @@
+#include "train/experiment.h"
+
+#include <array>
+#include <set>
+
+#include "core/config/read.h"
+#include "core/error.h"
+#include "train/config/overrides.h"
+#include "train/config/yaml.h"
+
+namespace tessera {
+
+void LossConfig::fields(Fields& f) {
+  f.add("label_smoothing", label_smoothing, {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
+}
+
+void EmaConfig::fields(Fields& f) {
+  f.add("decay", decay, {.help = "share of the old average kept at each step", .range = {.min = 0, .max = 1, .open_max = true}});
+}
+
+void ThreadsConfig::fields(Fields& f) {
+  f.add("compute", compute, {.help = "OpenMP threads; 0 = every processor, resolved once and stored", .range = between(0, 1024)});
+  f.add("loader", loader,
+        {.help = "threads that prepare batches; 0 = in the training thread", .range = between(0, 64), .observable = "none: never changes a byte"});
+}
+
+void CheckpointConfig::fields(Fields& f) {
+  f.add("every", every, {.help = "distance between checkpoints", .range = positive, .example = "1e", .observable = "files"});
+  f.add("keep", keep, {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .observable = "files"});
+  f.add("best", best, {.help = "pin the checkpoint with the best validation accuracy", .observable = "files"});
+}
+
+void LatencyConfig::fields(Fields& f) {
+  f.add("batch", batch, {.help = "batch sizes timed for the table", .range = at_least(1), .observable = "report"});
+  f.add("repeats", repeats, {.help = "interleaved timings per batch size", .range = at_least(5), .observable = "report"});
+}
+
+void ReportConfig::fields(Fields& f) {
+  f.add("latency", latency, {.help = "how the table times networks", .observable = "report"});
+}
+
+void TrainingConfig::fields(Fields& f) {
+  f.add("optimizer", optimizer, {.help = "how weights move along their gradients"});
+  f.add("schedule", schedule, {.help = "learning rate over the steps of a stage"});
+  f.add("loss", loss, {.help = "cross-entropy settings"});
+  f.add("clip_norm", clip_norm, {.help = "largest global gradient norm; larger ones are scaled down to it", .range = positive});
+  f.add("ema", ema, {.help = "exponential moving average of the weights, used for evaluation"});
+  f.add("micro_batch", micro_batch, {.help = "samples per forward; gradients accumulate up to data.batch", .range = at_least(1)});
+}
+
+void StageConfig::fields(Fields& f) {
+  f.add("name", name, {.help = "shown in logs, tables and checkpoints", .example = "pretrain", .observable = "report", .required = true});
+  f.add("train", train, {.help = "length of training in this stage", .example = "10e", .observable = "plan"});
+  f.add("factorise", factorise, {.help = "replace layers by factored ones before this stage trains", .observable = "plan"});
+  training.fields(f);
+  f.require(train.has_value() || factorise.has_value(), "", "a stage needs train, factorise or both");
+}
+
+void ExperimentConfig::fields(Fields& f) {
+  f.add("version", version, {.help = "format of this file", .range = between(1, 1), .observable = "none: only 1 exists", .required = true});
+  f.add("name", name, {.help = "folder of the runs", .example = "resnet20-cifar10", .observable = "files", .required = true});
+  f.add("seed", seed, {.help = "of every random number", .range = between(0, 9007199254740992.0)});
+  f.add("device", device, {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "log"});
+  f.add("precision", precision, {.help = "compute precision", .choices = {"f32"}, .observable = "plan"});
+  f.add("deterministic", deterministic, {.help = "fixed kernel choices, none taken from timings", .observable = "files"});
+  f.add("threads", threads, {.help = "compute and loader threads", .observable = "files"});
+  f.add("data", data, {.help = "training, validation and test data", .required = true});
+  f.add("model", model, {.help = "the network", .observable = "plan", .required = true});
+  training.fields(f);
+  f.add("stages", stages, {.help = "run in order", .observable = "plan", .required = true});
+  f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .observable = "files"});
+  f.add("report", report, {.help = "what the table measures", .observable = "report"});
+  f.add("log_every", log_every, {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .observable = "files"});
+  std::set<std::string> names;
+  for (const StageConfig& stage : stages) {
+    f.require(names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
+  }
+}
+
+std::span<const std::string_view> training_keys() {
+  static constexpr std::array<std::string_view, 6> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch"};
+  return keys;
+}
+
+namespace {
+
+// Each stage receives the top-level training blocks under its own keys.
+void merge_stages(Value& root) {
+  Value* stages = root.is_map() ? root.find("stages") : nullptr;
+  if (stages == nullptr || !stages->is_list()) return;
+  for (Value& stage : stages->as_list()) {
+    if (!stage.is_map()) continue;
+    for (const std::string_view key : training_keys()) {
+      const Value* base = root.find(key);
+      if (base == nullptr) continue;
+      const Value* own = stage.find(key);
+      stage.set(key, own == nullptr ? *base : merge(*base, *own));
+    }
+  }
+}
+
+// A fault of a top-level block shows again in every stage that inherits it: once is enough.
+std::vector<ConfigProblem> without_repeats(const std::vector<ConfigProblem>& problems) {
+  std::vector<ConfigProblem> unique;
+  std::set<std::string> seen;
+  for (const ConfigProblem& problem : problems) {
+    if (problem.mark.line == 0 || seen.insert(to_string(problem.mark) + problem.message).second) unique.push_back(problem);
+  }
+  return unique;
+}
+
+}  // namespace
+
+Experiment parse_experiment(Value root) {
+  merge_stages(root);
+  Experiment experiment;
+  std::vector<ConfigProblem> problems;
+  read(root, experiment.config, "", problems);
+  if (!problems.empty()) throw_config_error(without_repeats(problems));
+  experiment.resolved = write(experiment.config);
+  return experiment;
+}
+
+Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
+  Value root = load_yaml(path);
+  for (const std::string& text : overrides) apply_override(root, text);
+  return parse_experiment(std::move(root));
+}
+
+}  // namespace tessera

@@ -1,0 +1,102 @@
+// The experiment file as structs: one per block, defaults in the members, parsed once and strictly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/factorise.h"
+#include "core/config/fields.h"
+#include "layers/models/models.h"
+#include "optim/optimizer_config.h"
+#include "optim/schedule.h"
+#include "train/data/data_config.h"
+
+namespace tessera {
+
+struct LossConfig {
+  double label_smoothing = 0;
+  void fields(Fields& f);
+};
+
+struct EmaConfig {
+  double decay = 0.999;
+  void fields(Fields& f);
+};
+
+struct ThreadsConfig {
+  std::int64_t compute = 0;  // 0 = auto: every processor of the process, resolved once and stored
+  std::int64_t loader = 2;
+  void fields(Fields& f);
+};
+
+struct CheckpointConfig {
+  Duration every = Duration::epochs(1);
+  std::int64_t keep = 3;
+  bool best = true;  // pin the checkpoint with the best validation accuracy
+  void fields(Fields& f);
+};
+
+struct LatencyConfig {
+  std::vector<std::int64_t> batch{1, 32};
+  std::int64_t repeats = 50;
+  void fields(Fields& f);
+};
+
+struct ReportConfig {
+  LatencyConfig latency;
+  void fields(Fields& f);
+};
+
+// What a training stage may set for itself. Stands at the top level as the default of every stage.
+struct TrainingConfig {
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  LossConfig loss;
+  std::optional<double> clip_norm;
+  std::optional<EmaConfig> ema;
+  std::optional<std::int64_t> micro_batch;
+  void fields(Fields& f);
+};
+
+struct StageConfig {
+  std::string name;
+  std::optional<Duration> train;
+  std::optional<FactoriseConfig> factorise;
+  TrainingConfig training;  // top-level blocks merged with this stage's
+  void fields(Fields& f);
+};
+
+struct ExperimentConfig {
+  std::int64_t version = 1;
+  std::string name;
+  std::int64_t seed = 0;
+  std::string device = "auto";
+  std::string precision = "f32";
+  bool deterministic = false;
+  ThreadsConfig threads;
+  DataConfig data;
+  ModelConfig model;
+  TrainingConfig training;
+  std::vector<StageConfig> stages;
+  CheckpointConfig checkpoint;
+  ReportConfig report;
+  std::int64_t log_every = 50;
+  void fields(Fields& f);
+};
+
+// The keys of TrainingConfig, which stages override.
+std::span<const std::string_view> training_keys();
+
+struct Experiment {
+  ExperimentConfig config;
+  Value resolved;  // every key written out, stages merged; loads again to an equal config
+};
+
+// Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message.
+Experiment load_experiment(const std::string& path, std::span<const std::string> overrides = {});
+Experiment parse_experiment(Value root);
+
+}  // namespace tessera

@@ -1,0 +1,26 @@
+// Append-only files of one JSON object per line. The length is part of a checkpoint: resume cuts the file back to it, so that
+// a replayed step is not written twice.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "core/config/value.h"
+
+namespace tessera {
+
+class JsonLines {
+ public:
+  // Opens for appending after cutting the file to `length` bytes; 0 starts it anew. Throws IoError when the file is shorter.
+  JsonLines(std::string path, std::int64_t length);
+  void append(const Value& row);  // written and flushed at once; throws IoError
+  std::int64_t length() const noexcept { return length_; }
+
+ private:
+  std::string path_;
+  std::ofstream out_;
+  std::int64_t length_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// What a person watching a run sees: a bar with ETA on a terminal, plain lines elsewhere. The sink is the caller's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+namespace tessera {
+
+class Progress {
+ public:
+  // `out` may be null: silent. On a terminal the current line is redrawn at most ten times a second.
+  Progress(std::ostream* out, bool terminal) : out_(out), terminal_(terminal) {}
+
+  void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step);
+  void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
+  void line(const std::string& text);         // a full line of its own
+
+  double seconds_left(std::int64_t step) const;
+  double samples_per_second(std::int64_t step) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::ostream* out_;
+  bool terminal_;
+  std::string label_;
+  std::int64_t first_ = 0;
+  std::int64_t total_ = 0;
+  std::int64_t samples_ = 0;
+  Clock::time_point start_;
+  Clock::time_point drawn_;
+  bool dirty_ = false;  // a redrawn line stands unfinished
+};
+
+std::string format_seconds(double seconds);  // "3h05m", "4m10s", "12s"
+
+}  // namespace tessera

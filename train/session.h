@@ -1,0 +1,79 @@
+// One run from its first step to its last, or from a checkpoint on: stages in order, saving, logging, stopping.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "core/io/vfs.h"
+#include "core/module.h"
+#include "train/checkpoint/store.h"
+#include "train/data/builtin.h"
+#include "train/data/loader.h"
+#include "train/environment.h"
+#include "train/experiment.h"
+#include "train/json_lines.h"
+#include "train/position.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/stage_trainer.h"
+#include "train/stop.h"
+
+namespace tessera {
+
+struct SessionOptions {
+  std::ostream* out = nullptr;  // progress and plain lines; null = silent
+  bool terminal = false;        // out is a terminal: draw a bar
+  StopRequest stop;
+};
+
+enum class RunOutcome { finished, stopped };
+
+class Session {
+ public:
+  // A fresh run: builds data and model, initialises weights from the seed, writes the run folder's files.
+  static Session start(Vfs& vfs, const Experiment& experiment, const std::string& config_text, RunFolder folder, SessionOptions options);
+  // From the newest good checkpoint of the folder; from the seed when there is none yet. Warns, through the log, when the
+  // environment differs from the one the run began in.
+  static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
+
+  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then.
+  RunOutcome run();
+
+ private:
+  Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options);
+
+  void load(const Checkpoint& checkpoint);
+  RunOutcome run_stage();
+  void prepare_stage();
+  RunOutcome train_stage();
+  void after_step(std::int64_t stage_steps);
+  void log_interval();
+  void evaluate_epoch();
+  void save();
+  void write_status(const std::string& state);
+  const StageConfig& stage() const { return experiment_.config.stages[static_cast<std::size_t>(position_.stage)]; }
+  std::int64_t steps_per_epoch() const;
+  std::int64_t stage_steps() const;
+  std::unique_ptr<StageTrainer> make_trainer();
+  std::unique_ptr<Loader> training_loader() const;
+
+  Vfs& vfs_;
+  Experiment experiment_;
+  RunFolder folder_;
+  SessionOptions options_;
+  RunLock lock_;
+  CheckpointStore store_;
+  DataSplits data_;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<StageTrainer> trainer_;  // of the stage that is training
+  std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
+  Position position_;
+  std::unique_ptr<JsonLines> metrics_;
+  std::unique_ptr<JsonLines> timing_;
+  Progress progress_;
+  double last_loss_ = 0;
+  std::int64_t last_saved_ = -1;
+};
+
+}  // namespace tessera

@@ -1,0 +1,111 @@
+#include "train/stage_trainer.h"
+
+#include <cmath>
+
+#include "core/autograd/backward.h"
+#include "core/error.h"
+#include "core/ops/accumulate.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/cross_entropy.h"
+#include "optim/grad_clip.h"
+
+namespace tessera {
+namespace {
+
+bool all_finite(const Tensor& tensor) {
+  bool finite = true;
+  dispatch_real(tensor.dtype(), "check_finite", [&]<class T>() {
+    const Tensor host = tensor.to(Device::cpu()).contiguous();
+    const T* values = host.data<T>();
+    for (std::int64_t i = 0; finite && i < host.numel(); ++i) finite = std::isfinite(values[i]);
+  });
+  return finite;
+}
+
+}  // namespace
+
+StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
+                           std::int64_t total_steps)
+    : model_(model), config_(config), seed_(seed), steps_per_epoch_(steps_per_epoch), total_steps_(total_steps),
+      parameters_(named_parameters(model)), optimizer_(make_optimizer(config.optimizer, parameters_)),
+      loss_sum_(Tensor::zeros({}, DType::f64)) {
+  if (config_.ema) ema_ = std::make_unique<Ema>(*config_.ema, model_);
+}
+
+Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
+  return cross_entropy(model_.forward(Var(x), context), y, {.label_smoothing = config_.loss.label_smoothing});
+}
+
+void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
+  const std::int64_t samples = batch.x.dim(0);
+  const std::int64_t micro = config_.micro_batch.value_or(samples);
+  StepStateData state = step_state_.host();
+  for (std::int64_t begin = 0; begin < samples; begin += micro) {
+    const std::int64_t end = std::min(begin + micro, samples);
+    const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
+    state.micro_step = begin / micro;
+    step_state_.set(state);
+    Var value = loss(batch.x.slice(0, begin, end), batch.y.slice(0, begin, end), context);
+    if (end - begin != samples) value = mul_scalar(value, share);
+    accumulate(loss_sum_, value.value().to(DType::f64));
+    backward(value);
+  }
+}
+
+void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
+  StepStateData state;
+  state.step = global_step;
+  state.lr = learning_rate(config_.schedule, base_lr(config_.optimizer), stage_step, total_steps_, steps_per_epoch_);
+  if (ema_) ema_->on_step_begin(model_, state);
+  step_state_.set(state);
+  accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
+  if (config_.clip_norm) clip_grad_norm(parameters_, *config_.clip_norm);
+  optimizer_->step(step_state_);
+  if (ema_) ema_->after_step(model_, step_state_);
+  for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
+  ++loss_count_;
+}
+
+double StageTrainer::take_mean_loss() {
+  const double mean = loss_count_ > 0 ? loss_sum_.item() / static_cast<double>(loss_count_) : 0.0;
+  loss_sum_.fill(0.0);
+  loss_count_ = 0;
+  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", mean,
+                "; lower the learning rate, add warmup, or clip gradients with clip_norm");
+  return mean;
+}
+
+void StageTrainer::check_finite() const {
+  for (const NamedParameter& entry : parameters_) {
+    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "training: ", entry.path,
+                  " holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
+  }
+  TESSERA_CHECK(std::isfinite(loss_sum_.item()), NumericError, "training: the loss is ", loss_sum_.item());
+}
+
+void StageTrainer::adopt_average() {
+  if (ema_) ema_->swap(model_);
+}
+
+std::map<std::string, State> StageTrainer::state() const {
+  std::map<std::string, State> parts;
+  parts["optimizer"] = optimizer_->state();
+  if (ema_) parts["ema"] = ema_->state();
+  parts["trainer"].tensors["loss_sum"] = loss_sum_;
+  parts["trainer"].meta.set("loss_count", loss_count_);
+  return parts;
+}
+
+void StageTrainer::load_state(const std::map<std::string, State>& parts) {
+  const auto part = [&](const std::string& name) -> const State& {
+    const auto found = parts.find(name);
+    TESSERA_CHECK(found != parts.end(), IoError, "checkpoint: the part '", name, "' is missing");
+    return found->second;
+  };
+  optimizer_->load_state(part("optimizer"));
+  if (ema_) ema_->load_state(part("ema"));
+  loss_sum_.copy_from(part("trainer").tensors.at("loss_sum"));
+  loss_count_ = part("trainer").meta.at("loss_count").as_int();
+}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+// The training step: batch -> forward -> loss -> backward -> clip -> update -> hooks. Knows nothing of files or stages' order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/hook.h"
+#include "core/module.h"
+#include "core/step_state.h"
+#include "optim/ema.h"
+#include "optim/optimizer.h"
+#include "train/data/loader.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+class StageTrainer {
+ public:
+  // `model` must outlive the trainer. `total_steps` is the stage's length, for the schedule.
+  StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch, std::int64_t total_steps);
+
+  // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum.
+  void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
+
+  // Mean loss since the last call; clears the sum. The only read of a device value in training.
+  double take_mean_loss();
+  double last_lr() const noexcept { return step_state_.host().lr; }
+
+  // Throws NumericError naming the first parameter with a NaN or Inf, or the loss. A bad gradient makes its weight bad in the
+  // same step and it stays so, which makes the weights the sticky flag.
+  void check_finite() const;
+
+  // Evaluation weights: the moving average where there is one. Calls `body` with them in place.
+  template <class Body>
+  void with_evaluation_weights(Body&& body) {
+    if (ema_) ema_->swap(model_);
+    body();
+    if (ema_) ema_->swap(model_);
+  }
+
+  // The moving average, where there is one, becomes the model's weights: at the end of the stage.
+  void adopt_average();
+
+  // Parts for the checkpoint: "optimizer", "trainer" and one per hook.
+  std::map<std::string, State> state() const;
+  void load_state(const std::map<std::string, State>& parts);
+
+ private:
+  Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
+  void accumulate_gradients(const Batch& batch, const Context& context);
+
+  Module& model_;
+  TrainingConfig config_;
+  std::uint64_t seed_;
+  std::int64_t steps_per_epoch_;
+  std::int64_t total_steps_;
+  std::vector<NamedParameter> parameters_;
+  StepState step_state_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Ema> ema_;
+  Tensor loss_sum_;  // f64 scalar
+  std::int64_t loss_count_ = 0;
+};
+
+}  // namespace tessera

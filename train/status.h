@@ -1,0 +1,36 @@
+// status.json: what `tessera status` shows. Replaced atomically, so that a reader never sees half of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/config/fields.h"
+#include "core/io/vfs.h"
+
+namespace tessera {
+
+struct RunStatus {
+  std::string state;  // training, stopped, finished, failed
+  std::string stage;
+  std::int64_t stage_step = 0;
+  std::int64_t stage_steps = 0;
+  std::int64_t global_step = 0;
+  double loss = 0;
+  double best_accuracy = -1;
+  double seconds_left = 0;
+  std::int64_t last_checkpoint_step = -1;
+  std::int64_t last_checkpoint_time = 0;  // seconds since 1970, as are the others
+  std::int64_t time = 0;
+  std::string host;
+  std::int64_t pid = 0;
+
+  void fields(Fields& f);
+};
+
+void save_status(Vfs& vfs, const std::string& path, RunStatus status);  // fills time, host and pid
+RunStatus load_status(Vfs& vfs, const std::string& path);
+
+// The process that wrote it still runs on this host. A run that says "training" while this is false was killed.
+bool is_alive(const RunStatus& status);
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// The accuracy-versus-speed table: one row per finished stage, computed from the saved checkpoints, runs of one name (seeds) together.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/value.h"
+#include "core/io/vfs.h"
+#include "train/latency.h"
+
+namespace tessera {
+
+struct TableLatency {
+  std::int64_t batch = 0;
+  Timing time;
+  Timing speedup;  // over the first stage's network, timed in the same rounds
+};
+
+struct TableRow {
+  std::string experiment;
+  std::string stage;
+  std::vector<double> accuracies;  // test top-1 per run, in the order given
+  std::int64_t parameters = 0;
+  std::int64_t macs = 0;        // per sample
+  std::int64_t file_bytes = 0;  // of the model's weights on disk
+  std::vector<TableLatency> latency;
+
+  double mean_accuracy() const;
+  double stddev_accuracy() const;  // sample standard deviation; 0 for one run
+};
+
+struct Table {
+  std::string processor;
+  std::int64_t threads = 0;
+  std::vector<TableRow> rows;
+};
+
+// Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine. Timing uses the
+// first run of each name. Progress goes to `out` when it is not null.
+Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out);
+
+std::string to_markdown(const Table& table);
+std::string to_csv(const Table& table);
+Value to_value(const Table& table);
+
+}  // namespace tessera
