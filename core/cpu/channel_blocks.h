@@ -12,7 +12,7 @@ namespace tessera::cpu {
 // W elements side by side in one register; arithmetic operators work element by element.
 template <class T, int W>
 struct Lanes {
-  using type = T __attribute__((vector_size(sizeof(T) * W)));
+  typedef T type __attribute__((vector_size(sizeof(T) * W)));  // the attribute needs a declarator: no alias
 };
 template <class T>
 struct Lanes<T, 1> {
