@@ -1,0 +1,114 @@
+// Formulas of the unary functions, shared by both devices. Saved operand first, then the gradient.
+#pragma once
+
+#include <cmath>
+
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+
+struct ExpForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return std::exp(x); }
+};
+
+struct ExpBackward {
+  template <class T>
+  TESSERA_HD T operator()(T y, T g) const { return g * y; }
+};
+
+struct LogForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return std::log(x); }
+};
+
+struct LogBackward {
+  template <class T>
+  TESSERA_HD T operator()(T x, T g) const { return g / x; }
+};
+
+struct SqrtForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return std::sqrt(x); }
+};
+
+struct SqrtBackward {
+  template <class T>
+  TESSERA_HD T operator()(T y, T g) const { return g / (T(2) * y); }
+};
+
+struct SigmoidForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return T(1) / (T(1) + std::exp(-x)); }
+};
+
+struct SigmoidBackward {
+  template <class T>
+  TESSERA_HD T operator()(T y, T g) const { return g * y * (T(1) - y); }
+};
+
+struct TanhForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return std::tanh(x); }
+};
+
+struct TanhBackward {
+  template <class T>
+  TESSERA_HD T operator()(T y, T g) const { return g * (T(1) - y * y); }
+};
+
+struct SiluForward {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return x / (T(1) + std::exp(-x)); }
+};
+
+struct SiluBackward {
+  template <class T>
+  TESSERA_HD T operator()(T x, T g) const {
+    const T s = T(1) / (T(1) + std::exp(-x));
+    return g * s * (T(1) + x * (T(1) - s));
+  }
+};
+
+struct PowForward {
+  double exponent;
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return std::pow(x, static_cast<T>(exponent)); }
+};
+
+struct PowBackward {
+  double exponent;
+  template <class T>
+  TESSERA_HD T operator()(T x, T g) const {
+    return exponent == 0.0 ? T(0) : g * static_cast<T>(exponent) * std::pow(x, static_cast<T>(exponent - 1.0));
+  }
+};
+
+struct Square {
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return x * x; }
+};
+
+struct SquareBackward {
+  template <class T>
+  TESSERA_HD T operator()(T x, T g) const { return T(2) * x * g; }
+};
+
+struct ClampForward {
+  double low;
+  double high;
+  template <class T>
+  TESSERA_HD T operator()(T x) const {
+    const T raised = x < static_cast<T>(low) ? static_cast<T>(low) : x;
+    return raised > static_cast<T>(high) ? static_cast<T>(high) : raised;
+  }
+};
+
+struct ClampBackward {
+  double low;
+  double high;
+  template <class T>
+  TESSERA_HD T operator()(T x, T g) const { return x < static_cast<T>(low) || x > static_cast<T>(high) ? T(0) : g; }
+};
+
+}  // namespace tessera
