@@ -30,8 +30,8 @@ bool all_finite(const Tensor& tensor) {
 
 void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
   for (const auto& parameter : after.parameters()) {
-    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass, "': ", join_path(before.path(), parameter->name()),
-                  " contains NaN or Inf after the rewrite; the dense layer is kept");
+    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass, "': ",
+                  join_path(before.path(), parameter->name()), " contains NaN or Inf after the rewrite; the dense layer is kept");
   }
   const Shape output = after.output_shape(cost.input);
   TESSERA_CHECK(output == cost.output, InternalError, "pass '", pass, "': layer '", before.path(), "' gives ", cost.output,
@@ -97,7 +97,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   pass.prepare(*root, input);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
-    TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is no layer of the trace");
+    TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
     rewrite_layer(root, pass, cost->second, report);
   }
   report.after = total_cost(*root, input);

@@ -19,9 +19,9 @@ struct PassReport {
   std::vector<ModelChange> changes;  // parameters of replaced layers, for Hook::on_model_changed
 };
 
-// `input` is a probe batch shape. A replacement goes in only after its weights are all finite (NumericError) and its output shape for
-// the layer's own input equals the old one's (InternalError, as for the whole model at the end). Everything that a pass
-// throws passes through; layers rewritten before stay rewritten.
+// `input` is a probe batch shape. A replacement goes in only after its weights are all finite (NumericError) and its output
+// shape for the layer's own input equals the old one's (InternalError, as for the whole model at the end). Everything that a
+// pass throws passes through; layers rewritten before stay rewritten.
 PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input);
 
 }  // namespace tessera

@@ -30,9 +30,10 @@ std::string shortest(double value) {
 std::string csv_row(const LayerReport& layer) {
   const std::string out = layer.ranks ? std::to_string(layer.ranks->out) : "";
   const std::string in = layer.ranks ? std::to_string(layer.ranks->in) : "";
-  return str(quoted(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',', quoted(layer.ranks_asked), ',',
-             out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before, ',', layer.parameters_after, ',',
-             layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',', quoted(layer.reason), '\n');
+  return str(quoted(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
+             quoted(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before, ',',
+             layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',',
+             quoted(layer.reason), '\n');
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
 // convolutional neural networks for fast and low power mobile applications", section 3):
-// W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in between;
-// the core carries kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
+// W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in
+// between; the core carries kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
+// every parameter.
 #pragma once
 
 #include <memory>
