@@ -6,9 +6,10 @@
 #include "cli/verbs.h"
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
+#include "compress/report.h"
 #include "core/config/read.h"
 #include "core/error.h"
-#include "layers/models/models.h"
+#include "layers/models/model.h"
 #include "train/data/builtin.h"
 #include "train/experiment.h"
 
@@ -32,7 +33,7 @@ Inspected inspect(const InspectArguments& arguments) {
   Inspected result{load_experiment(arguments.config, arguments.overrides), {}, {}, nullptr};
   const ExperimentConfig& config = result.experiment.config;
   result.data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const Shape& images = result.data.train.images().shape();
+  const Shape& images = result.data.train.dataset->images.shape();
   result.input = Shape{1, images[1], images[2], images[3]};
   result.model = build_model(config.model, result.input);
   initialize(*result.model, static_cast<std::uint64_t>(config.seed));
@@ -72,8 +73,8 @@ int plan(const InspectArguments& arguments) {
     std::printf("\nstage %s\n", stage.name.c_str());
     if (stage.factorise) {
       std::printf("factorise (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n");
-      const FactorisePass pass(*stage.factorise, *inspected.model, inspected.input);
-      std::cout << summary(run_pass(pass, inspected.model, inspected.input)) << '\n';
+      FactorisePass pass(*stage.factorise);
+      std::cout << summary(run_pass(inspected.model, pass, inspected.input)) << '\n';
       print_trace(trace_of(*inspected.model, inspected.input));
     }
     if (stage.train) {
@@ -90,7 +91,7 @@ int layers(const InspectArguments& arguments) {
   const Inspected inspected = inspect(arguments);
   std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "tucker2");
   for (const LayerCost& layer : trace_of(*inspected.model, inspected.input)) {
-    const std::string reason = why_not(find_module(*inspected.model, layer.path));
+    const std::string reason = why_not_factorise(find_module(*inspected.model, layer.path));
     std::printf("%-32s %-16s %12lld %14lld  %s\n", layer.path.c_str(), layer.kind.c_str(), static_cast<long long>(layer.parameters),
                 static_cast<long long>(layer.macs), reason.empty() ? "yes" : ("no: " + reason).c_str());
   }

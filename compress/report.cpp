@@ -1,5 +1,7 @@
 #include "compress/report.h"
 
+#include <cmath>
+
 #include <charconv>
 
 #include "core/error.h"
@@ -42,6 +44,26 @@ std::string layers_csv(std::span<const LayerReport> layers) {
   std::string csv(kHeader);
   for (const LayerReport& layer : layers) csv += csv_row(layer);
   return csv;
+}
+
+std::string summary(const PassReport& report) {
+  std::int64_t factored = 0;
+  std::int64_t macs_before = 0;
+  std::int64_t macs_after = 0;
+  std::string dense;
+  for (const LayerReport& layer : report.layers) {
+    if (layer.decision == Decision::dense) {
+      dense += str("\n  ", layer.path, " stays dense: ", layer.reason);
+      continue;
+    }
+    ++factored;
+    macs_before += layer.macs_before;
+    macs_after += layer.macs_after;
+  }
+  const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
+  return str(factored, " of ", report.layers.size(), " matched layers factored, ", std::round(10.0 * kept) / 10.0,
+             " % of their MACs kept; network: parameters ", report.before.parameters, " -> ", report.after.parameters, ", MACs ",
+             report.before.macs, " -> ", report.after.macs, dense);
 }
 
 }  // namespace tessera

@@ -45,8 +45,8 @@ std::vector<std::string> changed_keys(const Value& before, const Value& after) {
 }
 
 // The stage that is under way or comes next: stages behind it may still be changed in length.
-std::int64_t begun_stages(CheckpointStore& store) {
-  if (store.steps().empty()) return 0;
+std::int64_t begun_stages(const CheckpointStore& store) {
+  if (store.empty()) return 0;
   const Position position = read<Position>(store.load_latest().manifest.at("position"));
   return position.stage + 1;
 }
@@ -65,13 +65,13 @@ Value with_overrides(const Value& root, std::span<const std::string> overrides) 
   return parse_experiment(std::move(changed)).resolved;
 }
 
-std::int64_t find_step(CheckpointStore& store, const std::string& at) {
+Checkpoint find_checkpoint(const CheckpointStore& store, const std::string& at) {
   std::string known;
   for (const std::int64_t step : store.steps()) {
-    const std::string stage = store.load(step).manifest.at("stage_name").as_string();
-    const auto pinned = store.pinned_stage_ends();
-    const bool stage_end = std::find(pinned.begin(), pinned.end(), step) != pinned.end();
-    if (at == std::to_string(step) || (stage_end && at == stage)) return step;
+    Checkpoint checkpoint = store.load(step);
+    const bool stage_end = read<Position>(checkpoint.manifest.at("position")).stage_done;
+    const std::string stage = checkpoint.manifest.at("stage_name").as_string();
+    if (at == std::to_string(step) || (stage_end && at == stage)) return checkpoint;
     known += str(' ', step, stage_end ? "=" + stage : std::string());
   }
   throw ConfigError(str("fork: no checkpoint '", at, "'; there are:", known));
@@ -82,7 +82,7 @@ std::int64_t find_step(CheckpointStore& store, const std::string& at) {
 void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides) {
   const Value before = load_yaml(folder.resolved_config());
   const Value after = with_overrides(before, overrides);
-  CheckpointStore store(vfs, folder.checkpoints());
+  const CheckpointStore store(vfs, folder.checkpoints());
   const std::int64_t begun = begun_stages(store);
   for (const std::string& key : changed_keys(before, after)) {
     TESSERA_CHECK(!alters_the_past(key, begun), ConfigError, "resume: ", key,
@@ -97,9 +97,13 @@ void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> o
 
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs) {
-  CheckpointStore store(vfs, parent.checkpoints());
-  const std::int64_t step = find_step(store, at);
-  const Value resolved = with_overrides(load_yaml(parent.resolved_config()), overrides);
+  const Checkpoint start = find_checkpoint(CheckpointStore(vfs, parent.checkpoints()), at);
+  const Value before = load_yaml(parent.resolved_config());
+  const Value resolved = with_overrides(before, overrides);
+  for (const std::string& key : changed_keys(before, resolved)) {
+    TESSERA_CHECK(!key.starts_with("model."), ConfigError, "fork: ", key,
+                  " cannot change: the network comes from the checkpoint; train a new run for another network");
+  }
   RunFolder folder = RunFolder::create(vfs, runs, resolved.at("name").as_string());
   for (const auto& [from, to] : {std::pair(parent.environment(), folder.environment()), {parent.decisions(), folder.decisions()},
                                  {parent.metrics(), folder.metrics()}, {parent.timing(), folder.timing()}}) {
@@ -107,7 +111,7 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   }
   write_file_atomically(vfs, folder.config(), to_yaml(resolved));
   write_file_atomically(vfs, folder.resolved_config(), to_yaml(resolved));
-  std::filesystem::copy(store.folder_of(step), folder.checkpoints() + "/" + store.folder_of(step).filename().string(),
+  std::filesystem::copy(start.folder, std::filesystem::path(folder.checkpoints()) / start.folder.filename(),
                         std::filesystem::copy_options::recursive);
   return folder;
 }

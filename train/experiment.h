@@ -9,7 +9,7 @@
 
 #include "compress/factorise.h"
 #include "core/config/fields.h"
-#include "layers/models/models.h"
+#include "layers/models/model.h"
 #include "optim/optimizer_config.h"
 #include "optim/schedule.h"
 #include "train/data/data_config.h"

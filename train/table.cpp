@@ -8,13 +8,14 @@
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
+#include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/experiment.h"
 #include "train/model_state.h"
+#include "train/position.h"
 #include "train/run_folder.h"
-#include "train/config/yaml.h"
 
 namespace tessera {
 namespace {
@@ -36,15 +37,16 @@ struct LoadedRun {
 
 // The last checkpoint of each stage that has ended, in stage order.
 std::vector<StageModel> load_stages(Vfs& vfs, const RunFolder& folder) {
-  CheckpointStore store(vfs, folder.checkpoints());
+  const CheckpointStore store(vfs, folder.checkpoints());
   std::vector<StageModel> stages;
-  for (const std::int64_t step : store.pinned_stage_ends()) {
+  for (const std::int64_t step : store.steps()) {
     const Checkpoint checkpoint = store.load(step);
+    if (!read<Position>(checkpoint.manifest.at("position")).stage_done) continue;
     StageModel stage;
     stage.stage = checkpoint.manifest.at("stage_name").as_string();
     stage.model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
     load_model_state(*stage.model, checkpoint.parts.at("model"));
-    stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(store.part_path(step, "model")));
+    stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
     stages.push_back(std::move(stage));
   }
   TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");

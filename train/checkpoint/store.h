@@ -22,6 +22,7 @@ namespace tessera {
 
 struct Checkpoint {
   std::int64_t step = 0;
+  std::filesystem::path folder;
   std::map<std::string, State> parts;  // "model", "optimizer", "hook.admm", ...; tensors on the CPU
   Value manifest = Value::map();       // what save() was given
   std::vector<std::string> damaged;    // one message for each newer checkpoint that was passed over
