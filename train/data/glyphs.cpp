@@ -91,18 +91,18 @@ struct Placement {
   float xx, xy, yx, yy, x0, y0, wobble;
 
   explicit Placement(Draws& draw) {
-    const float angle = draw.uniform(-0.5f, 0.5f);
-    const float shear = draw.uniform(-0.35f, 0.35f);
-    const float size = draw.uniform(5.0f, 10.0f);
-    const float width = size * draw.uniform(0.7f, 1.1f);
+    const float angle = draw.uniform(-0.25f, 0.25f);
+    const float shear = draw.uniform(-0.2f, 0.2f);
+    const float size = draw.uniform(7.5f, 10.5f);
+    const float width = size * draw.uniform(0.8f, 1.1f);
     xx = width * std::cos(angle);
     yx = width * std::sin(angle);
     xy = size * (shear * std::cos(angle) - std::sin(angle));
     yy = size * (shear * std::sin(angle) + std::cos(angle));
-    const float slack = std::max(0.0f, 0.5f * static_cast<float>(kGlyphSide) - 0.85f * size - 1.0f);
+    const float slack = std::max(0.0f, 0.5f * static_cast<float>(kGlyphSide) - size);
     x0 = 0.5f * kGlyphSide + draw.uniform(-slack, slack);
     y0 = 0.5f * kGlyphSide + draw.uniform(-slack, slack);
-    wobble = 0.06f * size;
+    wobble = 0.04f * size;
   }
 
   Point operator()(Point p, Draws& draw) const {
@@ -139,7 +139,7 @@ void stroke(Canvas& canvas, Point a, Point b, float radius, float ink) {
 
 void draw_symbol(Canvas& canvas, const Drawing& drawing, Draws& draw) {
   const Placement place(draw);
-  const float radius = draw.uniform(0.5f, 1.4f);
+  const float radius = draw.uniform(0.7f, 1.5f);
   for (const Polyline& line : drawing) {
     Point from = place(line.front(), draw);
     for (std::size_t i = 1; i < line.size(); ++i) {
@@ -153,11 +153,11 @@ void draw_symbol(Canvas& canvas, const Drawing& drawing, Draws& draw) {
 // Short strokes anywhere, fainter than the symbol: what a classifier must learn to ignore.
 void draw_distractors(Canvas& canvas, Draws& draw) {
   constexpr auto kSide = static_cast<float>(kGlyphSide);
-  const int count = static_cast<int>(draw.uniform(0, 4));
+  const int count = static_cast<int>(draw.uniform(0, 3));
   for (int i = 0; i < count; ++i) {
     const Point from{draw.uniform(0, kSide), draw.uniform(0, kSide)};
     const float angle = draw.uniform(0, 2 * kPi);
-    const float length = draw.uniform(3, 8);
+    const float length = draw.uniform(3, 7);
     const Point to{from.x + length * std::cos(angle), from.y + length * std::sin(angle)};
     stroke(canvas, from, to, draw.uniform(0.4f, 1.0f), draw.uniform(0.4f, 0.9f));
   }
@@ -165,8 +165,8 @@ void draw_distractors(Canvas& canvas, Draws& draw) {
 
 // Erases a small square to background.
 void erase_patch(Canvas& canvas, Draws& draw) {
-  if (!draw.chance(0.5f)) return;
-  const int side = static_cast<int>(draw.uniform(4, 8));
+  if (!draw.chance(0.4f)) return;
+  const int side = static_cast<int>(draw.uniform(4, 7));
   const int top = static_cast<int>(draw.uniform(0, static_cast<float>(kGlyphSide - side)));
   const int left = static_cast<int>(draw.uniform(0, static_cast<float>(kGlyphSide - side)));
   for (int row = top; row < top + side; ++row) std::fill_n(canvas.data() + row * kGlyphSide + left, side, 0.0f);
@@ -175,8 +175,8 @@ void erase_patch(Canvas& canvas, Draws& draw) {
 // Scales ink to the image's contrast and adds noise: the sum of four bytes of a random word is near enough to a normal number.
 void expose(const Canvas& canvas, Draws& draw, std::span<std::uint8_t> image) {
   const float background = draw.uniform(10, 70);
-  const float contrast = draw.uniform(70, 180);
-  const float noise = draw.uniform(5, 30) / 148.0f;  // 148 = standard deviation of the sum of four uniform bytes
+  const float contrast = draw.uniform(90, 180);
+  const float noise = draw.uniform(5, 22) / 148.0f;  // 148 = standard deviation of the sum of four uniform bytes
   for (std::size_t i = 0; i < kPixels; ++i) {
     const std::uint32_t word = draw.next();
     const auto sum = static_cast<float>((word & 255u) + ((word >> 8) & 255u) + ((word >> 16) & 255u) + (word >> 24));
