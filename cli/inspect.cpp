@@ -68,7 +68,7 @@ int plan(const InspectArguments& arguments) {
               static_cast<long long>(inspected.data.train.size()), static_cast<long long>(inspected.data.val.size()),
               static_cast<long long>(inspected.data.test.size()), str(inspected.input).c_str());
   print_trace(trace_of(*inspected.model, inspected.input));
-  const std::int64_t per_epoch = inspected.data.train.size() / config.data.batch;
+  const std::int64_t per_epoch = steps_per_epoch(config.data, inspected.data.train.size());
   for (const StageConfig& stage : config.stages) {
     std::printf("\nstage %s\n", stage.name.c_str());
     if (stage.factorise) {

@@ -1,6 +1,7 @@
 #include "train/experiment.h"
 
 #include <array>
+#include <filesystem>
 #include <set>
 
 #include "core/config/read.h"
@@ -82,6 +83,10 @@ std::span<const std::string_view> training_keys() {
   return keys;
 }
 
+std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {
+  return data.drop_last ? samples / data.batch : (samples + data.batch - 1) / data.batch;
+}
+
 namespace {
 
 // Each stage receives the top-level training blocks under its own keys.
@@ -124,6 +129,14 @@ Experiment parse_experiment(Value root) {
 Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
   Value root = load_yaml(path);
   for (const std::string& text : overrides) apply_override(root, text);
+  // Paths in a file are relative to it; the resolved config outlives the working directory.
+  Value* data = root.is_map() ? root.find("data") : nullptr;
+  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
+  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) {
+    const Mark mark = folder->mark();
+    const auto base = std::filesystem::absolute(path).parent_path();
+    *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
+  }
   return parse_experiment(std::move(root));
 }
 

@@ -10,9 +10,9 @@
 #include "compress/factorise.h"
 #include "core/config/fields.h"
 #include "layers/models/model.h"
-#include "optim/optimizer_config.h"
+#include "optim/builtin.h"
 #include "optim/schedule.h"
-#include "train/data/data_config.h"
+#include "train/data/builtin.h"
 
 namespace tessera {
 
@@ -89,6 +89,9 @@ struct ExperimentConfig {
 
 // The keys of TrainingConfig, which stages override.
 std::span<const std::string_view> training_keys();
+
+// Batches of one epoch over `samples` training samples.
+std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
 
 struct Experiment {
   ExperimentConfig config;

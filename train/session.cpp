@@ -40,7 +40,7 @@ Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptio
       progress_(options.out, options.terminal) {
   set_compute_threads(experiment_.config.threads.compute);
   store_.open_for_writing(lock_);
-  steps_per_epoch_ = data_.train.size() / experiment_.config.data.batch;
+  steps_per_epoch_ = steps_per_epoch(experiment_.config.data, data_.train.size());
 }
 
 Session Session::start(Vfs& vfs, const Experiment& experiment, const std::string& config_text, RunFolder folder,
@@ -142,11 +142,8 @@ std::int64_t Session::stage_steps() const {
 
 std::unique_ptr<Loader> Session::training_loader() const {
   const ExperimentConfig& config = experiment_.config;
-  auto loader = std::make_unique<Loader>(data_.train, LoaderOptions{.batch = config.data.batch,
-                                                                    .augment = config.data.augment,
-                                                                    .normalization = data_.normalization,
-                                                                    .seed = static_cast<std::uint64_t>(config.seed),
-                                                                    .threads = static_cast<int>(config.threads.loader)});
+  auto loader = std::make_unique<Loader>(data_.train, training_options(config.data, data_.normalization, static_cast<std::uint64_t>(config.seed),
+                                                                       static_cast<int>(config.threads.loader)));
   // Every epoch of every stage has an order and augmentations of its own.
   loader->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
   return loader;

@@ -55,7 +55,7 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
 void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
   StepStateData state;
   state.step = global_step;
-  state.lr = learning_rate(config_.schedule, base_lr(config_.optimizer), stage_step, total_steps_, steps_per_epoch_);
+  state.lr = learning_rate(config_.schedule, config_.optimizer.lr(), stage_step, total_steps_, steps_per_epoch_);
   if (ema_) ema_->on_step_begin(model_, state);
   step_state_.set(state);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});

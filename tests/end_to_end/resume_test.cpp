@@ -16,7 +16,7 @@ version: 1
 name: small
 seed: 3
 threads: {compute: 2, loader: 2}
-data: {name: glyphs, train_count: 480, test_count: 60, batch: 32, val: 0.1, augment: [{pad_crop: 2}, {flip: horizontal}]}
+data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1, augment: [{pad_crop: 2}, {flip: horizontal}]}
 model:
   name: layers
   layers:
