@@ -1,0 +1,97 @@
+#include "optim/ema.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/ops/dispatch.h"
+#include "optim/optimizer.h"
+
+namespace tessera {
+
+namespace {
+
+std::map<std::string, Tensor> copies(Module& model) {
+  std::map<std::string, Tensor> all;
+  for (const NamedParameter& named : named_parameters(model)) all.emplace(named.path, named.parameter->value().clone());
+  for (const NamedBuffer& named : named_buffers(model)) {
+    if (is_floating(named.buffer->value.dtype())) all.emplace(named.path, named.buffer->value.clone());
+  }
+  return all;
+}
+
+}  // namespace
+
+void EmaConfig::fields(Fields& f) {
+  f.add("decay", decay, {.help = "share of the average that is kept at each step", .range = {.min = 0, .max = 1, .open_max = true}});
+}
+
+Ema::Ema(const EmaConfig& config, Module& model) : config_(config), averages_(copies(model)) {}
+
+void Ema::on_step_begin(Module&, StepStateData& data) { data.ema_decay = config_.decay; }
+
+void Ema::after_step(Module& model, const StepState& step) {
+  TESSERA_CHECK(!swapped_, InternalError, "ema: a step while the averages are swapped in");
+  for (const NamedParameter& named : named_parameters(model)) {
+    const Tensor mask = named.parameter->mask().defined() ? named.parameter->mask().contiguous() : Tensor();
+    const EmaOperands operands{averages_.at(named.path), named.parameter->value(), mask, step.tensor()};
+    TESSERA_DISPATCH(operands.value.device(), ema_update, operands);
+  }
+  for (const NamedBuffer& named : named_buffers(model)) {
+    const auto average = averages_.find(named.path);
+    if (average == averages_.end()) continue;
+    const EmaOperands operands{average->second, named.buffer->value, {}, step.tensor()};
+    TESSERA_DISPATCH(operands.value.device(), ema_update, operands);
+  }
+}
+
+void Ema::on_model_changed(Module& model, const std::vector<ModelChange>& changes) {
+  TESSERA_CHECK(!swapped_, InternalError, "ema: the model changed while the averages are swapped in");
+  std::map<std::string, Tensor> survivors;
+  for (auto& [path, average] : averages_) {
+    const std::string now = changed_path(path, changes);
+    if (!now.empty()) survivors.emplace(now, std::move(average));
+  }
+  averages_ = copies(model);
+  for (auto& [path, average] : averages_) {
+    const auto survivor = survivors.find(path);
+    if (survivor == survivors.end()) continue;
+    TESSERA_CHECK(survivor->second.shape() == average.shape(), InternalError, "ema: ", path, " was ", describe(survivor->second),
+                  ", is now ", describe(average), "; the pass must report the change");
+    average = std::move(survivor->second);
+  }
+}
+
+State Ema::state() const {
+  TESSERA_CHECK(!swapped_, InternalError, "ema: state asked for while the averages are swapped in");
+  State state;
+  for (const auto& [path, average] : averages_) state.tensors.emplace(path, average.clone());
+  return state;
+}
+
+void Ema::load_state(const State& state) {
+  TESSERA_CHECK(!swapped_, InternalError, "ema: state loaded while the averages are swapped in");
+  TESSERA_CHECK(state.tensors.size() == averages_.size(), IoError, "ema: the saved state has ", state.tensors.size(),
+                " tensors, the model needs ", averages_.size());
+  for (const auto& [path, average] : averages_) {
+    const auto found = state.tensors.find(path);
+    TESSERA_CHECK(found != state.tensors.end(), IoError, "ema: the saved state has no tensor '", path, "'");
+    TESSERA_CHECK(found->second.shape() == average.shape() && found->second.dtype() == average.dtype(), IoError, "ema: '", path,
+                  "' is ", describe(found->second), ", needs ", describe(average));
+  }
+  for (const auto& [path, average] : averages_) average.copy_from(state.tensors.at(path).to(average.device()));
+}
+
+void Ema::swap(Module& model) {
+  for (const NamedParameter& named : named_parameters(model)) {
+    const Tensor value = named.parameter->value();
+    named.parameter->set_value(std::exchange(averages_.at(named.path), value));
+    named.parameter->zero_grad();
+  }
+  for (const NamedBuffer& named : named_buffers(model)) {
+    const auto average = averages_.find(named.path);
+    if (average != averages_.end()) std::swap(named.buffer->value, average->second);
+  }
+  swapped_ = !swapped_;
+}
+
+}  // namespace tessera

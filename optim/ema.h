@@ -1,0 +1,53 @@
+// Exponential moving average of a model (Polyak averaging): after every step average = d average + (1 - d) value, for each
+// parameter and floating-point buffer, with d read by the kernel from the step state. Evaluate with the averages by swapping them in.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/config/fields.h"
+#include "core/hook.h"
+
+namespace tessera {
+
+struct EmaConfig {
+  double decay = 0.999;
+  void fields(Fields& f);
+};
+
+class Ema final : public Hook {
+ public:
+  Ema(const EmaConfig& config, Module& model);  // averages start at the model's values
+
+  std::string_view name() const override { return "ema"; }
+  void on_step_begin(Module& model, StepStateData& data) override;  // sets ema_decay
+  void after_step(Module& model, const StepState& step) override;
+  // Averages that survive move with their path; new parameters start at their values.
+  void on_model_changed(Module& model, const std::vector<ModelChange>& changes) override;
+
+  // Tensors under the parameter's or buffer's path. Throw InternalError while swapped in.
+  State state() const override;
+  void load_state(const State& state) override;  // throws IoError on a missing, unexpected or mismatched tensor
+
+  // Exchanges the model's values and the averages; a second call restores both. Between steps only; drops gradients.
+  void swap(Module& model);
+  bool swapped() const noexcept { return swapped_; }
+
+ private:
+  EmaConfig config_;
+  std::map<std::string, Tensor> averages_;
+  bool swapped_ = false;
+};
+
+// average, value, and mask (u8 or undefined; where 0 the average becomes 0): contiguous, f32 or f64.
+struct EmaOperands {
+  const Tensor& average;
+  const Tensor& value;
+  const Tensor& mask;
+  const Tensor& step_state;
+};
+namespace cpu { void ema_update(const EmaOperands& operands); }
+namespace cuda { void ema_update(const EmaOperands& operands); }
+
+}  // namespace tessera

@@ -1,0 +1,26 @@
+// Clipping by the global norm (Pascanu et al. 2013): g *= min(1, max_norm / (norm + 1e-6)) over all gradients together, as
+// torch.nn.utils.clip_grad_norm_.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/module.h"
+
+namespace tessera {
+
+// Returns the norm before clipping, an f64 scalar on the gradients' device: reading it is the caller's decision. A NaN or Inf
+// norm leaves NaN gradients for the sticky flag to find. The sum runs over blocks of fixed size in fixed order, so that the
+// thread count moves no bit. Parameters without a gradient, or not trainable, do not count. f32 and f64.
+Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm);
+
+namespace cpu {
+void global_norm(std::span<const Tensor> tensors, const Tensor& norm);  // norm: f64 scalar
+void scale_to_norm(const Tensor& tensor, const Tensor& norm, double max_norm);  // in place
+}  // namespace cpu
+namespace cuda {
+void global_norm(std::span<const Tensor> tensors, const Tensor& norm);
+void scale_to_norm(const Tensor& tensor, const Tensor& norm, double max_norm);
+}  // namespace cuda
+
+}  // namespace tessera
