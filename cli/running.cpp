@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 
@@ -12,8 +14,9 @@ namespace tessera::cli {
 namespace {
 
 void on_signal(int number) {
-  static volatile std::sig_atomic_t interrupts = 0;
-  if (number == SIGINT && ++interrupts > 1) _exit(128 + SIGINT);
+  static volatile std::sig_atomic_t interrupted = 0;
+  if (number == SIGINT && interrupted != 0) _exit(128 + SIGINT);
+  if (number == SIGINT) interrupted = 1;
   StopRequest::signal(number);
 }
 

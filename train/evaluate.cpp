@@ -25,7 +25,7 @@ std::int64_t count_correct(const Tensor& logits, const Tensor& labels) {
 Evaluation evaluate(Module& model, Loader& loader) {
   const NoGrad no_grad;
   Evaluation result;
-  loader.start(0, 0);
+  loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
     const Var logits = model.forward(Var(batch.x), Context{});

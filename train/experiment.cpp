@@ -15,10 +15,6 @@ void LossConfig::fields(Fields& f) {
   f.add("label_smoothing", label_smoothing, {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
 }
 
-void EmaConfig::fields(Fields& f) {
-  f.add("decay", decay, {.help = "share of the old average kept at each step", .range = {.min = 0, .max = 1, .open_max = true}});
-}
-
 void ThreadsConfig::fields(Fields& f) {
   f.add("compute", compute, {.help = "OpenMP threads; 0 = every processor, resolved once and stored", .range = between(0, 1024)});
   f.add("loader", loader,

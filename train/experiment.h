@@ -11,6 +11,7 @@
 #include "core/config/fields.h"
 #include "layers/models/model.h"
 #include "optim/builtin.h"
+#include "optim/ema.h"
 #include "optim/schedule.h"
 #include "train/data/builtin.h"
 
@@ -18,11 +19,6 @@ namespace tessera {
 
 struct LossConfig {
   double label_smoothing = 0;
-  void fields(Fields& f);
-};
-
-struct EmaConfig {
-  double decay = 0.999;
   void fields(Fields& f);
 };
 

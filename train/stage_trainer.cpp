@@ -26,7 +26,7 @@ bool all_finite(const Tensor& tensor) {
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
                            std::int64_t total_steps)
-    : model_(model), config_(config), seed_(seed), steps_per_epoch_(steps_per_epoch), total_steps_(total_steps),
+    : model_(model), config_(config), seed_(seed), length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
       parameters_(named_parameters(model)), optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64)) {
   if (config_.ema) ema_ = std::make_unique<Ema>(*config_.ema, model_);
@@ -55,7 +55,7 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
 void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
   StepStateData state;
   state.step = global_step;
-  state.lr = learning_rate(config_.schedule, config_.optimizer.lr(), stage_step, total_steps_, steps_per_epoch_);
+  state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
   if (ema_) ema_->on_step_begin(model_, state);
   step_state_.set(state);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
@@ -85,6 +85,7 @@ void StageTrainer::check_finite() const {
 
 void StageTrainer::adopt_average() {
   if (ema_) ema_->swap(model_);
+  ema_.reset();
 }
 
 std::map<std::string, State> StageTrainer::state() const {

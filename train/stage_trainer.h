@@ -40,7 +40,7 @@ class StageTrainer {
     if (ema_) ema_->swap(model_);
   }
 
-  // The moving average, where there is one, becomes the model's weights: at the end of the stage.
+  // The moving average, where there is one, becomes the model's weights: at the end of the stage. No step may follow.
   void adopt_average();
 
   // Parts for the checkpoint: "optimizer", "trainer" and one per hook.
@@ -54,8 +54,7 @@ class StageTrainer {
   Module& model_;
   TrainingConfig config_;
   std::uint64_t seed_;
-  std::int64_t steps_per_epoch_;
-  std::int64_t total_steps_;
+  StageLength length_;
   std::vector<NamedParameter> parameters_;
   StepState step_state_;
   std::unique_ptr<Optimizer> optimizer_;
