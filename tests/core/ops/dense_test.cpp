@@ -46,18 +46,18 @@ std::vector<Tensor> values_of(const OpCase& c) {
   return values;
 }
 
-struct Run {
+struct Outcome {
   Tensor y;
   std::vector<Tensor> grads;
 };
 
 // Forward and backward with the gradient `grad_y` on inputs converted to dtype.
-Run run(const OpCase& c, const std::vector<Tensor>& values, DType dtype) {
+Outcome run(const OpCase& c, const std::vector<Tensor>& values, DType dtype) {
   std::vector<Var> inputs;
   for (const Tensor& value : values) inputs.emplace_back(value.to(dtype), true);
   const Var y = c.op(inputs);
   backward(y, random(y.shape(), 99).to(dtype));
-  Run result{y.value(), {}};
+  Outcome result{y.value(), {}};
   for (const Var& input : inputs) result.grads.push_back(input.grad());
   return result;
 }
@@ -85,7 +85,7 @@ TEST_P(DenseOp, ForwardMatchesReference) {
 TEST_P(DenseOp, GradientMatchesCentralDifferences) {
   const OpCase& c = GetParam();
   const std::vector<Tensor> values = values_of(c);
-  const Run analytic = run(c, values, DType::f64);
+  const Outcome analytic = run(c, values, DType::f64);
   constexpr double kStep = 1e-5;
   for (std::size_t k = 0; k < values.size(); ++k) {
     // A direction instead of every element: one wrong element shows with probability 1, and a case costs two forwards.
@@ -110,8 +110,8 @@ TEST_P(DenseOp, GradientMatchesCentralDifferences) {
 TEST_P(DenseOp, SinglePrecisionGradientMatchesDouble) {
   const OpCase& c = GetParam();
   const std::vector<Tensor> values = values_of(c);
-  const Run single = run(c, values, DType::f32);
-  const Run full = run(c, values, DType::f64);
+  const Outcome single = run(c, values, DType::f32);
+  const Outcome full = run(c, values, DType::f64);
   // The winner of a maximum may differ after rounding the inputs only if two lie within 1e-7; none of these do.
   for (std::size_t k = 0; k < values.size(); ++k) EXPECT_LT(relative_error(single.grads[k], full.grads[k]), 2e-5) << "input " << k;
 }
@@ -119,9 +119,9 @@ TEST_P(DenseOp, SinglePrecisionGradientMatchesDouble) {
 TEST_P(DenseOp, RepeatsBitForBitAndBuildsNothingTheSecondTime) {
   const OpCase& c = GetParam();
   const std::vector<Tensor> values = values_of(c);
-  const Run first = run(c, values, DType::f32);
+  const Outcome first = run(c, values, DType::f32);
   const std::size_t built = cpu::onednn::primitives_built();
-  const Run second = run(c, values, DType::f32);
+  const Outcome second = run(c, values, DType::f32);
   EXPECT_EQ(cpu::onednn::primitives_built(), built);
   EXPECT_EQ(first.y.to_vector<float>(), second.y.to_vector<float>());
   for (std::size_t k = 0; k < values.size(); ++k) {
