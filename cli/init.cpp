@@ -27,7 +27,7 @@ checkpoint: {every: 1e, keep: 3}
 report: {latency: {batch: [1, 32]}}
 )";
 
-std::string fill(std::string text, const std::string& mark, const std::string& value) {
+std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
     text.replace(at, mark.size(), value);
   }
@@ -37,7 +37,7 @@ std::string fill(std::string text, const std::string& mark, const std::string& v
 int init(const std::string& name) {
   const std::string file = name + ".yaml";
   TESSERA_CHECK(!real_vfs().exists(file), ConfigError, file, " exists already; it is left as it is");
-  write_file_atomically(real_vfs(), file, fill(fill(kTuckerTemplate, "%FILE%", file), "%NAME%", name));
+  write_file_atomically(real_vfs(), file, replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", name));
   std::cout << "wrote " << file << "\nnext: tessera validate " << file << '\n';
   return kDone;
 }
