@@ -26,9 +26,10 @@ struct ChannelBlock {
   static constexpr int kChannels = W * K;
   Vec v[K];
 
+  // One copy per vector: GCC cuts a copy of the whole block into pieces that stall its store buffer.
   static ChannelBlock load(const T* from) {
     ChannelBlock block;
-    std::memcpy(block.v, from, sizeof(block.v));
+    for (int k = 0; k < K; ++k) std::memcpy(&block.v[k], from + k * W, sizeof(Vec));
     return block;
   }
   static ChannelBlock filled(T value) {
@@ -36,7 +37,9 @@ struct ChannelBlock {
     for (int k = 0; k < K; ++k) block.v[k] = Vec{} + value;
     return block;
   }
-  void store(T* to) const { std::memcpy(to, v, sizeof(v)); }
+  void store(T* to) const {
+    for (int k = 0; k < K; ++k) std::memcpy(to + k * W, &v[k], sizeof(Vec));
+  }
 
   friend ChannelBlock operator+(ChannelBlock a, const ChannelBlock& b) {
     for (int k = 0; k < K; ++k) a.v[k] += b.v[k];

@@ -4,6 +4,8 @@ target_sources(tessera_core PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/conv2d.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv2d_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dense_operands.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/layer_norm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/layer_norm_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/linear.cpp
   ${CMAKE_CURRENT_LIST_DIR}/linear_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp

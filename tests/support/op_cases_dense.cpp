@@ -1,0 +1,312 @@
+#include <cmath>
+
+#include "core/ops/batch_norm.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/linear.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pool2d.h"
+#include "tests/support/op_cases.h"
+
+namespace tessera::testing {
+namespace {
+
+using Inputs = std::span<const Tensor>;
+using Values = std::vector<double>;
+using std::int64_t;
+
+// Reads and writes one element of a contiguous f64 tensor by its indices.
+template <class... Index>
+double& at(const Tensor& x, Index... index) {
+  int64_t offset = 0;
+  int axis = 0;
+  ((offset = offset * x.dim(axis++) + index), ...);
+  return x.data<double>()[offset];
+}
+
+Tensor zeros(const Shape& shape) { return Tensor::zeros(shape, DType::f64); }
+
+OpCase make_case(std::string name, std::vector<Shape> shapes, std::function<Var(std::span<const Var>)> op,
+                 std::function<Tensor(Inputs)> reference) {
+  OpCase c;
+  c.name = std::move(name);
+  for (const Shape& shape : shapes) c.inputs.push_back({.shape = shape});
+  c.op = std::move(op);
+  c.reference = std::move(reference);
+  return c;
+}
+
+// ---- matmul, linear
+
+Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o) {
+  const auto lead = [](const Tensor& x) { return Shape(std::span(x.shape().begin(), static_cast<std::size_t>(x.rank() - 2))); };
+  const Shape batch = broadcast_shapes(lead(a), lead(b), "reference");
+  const auto flat = [&](const Tensor& x) {
+    return x.expand(batch.append(x.dim(-2)).append(x.dim(-1))).contiguous().reshape({batch.numel(), x.dim(-2), x.dim(-1)});
+  };
+  const Tensor x = flat(a);
+  const Tensor w = flat(b);
+  const int64_t m = x.dim(o.transpose_a ? 2 : 1);
+  const int64_t k = x.dim(o.transpose_a ? 1 : 2);
+  const int64_t n = w.dim(o.transpose_b ? 1 : 2);
+  const Tensor y = zeros({batch.numel(), m, n});
+  for (int64_t s = 0; s < y.dim(0); ++s) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t p = 0; p < k; ++p) {
+          at(y, s, i, j) += (o.transpose_a ? at(x, s, p, i) : at(x, s, i, p)) * (o.transpose_b ? at(w, s, j, p) : at(w, s, p, j));
+        }
+      }
+    }
+  }
+  return y.reshape(batch.append(m).append(n));
+}
+
+void add_matmul(std::vector<OpCase>& cases, const std::string& name, const Shape& a, const Shape& b, const MatmulOptions& o = {}) {
+  cases.push_back(make_case(
+      "matmul/" + name, {a, b}, [o](std::span<const Var> in) { return matmul(in[0], in[1], o); },
+      [o](Inputs in) { return matmul_reference(in[0], in[1], o); }));
+  const double inner = static_cast<double>(a.dim(o.transpose_a ? -2 : -1));
+  cases.back().flops = 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.numel()) / std::max(inner, 1.0);
+  if (a.rank() > 2) cases.back().flops = 0;
+}
+
+Tensor linear_reference(Inputs in) {
+  Tensor y = matmul_reference(in[0].reshape({in[0].numel() / std::max<int64_t>(in[0].dim(-1), 1), in[0].dim(-1)}), in[1],
+                              {.transpose_b = true});
+  if (in.size() > 2) {
+    for (int64_t i = 0; i < y.dim(0); ++i) {
+      for (int64_t j = 0; j < y.dim(1); ++j) at(y, i, j) += at(in[2], j);
+    }
+  }
+  return y.reshape(in[0].shape().erase(in[0].rank() - 1).append(in[1].dim(0)));
+}
+
+void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape& x, int64_t out, bool bias) {
+  std::vector<Shape> shapes{x, {out, x.dim(-1)}};
+  if (bias) shapes.push_back({out});
+  cases.push_back(make_case(
+      "linear/" + name, shapes,
+      [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); }, linear_reference));
+  cases.back().flops = 2.0 * static_cast<double>(x.numel() * out);
+}
+
+// ---- conv2d
+
+Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
+  const Tensor& x = in[0];
+  const Tensor& w = in[1];
+  const int64_t oh = (x.dim(1) + 2 * o.padding.h - o.dilation.h * (w.dim(1) - 1) - 1) / o.stride.h + 1;
+  const int64_t ow = (x.dim(2) + 2 * o.padding.w - o.dilation.w * (w.dim(2) - 1) - 1) / o.stride.w + 1;
+  const Tensor y = zeros({x.dim(0), oh, ow, w.dim(0)});
+  const auto tap = [&](int64_t n, int64_t i, int64_t j, int64_t c, int64_t ky, int64_t kx, int64_t k) {
+    const int64_t iy = i * o.stride.h + ky * o.dilation.h - o.padding.h;
+    const int64_t ix = j * o.stride.w + kx * o.dilation.w - o.padding.w;
+    if (iy < 0 || iy >= x.dim(1) || ix < 0 || ix >= x.dim(2)) return 0.0;
+    const int64_t group = c / (w.dim(0) / o.groups);
+    return at(x, n, iy, ix, group * w.dim(3) + k) * at(w, c, ky, kx, k);
+  };
+  for (int64_t n = 0; n < y.dim(0); ++n)
+    for (int64_t i = 0; i < oh; ++i)
+      for (int64_t j = 0; j < ow; ++j)
+        for (int64_t c = 0; c < w.dim(0); ++c) {
+          double sum = in.size() > 2 ? at(in[2], c) : 0.0;
+          for (int64_t ky = 0; ky < w.dim(1); ++ky)
+            for (int64_t kx = 0; kx < w.dim(2); ++kx)
+              for (int64_t k = 0; k < w.dim(3); ++k) sum += tap(n, i, j, c, ky, kx, k);
+          at(y, n, i, j, c) = sum;
+        }
+  return y;
+}
+
+void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& weight, const Conv2dOptions& o = {},
+                bool bias = false) {
+  std::vector<Shape> shapes{x, weight};
+  if (bias) shapes.push_back({weight[0]});
+  cases.push_back(make_case(
+      "conv2d/" + name, shapes,
+      [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
+      [o](Inputs in) { return conv2d_reference(in, o); }));
+  const double taps = static_cast<double>(weight[1] * weight[2] * weight[3]);
+  cases.back().flops = 2.0 * taps * static_cast<double>(conv2d_output_shape(x, weight, o).numel());
+}
+
+void add_conv2d_cases(std::vector<OpCase>& cases) {
+  const Extent one{1, 1};
+  add_conv2d(cases, "plain_c1", {1, 5, 7, 1}, {3, 3, 3, 1});
+  add_conv2d(cases, "pad1_c3_bias", {3, 7, 5, 3}, {16, 3, 3, 3}, {.padding = one}, true);
+  add_conv2d(cases, "pad1_c16", {2, 6, 6, 16}, {16, 3, 3, 16}, {.padding = one});
+  add_conv2d(cases, "pad1_c33_to_7", {1, 4, 5, 33}, {7, 3, 3, 33}, {.padding = one}, true);
+  add_conv2d(cases, "stride2_pad1", {3, 9, 8, 7}, {5, 3, 3, 7}, {.stride = {2, 2}, .padding = one});
+  add_conv2d(cases, "stride_2x3", {1, 8, 11, 3}, {4, 3, 2, 3}, {.stride = {2, 3}, .padding = {0, 1}});
+  add_conv2d(cases, "dilation2", {2, 9, 9, 7}, {3, 3, 3, 7}, {.padding = {2, 1}, .dilation = {2, 2}});
+  add_conv2d(cases, "kernel_3x1", {2, 6, 5, 16}, {7, 3, 1, 16}, {.padding = {1, 0}});
+  add_conv2d(cases, "kernel_1x3_bias", {2, 6, 5, 7}, {16, 1, 3, 7}, {.padding = {0, 1}}, true);
+  add_conv2d(cases, "kernel_5_padding_above_kernel", {1, 3, 3, 2}, {2, 5, 5, 2}, {.padding = {6, 4}});
+  add_conv2d(cases, "pointwise_bias", {3, 5, 3, 33}, {16, 1, 1, 33}, {}, true);
+  add_conv2d(cases, "pointwise_stride2", {2, 5, 5, 16}, {7, 1, 1, 16}, {.stride = {2, 2}});
+  add_conv2d(cases, "pointwise_padded", {1, 3, 3, 3}, {4, 1, 1, 3}, {.padding = one}, true);
+  add_conv2d(cases, "groups2", {2, 5, 5, 6}, {4, 3, 3, 3}, {.padding = one, .groups = 2}, true);
+  add_conv2d(cases, "groups4_pointwise", {1, 3, 4, 16}, {8, 1, 1, 4}, {.groups = 4});
+  add_conv2d(cases, "stride2_pad1_dilation2_groups3", {2, 9, 7, 6}, {9, 3, 2, 2},
+             {.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 3}, true);
+  add_conv2d(cases, "depthwise_c7", {2, 6, 5, 7}, {7, 3, 3, 1}, {.padding = one, .groups = 7}, true);
+  add_conv2d(cases, "depthwise_c33_stride2", {1, 7, 7, 33}, {33, 3, 3, 1}, {.stride = {2, 2}, .padding = one, .groups = 33});
+  add_conv2d(cases, "depthwise_multiplier2", {1, 4, 4, 3}, {6, 3, 3, 1}, {.padding = one, .groups = 3});
+  add_conv2d(cases, "batch0", {0, 5, 5, 3}, {4, 3, 3, 3}, {.padding = one}, true);
+  add_conv2d(cases, "batch0_pointwise", {0, 5, 5, 3}, {4, 1, 1, 3}, {}, true);
+}
+
+// ---- pooling
+
+// Calls visit(y offset, x offset) for every pixel of every window, windows and pixels in row-major order.
+template <class Visit>
+void for_each_pooled(const Tensor& x, const Tensor& y, const Pool2dOptions& o, Visit&& visit) {
+  for (int64_t position = 0; position < y.numel(); ++position) {
+    const int64_t c = position % y.dim(3);
+    const int64_t ox = position / y.dim(3) % y.dim(2);
+    const int64_t oy = position / y.dim(3) / y.dim(2) % y.dim(1);
+    const int64_t n = position / y.dim(3) / y.dim(2) / y.dim(1);
+    for (int64_t ky = 0; ky < o.kernel.h; ++ky) {
+      for (int64_t kx = 0; kx < o.kernel.w; ++kx) {
+        const int64_t iy = oy * o.stride.h - o.padding.h + ky;
+        const int64_t ix = ox * o.stride.w - o.padding.w + kx;
+        if (iy < 0 || iy >= x.dim(1) || ix < 0 || ix >= x.dim(2)) continue;
+        visit(position, ((n * x.dim(1) + iy) * x.dim(2) + ix) * x.dim(3) + c);
+      }
+    }
+  }
+}
+
+Tensor empty_pooled(const Tensor& x, const Pool2dOptions& o, double value) {
+  return Tensor::full({x.dim(0), (x.dim(1) + 2 * o.padding.h - o.kernel.h) / o.stride.h + 1,
+                       (x.dim(2) + 2 * o.padding.w - o.kernel.w) / o.stride.w + 1, x.dim(3)},
+                      value, DType::f64);
+}
+
+Tensor max_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
+  const Tensor y = empty_pooled(x, o, -1e300);
+  for_each_pooled(x, y, o, [&](int64_t to, int64_t from) {
+    y.data<double>()[to] = std::max(y.data<double>()[to], x.data<double>()[from]);
+  });
+  return y;
+}
+
+Tensor avg_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
+  const Tensor y = empty_pooled(x, o, 0);
+  Values count(static_cast<std::size_t>(y.numel()));
+  for_each_pooled(x, y, o, [&](int64_t to, int64_t from) {
+    y.data<double>()[to] += x.data<double>()[from];
+    count[static_cast<std::size_t>(to)] += 1;
+  });
+  for (std::size_t i = 0; i < count.size(); ++i) y.data<double>()[i] /= count[i];
+  return y;
+}
+
+void add_pools(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Pool2dOptions& o = {}) {
+  cases.push_back(make_case(
+      "max_pool2d/" + name, {x}, [o](std::span<const Var> in) { return max_pool2d(in[0], o); },
+      [o](Inputs in) { return max_pool2d_reference(in[0], o); }));
+  cases.push_back(make_case(
+      "avg_pool2d/" + name, {x}, [o](std::span<const Var> in) { return avg_pool2d(in[0], o); },
+      [o](Inputs in) { return avg_pool2d_reference(in[0], o); }));
+}
+
+void add_global_pool(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
+  cases.push_back(make_case(
+      "global_avg_pool/" + name, {x}, [](std::span<const Var> in) { return global_avg_pool(in[0]); },
+      [](Inputs in) {
+        const Pool2dOptions whole{{in[0].dim(1), in[0].dim(2)}, {1, 1}, {0, 0}};
+        return avg_pool2d_reference(in[0], whole).reshape({in[0].dim(0), in[0].dim(3)});
+      }));
+}
+
+// ---- normalisation: (x - mean) / sqrt(var + eps) * gamma + beta over groups of elements
+
+// Normalises x [rows, columns] along the columns (layer) or along the rows (batch).
+Tensor norm_reference(Inputs in, bool along_columns) {
+  const int64_t columns = in[0].dim(-1);
+  const Tensor x = in[0].reshape({columns == 0 ? 0 : in[0].numel() / columns, columns});
+  const Tensor y = zeros(x.shape());
+  const int64_t groups = along_columns ? x.dim(0) : x.dim(1);
+  const int64_t size = along_columns ? x.dim(1) : x.dim(0);
+  const auto element = [&](const Tensor& t, int64_t group, int64_t i) -> double& {
+    return along_columns ? at(t, group, i) : at(t, i, group);
+  };
+  for (int64_t group = 0; group < groups; ++group) {
+    double mean = 0;
+    double var = 0;
+    for (int64_t i = 0; i < size; ++i) mean += element(x, group, i) / static_cast<double>(size);
+    for (int64_t i = 0; i < size; ++i) var += std::pow(element(x, group, i) - mean, 2) / static_cast<double>(size);
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t column = along_columns ? i : group;
+      element(y, group, i) = (element(x, group, i) - mean) / std::sqrt(var + 1e-5) * at(in[1], column) + at(in[2], column);
+    }
+  }
+  return y.reshape(in[0].shape());
+}
+
+void add_batch_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
+  const auto op = [](std::span<const Var> in) {
+    const Tensor mean = Tensor::zeros(in[1].shape(), in[1].dtype(), in[1].device());
+    const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
+    return batch_norm(in[0], in[1], in[2], mean, var, {.training = true});
+  };
+  cases.push_back(make_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
+}
+
+void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
+  cases.push_back(make_case(
+      "layer_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}},
+      [](std::span<const Var> in) { return layer_norm(in[0], in[1], in[2]); }, [](Inputs in) { return norm_reference(in, true); }));
+}
+
+void add_matrix_cases(std::vector<OpCase>& cases) {
+  add_matmul(cases, "plain", {7, 5}, {5, 3});
+  add_matmul(cases, "transpose_a", {5, 33}, {5, 16}, {.transpose_a = true});
+  add_matmul(cases, "transpose_b", {3, 17}, {11, 17}, {.transpose_b = true});
+  add_matmul(cases, "transpose_both", {5, 7}, {3, 5}, {.transpose_a = true, .transpose_b = true});
+  add_matmul(cases, "ones", {1, 1}, {1, 1});
+  add_matmul(cases, "rows0", {0, 3}, {3, 5});
+  add_matmul(cases, "inner0", {2, 0}, {0, 5});
+  add_matmul(cases, "batched", {2, 3, 5, 7}, {2, 3, 7, 4});
+  add_matmul(cases, "batched_transpose_b", {3, 5, 7}, {3, 4, 7}, {.transpose_b = true});
+  add_matmul(cases, "batched_transpose_a", {3, 7, 5}, {3, 7, 4}, {.transpose_a = true});
+  add_matmul(cases, "shared_b", {2, 3, 5, 7}, {7, 4});
+  add_matmul(cases, "shared_b_transposed", {3, 5, 7}, {1, 4, 7}, {.transpose_b = true});
+  add_matmul(cases, "broadcast_both", {2, 1, 5, 3}, {1, 3, 3, 2});
+  add_matmul(cases, "shared_a", {5, 3}, {2, 3, 2});
+  add_linear(cases, "plain", {7, 5}, 3, false);
+  add_linear(cases, "bias", {33, 17}, 16, true);
+  add_linear(cases, "three_dimensions", {2, 3, 5}, 7, true);
+  add_linear(cases, "one_row", {5}, 4, true);
+  add_linear(cases, "one_output", {3, 7}, 1, true);
+  add_linear(cases, "rows0", {0, 5}, 3, true);
+}
+
+}  // namespace
+
+std::vector<OpCase> dense_op_cases() {
+  std::vector<OpCase> cases;
+  add_matrix_cases(cases);
+  add_conv2d_cases(cases);
+  add_pools(cases, "plain_c7", {2, 6, 4, 7});
+  add_pools(cases, "kernel3_stride2_pad1_c33", {1, 7, 6, 33}, {{3, 3}, {2, 2}, {1, 1}});
+  add_pools(cases, "kernel_2x3_stride_1x2", {3, 5, 8, 1}, {{2, 3}, {1, 2}, {0, 1}});
+  add_pools(cases, "stride_above_kernel", {1, 7, 7, 3}, {{2, 2}, {3, 3}, {0, 0}});
+  add_pools(cases, "batch0", {0, 4, 4, 3});
+  add_global_pool(cases, "c33", {3, 5, 7, 33});
+  add_global_pool(cases, "one_pixel", {2, 1, 1, 5});
+  add_global_pool(cases, "batch0", {0, 3, 3, 5});
+  add_batch_norm(cases, "images_c7", {3, 5, 4, 7});
+  add_batch_norm(cases, "images_c33", {2, 17, 19, 33});
+  add_batch_norm(cases, "rows_c16", {67, 16});
+  add_batch_norm(cases, "batch0", {0, 3, 3, 5});
+  add_layer_norm(cases, "odd", {3, 5, 7});
+  add_layer_norm(cases, "wide", {2, 257});
+  add_layer_norm(cases, "one_row", {16});
+  add_layer_norm(cases, "rows0", {0, 5});
+  return cases;
+}
+
+}  // namespace tessera::testing
