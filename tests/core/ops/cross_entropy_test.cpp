@@ -1,0 +1,77 @@
+#include "core/ops/cross_entropy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd/backward.h"
+
+namespace tessera {
+namespace {
+
+Tensor labels(const std::vector<std::int64_t>& values) { return Tensor::from(values, {static_cast<std::int64_t>(values.size())}); }
+
+std::string message_of(const Var& logits, const Tensor& targets, const CrossEntropyOptions& options = {}) {
+  try {
+    cross_entropy(logits, targets, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CrossEntropy, IsStableForLargeLogits) {
+  const Var x(Tensor::from(std::vector<float>{10000, -10000, 0, 1000, 1000, 1000}, {2, 3}), true);
+  const Var loss = cross_entropy(x, labels({0, 1}));
+  EXPECT_NEAR(loss.value().item(), std::log(3.0) / 2, 1e-6);
+  backward(loss);
+  for (const float g : x.grad().to_vector<float>()) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST(CrossEntropy, NanAndInfinityReachTheLoss) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {nan, infinity}) {
+    for (std::size_t at = 0; at < 6; ++at) {
+      std::vector<float> values(6, 0.5f);
+      values[at] = bad;
+      const Var loss = cross_entropy(Var(Tensor::from(values, {2, 3})), labels({0, 1}));
+      EXPECT_TRUE(std::isnan(loss.value().item())) << bad << " at " << at;
+    }
+  }
+}
+
+TEST(CrossEntropy, AMaskedClassCostsNothing) {
+  const float minus_infinity = -std::numeric_limits<float>::infinity();
+  const Var loss = cross_entropy(Var(Tensor::from(std::vector<float>{0, 0, minus_infinity}, {1, 3})), labels({0}));
+  EXPECT_NEAR(loss.value().item(), std::log(2.0), 1e-6);
+}
+
+TEST(CrossEntropy, AllIgnoredGivesZeroLossAndGradient) {
+  const Var x(Tensor::full({2, 3}, 1.0), true);
+  const Var loss = cross_entropy(x, labels({-100, -100}));
+  EXPECT_EQ(loss.value().item(), 0.0);
+  backward(loss);
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(6, 0.0f));
+}
+
+TEST(CrossEntropy, NamesTheLabelOutOfRange) {
+  const Var x(Tensor::full({3, 10}, 1.0));
+  EXPECT_EQ(message_of(x, labels({1, 10, 2})),
+            "cross_entropy: label out of range: labels[1] is 10; needs 0 to 9 for 10 classes, or ignore_index -100");
+  EXPECT_THROW(cross_entropy(x, labels({1, -1, 2})), ShapeError);
+}
+
+TEST(CrossEntropy, NamesOperandsThatDoNotFit) {
+  const Var x(Tensor::full({3, 10}, 1.0));
+  EXPECT_EQ(message_of(x, labels({1, 2})),
+            "cross_entropy: shapes do not fit: logits is [3, 10], labels is [2]; needs [n, classes] and [n]");
+  EXPECT_EQ(message_of(x, Tensor::zeros({3}, DType::i32)),
+            "cross_entropy: labels is i32 [3] on cpu; needs i64 (logits is f32 [3, 10] on cpu)");
+  EXPECT_EQ(message_of(x, labels({1, 2, 3}), {.label_smoothing = 1.0}),
+            "cross_entropy: label_smoothing is 1; needs 0 <= label_smoothing < 1");
+}
+
+}  // namespace
+}  // namespace tessera

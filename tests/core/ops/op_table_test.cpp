@@ -1,0 +1,137 @@
+// Every row of the op table under every check that applies to all ops. A failure names the row.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+
+#include "core/autograd/backward.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/guarded.h"
+#include "tests/support/inputs.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+std::vector<bool> differentiable(const OpCase& row) {
+  std::vector<bool> flags;
+  for (const OpInput& input : row.inputs) flags.push_back(input.differentiable && input.indices.empty());
+  return flags;
+}
+
+Tensor forward(const OpCase& row, std::span<const Tensor> inputs) {
+  std::vector<Var> vars;
+  for (const Tensor& input : inputs) vars.emplace_back(input);
+  return row.op(vars).value();
+}
+
+// max |a - b| / max(1e-30, max |b|): a relative error that zeros among the results do not blow up.
+double relative_error(const Tensor& a, const Tensor& b) {
+  const std::vector<double> left = a.to(DType::f64).to_vector<double>();
+  const std::vector<double> right = b.to(DType::f64).to_vector<double>();
+  double worst = 0.0;
+  double largest = 1e-30;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    const double difference = std::abs(left[i] - right[i]);
+    worst = difference >= 0.0 ? std::max(worst, difference) : std::nan("");
+    if (std::isnan(worst)) return worst;
+    largest = std::max(largest, std::abs(right[i]));
+  }
+  return worst / largest;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  const Tensor left = a.contiguous();
+  const Tensor right = b.contiguous();
+  return left.shape() == right.shape() && std::memcmp(left.raw(), right.raw(), left.bytes()) == 0;
+}
+
+void expect_close(const Tensor& a, const Tensor& b, double tolerance) {
+  ASSERT_EQ(a.shape(), b.shape());
+  EXPECT_LE(relative_error(a, b), tolerance);
+}
+
+class OpTable : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(OpTable, ForwardMatchesReference) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> exact = make_inputs(row, DType::f64, kSeed);
+  const Tensor expected = row.reference(exact);
+  poison_free_memory(0xff);
+  expect_close(forward(row, exact), expected, 1e-12);  // a few roundings of f64, and vector functions within 4 ulp
+  expect_close(forward(row, make_inputs(row, DType::f32, kSeed)), expected, row.f32_relative);
+}
+
+TEST_P(OpTable, GradientMatchesDifferences) {
+  const OpCase& row = GetParam();
+  EXPECT_EQ(check_gradients(row.op, make_inputs(row, DType::f64, kSeed), {.differentiable = differentiable(row)}), "");
+}
+
+TEST_P(OpTable, SingleGradientMatchesDouble) {
+  const OpCase& row = GetParam();
+  const auto exact = projected_gradients(row.op, make_inputs(row, DType::f64, kSeed), differentiable(row), kSeed);
+  const auto single = projected_gradients(row.op, make_inputs(row, DType::f32, kSeed), differentiable(row), kSeed);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    if (!exact[i].defined()) continue;
+    ASSERT_TRUE(single[i].defined());
+    EXPECT_EQ(single[i].dtype(), DType::f32);
+    expect_close(single[i], exact[i], 10 * row.f32_relative);  // chains of a few operations, each within the bound
+  }
+}
+
+TEST_P(OpTable, StridedInputsGiveTheSame) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> plain = make_inputs(row, DType::f64, kSeed);
+  std::vector<Tensor> views;
+  for (const Tensor& input : plain) views.push_back(scattered(input));
+  expect_close(forward(row, views), forward(row, plain), 1e-12);
+  const auto expected = projected_gradients(row.op, plain, differentiable(row), kSeed);
+  const auto grads = projected_gradients(row.op, views, differentiable(row), kSeed);
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (expected[i].defined()) expect_close(grads[i], expected[i], 1e-11);
+  }
+}
+
+TEST_P(OpTable, IndeterminateMemoryDoesNotShow) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> inputs = make_inputs(row, DType::f32, kSeed);
+  std::vector<Tensor> results[2];
+  for (const int run : {0, 1}) {
+    poison_free_memory(run == 0 ? 0xff : 0x3f);
+    results[run] = projected_gradients(row.op, inputs, differentiable(row), kSeed);
+    poison_free_memory(run == 0 ? 0xff : 0x3f);
+    results[run].push_back(forward(row, inputs).clone());
+  }
+  for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(same_bytes(results[0][i], results[1][i])) << "result " << i;
+}
+
+TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
+  const OpCase& row = GetParam();
+  std::vector<Guarded> guarded;
+  std::vector<Tensor> inputs;
+  for (const Tensor& input : make_inputs(row, DType::f32, kSeed)) {
+    guarded.emplace_back(input);
+    inputs.push_back(guarded.back().tensor());
+  }
+  projected_gradients(row.op, inputs, differentiable(row), kSeed);
+  for (std::size_t i = 0; i < guarded.size(); ++i) EXPECT_TRUE(guarded[i].intact()) << "input " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_op_cases()), [](const auto& info) {
+  std::string name;
+  for (const char c : info.param.name) {
+    const bool legal = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (legal || (!name.empty() && name.back() != '_')) name += legal ? c : '_';
+  }
+  return name;
+});
+
+}  // namespace
+
+void PrintTo(const OpCase& row, std::ostream* out) { *out << row.name; }
+
+}  // namespace tessera::testing

@@ -1,0 +1,33 @@
+// Tensors inside larger buffers whose margins show every write outside of the tensor, and every write into it.
+#pragma once
+
+#include <cstring>
+#include <limits>
+
+#include "core/tensor.h"
+
+namespace tessera::testing {
+
+class Guarded {
+ public:
+  static constexpr std::int64_t kMargin = 64;  // elements on either side; NaN (or -1), so that reads show too
+
+  explicit Guarded(const Tensor& x)
+      : buffer_(Tensor::full({x.numel() + 2 * kMargin}, is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0,
+                             x.dtype())),
+        tensor_(buffer_.slice(0, kMargin, kMargin + x.numel()).reshape(x.shape())) {
+    tensor_.copy_from(x);
+    before_ = buffer_.clone();
+  }
+
+  const Tensor& tensor() const noexcept { return tensor_; }
+  // Nothing in the buffer has changed, neither margins nor elements.
+  bool intact() const { return std::memcmp(before_.raw(), buffer_.raw(), buffer_.bytes()) == 0; }
+
+ private:
+  Tensor buffer_;
+  Tensor tensor_;
+  Tensor before_;
+};
+
+}  // namespace tessera::testing

@@ -1,0 +1,65 @@
+#include "tests/support/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "core/rng.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr double kMargin = 0.05;
+constexpr std::size_t kLargestPoisoned = 64 * 1024;
+constexpr int kPoisonedBlocks = 12;  // per size class: more than an op and its backward take
+
+Tensor random_tensor(const OpInput& input, RngStream stream, DType dtype) {
+  const Tensor single = Tensor::empty(input.shape, DType::f32);
+  fill_uniform(single, stream, input.low, input.high);
+  for (std::int64_t i = 0; i < single.numel(); ++i) {
+    float& value = single.data<float>()[i];
+    const double distance = static_cast<double>(value) - input.avoid;
+    if (std::abs(distance) < kMargin) value = static_cast<float>(input.avoid + (distance < 0 ? -kMargin : kMargin));
+  }
+  return single.to(dtype);
+}
+
+}  // namespace
+
+std::vector<Tensor> make_inputs(const OpCase& op_case, DType dtype, std::uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (const OpInput& input : op_case.inputs) {
+    const RngStream stream(seed, op_case.name, str("input ", inputs.size()));
+    inputs.push_back(input.indices.empty() ? random_tensor(input, stream, dtype) : Tensor::from(input.indices, input.shape));
+  }
+  return inputs;
+}
+
+Tensor scattered(const Tensor& x) {
+  if (x.rank() == 0) return x;
+  Shape roomy = x.shape();
+  std::vector<int> reversed(static_cast<std::size_t>(x.rank()));
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    roomy.set(axis, x.shape()[x.rank() - 1 - axis] + 1);
+    reversed[static_cast<std::size_t>(axis)] = x.rank() - 1 - axis;
+  }
+  const double gap = is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0;
+  Tensor view = Tensor::full(roomy, gap, x.dtype()).permute(reversed);
+  for (int axis = 0; axis < x.rank(); ++axis) view = view.slice(axis, 0, x.shape()[axis]);
+  view.copy_from(x);
+  return view;
+}
+
+void poison_free_memory(unsigned char byte) {
+  std::vector<std::unique_ptr<Storage>> owners;
+  for (std::size_t bytes = 64; bytes <= kLargestPoisoned; bytes += std::max<std::size_t>(64, bytes / 16)) {
+    for (int i = 0; i < kPoisonedBlocks; ++i) {
+      owners.push_back(std::make_unique<Storage>(bytes, Device::cpu()));
+      std::memset(owners.back()->data(), byte, bytes);
+    }
+  }
+}
+
+}  // namespace tessera::testing
