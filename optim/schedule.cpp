@@ -89,7 +89,7 @@ void StepSchedule::fields(Fields& f) {
   f.add("every", every, {.help = "time between falls", .example = "30e", .observable = "log"});
   f.add("milestones", milestones, {.help = "times of the falls", .example = "[100e, 150e]", .observable = "log"});
   add_warmup(f, warmup);
-  f.require(!(every && !milestones.empty()), "milestones", "give `every` or `milestones`, not both");
+  f.require(every.has_value() == milestones.empty(), "milestones", "needs one of `every` and `milestones`");
   f.require(all_durations(milestones), "milestones", "needs durations such as 100e, 5000s or 50%");
   f.require(!every || every->amount > 0, "every", "must be above 0");
 }

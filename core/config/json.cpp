@@ -1,6 +1,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/config/value.h"
 #include "core/error.h"
@@ -98,7 +99,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool start_array(std::size_t) override { return open(Value::list()); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (open_.back().value.find(name)) fail(str("key '", name, "' is repeated"));
+    if (!open_.back().keys.insert(name).second) fail(str("key '", name, "' is repeated"));
     open_.back().key = std::move(name);
     return true;
   }
@@ -112,6 +113,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   struct Open {
     Value value;
     std::string key;  // the one whose value comes next
+    std::unordered_set<std::string> keys = {};
   };
 
   [[noreturn]] void fail(const std::string& what) const { throw IoError(str(origin_, ": ", what)); }

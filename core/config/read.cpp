@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <unordered_map>
 
 #include "core/config/range_text.h"
 #include "core/config/suggest.h"
@@ -112,15 +113,14 @@ class ReadFields final : public Fields {
     frames_.pop_back();
     if (!frame.map->is_map()) return;
     known_.emplace_back(frame.path, frame.known);
-    const Value::Map& entries = frame.map->as_map();
-    for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
-      const auto same = [entry](const Value::Entry& other) { return other.key == entry->key; };
-      if (const auto first = std::find_if(entries.begin(), entry, same); first != entry) {
-        const std::string where = to_string(first->mark);
-        problems_.push_back({entry->mark, join(frame.path, entry->key),
-                             where.empty() ? "repeated key" : str("repeated key; first at ", where)});
-      } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry->key) == frame.known.end()) {
-        unknown_.push_back({entry->mark, frame.path, entry->key, known_.size() - 1});
+    std::unordered_map<std::string_view, const Mark*> seen;
+    for (const Value::Entry& entry : frame.map->as_map()) {
+      const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
+      if (!is_new) {
+        const std::string where = to_string(*first->second);
+        problems_.push_back({entry.mark, join(frame.path, entry.key), str("repeated key", where.empty() ? "" : "; first at ", where)});
+      } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
+        unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
       }
     }
   }

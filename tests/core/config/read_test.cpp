@@ -19,6 +19,11 @@ std::vector<std::string> problems_of(const Value& value) {
   return texts;
 }
 
+void append(Value& map, std::string key, Mark mark, Value value) {
+  Value::Entry entry{std::move(key), std::move(mark), std::move(value)};
+  map.as_map().push_back(std::move(entry));
+}
+
 using Texts = std::vector<std::string>;
 
 TEST(Read, TakesEveryKindOfKey) {
@@ -151,16 +156,16 @@ TEST(Read, ChecksRulesAcrossKeysOnlyOnSoundBlocks) {
 
 TEST(Read, RefusesRepeatedKeys) {
   Value value = Value::map();
-  value.as_map().push_back({"seed", {"x.yaml", 1, 1}, 1});
-  value.as_map().push_back({"seed", {"x.yaml", 2, 1}, 2});
+  append(value, "seed", {"x.yaml", 1, 1}, Value(1));
+  append(value, "seed", {"x.yaml", 2, 1}, Value(2));
   EXPECT_EQ(problems_of(value), Texts{"seed: repeated key; first at x.yaml:1:1"});
 }
 
 TEST(Read, ThrowsAllProblemsInOrderOfTheFile) {
   Value value = Value::map();
-  value.as_map().push_back({"sed", {"x.yaml", 1, 1}, Value(1)});
-  value.as_map().push_back({"precision", {"x.yaml", 3, 1}, Value("f23").with_mark({"x.yaml", 3, 12})});
-  value.as_map().push_back({"crop", {"x.yaml", 2, 1}, Value(0).with_mark({"x.yaml", 2, 7})});
+  append(value, "sed", {"x.yaml", 1, 1}, Value(1));
+  append(value, "precision", {"x.yaml", 3, 1}, Value("f23").with_mark({"x.yaml", 3, 12}));
+  append(value, "crop", {"x.yaml", 2, 1}, Value(0).with_mark({"x.yaml", 2, 7}));
   try {
     read<Experiment>(value);
     FAIL() << "nothing was thrown";

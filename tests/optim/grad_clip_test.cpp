@@ -1,0 +1,82 @@
+#include "optim/grad_clip.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+
+#include "tests/optim/model.h"
+
+namespace tessera {
+namespace {
+
+using testing::make_model;
+using testing::random_tensor;
+using testing::set_gradients;
+using testing::to_doubles;
+
+double norm_of(const std::vector<NamedParameter>& parameters) {
+  double sum = 0;
+  for (const NamedParameter& named : parameters) {
+    for (const double g : to_doubles(named.parameter->grad())) sum += g * g;
+  }
+  return std::sqrt(sum);
+}
+
+TEST(GradClip, ScalesToTheGlobalNorm) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const auto model = make_model(dtype);
+    const auto parameters = named_parameters(*model);
+    set_gradients(*model, 1);
+    const double before = norm_of(parameters);
+    EXPECT_NEAR(clip_grad_norm(parameters, 0.5).item(), before, 1e-12);
+    EXPECT_NEAR(norm_of(parameters), 0.5, 1e-6);
+  }
+}
+
+TEST(GradClip, LeavesSmallGradientsAlone) {
+  const auto model = make_model();
+  const auto parameters = named_parameters(*model);
+  set_gradients(*model, 1);
+  const auto before = to_doubles(parameters[0].parameter->grad());
+  clip_grad_norm(parameters, 1e6);
+  EXPECT_EQ(to_doubles(parameters[0].parameter->grad()), before);
+}
+
+TEST(GradClip, ScalesASharedGradientOnce) {
+  const auto model = make_model();
+  const auto parameters = named_parameters(*model);
+  const Tensor shared = Tensor::full({3, 5}, 2);
+  parameters[0].parameter->set_grad(shared);
+  clip_grad_norm(parameters, 1);
+  EXPECT_EQ(shared.to_vector<float>(), std::vector<float>(15, 2));
+  EXPECT_NEAR(parameters[0].parameter->grad().data<float>()[0], 1 / std::sqrt(15.0), 1e-6);
+}
+
+TEST(GradClip, NormHasTheSameBitsOnAnyThreadCount) {
+  testing::Holder model;
+  model.add_parameter("weight", Tensor::zeros({100003}));
+  const auto parameters = named_parameters(model);
+  const int threads = omp_get_max_threads();
+  std::vector<double> norms;
+  for (const int count : {1, 2, 3, 5}) {
+    omp_set_num_threads(count);
+    parameters[0].parameter->set_grad(random_tensor({100003}, DType::f32, 9));
+    norms.push_back(clip_grad_norm(parameters, 1e9).item());
+  }
+  omp_set_num_threads(threads);
+  for (const double norm : norms) EXPECT_EQ(norm, norms.front());
+}
+
+TEST(GradClip, NanReachesEveryGradientAndNoGradientIsNoNorm) {
+  const auto model = make_model();
+  const auto parameters = named_parameters(*model);
+  EXPECT_EQ(clip_grad_norm(parameters, 1).item(), 0);
+  set_gradients(*model, 1);
+  parameters[0].parameter->grad().fill(std::nan(""));
+  EXPECT_TRUE(std::isnan(clip_grad_norm(parameters, 1).item()));
+  EXPECT_TRUE(std::isnan(to_doubles(parameters[2].parameter->grad())[0]));
+}
+
+}  // namespace
+}  // namespace tessera
