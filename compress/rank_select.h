@@ -14,9 +14,9 @@ namespace tessera {
 
 // How ranks are asked for: exactly one of {out, in}, params, macs, energy.
 struct RankConfig {
-  std::optional<std::int64_t> out, in;
-  std::optional<double> params, macs;  // fraction kept
-  std::optional<double> energy;        // kept squared singular values of each mode, as a fraction
+  std::optional<std::int64_t> out{}, in{};
+  std::optional<double> params{}, macs{};  // fraction kept
+  std::optional<double> energy{};          // kept squared singular values of each mode, as a fraction
   std::string per = "matched";         // what params and macs are a fraction of: layer | matched | network
   std::int64_t multiple_of = 1;        // ranks that are multiples of 16 pay on CPUs with 16 float lanes
   void fields(Fields& f);

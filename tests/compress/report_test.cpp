@@ -1,0 +1,30 @@
+#include "compress/report.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::testing {
+namespace {
+
+TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
+  const LayerReport factored{.path = "layer1.0.conv1", .kind_before = "conv2d", .kind_after = "tucker2_conv2d",
+                             .format = "tucker2", .ranks_asked = "out 8 in 4", .ranks = Tucker2Ranks{.out = 8, .in = 4}, .relative_error = 0.25,
+                             .parameters_before = 1000, .parameters_after = 300, .macs_before = 64000, .macs_after = 20000,
+                             .decision = Decision::factored, .reason = "", .seconds = 0.5};
+  const LayerReport dense{.path = "conv1", .kind_before = "conv2d", .kind_after = "conv2d", .format = "tucker2",
+                          .ranks_asked = "macs 0.4 per matched", .ranks = {}, .parameters_before = 9, .parameters_after = 9,
+                          .macs_before = 81, .macs_after = 81, .reason = "too \"small\", stays"};
+  const LayerReport layers[]{factored, dense};
+  EXPECT_EQ(layers_csv(layers),
+            "path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
+            "macs_before,macs_after,decision,reason\n"
+            "layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,factored,\n"
+            "conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,dense,\"too \"\"small\"\", stays\"\n");
+}
+
+TEST(LayersCsv, IsAHeaderWithoutLayers) {
+  const std::string csv = layers_csv({});
+  EXPECT_EQ(csv.find('\n'), csv.size() - 1);
+}
+
+}  // namespace
+}  // namespace tessera::testing
