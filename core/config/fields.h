@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,38 +17,10 @@
 #include <vector>
 
 #include "core/config/duration.h"
+#include "core/config/field_spec.h"
 #include "core/config/value.h"
 
 namespace tessera {
-
-struct Range {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool open_min = false;  // min itself is not legal
-  bool open_max = false;
-};
-inline constexpr Range positive{.min = 0, .open_min = true};
-inline constexpr Range non_negative{.min = 0};
-inline constexpr Range unit_interval{.min = 0, .max = 1};
-constexpr Range at_least(double min) { return {.min = min}; }
-constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
-
-struct FieldSpec {
-  std::string_view help = {};
-  Range range = {};                            // numbers, and each element of a list of numbers
-  std::vector<std::string_view> choices = {};  // legal texts; empty = any
-  std::string_view example = {};
-  // Where setting the key shows: "plan", "bytes", "report", "files", "log", or "none: reason".
-  std::string_view observable = "bytes";
-  bool required = false;
-};
-
-// Height and width. Written as one number or as [h, w].
-struct Extent {
-  std::int64_t h = 1;
-  std::int64_t w = 1;
-  friend bool operator==(const Extent&, const Extent&) = default;
-};
 
 class Fields;
 template <class T>
@@ -93,6 +64,7 @@ class Fields {
   void add(std::string_view key, std::vector<T>& list, const FieldSpec& spec) {
     const std::optional<std::size_t> size = enter_list(key, list.size(), spec);
     if (!size) return;
+    if (purpose() != Purpose::write) list.clear();  // items that a file lists never merge with default items
     list.resize(*size);
     for (std::size_t i = 0; i < *size; ++i) {
       if (!enter_item(i)) continue;
@@ -109,11 +81,9 @@ class Fields {
     std::string name(names[value.index()]);
     FieldSpec named = spec;
     named.choices = names;
-    add(key, name, named);
-    if (describing()) {
-      (describe_alternative<Ts>(key), ...);
-      return;
-    }
+    const bool known = add_name(key, name, named);
+    if (purpose() == Purpose::describe) return (describe_alternative<Ts>(), ...);
+    if (!known) return;
     ((name == Ts::kName && !std::holds_alternative<Ts>(value) ? void(value.template emplace<Ts>()) : void()), ...);
     std::visit([this](auto& chosen) { chosen.fields(*this); }, value);
   }
@@ -122,27 +92,33 @@ class Fields {
   virtual void require(bool holds, std::string_view key, std::string_view rule) = 0;
 
  protected:
-  // Block at a key. False: the key is absent, and the defaults stand.
+  enum class Purpose { read, write, describe };
+  virtual Purpose purpose() const = 0;
+
+  // Block at a key. False: it cannot be visited, and the defaults stand.
   virtual bool enter(std::string_view key, const FieldSpec& spec) = 0;
+  // Items to visit; empty: the key is absent or no list, and the defaults stand.
   virtual std::optional<std::size_t> enter_list(std::string_view key, std::size_t size, const FieldSpec& spec) = 0;
   virtual bool enter_item(std::size_t index) = 0;
+  virtual void enter_alternative(std::string_view name) = 0;
+  // Ends whatever was entered last.
   virtual void leave() = 0;
+
   virtual bool present(std::string_view key, bool has_value) = 0;
-  // Schema listing: visits every alternative and every optional.
-  virtual bool describing() const = 0;
-  virtual void enter_alternative(std::string_view key, std::string_view name) = 0;
+  // The text that selects an alternative. False: it names none, so the keys beside it cannot be judged.
+  virtual bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) = 0;
 
  private:
   template <class T>
-  void describe_alternative(std::string_view key) {
+  void describe_alternative() {
     T alternative{};
-    enter_alternative(key, T::kName);
+    enter_alternative(T::kName);
     alternative.fields(*this);
     leave();
   }
   template <class T>
   void describe_absent(std::string_view key, const FieldSpec& spec) {
-    if (!describing()) return;
+    if (purpose() != Purpose::describe) return;
     T absent{};
     add(key, absent, spec);
   }

@@ -35,7 +35,7 @@ Value write(const T& block);
 struct SchemaEntry {
   std::string path;  // "stages[].factorise.ranks.params", "optimizer(adamw).beta1"
   std::string type;  // "number", "integer", "text", "duration", "block", "list of blocks", ...
-  std::string default_value;
+  std::string default_value;  // JSON, texts without quotes; "none" for an absent optional, "" for a required key
   FieldSpec spec;
 };
 template <Block T>

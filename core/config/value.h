@@ -74,7 +74,7 @@ class Value {
     return *this;
   }
 
-  friend bool operator==(const Value& a, const Value& b);  // content only: marks and quotes do not count
+  friend bool operator==(const Value& a, const Value& b);  // content only: no marks, quotes, order of keys
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Map> data_;
@@ -86,6 +86,8 @@ struct Value::Entry {
   std::string key;
   Mark mark;
   Value value;
+
+  friend bool operator==(const Entry& a, const Entry& b) { return a.key == b.key && a.value == b.value; }
 };
 
 // Compact and indented JSON. Doubles are written in the shortest form that reads back to the same bits; NaN and Inf as the

@@ -1,0 +1,40 @@
+// What a block says about one of its keys beside its type and default.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool open_min = false;  // min itself is not legal
+  bool open_max = false;
+};
+inline constexpr Range positive{.min = 0, .open_min = true};
+inline constexpr Range non_negative{.min = 0};
+inline constexpr Range unit_interval{.min = 0, .max = 1};
+constexpr Range at_least(double min) { return {.min = min}; }
+constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
+
+struct FieldSpec {
+  std::string_view help = {};
+  Range range = {};                            // numbers, and each element of a list of numbers
+  std::vector<std::string_view> choices = {};  // legal texts; empty = any
+  std::string_view example = {};
+  // Where setting the key shows: "plan", "bytes", "report", "files", "log", or "none: reason".
+  std::string_view observable = "bytes";
+  bool required = false;
+};
+
+// Height and width. Written as one number or as [h, w].
+struct Extent {
+  std::int64_t h = 1;
+  std::int64_t w = 1;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+}  // namespace tessera

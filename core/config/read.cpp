@@ -1,0 +1,305 @@
+#include "core/config/read.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/config/range_text.h"
+#include "core/config/suggest.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+std::string join(std::string_view path, std::string_view key) { return path.empty() ? std::string(key) : str(path, '.', key); }
+std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
+
+// What the user wrote, for "expected ..., found ...".
+std::string shown(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::boolean: return value.as_bool() ? "true" : "false";
+    case Value::Kind::integer:
+    case Value::Kind::real: return to_json(value);
+    case Value::Kind::string: return str("text '", value.as_string(), '\'');
+    default: return std::string(value.kind_name());
+  }
+}
+
+}  // namespace
+
+namespace detail {
+
+class ReadFields final : public Fields {
+ public:
+  ReadFields(const Value& root, std::string_view path, std::vector<ConfigProblem>& problems) : problems_(problems) {
+    open(root.is_null() ? empty_ : root, root.mark(), std::string(path));
+  }
+  void finish() {
+    leave();
+    for (const Unknown& unknown : unknown_) report_unknown(unknown);
+  }
+
+  void add(std::string_view key, bool& value, const FieldSpec& spec) override {
+    if (const Value* given = take(key, spec)) read_bool(*given, join(top().path, key), value);
+  }
+  void add(std::string_view key, std::int64_t& value, const FieldSpec& spec) override { scalar(key, value, spec); }
+  void add(std::string_view key, double& value, const FieldSpec& spec) override { scalar(key, value, spec); }
+  void add(std::string_view key, std::string& value, const FieldSpec& spec) override { scalar(key, value, spec); }
+  void add(std::string_view key, Duration& value, const FieldSpec& spec) override { scalar(key, value, spec); }
+  void add(std::string_view key, std::vector<std::int64_t>& value, const FieldSpec& spec) override { list(key, value, spec); }
+  void add(std::string_view key, std::vector<double>& value, const FieldSpec& spec) override { list(key, value, spec); }
+  void add(std::string_view key, std::vector<std::string>& value, const FieldSpec& spec) override { list(key, value, spec); }
+  void add(std::string_view key, Value& value, const FieldSpec& spec) override {
+    if (const Value* given = take(key, spec)) value = *given;
+  }
+  void add(std::string_view key, Extent& value, const FieldSpec& spec) override {
+    const Value* given = take(key, spec);
+    if (!given) return;
+    const std::string path = join(top().path, key);
+    if (!given->is_list()) {
+      if (read_scalar(*given, path, value.h, spec)) value.w = value.h;
+    } else if (given->as_list().size() == 2) {
+      read_scalar(given->as_list()[0], item_path(path, 0), value.h, spec);
+      read_scalar(given->as_list()[1], item_path(path, 1), value.w, spec);
+    } else {
+      report(*given, path, str("expected one integer or [height, width], found ", given->as_list().size(), " items"));
+    }
+  }
+
+  void require(bool holds, std::string_view key, std::string_view rule) override {
+    // After another finding the block holds defaults in place of what was written; judging those would mislead.
+    if (holds || problems_.size() > top().problems_before) return;
+    const Value* given = top().map->find(key);
+    problems_.push_back({given ? given->mark() : top().mark, join(top().path, key), std::string(rule)});
+  }
+
+ protected:
+  Purpose purpose() const override { return Purpose::read; }
+
+  bool enter(std::string_view key, const FieldSpec& spec) override {
+    const Value* given = take(key, spec);
+    const std::string path = join(top().path, key);
+    if (given && !given->is_map()) return mismatch(*given, path, "a block");
+    // An absent block is visited empty, so that required keys inside it are missed.
+    open(given ? *given : empty_, given ? given->mark() : top().mark, path);
+    return true;
+  }
+
+  std::optional<std::size_t> enter_list(std::string_view key, std::size_t, const FieldSpec& spec) override {
+    const Value* given = take(key, spec);
+    if (!given) return std::nullopt;
+    const std::string path = join(top().path, key);
+    if (!given->is_list()) {
+      mismatch(*given, path, "a list of blocks");
+      return std::nullopt;
+    }
+    open(*given, given->mark(), path);
+    return given->as_list().size();
+  }
+
+  bool enter_item(std::size_t index) override {
+    const Value& item = top().map->as_list()[index];
+    const std::string path = item_path(top().path, index);
+    if (!item.is_map()) return mismatch(item, path, "a block");
+    open(item, item.mark(), path);
+    return true;
+  }
+
+  void enter_alternative(std::string_view) override { throw InternalError("config: alternatives are entered to describe only"); }
+
+  void leave() override {
+    const Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    if (!frame.map->is_map()) return;
+    known_.emplace_back(frame.path, frame.known);
+    std::unordered_map<std::string_view, const Mark*> seen;
+    for (const Value::Entry& entry : frame.map->as_map()) {
+      const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
+      if (!is_new) {
+        const std::string where = to_string(*first->second);
+        problems_.push_back({entry.mark, join(frame.path, entry.key), str("repeated key", where.empty() ? "" : "; first at ", where)});
+      } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
+        unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
+      }
+    }
+  }
+
+  bool present(std::string_view key, bool) override {
+    top().known.emplace_back(key);
+    return top().map->find(key) != nullptr;
+  }
+
+  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
+    const Value* given = take(key, spec);
+    const bool known = given ? read_scalar(*given, join(top().path, key), name, spec) : !spec.required;
+    if (!known) top().unjudged = true;
+    return known;
+  }
+
+ private:
+  struct Frame {
+    const Value* map;  // or the list, between enter_list and its leave
+    Mark mark;
+    std::string path;
+    std::size_t problems_before;
+    std::vector<std::string> known;
+    bool unjudged = false;  // keys of an alternative nobody knows
+  };
+  struct Unknown {
+    Mark mark;
+    std::string path;
+    std::string key;
+    std::size_t block;  // index into known_
+  };
+
+  Frame& top() { return frames_.back(); }
+  void open(const Value& map, const Mark& mark, std::string path) {
+    frames_.push_back({&map, mark, std::move(path), problems_.size(), {}});
+  }
+  void report(const Value& value, std::string path, std::string message) {
+    problems_.push_back({value.mark(), std::move(path), std::move(message)});
+  }
+  bool mismatch(const Value& value, std::string path, std::string_view expected, std::string_view advice = "") {
+    report(value, std::move(path), str("expected ", expected, ", found ", shown(value), advice.empty() ? "" : "; ", advice));
+    return false;
+  }
+
+  const Value* take(std::string_view key, const FieldSpec& spec) {
+    top().known.emplace_back(key);
+    const Value* given = top().map->find(key);
+    if (!given && spec.required) problems_.push_back({top().mark, join(top().path, key), "required key is missing"});
+    return given;
+  }
+
+  template <class T>
+  void scalar(std::string_view key, T& value, const FieldSpec& spec) {
+    if (const Value* given = take(key, spec)) read_scalar(*given, join(top().path, key), value, spec);
+  }
+
+  template <class T>
+  void list(std::string_view key, std::vector<T>& value, const FieldSpec& spec) {
+    const Value* given = take(key, spec);
+    if (!given) return;
+    const std::string path = join(top().path, key);
+    if (!given->is_list()) {
+      mismatch(*given, path, "a list", "write it in [ ]");
+      return;
+    }
+    value.assign(given->as_list().size(), T{});
+    for (std::size_t i = 0; i < value.size(); ++i) read_scalar(given->as_list()[i], item_path(path, i), value[i], spec);
+  }
+
+  void read_bool(const Value& given, const std::string& path, bool& value) {
+    if (given.kind() == Value::Kind::boolean) {
+      value = given.as_bool();
+    } else {
+      mismatch(given, path, "true or false");
+    }
+  }
+
+  bool read_scalar(const Value& given, const std::string& path, std::int64_t& value, const FieldSpec& spec) {
+    if (given.kind() != Value::Kind::integer) {
+      return mismatch(given, path, "an integer", given.quoted() ? "a number takes no quotes" : "");
+    }
+    return in_range(given, path, given.as_double(), spec) && (value = given.as_int(), true);
+  }
+
+  bool read_scalar(const Value& given, const std::string& path, double& value, const FieldSpec& spec) {
+    if (!given.is_number()) return mismatch(given, path, "a number", given.quoted() ? "a number takes no quotes" : "");
+    if (!std::isfinite(given.as_double())) return mismatch(given, path, "a finite number");
+    return in_range(given, path, given.as_double(), spec) && (value = given.as_double(), true);
+  }
+
+  bool read_scalar(const Value& given, const std::string& path, std::string& value, const FieldSpec& spec) {
+    if (!given.is_string()) return mismatch(given, path, "text", given.is_number() ? "write it in quotes" : "");
+    const std::string& text = given.as_string();
+    if (spec.choices.empty() || std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end()) {
+      value = text;
+      return true;
+    }
+    std::string message = str('\'', text, "' is not a choice");
+    if (const auto near = nearest_names(text, spec.choices, 1); !near.empty()) message += str("; did you mean '", near[0], "'?");
+    message += "; choices:";
+    for (const std::string_view choice : spec.choices) message += str(' ', choice);
+    report(given, path, std::move(message));
+    return false;
+  }
+
+  bool read_scalar(const Value& given, const std::string& path, Duration& value, const FieldSpec& spec) {
+    if (!given.is_string()) return mismatch(given, path, "a length of training", "write 10e, 5000s or 20%");
+    try {
+      const Duration duration = Duration::parse(given.as_string());
+      return in_range(given, path, duration.amount, spec) && (value = duration, true);
+    } catch (const ConfigError& error) {
+      report(given, path, error.what());
+      return false;
+    }
+  }
+
+  bool in_range(const Value& given, const std::string& path, double number, const FieldSpec& spec) {
+    const Range& range = spec.range;
+    const bool above = range.open_min ? number > range.min : number >= range.min;
+    const bool below = range.open_max ? number < range.max : number <= range.max;
+    if (above && below) return true;
+    const std::string text = given.is_string() ? given.as_string() : to_json(given);
+    report(given, path, str("is ", text, "; must be ", range_text(range)));
+    return false;
+  }
+
+  void report_unknown(const Unknown& unknown) {
+    const std::vector<std::string>& here = known_[unknown.block].second;
+    const std::vector<std::string_view> names(here.begin(), here.end());
+    std::string message = "unknown key";
+    if (const auto near = nearest_names(unknown.key, names, 1); !near.empty()) {
+      message += str("; did you mean '", near[0], "'?");
+    } else if (const std::string* block = block_with(unknown.key)) {
+      message += str("; it belongs under '", *block, '\'');
+    } else {
+      message += names.empty() ? "; this block has no keys" : "; known:";
+      for (const std::string_view name : names) message += str(' ', name);
+    }
+    problems_.push_back({unknown.mark, join(unknown.path, unknown.key), std::move(message)});
+  }
+  const std::string* block_with(const std::string& key) const {
+    for (const auto& [path, keys] : known_) {
+      if (!path.empty() && std::find(keys.begin(), keys.end(), key) != keys.end()) return &path;
+    }
+    return nullptr;
+  }
+
+  const Value empty_ = Value::map();
+  std::vector<Frame> frames_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> known_;  // keys of every block visited, by its path
+  std::vector<Unknown> unknown_;
+  std::vector<ConfigProblem>& problems_;
+};
+
+void read_block(const Value& value, void* block, Visit visit, std::string_view path, std::vector<ConfigProblem>& problems) {
+  if (!value.is_map() && !value.is_null()) {
+    problems.push_back({value.mark(), std::string(path), str("expected a block, found ", shown(value))});
+    return;
+  }
+  ReadFields fields(value, path, problems);
+  visit(block, fields);
+  fields.finish();
+}
+
+}  // namespace detail
+
+std::string to_string(const ConfigProblem& problem) {
+  const std::string where = to_string(problem.mark);
+  return str(where, where.empty() ? "" : ": ", problem.path, problem.path.empty() ? "" : ": ", problem.message);
+}
+
+void throw_config_error(const std::vector<ConfigProblem>& problems) {
+  std::vector<ConfigProblem> sorted = problems;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const ConfigProblem& a, const ConfigProblem& b) {
+    return std::tie(a.mark.file, a.mark.line, a.mark.column) < std::tie(b.mark.file, b.mark.line, b.mark.column);
+  });
+  std::string message;
+  for (const ConfigProblem& problem : sorted) message += str(message.empty() ? "" : "\n", to_string(problem));
+  throw ConfigError(message);
+}
+
+}  // namespace tessera

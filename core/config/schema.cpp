@@ -1,0 +1,84 @@
+#include "core/config/read.h"
+#include "core/error.h"
+
+namespace tessera::detail {
+namespace {
+
+class DescribeFields final : public Fields {
+ public:
+  std::vector<SchemaEntry> take() { return std::move(entries_); }
+
+  void add(std::string_view key, bool& value, const FieldSpec& spec) override { record(key, "true or false", value, spec); }
+  void add(std::string_view key, std::int64_t& value, const FieldSpec& spec) override { record(key, "integer", value, spec); }
+  void add(std::string_view key, double& value, const FieldSpec& spec) override { record(key, "number", value, spec); }
+  void add(std::string_view key, std::string& value, const FieldSpec& spec) override { record(key, "text", value, spec); }
+  void add(std::string_view key, Duration& value, const FieldSpec& spec) override {
+    record(key, "duration", to_string(value), spec);
+  }
+  void add(std::string_view key, Extent& value, const FieldSpec& spec) override {
+    record(key, "integer or [height, width]", value.h == value.w ? Value(value.h) : Value::list({value.h, value.w}), spec);
+  }
+  void add(std::string_view key, std::vector<std::int64_t>& value, const FieldSpec& spec) override {
+    record(key, "list of integers", Value::list({value.begin(), value.end()}), spec);
+  }
+  void add(std::string_view key, std::vector<double>& value, const FieldSpec& spec) override {
+    record(key, "list of numbers", Value::list({value.begin(), value.end()}), spec);
+  }
+  void add(std::string_view key, std::vector<std::string>& value, const FieldSpec& spec) override {
+    record(key, "list of texts", Value::list({value.begin(), value.end()}), spec);
+  }
+  void add(std::string_view key, Value& value, const FieldSpec& spec) override { record(key, "any", value, spec); }
+  void require(bool, std::string_view, std::string_view) override {}
+
+ protected:
+  Purpose purpose() const override { return Purpose::describe; }
+  bool enter(std::string_view key, const FieldSpec& spec) override {
+    record(key, "block", Value::map(), spec);
+    path_.push_back(join(key));
+    return true;
+  }
+  std::optional<std::size_t> enter_list(std::string_view key, std::size_t, const FieldSpec& spec) override {
+    record(key, "list of blocks", Value::list(), spec);
+    path_.push_back(join(key));
+    return 1;
+  }
+  bool enter_item(std::size_t) override {
+    path_.push_back(path_.back() + "[]");
+    return true;
+  }
+  void enter_alternative(std::string_view name) override { path_.push_back(str(path_.back(), '(', name, ')')); }
+  void leave() override { path_.pop_back(); }
+  bool present(std::string_view, bool has_value) override {
+    absent_ = !has_value;
+    return has_value;
+  }
+  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
+    add(key, name, spec);
+    return true;
+  }
+
+ private:
+  std::string join(std::string_view key) const { return path_.back().empty() ? std::string(key) : str(path_.back(), '.', key); }
+
+  void record(std::string_view key, std::string_view type, const Value& value, const FieldSpec& spec) {
+    std::string shown = value.is_string() ? value.as_string() : to_json(value);
+    if (absent_ || value.is_null()) shown = "none";
+    if (spec.required) shown = "";
+    entries_.push_back({join(key), std::string(type), std::move(shown), spec});
+    absent_ = false;
+  }
+
+  std::vector<std::string> path_{""};
+  bool absent_ = false;  // the key being recorded belongs to an empty optional
+  std::vector<SchemaEntry> entries_;
+};
+
+}  // namespace
+
+std::vector<SchemaEntry> schema_of(void* block, Visit visit) {
+  DescribeFields fields;
+  visit(block, fields);
+  return fields.take();
+}
+
+}  // namespace tessera::detail

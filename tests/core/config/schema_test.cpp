@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/config/range_text.h"
+#include "tests/core/config/blocks.h"
+
+namespace tessera {
+namespace {
+
+using namespace test;
+
+SchemaEntry entry(const std::string& path) {
+  const std::vector<SchemaEntry> entries = schema<Experiment>();
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const SchemaEntry& each) { return each.path == path; });
+  if (found == entries.end()) {
+    ADD_FAILURE() << "no key " << path;
+    return {};
+  }
+  return *found;
+}
+
+TEST(Schema, ListsEveryKeyOnce) {
+  std::vector<std::string> paths;
+  for (const SchemaEntry& each : schema<Experiment>()) paths.push_back(each.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{
+                       "seed", "precision", "crop", "mean", "devices", "optimizer", "optimizer.name", "optimizer(sgd).lr",
+                       "optimizer(sgd).momentum", "optimizer(sgd).nesterov", "optimizer(adamw).lr", "optimizer(adamw).beta1",
+                       "optimizer.clip", "stages", "stages[].name", "stages[].train", "stages[].admm", "stages[].admm.layers",
+                       "stages[].admm.ranks", "stages[].admm.rho", "extra"}));
+}
+
+TEST(Schema, GivesTypesAndDefaults) {
+  EXPECT_EQ(entry("seed").type, "integer");
+  EXPECT_EQ(entry("seed").default_value, "1");
+  EXPECT_EQ(entry("precision").type, "text");
+  EXPECT_EQ(entry("precision").default_value, "f32");
+  EXPECT_EQ(entry("devices").default_value, "[\"cpu\"]");
+  EXPECT_EQ(entry("crop").type, "integer or [height, width]");
+  EXPECT_EQ(entry("optimizer").type, "block");
+  EXPECT_EQ(entry("optimizer(adamw).lr").default_value, "0.001");
+  EXPECT_EQ(entry("optimizer.clip").default_value, "none");
+  EXPECT_EQ(entry("stages").type, "list of blocks");
+  EXPECT_EQ(entry("stages[].name").default_value, "");
+  EXPECT_EQ(entry("stages[].train").type, "duration");
+  EXPECT_EQ(entry("stages[].train").default_value, "1e");
+  EXPECT_EQ(entry("stages[].admm").default_value, "none");
+  EXPECT_EQ(entry("stages[].admm.ranks").default_value, "[8]");
+}
+
+TEST(Schema, CarriesTheDescription) {
+  EXPECT_EQ(entry("optimizer(sgd).lr").spec.help, "learning rate");
+  EXPECT_EQ(range_text(entry("optimizer(sgd).lr").spec.range), "greater than 0");
+  EXPECT_EQ(entry("optimizer.name").spec.choices, (std::vector<std::string_view>{"sgd", "adamw"}));
+  EXPECT_TRUE(entry("stages[].name").spec.required);
+}
+
+TEST(RangeText, SaysWhichEndsAreLegal) {
+  EXPECT_EQ(range_text({}), "");
+  EXPECT_EQ(range_text(at_least(1)), "at least 1");
+  EXPECT_EQ(range_text({.max = 3}), "at most 3");
+  EXPECT_EQ(range_text({.max = 3, .open_max = true}), "less than 3");
+  EXPECT_EQ(range_text({.min = 0, .max = 1, .open_min = true}), "in (0, 1]");
+}
+
+}  // namespace
+}  // namespace tessera

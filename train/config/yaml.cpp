@@ -1,0 +1,62 @@
+#include "train/config/yaml.h"
+
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <system_error>
+
+#include "core/error.h"
+#include "train/config/utf8.h"
+#include "train/config/yaml_builder.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+
+std::string read_text(const std::string& path) {
+  const auto fail = [&path](int error) { throw IoError(str(path, ": cannot be read: ", std::generic_category().message(error))); };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) fail(errno);
+  std::string text(kMaxBytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get())) fail(errno);
+  return text;
+}
+
+void check_bytes(std::string_view text, const std::string& origin) {
+  TESSERA_CHECK(text.size() <= kMaxBytes, ConfigError, origin, ": is larger than 1 MiB; an experiment file is small");
+  const std::size_t bad = std::min(find_invalid_utf8(text), text.find('\0'));
+  if (bad == std::string_view::npos) return;
+  const std::string_view before = text.substr(0, bad);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t column = bad - (before.rfind('\n') + 1) + 1;
+  throw ConfigError(str(origin, ':', line, ':', column, ": ", text[bad] == '\0' ? "a zero byte" : "bytes that are not UTF-8",
+                        "; an experiment file is UTF-8 text"));
+}
+
+}  // namespace
+
+Value load_yaml(const std::string& path) { return parse_yaml(read_text(path), path); }
+
+Value parse_yaml(std::string_view text, const std::string& origin) {
+  check_bytes(text, origin);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::istringstream stream{std::string(text)};
+  detail::YamlBuilder builder(text, origin);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    builder.fail(builder.mark_of(error.mark), error.msg);
+  }
+  return builder.finish();
+}
+
+}  // namespace tessera

@@ -1,0 +1,148 @@
+#include "train/config/yaml_builder.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "train/config/scalar.h"
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxNodes = 100'000;
+constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // aliases can repeat one long text very often
+
+}  // namespace
+
+void YamlBuilder::fail(const Mark& mark, std::string message) {
+  report(mark, std::move(message));
+  throw_config_error(problems_);
+}
+
+Value YamlBuilder::finish() {
+  if (documents_ == 0) fail({origin_, 1, 1}, "there is no document; the text is empty");
+  if (!problems_.empty()) throw_config_error(problems_);
+  return std::move(root_);
+}
+
+void YamlBuilder::OnDocumentStart(const YAML::Mark& mark) {
+  if (++documents_ > 1) fail(mark_of(mark), "a second document starts here; exactly one is read");
+}
+
+void YamlBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const Mark at = mark_of(mark);
+  count(at, {});
+  if (at_key()) return refuse_key(at, "a key is missing before ':'");
+  put(Value().with_mark(at), anchor, {});
+}
+
+void YamlBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) {
+  const Mark at = mark_of(mark);
+  const Size size{.bytes = text.size()};
+  count(at, size);
+  // yaml-cpp gives quoted scalars the tag "!", the one that "! text" has as well.
+  const bool tagged = (tag != "?" && tag != "!") || text_.substr(static_cast<std::size_t>(mark.pos)).starts_with('!');
+  if (tagged) report(at, "tags are not read; leave it out");
+  if (at_key()) {
+    put_key(at, text, tag == "?");
+    if (anchor != YAML::NullAnchor) anchored_[anchor] = {Value(text).with_mark(at), size};
+  } else {
+    put(scalar(at, text, tag == "?").with_mark(at), anchor, size);
+  }
+}
+
+Value YamlBuilder::scalar(const Mark& mark, const std::string& text, bool plain) {
+  try {
+    Value value = plain ? resolve_plain_scalar(text) : Value(text).with_quotes();
+    if (!value.is_string()) return value;
+    Value expanded(expand_environment(value.as_string()));
+    return value.quoted() ? expanded.with_quotes() : expanded;
+  } catch (const ConfigError& error) {
+    report(mark, error.what());
+    return {};
+  }
+}
+
+void YamlBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const Mark at = mark_of(mark);
+  const auto found = anchored_.find(anchor);
+  if (found == anchored_.end()) fail(at, "the alias is inside its own anchor");
+  const Size size = found->second.size;
+  if (open_.size() + size.height > kMaxDepth) fail(at, str("nested deeper than ", kMaxDepth));
+  count(at, size);
+  if (at_key()) return refuse_key(at, "an alias cannot be a key; write the key out");
+  put(Value(found->second.value).with_mark(at), YAML::NullAnchor, size);
+}
+
+void YamlBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                                  YAML::EmitterStyle::value) {
+  open(mark, tag, anchor, Value::list());
+}
+
+void YamlBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) {
+  open(mark, tag, anchor, Value::map());
+}
+
+void YamlBuilder::open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Value value) {
+  const Mark at = mark_of(mark);
+  count(at, {});
+  if (open_.size() == kMaxDepth) fail(at, str("nested deeper than ", kMaxDepth));
+  if (tag != "?" && !tag.empty()) report(at, "tags are not read; leave it out");
+  if (at_key()) report(at, "a key is text; a list or a block cannot be one");
+  open_.push_back({std::move(value.with_mark(at)), anchor, {.height = 1}});
+}
+
+void YamlBuilder::close() {
+  Open done = std::move(open_.back());
+  open_.pop_back();
+  if (!at_key()) return put(std::move(done.value), done.anchor, done.size);
+  open_.back().has_key = true;  // reported where it started
+  open_.back().skip = true;
+}
+
+void YamlBuilder::refuse_key(const Mark& mark, std::string message) {
+  report(mark, std::move(message));
+  open_.back().has_key = true;
+  open_.back().skip = true;
+}
+
+void YamlBuilder::put_key(const Mark& mark, const std::string& text, bool plain) {
+  if (text.empty()) return refuse_key(mark, "a key is empty");
+  if (plain && text == "<<") return refuse_key(mark, "merge keys are not read; write the keys out");
+  Open& map = open_.back();
+  const auto [first, is_new] = map.keys.emplace(text, mark);
+  if (!is_new) return refuse_key(mark, str("key '", text, "' is repeated; first at ", to_string(first->second)));
+  map.entry = {text, mark, {}};
+  map.has_key = true;
+}
+
+void YamlBuilder::put(Value value, YAML::anchor_t anchor, const Size& size) {
+  if (anchor != YAML::NullAnchor) anchored_[anchor] = {value, size};
+  if (open_.empty()) {
+    root_ = std::move(value);
+    return;
+  }
+  Open& parent = open_.back();
+  parent.size.nodes += size.nodes;
+  parent.size.bytes += size.bytes;
+  parent.size.height = std::max(parent.size.height, size.height + 1);
+  if (parent.value.is_list()) {
+    parent.value.as_list().push_back(std::move(value));
+    return;
+  }
+  if (!parent.skip) {
+    parent.entry.value = std::move(value);
+    parent.value.as_map().push_back(std::move(parent.entry));
+  }
+  parent.skip = false;
+  parent.has_key = false;
+}
+
+void YamlBuilder::count(const Mark& mark, const Size& size) {
+  total_.nodes += size.nodes;
+  total_.bytes += size.bytes;
+  if (total_.nodes > kMaxNodes) fail(mark, str("more than ", kMaxNodes, " nodes, counting what aliases repeat"));
+  if (total_.bytes > kMaxTextBytes) fail(mark, str("more than ", kMaxTextBytes >> 20, " MiB of text, counting what aliases repeat"));
+}
+
+}  // namespace tessera::detail
