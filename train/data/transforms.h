@@ -16,9 +16,9 @@ namespace tessera {
 
 // One item of data.augment: a block with exactly one of these keys.
 struct AugmentConfig {
-  std::optional<std::int64_t> pad_crop;  // pad by this much black on each side, cut the old size out at a random place
-  std::optional<std::string> flip;       // "horizontal": mirrors left and right with probability 1/2
-  std::optional<std::int64_t> cutout;    // a square of this side around a random pixel becomes the mean (DeVries, Taylor 2017)
+  std::optional<std::int64_t> pad_crop = {};  // pad by this much black on each side, cut the old size out at a random place
+  std::optional<std::string> flip = {};       // "horizontal": mirrors left and right with probability 1/2
+  std::optional<std::int64_t> cutout = {};    // a square of this side around a random pixel becomes the mean (DeVries, Taylor 2017)
   void fields(Fields& f);
 };
 
