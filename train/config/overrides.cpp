@@ -146,11 +146,13 @@ Value merge(const Value& base, const Value& over) {
   if (above && (!below || !(*above == *below))) return over;
   Value merged = base;
   for (const Value::Entry& entry : over.as_map()) {
-    Value* present = merged.find(entry.key);
-    if (!present) {
-      merged.as_map().push_back(entry);
+    Value::Map& entries = merged.as_map();
+    const auto below_it = std::find_if(entries.begin(), entries.end(), [&](const Value::Entry& e) { return e.key == entry.key; });
+    if (below_it == entries.end()) {
+      entries.push_back(entry);
     } else {
-      *present = merge(*present, entry.value);
+      below_it->mark = entry.mark;
+      below_it->value = merge(below_it->value, entry.value);
     }
   }
   return merged;

@@ -14,7 +14,8 @@ namespace tessera {
 void apply_override(Value& root, std::string_view text);
 
 // `over` upon `base`, key by key through blocks; lists and scalars are replaced. A block whose `name` differs from the one below
-// it replaces that block whole: the other keys belonged to another kind of thing.
+// it replaces that block whole: the other keys belonged to another kind of thing. The rule holds for the outermost pair too, so a
+// stage, whose own `name` is a label, is merged with the experiment block by block.
 Value merge(const Value& base, const Value& over);
 
 }  // namespace tessera

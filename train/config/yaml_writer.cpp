@@ -10,7 +10,8 @@ namespace tessera {
 namespace {
 
 bool is_plain_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_-./%+*$ ").find(c) != std::string_view::npos;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-./%+*$ ").find(c) != std::string_view::npos;
 }
 
 // Letters, digits and a few signs that start nothing in YAML, and no other meaning as an unquoted scalar.
