@@ -83,34 +83,32 @@ std::string to_csv(const Table& table) {
 }
 
 Value to_value(const Table& table) {
-  Value rows = Value::list();
+  Value::List rows;
   for (const TableRow& row : table.rows) {
     Value item = Value::map();
     item.set("experiment", row.experiment);
     item.set("stage", row.stage);
-    Value accuracies = Value::list();
-    for (const double accuracy : row.accuracies) accuracies.as_list().push_back(accuracy);
-    item.set("top1", accuracies);
+    item.set("top1", Value::list(Value::List(row.accuracies.begin(), row.accuracies.end())));
     item.set("top1_mean", row.mean_accuracy());
     item.set("top1_sd", row.stddev_accuracy());
     item.set("parameters", row.parameters);
     item.set("macs", row.macs);
     item.set("file_bytes", row.file_bytes);
-    Value latencies = Value::list();
+    Value::List latencies;
     for (const TableLatency& latency : row.latency) {
       Value entry = Value::map();
       entry.set("batch", latency.batch);
       entry.set("ms", timing_value(latency.time));
       entry.set("speedup", timing_value(latency.speedup));
-      latencies.as_list().push_back(entry);
+      latencies.push_back(std::move(entry));
     }
-    item.set("latency", latencies);
-    rows.as_list().push_back(item);
+    item.set("latency", Value::list(std::move(latencies)));
+    rows.push_back(std::move(item));
   }
   Value value = Value::map();
   value.set("processor", table.processor);
   value.set("threads", table.threads);
-  value.set("rows", rows);
+  value.set("rows", Value::list(std::move(rows)));
   return value;
 }
 
