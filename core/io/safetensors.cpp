@@ -15,7 +15,8 @@ namespace {
 using safetensors::Entry;
 using safetensors::Header;
 
-static_assert(std::endian::native == std::endian::little, "safetensors stores little-endian elements; they are copied as they are");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors stores little-endian elements; they are copied as they are");
 
 constexpr std::size_t kLengthBytes = 8;
 
@@ -27,8 +28,8 @@ std::uint64_t read_length(std::string_view bytes, std::string_view origin) {
   TESSERA_CHECK(length <= safetensors::kMaxHeaderBytes, IoError, "safetensors: ", origin, ": header length is ", length,
                 "; at most ", safetensors::kMaxHeaderBytes);
   TESSERA_CHECK(length >= 2, IoError, "safetensors: ", origin, ": header length is ", length, "; the shortest header is {}");
-  TESSERA_CHECK(length <= bytes.size() - kLengthBytes, IoError, "safetensors: ", origin, ": header length is ", length, ", file has ",
-                bytes.size(), " bytes: truncated");
+  TESSERA_CHECK(length <= bytes.size() - kLengthBytes, IoError, "safetensors: ", origin, ": header length is ", length,
+                ", file has ", bytes.size(), " bytes: truncated");
   return length;
 }
 
@@ -55,18 +56,19 @@ void check_layout(const std::vector<Entry>& entries, std::size_t data_bytes, std
                   entry.begin, ", ", entry.end, "]; the first must not exceed the second");
     if (safetensors::bits_of(entry.dtype) == 0) safetensors::parse_dtype(entry, origin);  // throws
     const std::int64_t needed = checked_bytes(entry, origin);
-    TESSERA_CHECK(entry.end - entry.begin == needed, IoError, "safetensors: ", origin, ": tensor '", entry.name, "': data_offsets hold ",
-                  entry.end - entry.begin, " bytes, shape and dtype ", entry.dtype, " need ", needed);
+    TESSERA_CHECK(entry.end - entry.begin == needed, IoError, "safetensors: ", origin, ": tensor '", entry.name,
+                  "': data_offsets hold ", entry.end - entry.begin, " bytes, shape and dtype ", entry.dtype, " need ", needed);
   }
   std::ranges::sort(sorted, {}, [](const Entry* entry) { return std::tie(entry->begin, entry->end); });
   std::int64_t expected = 0;
   for (const Entry* entry : sorted) {
-    TESSERA_CHECK(entry->begin == expected, IoError, "safetensors: ", origin, ": tensor '", entry->name, "' begins at byte ", entry->begin,
-                  " of the data, ", expected, " is due; tensors may neither overlap nor leave holes");
+    TESSERA_CHECK(entry->begin == expected, IoError, "safetensors: ", origin, ": tensor '", entry->name, "' begins at byte ",
+                  entry->begin, " of the data, ", expected, " is due; tensors may neither overlap nor leave holes");
     expected = entry->end;
   }
   TESSERA_CHECK(static_cast<std::uint64_t>(expected) == data_bytes, IoError, "safetensors: ", origin, ": tensors take ", expected,
-                " bytes, file holds ", data_bytes, static_cast<std::uint64_t>(expected) > data_bytes ? ": truncated" : ": trailing bytes");
+                " bytes, file holds ", data_bytes,
+                static_cast<std::uint64_t>(expected) > data_bytes ? ": truncated" : ": trailing bytes");
 }
 
 Tensor read_tensor(const Entry& entry, std::string_view data, std::string_view origin) {
@@ -110,15 +112,15 @@ std::string encode_header(const SafetensorsFile& file, const std::vector<const I
   for (const Item* item : items) {
     const auto& [name, tensor] = *item;
     const auto bytes = static_cast<std::int64_t>(tensor.bytes());
-    header.entries.push_back({name, std::string(safetensors::spelling_of(tensor.dtype())),
-                              {tensor.shape().begin(), tensor.shape().end()}, offset, offset + bytes});
+    const std::vector<std::int64_t> sizes(tensor.shape().begin(), tensor.shape().end());
+    header.entries.push_back({name, std::string(safetensors::spelling_of(tensor.dtype())), sizes, offset, offset + bytes});
     offset += bytes;
   }
   std::string json = safetensors::write_header(header);
   safetensors::parse_header(json, "writing");  // names come from callers: nothing leaves that the reader would refuse
   json.append((kLengthBytes - json.size() % kLengthBytes) % kLengthBytes, ' ');
-  TESSERA_CHECK(json.size() <= safetensors::kMaxHeaderBytes, IoError, "safetensors: writing: header has ", json.size(), " bytes; at most ",
-                safetensors::kMaxHeaderBytes);
+  TESSERA_CHECK(json.size() <= safetensors::kMaxHeaderBytes, IoError, "safetensors: writing: header has ", json.size(),
+                " bytes; at most ", safetensors::kMaxHeaderBytes);
   return json;
 }
 

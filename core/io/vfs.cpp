@@ -77,7 +77,8 @@ class RealFile final : public WritableFile {
  private:
   void require_usable(const char* operation) const {
     TESSERA_CHECK(fd_.get() >= 0, IoError, "vfs: ", operation, " failed: path is ", path_.string(), ": file is closed");
-    TESSERA_CHECK(!failed_, IoError, "vfs: ", operation, " failed: path is ", path_.string(), ": an earlier write or fsync failed");
+    TESSERA_CHECK(!failed_, IoError, "vfs: ", operation, " failed: path is ", path_.string(),
+                  ": an earlier write or fsync failed");
   }
   [[noreturn]] void give_up(const char* operation, int error) {
     failed_ = true;

@@ -32,7 +32,7 @@ class Vfs {
   virtual ~Vfs() = default;
 
   virtual std::string read_file(const Path& path) = 0;
-  virtual std::unique_ptr<WritableFile> create(const Path& path) = 0;  // fails when the path exists
+  virtual std::unique_ptr<WritableFile> create(const Path& path) = 0;   // fails when the path exists
   virtual std::vector<DirectoryEntry> list(const Path& directory) = 0;  // sorted by name
   virtual bool exists(const Path& path) = 0;
   virtual std::uint64_t file_size(const Path& path) = 0;

@@ -22,8 +22,8 @@ bool is_own_key(std::string_view key) {
 
 void check_seal(std::string_view bytes, std::string_view origin) {
   const std::size_t seal = kSealStart.size() + kHashDigits + kSealEnd.size();
-  const bool sealed = bytes.size() > seal && bytes.substr(bytes.size() - seal, kSealStart.size()) == kSealStart &&
-                      bytes.ends_with(kSealEnd);
+  const bool sealed =
+      bytes.size() > seal && bytes.substr(bytes.size() - seal, kSealStart.size()) == kSealStart && bytes.ends_with(kSealEnd);
   TESSERA_CHECK(sealed, IoError, "checkpoint: ", origin, ": does not end in its own hash: truncated or altered");
   const std::string_view body = bytes.substr(0, bytes.size() - seal);
   const std::string_view hash = bytes.substr(body.size() + kSealStart.size(), kHashDigits);
@@ -40,8 +40,8 @@ FileRecord decode_record(const Value& value, std::string_view origin) {
 
 Manifest decode_fields(const Value& value, std::string_view origin) {
   const std::int64_t version = value.at("format_version").as_int();
-  TESSERA_CHECK(1 <= version && version <= kCheckpointFormatVersion, IoError, "checkpoint: ", origin, ": format_version is ", version,
-                ", this tessera reads up to ", kCheckpointFormatVersion, "; use a newer tessera");
+  TESSERA_CHECK(1 <= version && version <= kCheckpointFormatVersion, IoError, "checkpoint: ", origin, ": format_version is ",
+                version, ", this tessera reads up to ", kCheckpointFormatVersion, "; use a newer tessera");
   Manifest manifest;
   manifest.step = value.at("step").as_int();
   manifest.tensors = value.at("tensors").as_int();
@@ -99,8 +99,8 @@ Manifest read_manifest(Vfs& vfs, const std::filesystem::path& folder) {
 std::string read_verified(Vfs& vfs, const std::filesystem::path& folder, const FileRecord& record) {
   const std::filesystem::path path = folder / record.name;
   std::string bytes = vfs.read_file(path);
-  TESSERA_CHECK(static_cast<std::int64_t>(bytes.size()) == record.bytes, IoError, "checkpoint: ", path.string(), ": file has ", bytes.size(),
-                " bytes, manifest says ", record.bytes);
+  TESSERA_CHECK(static_cast<std::int64_t>(bytes.size()) == record.bytes, IoError, "checkpoint: ", path.string(), ": file has ",
+                bytes.size(), " bytes, manifest says ", record.bytes);
   const std::string hash = xxh3_128(bytes);
   TESSERA_CHECK(hash == record.hash, IoError, "checkpoint: ", path.string(), ": hash is ", hash, ", manifest says ", record.hash);
   return bytes;

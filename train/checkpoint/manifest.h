@@ -1,5 +1,5 @@
-// MANIFEST.json: what a checkpoint folder holds and what each byte of it hashes to. Written last: a folder without a manifest that
-// matches it is not a checkpoint. Its own last key, "xxh3_128", is the hash of everything before that key.
+// MANIFEST.json: what a checkpoint folder holds and what each byte of it hashes to. Written last: a folder without a manifest
+// that matches it is not a checkpoint. Its own last key, "xxh3_128", is the hash of everything before that key.
 //
 //   { "format_version": 1, "step": 1200, "tensors": 62, "files": [{"name": ..., "bytes": ..., "xxh3_128": ...}, ...],
 //     "pinned": [...], <what the run adds>, "xxh3_128": "..." }

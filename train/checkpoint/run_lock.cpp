@@ -32,7 +32,8 @@ RunLock::RunLock(const std::filesystem::path& folder) : fd_(-1) {
     const int error = errno;
     ::close(std::exchange(fd_, -1));
     TESSERA_CHECK(error == EWOULDBLOCK, IoError, "lock: flock failed: path is ", path.string(), ": ", std::strerror(error));
-    throw IoError(str("lock: ", folder.string(), " is being written by ", real_vfs().read_file(path), "; stop it first or wait for its end"));
+    throw IoError(str("lock: ", folder.string(), " is being written by ", real_vfs().read_file(path),
+                      "; stop it first or wait for its end"));
   }
   const std::string holder = identity();
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {

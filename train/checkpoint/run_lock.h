@@ -1,5 +1,5 @@
-// Keeps a second writer out of a run folder. The lock is the kernel's (flock on <folder>/LOCK): it ends with the process that holds it,
-// however that process ends, so there is no stale lock to clear. The file itself stays; it tells who holds the lock.
+// Keeps a second writer out of a run folder. The lock is the kernel's (flock on <folder>/LOCK): it ends with the process that
+// holds it, however that process ends, so there is no stale lock to clear. The file itself stays; it tells who holds the lock.
 #pragma once
 
 #include <filesystem>

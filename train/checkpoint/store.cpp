@@ -36,7 +36,9 @@ std::string step_name(std::int64_t step) {
   return std::move(out).str();
 }
 
-bool is_leftover(std::string_view name) { return name.starts_with(".tmp-") || name.starts_with(".trash-") || name.starts_with(".latest.tmp-"); }
+bool is_leftover(std::string_view name) {
+  return name.starts_with(".tmp-") || name.starts_with(".trash-") || name.starts_with(".latest.tmp-");
+}
 
 void check_part_name(const std::string& name) {
   constexpr std::string_view kLegal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -47,7 +49,8 @@ void check_part_name(const std::string& name) {
 // One new file, synced, with its hash taken from the bytes as they pass.
 class HashedFile {
  public:
-  HashedFile(Vfs& vfs, const Path& folder, std::string name) : record_{std::move(name), 0, {}}, file_(vfs.create(folder / record_.name)) {}
+  HashedFile(Vfs& vfs, const Path& folder, std::string name)
+      : record_{std::move(name), 0, {}}, file_(vfs.create(folder / record_.name)) {}
   void write(std::string_view bytes) {
     file_->write(bytes);
     hash_.update(bytes);
@@ -151,8 +154,8 @@ void CheckpointStore::check_space(const std::map<std::string, State>& parts) con
     for (const auto& [path, tensor] : state.tensors) bytes += tensor.bytes() + tensor.bytes() / 10;
   }
   const std::uint64_t free = vfs_.free_space(folder_);
-  TESSERA_CHECK(free >= bytes, IoError, "checkpoint: not enough space: path is ", folder_.string(), ": ", free, " bytes free, ", bytes,
-                " needed; free some or lower checkpoint.keep");
+  TESSERA_CHECK(free >= bytes, IoError, "checkpoint: not enough space: path is ", folder_.string(), ": ", free, " bytes free, ",
+                bytes, " needed; free some or lower checkpoint.keep");
 }
 
 Manifest CheckpointStore::write_files(const Path& folder, const std::map<std::string, State>& parts) {
@@ -163,7 +166,8 @@ Manifest CheckpointStore::write_files(const Path& folder, const std::map<std::st
     metas.set(name, state.meta);
     if (state.tensors.empty()) continue;
     HashedFile file(vfs_, folder, name + std::string(kTensorSuffix));
-    encode_safetensors({.tensors = state.tensors, .metadata = {{"tessera.layout", "OHWI"}}}, [&](std::string_view bytes) { file.write(bytes); });
+    encode_safetensors({.tensors = state.tensors, .metadata = {{"tessera.layout", "OHWI"}}},
+                       [&](std::string_view bytes) { file.write(bytes); });
     manifest.files.push_back(file.finish());
     manifest.tensors += static_cast<std::int64_t>(state.tensors.size());
   }
@@ -180,12 +184,13 @@ void CheckpointStore::commit(const Path& target) {
       discard(target.filename().string());
     } catch (const IoError&) {  // the loader passes over it when it is damaged, and it is no loss when it is not
     }
-    throw IoError(str("checkpoint: ", target.filename().string(), " failed its check after saving; the earlier ones stand: ", error.what()));
+    throw IoError(str("checkpoint: ", target.filename().string(),
+                      " failed its check after saving; the earlier ones stand: ", error.what()));
   }
 }
 
-// Keeps, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after `saved`
-// are there when the run was resumed from before them because they are damaged: they go too.
+// Keeps, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after
+// `saved` are there when the run was resumed from before them because they are damaged: they go too.
 void CheckpointStore::remove_old(const std::string& saved, std::vector<std::string>& warnings) {
   try {
     write_file_atomically(vfs_, folder_ / "latest", saved + "\n");  // for people; the loader does not ask it
@@ -279,15 +284,21 @@ Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candida
 Checkpoint CheckpointStore::read(const Folder& folder) const {
   const Path path = folder_ / folder.name;
   Manifest manifest = read_manifest(vfs_, path);
+<<<<<<< HEAD
   TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ", manifest.step,
                 ", the folder is named ", folder.name);
   Checkpoint checkpoint{.step = manifest.step, .folder = path, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
+=======
+  TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ",
+                manifest.step, ", the folder is named ", folder.name);
+  Checkpoint checkpoint{.step = manifest.step, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
+>>>>>>> files
   std::int64_t tensors = 0;
   for (const FileRecord& record : manifest.files) {
     tensors += add_file(checkpoint, record, read_verified(vfs_, path, record), path / record.name);
   }
-  TESSERA_CHECK(tensors == manifest.tensors, IoError, "checkpoint: ", path.string(), ": files hold ", tensors, " tensors, manifest says ",
-                manifest.tensors);
+  TESSERA_CHECK(tensors == manifest.tensors, IoError, "checkpoint: ", path.string(), ": files hold ", tensors,
+                " tensors, manifest says ", manifest.tensors);
   return checkpoint;
 }
 

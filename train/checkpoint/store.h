@@ -1,7 +1,7 @@
-// The checkpoints of one run: <folder>/step-00001200/{<part>.safetensors..., state.json, MANIFEST.json}. One exists whole or not at
-// all: it is written to a temporary folder, every file fsynced, the manifest last, the folder fsynced and renamed, its parent
-// fsynced, and read back. Only then are older ones removed. Saving a step again (a pass may change the model between two steps) adds
-// step-00001200.1, .2, ..., so that nothing durable is ever replaced.
+// The checkpoints of one run: <folder>/step-00001200/{<part>.safetensors..., state.json, MANIFEST.json}. One exists whole or not
+// at all: it is written to a temporary folder, every file fsynced, the manifest last, the folder fsynced and renamed, its parent
+// fsynced, and read back. Only then are older ones removed. Saving a step again (a pass may change the model between two steps)
+// adds step-00001200.1, .2, ..., so that nothing durable is ever replaced.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class CheckpointStore {
   // Reading needs no lock and changes nothing: a run may be looked at while it trains.
   CheckpointStore(Vfs& vfs, std::filesystem::path folder, int keep = 3);
 
-  // Before the first save. Creates the folder, removes what interrupted saves left, and pins what the newest checkpoint had pinned.
-  // The lock, which must be the run's and outlive the store, is what makes leftovers of other processes safe to remove.
+  // Before the first save. Creates the folder, removes what interrupted saves left, and pins what the newest checkpoint had
+  // pinned. The lock, which must be the run's and outlive the store, is what makes leftovers of other processes safe to remove.
   void open_for_writing(const RunLock& lock);
 
   // Kept whatever `keep` says: the last checkpoint of each finished stage, the best one. Recorded by every later save.

@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/train/checkpoint/store_fixture.h"
+
+namespace tessera {
+namespace {
+
+// Every operation of a save fails in turn, once or with everything after it. The earlier checkpoint or the new one loads, whole.
+TEST_F(CheckpointStoreTest, NoFailureLosesACheckpoint) {
+  int operations = 0;
+  {
+    FaultyVfs counter;
+    CheckpointStore store = writer(counter, 1);
+    save(store, 1);
+    const int before = counter.operations();
+    save(store, 2);
+    operations = counter.operations() - before;
+  }
+  ASSERT_GT(operations, 30);
+  for (const Fault fault : {Fault::once, Fault::crash}) {
+    for (int failing = 0; failing < operations; ++failing) {
+      SCOPED_TRACE(str(fault == Fault::once ? "failing once" : "crashing", " at operation ", failing));
+      std::filesystem::remove_all(folder);
+      CheckpointStore first = writer(1);
+      save(first, 1);
+      FaultyVfs faulty(failing, fault);
+      CheckpointStore store = writer(faulty, 1);
+      ASSERT_EQ(faulty.operations(), 0);
+      bool reported = false;
+      try {
+        reported = !store.save(2, parts_at(2), extra_at(2)).warnings.empty();
+      } catch (const IoError& error) {
+        reported = true;
+        EXPECT_NE(std::string_view(error.what()).find("No space left on device"), std::string_view::npos) << error.what();
+      }
+      EXPECT_TRUE(reported) << "a failure went unseen";
+      const Checkpoint checkpoint = reader().load_latest();
+      expect_checkpoint(checkpoint, checkpoint.step == 2 ? 2 : 1);
+      CheckpointStore again = writer(1);
+      save(again, 3);
+      EXPECT_EQ(names(), "latest step-00000003 ");
+    }
+  }
+}
+
+// The order of operations is what survives a power cut; nothing here can cut the power, so the order itself is checked.
+TEST_F(CheckpointStoreTest, MakesEverythingDurableBeforeTheRename) {
+  FaultyVfs vfs;
+  CheckpointStore store = writer(vfs);
+  const std::size_t start = vfs.log().size();
+  save(store, 1);
+  std::vector<std::string> log(vfs.log().begin() + static_cast<std::ptrdiff_t>(start), vfs.log().end());
+  const auto index = [&](const std::string& line) { return std::ranges::find(log, line) - log.begin(); };
+  const auto rename = index("rename step-00000001");
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "mask.safetensors", "state.json", "MANIFEST.json"}) {
+    EXPECT_LT(index(str("create ", name)), index(str("sync ", name))) << name;
+    EXPECT_LT(index(str("sync ", name)), index(str("close ", name))) << name;
+    EXPECT_LT(index(str("close ", name)), rename) << name;
+    EXPECT_LE(index(str("create ", name)), index("create MANIFEST.json")) << name;
+  }
+  ASSERT_GT(rename, 0);
+  EXPECT_EQ(log[static_cast<std::size_t>(rename) - 1].substr(0, 13), "syncdir .tmp-");
+  EXPECT_EQ(log[static_cast<std::size_t>(rename) + 1], "syncdir checkpoints");
+}
+
+}  // namespace
+}  // namespace tessera
