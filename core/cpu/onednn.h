@@ -71,7 +71,7 @@ std::unique_ptr<Primitive> build_or_null(const auto& build) {
   try {
     return build();
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return nullptr;
+    if (error.status == dnnl_unimplemented) return nullptr;
     throw;
   }
 }

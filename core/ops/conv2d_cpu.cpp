@@ -39,7 +39,8 @@ Layouts describe(const Conv2dGeometry& g, bool with_bias) {
           onednn::strided({g.n, g.out, g.oh, g.ow}, {g.oh * g.ow * g.out, 1, g.ow * g.out, g.out}), sizes};
 }
 
-// Zero or positive on the right, so that (size + left + right - reach) / stride + 1 is exact, as oneDNN wants.
+// oneDNN counts gaps between taps (0 = dense) and takes the border on both sides. Ours may leave pixels on the right that no
+// window reaches; the right border then is 0.
 struct Window {
   Dims stride, dilation, left, right;
 };
@@ -47,7 +48,9 @@ struct Window {
 Window describe_window(const Conv2dGeometry& g) {
   const auto& [stride, padding, dilation, groups] = g.options;
   const auto right = [](std::int64_t count, std::int64_t step, std::int64_t kernel, std::int64_t gap, std::int64_t size,
-                        std::int64_t left) { return (count - 1) * step + gap * (kernel - 1) + 1 - size - left; };
+                        std::int64_t left) {
+    return std::max<std::int64_t>(0, (count - 1) * step + gap * (kernel - 1) + 1 - size - left);
+  };
   return {{stride.h, stride.w},
           {dilation.h - 1, dilation.w - 1},
           {padding.h, padding.w},
