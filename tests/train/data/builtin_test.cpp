@@ -1,0 +1,89 @@
+#include "train/data/builtin.h"
+
+#include <gtest/gtest.h>
+
+#include "core/config/read.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+DataConfig small() {
+  DataConfig config;
+  config.count = 200;
+  config.test_count = 50;
+  return config;
+}
+
+std::string config_error(std::string_view json) {
+  try {
+    read<DataConfig>(parse_json(json, "x.json"), "data");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Builtin, GlyphsSplitThreeWays) {
+  const DataSplits splits = load_data(small(), 1);
+  EXPECT_EQ(splits.train.size(), 180);
+  EXPECT_EQ(splits.val.size(), 20);
+  EXPECT_EQ(splits.test.size(), 50);
+  EXPECT_EQ(splits.train.dataset, splits.val.dataset);
+}
+
+TEST(Builtin, AutoStatisticsComeFromTheTrainingSplitAlone) {
+  const DataSplits splits = load_data(small(), 1);
+  EXPECT_EQ(splits.normalization.mean, measure_normalization(splits.train).mean);
+  EXPECT_NE(splits.normalization.mean, measure_normalization(all_of(splits.train.dataset)).mean);
+}
+
+TEST(Builtin, GivenStatisticsAreTakenAndChecked) {
+  DataConfig config = small();
+  config.mean = Value::list({0.5});
+  config.std = Value::list({0.25});
+  EXPECT_EQ(load_data(config, 1).normalization.mean, std::vector<double>{0.5});
+  EXPECT_EQ(load_data(config, 1).normalization.stddev, std::vector<double>{0.25});
+  config.std = Value::list({0.25, 0.25, 0.25});
+  EXPECT_THROW(load_data(config, 1), ConfigError);
+}
+
+TEST(Builtin, ReadsItsBlock) {
+  const DataConfig config = read<DataConfig>(
+      parse_json(R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})", "x.json"));
+  EXPECT_EQ(config.batch, 64);
+  ASSERT_EQ(config.augment.size(), 2u);
+  EXPECT_EQ(config.augment[0].pad_crop, 4);
+  EXPECT_EQ(config.augment[1].flip, "horizontal");
+  EXPECT_FALSE(config.augment[1].pad_crop);
+  const Value written = write(config);
+  EXPECT_EQ(written, write(read<DataConfig>(written)));
+}
+
+TEST(Builtin, RefusesWhatItWouldIgnore) {
+  const auto says = [](std::string_view json, const std::string& part) {
+    const std::string message = config_error(json);
+    EXPECT_NE(message.find(part), std::string::npos) << json << " -> " << message;
+  };
+  says(R"({"name": "cifar10"})", "needs the folder of the data files");
+  says(R"({"name": "glyphs", "root": "x"})", "glyphs is drawn, not read; remove root");
+  says(R"({"name": "mnist", "root": "x", "count": 5})", "count and test_count belong to glyphs");
+  says(R"({"augment": [{"pad_crop": 4, "flip": "horizontal"}]})", "exactly one of pad_crop, flip, cutout");
+  says(R"({"augment": [{}]})", "exactly one of pad_crop, flip, cutout");
+  says(R"({"mean": "automatic"})", "needs auto or a list");
+  says(R"({"val": 1})", "data.val");
+}
+
+TEST(Builtin, NamesTheKnownSets) {
+  DataConfig config;
+  config.name = "cifar";
+  try {
+    load_data(config, 1);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, mnist");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
