@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/config/range_text.h"
@@ -118,7 +117,8 @@ class ReadFields final : public Fields {
       const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
       if (!is_new) {
         const std::string where = to_string(*first->second);
-        problems_.push_back({entry.mark, join(frame.path, entry.key), str("repeated key", where.empty() ? "" : "; first at ", where)});
+        problems_.push_back({entry.mark, join(frame.path, entry.key),
+                             str("repeated key", where.empty() ? "" : "; first at ", where)});
       } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
         unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
       }
@@ -286,20 +286,5 @@ void read_block(const Value& value, void* block, Visit visit, std::string_view p
 }
 
 }  // namespace detail
-
-std::string to_string(const ConfigProblem& problem) {
-  const std::string where = to_string(problem.mark);
-  return str(where, where.empty() ? "" : ": ", problem.path, problem.path.empty() ? "" : ": ", problem.message);
-}
-
-void throw_config_error(const std::vector<ConfigProblem>& problems) {
-  std::vector<ConfigProblem> sorted = problems;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const ConfigProblem& a, const ConfigProblem& b) {
-    return std::tie(a.mark.file, a.mark.line, a.mark.column) < std::tie(b.mark.file, b.mark.line, b.mark.column);
-  });
-  std::string message;
-  for (const ConfigProblem& problem : sorted) message += str(message.empty() ? "" : "\n", to_string(problem));
-  throw ConfigError(message);
-}
 
 }  // namespace tessera

@@ -147,12 +147,13 @@ Value merge(const Value& base, const Value& over) {
   Value merged = base;
   for (const Value::Entry& entry : over.as_map()) {
     Value::Map& entries = merged.as_map();
-    const auto below_it = std::find_if(entries.begin(), entries.end(), [&](const Value::Entry& e) { return e.key == entry.key; });
-    if (below_it == entries.end()) {
+    const auto same_key = [&entry](const Value::Entry& other) { return other.key == entry.key; };
+    const auto present = std::find_if(entries.begin(), entries.end(), same_key);
+    if (present == entries.end()) {
       entries.push_back(entry);
     } else {
-      below_it->mark = entry.mark;
-      below_it->value = merge(below_it->value, entry.value);
+      present->mark = entry.mark;
+      present->value = merge(present->value, entry.value);
     }
   }
   return merged;

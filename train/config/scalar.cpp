@@ -80,7 +80,8 @@ Value resolve_plain_scalar(std::string_view text) {
   if (form.whole_digits > 1 && magnitude[0] == '0') {
     const std::size_t first = std::min(magnitude.find_first_not_of('0'), form.whole_digits - 1);
     const std::string decimal = str(text[0] == '-' ? "-" : "", magnitude.substr(first));
-    throw ConfigError(str('\'', text, "' has a leading zero; write ", decimal, " for the number or '", text, "' in quotes for the text"));
+    throw ConfigError(str('\'', text, "' has a leading zero; write ", decimal, " for the number or '", text,
+                          "' in quotes for the text"));
   }
   const char* const begin = text.data() + (text[0] == '+');
   const char* const end = text.data() + text.size();
@@ -101,7 +102,8 @@ std::string expand_environment(std::string_view text) {
       const std::string_view name = text.substr(2, std::min(text.find('}'), text.size()) - 2);
       const bool named = !name.empty() && is_name_start(name[0]) &&
                          std::all_of(name.begin(), name.end(), [](char c) { return is_name_start(c) || is_digit(c); });
-      TESSERA_CHECK(named && name.size() + 2 < text.size(), ConfigError, "'${' without a variable name and '}'; write $${ for the text ${");
+      TESSERA_CHECK(named && name.size() + 2 < text.size(), ConfigError,
+                    "'${' without a variable name and '}'; write $${ for the text ${");
       const char* const value = std::getenv(std::string(name).c_str());
       TESSERA_CHECK(value, ConfigError, "environment variable ", name, " is not set");
       expanded += value;

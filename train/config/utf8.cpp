@@ -7,16 +7,16 @@ namespace {
 
 struct Sequence {
   std::size_t length = 0;  // 0: no sequence starts with this byte
-  unsigned char second_min = 0x80;
-  unsigned char second_max = 0xBF;
+  int second_min = 0x80;
+  int second_max = 0xBF;
 };
 
 Sequence sequence_of(unsigned char lead) {
   if (lead < 0x80) return {1};
   if (lead < 0xC2) return {};
   if (lead < 0xE0) return {2};
-  if (lead < 0xF0) return {3, static_cast<unsigned char>(lead == 0xE0 ? 0xA0 : 0x80), static_cast<unsigned char>(lead == 0xED ? 0x9F : 0xBF)};
-  if (lead < 0xF5) return {4, static_cast<unsigned char>(lead == 0xF0 ? 0x90 : 0x80), static_cast<unsigned char>(lead == 0xF4 ? 0x8F : 0xBF)};
+  if (lead < 0xF0) return {3, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF};
+  if (lead < 0xF5) return {4, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF};
   return {};
 }
 

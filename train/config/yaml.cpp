@@ -20,7 +20,9 @@ namespace {
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 std::string read_text(const std::string& path) {
-  const auto fail = [&path](int error) { throw IoError(str(path, ": cannot be read: ", std::generic_category().message(error))); };
+  const auto fail = [&path](int error) {
+    throw IoError(str(path, ": cannot be read: ", std::generic_category().message(error)));
+  };
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) fail(errno);
   std::string text(kMaxBytes + 1, '\0');

@@ -142,7 +142,9 @@ void YamlBuilder::count(const Mark& mark, const Size& size) {
   total_.nodes += size.nodes;
   total_.bytes += size.bytes;
   if (total_.nodes > kMaxNodes) fail(mark, str("more than ", kMaxNodes, " nodes, counting what aliases repeat"));
-  if (total_.bytes > kMaxTextBytes) fail(mark, str("more than ", kMaxTextBytes >> 20, " MiB of text, counting what aliases repeat"));
+  if (total_.bytes > kMaxTextBytes) {
+    fail(mark, str("more than ", kMaxTextBytes >> 20, " MiB of text, counting what aliases repeat"));
+  }
 }
 
 }  // namespace tessera::detail

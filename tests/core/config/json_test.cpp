@@ -75,7 +75,9 @@ TEST(Json, RefusesIntegersOver64Bits) {
 }
 
 TEST(Json, RefusesBrokenText) {
-  for (const char* text : {"", " ", "{", "{} {}", "[1,]", "{a: 1}", "nul", "[1] x", "01", "\"\\x\""}) EXPECT_NE(error_of(text), "") << text;
+  for (const char* text : {"", " ", "{", "{} {}", "[1,]", "{a: 1}", "nul", "[1] x", "01", "\"\\x\""}) {
+    EXPECT_NE(error_of(text), "") << text;
+  }
   EXPECT_NE(error_of("{\n}}").find("m.json: parse error at line 2, column 2"), std::string::npos) << error_of("{\n}}");
 }
 

@@ -13,16 +13,18 @@ namespace tessera::test {
 // Texts that formats are known to trip over, and random printable ones.
 inline rc::Gen<std::string> any_text() {
   return rc::gen::oneOf(
-      rc::gen::element<std::string>("", " ", "a b", "true", "False", "yes", "off", "null", "~", "1", "-1", "010", "0x1f", "1e3", ".5",
-                                    "5.", ".inf", ".NaN", "1_000", "12:30", "2020-01-01", "- a", "-", "a: b", "a:", ": a", "#x", "a #b",
-                                    "[a", "{b}", "a,b", "]", "*x", "&x", "!t", "|", ">", "%x", "@x", "`", "'", "\"", "it's", "\\", "\\n",
-                                    "a\nb", "\n", "a\n", "\t", " a", "a ", "\r\n", "---", "...", "? a", "?", "<<", "=", "${HOME}", "$${",
-                                    "$$${x}", "${", "\x01\x7f", "\u00e9", "\u2028", "\u00a0", "\ufeff", "\U0001f600"),
+      rc::gen::element<std::string>("", " ", "a b", "true", "False", "yes", "off", "null", "~", "1", "-1", "010", "0x1f", "1e3",
+                                    ".5", "5.", ".inf", ".NaN", "1_000", "12:30", "2020-01-01", "- a", "-", "a: b", "a:", ": a",
+                                    "#x", "a #b", "[a", "{b}", "a,b", "]", "*x", "&x", "!t", "|", ">", "%x", "@x", "`", "'", "\"",
+                                    "it's", "\\", "\\n", "a\nb", "\n", "a\n", "\t", " a", "a ", "\r\n", "---", "...", "? a", "?",
+                                    "<<", "=", "${HOME}", "$${", "$$${x}", "${", "\x01\x7f", "\u00e9", "\u2028", "\u00a0",
+                                    "\ufeff", "\U0001f600"),
       rc::gen::container<std::string>(rc::gen::inRange<char>(32, 127)));
 }
 
 inline rc::Gen<double> any_real() {
-  return rc::gen::oneOf(rc::gen::arbitrary<double>(), rc::gen::map(rc::gen::arbitrary<float>(), [](float x) { return double(x); }),
+  return rc::gen::oneOf(rc::gen::arbitrary<double>(),
+                        rc::gen::map(rc::gen::arbitrary<float>(), [](float x) { return double(x); }),
                         rc::gen::element(0.0, -0.0, 1.0, 1e22, 5e-324, 1.7976931348623157e308, 0.1, 1e-7, 123456789012345680.0));
 }
 

@@ -27,7 +27,8 @@ TEST(PlainScalar, ReadsIntegers) {
 
 TEST(PlainScalar, ReadsReals) {
   for (const auto& [text, real] : std::initializer_list<std::pair<const char*, double>>{
-           {"1.0", 1}, {"1.", 1}, {".5", 0.5}, {"-.5e1", -5}, {"1e-3", 1e-3}, {"1E+2", 100}, {"0.1", 0.1}, {"0e0", 0}, {"+2.5", 2.5}}) {
+           {"1.0", 1}, {"1.", 1}, {".5", 0.5}, {"-.5e1", -5}, {"1e-3", 1e-3}, {"1E+2", 100}, {"0.1", 0.1}, {"0e0", 0},
+           {"+2.5", 2.5}}) {
     EXPECT_EQ(resolve_plain_scalar(text), Value(real)) << text;
   }
 }
@@ -39,15 +40,20 @@ TEST(PlainScalar, ReadsTruthValuesAndNull) {
 }
 
 TEST(PlainScalar, EverythingElseIsText) {
-  for (const char* text : {"10e", "5000s", "20%", "1_000", "12abc", "12:30", "2020-01-01", "1.2.3", ".", "-", "+", "e5", "1e", "1e+",
-                           "tRue", "y", "n", "0xg", "0x", "--1", "conv1", "-a", ".info", "nan", "inf", "cuda:1"}) {
+  for (const char* text : {"10e", "5000s", "20%", "1_000", "12abc", "12:30", "2020-01-01", "1.2.3", ".", "-", "+", "e5", "1e",
+                           "1e+",
+                           "y", "n", "0xg", "0x", "--1", "conv1", "-a", ".info", "nan", "inf", "cuda:1"}) {
     EXPECT_EQ(resolve_plain_scalar(text), Value(text));
   }
 }
 
 TEST(PlainScalar, RefusesOtherSpellingsOfTruth) {
-  for (const char* text : {"yes", "Yes", "ON", "True", "TRUE"}) EXPECT_NE(error_of(text).find("write true"), std::string::npos) << text;
-  for (const char* text : {"no", "No", "off", "OFF", "False"}) EXPECT_NE(error_of(text).find("write false"), std::string::npos) << text;
+  for (const char* text : {"yes", "Yes", "ON", "True", "tRue"}) {
+    EXPECT_NE(error_of(text).find("write true"), std::string::npos) << text;
+  }
+  for (const char* text : {"no", "No", "off", "OFF", "False"}) {
+    EXPECT_NE(error_of(text).find("write false"), std::string::npos) << text;
+  }
 }
 
 TEST(PlainScalar, RefusesNumbersThatReadersDisagreeAbout) {
@@ -55,8 +61,12 @@ TEST(PlainScalar, RefusesNumbersThatReadersDisagreeAbout) {
   EXPECT_NE(error_of("-007").find("write -7 "), std::string::npos);
   EXPECT_NE(error_of("00").find("write 0 "), std::string::npos);
   EXPECT_NE(error_of("00.5").find("write 0.5 "), std::string::npos);
-  for (const char* text : {"0x10", "0XfF", "0o17", "0b101", "-0x1"}) EXPECT_NE(error_of(text).find("is not decimal"), std::string::npos) << text;
-  for (const char* text : {".inf", "-.INF", "+.Inf", ".nan", ".NaN"}) EXPECT_NE(error_of(text).find("finite"), std::string::npos) << text;
+  for (const char* text : {"0x10", "0XfF", "0o17", "0b101", "-0x1"}) {
+    EXPECT_NE(error_of(text).find("is not decimal"), std::string::npos) << text;
+  }
+  for (const char* text : {".inf", "-.INF", "+.Inf", ".nan", ".NaN"}) {
+    EXPECT_NE(error_of(text).find("finite"), std::string::npos) << text;
+  }
 }
 
 TEST(PlainScalar, RefusesNumbersThatDoNotFit) {
@@ -74,7 +84,9 @@ TEST(ExpandEnvironment, ReplacesEachReference) {
 }
 
 TEST(ExpandEnvironment, RefusesUnsetAndMalformedReferences) {
-  for (const char* text : {"${", "${}", "${A", "${1A}", "${A-b}", "${A B}"}) EXPECT_THROW(expand_environment(text), ConfigError) << text;
+  for (const char* text : {"${", "${}", "${A", "${1A}", "${A-b}", "${A B}"}) {
+    EXPECT_THROW(expand_environment(text), ConfigError) << text;
+  }
   try {
     expand_environment("a${TESSERA_TEST_UNSET}");
     FAIL() << "nothing was thrown";

@@ -136,7 +136,8 @@ TEST(Yaml, LimitsDepth) {
     EXPECT_NE(error_of(text).find("nested deeper than 64"), std::string::npos) << unit;
   }
   const std::string half = str("a: &x ", std::string(40, '['), std::string(40, ']'), '\n');
-  EXPECT_NE(error_of(str(half, "b: ", std::string(30, '['), "*x", std::string(30, ']'))).find("nested deeper than 64"), std::string::npos);
+  const std::string repeated = str(half, "b: ", std::string(30, '['), "*x", std::string(30, ']'));
+  EXPECT_NE(error_of(repeated).find("nested deeper than 64"), std::string::npos);
 }
 
 TEST(Yaml, LimitsWhatAliasesRepeat) {
