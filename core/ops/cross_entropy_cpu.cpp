@@ -79,7 +79,7 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities
     const T scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted);
     const T even = static_cast<T>(options.label_smoothing / static_cast<double>(classes));
     const T picked = static_cast<T>(1.0 - options.label_smoothing);
-    parallel_for(n, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(classes, 1)), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(n, kGrain / classes, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         T* to = grad_logits.data<T>() + i * classes;
         const T* from = probabilities.data<T>() + i * classes;

@@ -21,15 +21,15 @@ void check_operands(const char* operation, const char* name_a, const Tensor& a, 
   check_devices(operation, name_a, a, name_b, b);
   TESSERA_CHECK(a.dtype() == b.dtype(), DTypeError, operation, ": dtypes differ: ", name_a, " is ", describe(a), ", ", name_b,
                 " is ", describe(b));
-  TESSERA_CHECK(a.dtype() == DType::f32 || a.dtype() == DType::f64, DTypeError, operation, ": ", name_a, " is ", describe(a), ", ",
-                name_b, " is ", describe(b), "; needs f32 or f64");
+  TESSERA_CHECK(a.dtype() == DType::f32 || a.dtype() == DType::f64, DTypeError, operation, ": ", name_a, " is ", describe(a),
+                ", ", name_b, " is ", describe(b), "; needs f32 or f64");
 }
 
 void check_companion(const char* operation, const char* name_x, const Tensor& x, const char* name, const Tensor& companion,
                      DType dtype) {
   TESSERA_CHECK(companion.defined(), InternalError, operation, ": ", name, " is undefined");
-  TESSERA_CHECK(companion.dtype() == dtype, DTypeError, operation, ": ", name, " is ", describe(companion), "; needs ", dtype, " (",
-                name_x, " is ", describe(x), ")");
+  TESSERA_CHECK(companion.dtype() == dtype, DTypeError, operation, ": ", name, " is ", describe(companion), "; needs ", dtype,
+                " (", name_x, " is ", describe(x), ")");
   check_devices(operation, name_x, x, name, companion);
 }
 

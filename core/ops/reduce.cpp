@@ -59,7 +59,8 @@ Tensor scaled(const Tensor& x, double scale) {
 
 class SumOp final : public Op {
  public:
-  SumOp(std::string_view name, const Shape& x, const Shape& kept, double scale) : name_(name), x_(x), kept_(kept), scale_(scale) {}
+  SumOp(std::string_view name, const Shape& x, const Shape& kept, double scale)
+      : name_(name), x_(x), kept_(kept), scale_(scale) {}
   std::string_view name() const override { return name_; }
   Grads backward(const Tensor& grad_y, NeedsGrad) override { return {scaled(grad_y, scale_).reshape(kept_).expand(x_)}; }
 

@@ -118,7 +118,7 @@ void reduce_split(const ReduceLoops<N>& loops, const F& f, const std::array<cons
     T* to = out + loops.kept.offsets(row)[N];
     for (std::int64_t column = 0; column < width; ++column) {
       double total = 0.0;
-      for (int part = 0; part < parts; ++part) total += sums[static_cast<std::size_t>((part * loops.kept.outer() + row) * width + column)];
+      for (int part = 0; part < parts; ++part) total += sums.data()[(part * loops.kept.outer() + row) * width + column];
       to[column * loops.kept.inner_stride(N)] = static_cast<T>(scale * total);
     }
   }
@@ -202,7 +202,9 @@ void max_backward(const Tensor& grad_y, const Tensor& index, const Tensor& grad_
   const std::int64_t n = rows == 0 ? 0 : grad_x.numel() / rows;
   grad_x.fill(0.0);
   dispatch_real(grad_x.dtype(), "max_backward", [&]<class T>() {
-    for (std::int64_t row = 0; row < rows; ++row) grad_x.data<T>()[row * n + index.data<std::int64_t>()[row]] = grad_y.data<T>()[row];
+    const std::int64_t* best = index.data<std::int64_t>();
+    T* to = grad_x.data<T>();
+    for (std::int64_t row = 0; row < rows; ++row) to[row * n + best[row]] = grad_y.data<T>()[row];
   });
 }
 

@@ -37,10 +37,11 @@ class Differences {
   std::string compare(std::size_t which, const Tensor& grad) const {
     const Tensor& x = inputs_[which];
     const bool every = x.numel() <= kEveryElement;
+    const RngStream stream(options_.seed, "gradient_check", "direction");
     for (std::int64_t i = 0; i < (every ? x.numel() : kDirections); ++i) {
       const Tensor direction = Tensor::zeros(x.shape(), DType::f64);
       if (every) direction.data<double>()[i] = 1.0;
-      else fill_normal(direction, RngStream(options_.seed, "gradient_check", "direction"), 0.0, 1.0, static_cast<std::uint64_t>(i));
+      else fill_normal(direction, stream, 0.0, 1.0, static_cast<std::uint64_t>(i));
       const double numeric = along(which, direction);
       const double analytic = dot(grad, direction);
       if (!(std::abs(analytic - numeric) <= options_.tolerance * std::max(1.0, std::abs(numeric)))) {
@@ -75,8 +76,8 @@ Tensor projection(const Tensor& y, std::uint64_t seed) {
   return weights.to(y.dtype());
 }
 
-std::vector<Tensor> projected_gradients(const Function& f, std::span<const Tensor> inputs, const std::vector<bool>& differentiable,
-                                        std::uint64_t seed) {
+std::vector<Tensor> projected_gradients(const Function& f, std::span<const Tensor> inputs,
+                                        const std::vector<bool>& differentiable, std::uint64_t seed) {
   std::vector<Var> vars;
   for (std::size_t i = 0; i < inputs.size(); ++i) vars.emplace_back(inputs[i], bool{differentiable[i]});
   const Var y = f(vars);

@@ -10,7 +10,9 @@
 namespace tessera {
 namespace {
 
-Tensor labels(const std::vector<std::int64_t>& values) { return Tensor::from(values, {static_cast<std::int64_t>(values.size())}); }
+Tensor labels(const std::vector<std::int64_t>& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
 
 std::string message_of(const Var& logits, const Tensor& targets, const CrossEntropyOptions& options = {}) {
   try {

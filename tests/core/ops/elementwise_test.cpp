@@ -49,17 +49,20 @@ TEST_P(NanPropagation, ReachesValueAndGradient) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ops, NanPropagation,
-    ::testing::Values(std::pair{"relu", [](const Var& x) { return relu(x); }}, std::pair{"exp", [](const Var& x) { return exp(x); }},
-                      std::pair{"log", [](const Var& x) { return log(x); }}, std::pair{"sqrt", [](const Var& x) { return sqrt(x); }},
+    ::testing::Values(std::pair{"relu", [](const Var& x) { return relu(x); }},
+                      std::pair{"exp", [](const Var& x) { return exp(x); }},
+                      std::pair{"log", [](const Var& x) { return log(x); }},
+                      std::pair{"sqrt", [](const Var& x) { return sqrt(x); }},
                       std::pair{"sigmoid", [](const Var& x) { return sigmoid(x); }},
-                      std::pair{"tanh", [](const Var& x) { return tanh(x); }}, std::pair{"silu", [](const Var& x) { return silu(x); }},
+                      std::pair{"tanh", [](const Var& x) { return tanh(x); }},
+                      std::pair{"silu", [](const Var& x) { return silu(x); }},
                       std::pair{"gelu_erf", [](const Var& x) { return gelu(x); }},
                       std::pair{"gelu_tanh", [](const Var& x) { return gelu(x, GeluForm::tanh); }},
                       std::pair{"pow", [](const Var& x) { return pow(x, 3.0); }},
                       std::pair{"clamp", [](const Var& x) { return clamp(x, -1.0, 1.0); }},
                       std::pair{"softmax", [](const Var& x) { return softmax(x); }},
                       std::pair{"log_softmax", [](const Var& x) { return log_softmax(x); }}),
-    [](const auto& info) { return std::string(info.param.first); });
+    [](const auto& test) { return std::string(test.param.first); });
 
 TEST(Elementwise, ExtremesStayInRange) {
   const Var x(Tensor::from(std::vector<float>{-1000, -100, 0, 100, 1000}, {5}));

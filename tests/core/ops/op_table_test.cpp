@@ -121,9 +121,9 @@ TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
   for (std::size_t i = 0; i < guarded.size(); ++i) EXPECT_TRUE(guarded[i].intact()) << "input " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_op_cases()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_op_cases()), [](const auto& test) {
   std::string name;
-  for (const char c : info.param.name) {
+  for (const char c : test.param.name) {
     const bool legal = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (legal || (!name.empty() && name.back() != '_')) name += legal ? c : '_';
   }

@@ -58,7 +58,8 @@ TEST(Gather, NamesTheIndexOutOfRange) {
   EXPECT_EQ(message_of([&] { gather(x, 1, index); }),
             "gather: index 3 is out of range; needs 0 to 2: axis is 1, x is [2, 3]");
   EXPECT_EQ(message_of([&] { gather(x, 1, Tensor::zeros({3, 1}, DType::i64)); }),
-            "gather: shapes do not fit: x is [2, 3], index is [3, 1]; needs one rank, and no axis of index but 1 longer than x's");
+            "gather: shapes do not fit: x is [2, 3], index is [3, 1]; needs one rank, and no axis of index but 1 longer than "
+            "x's");
 }
 
 TEST(Embedding, NamesTheIdOutOfRange) {

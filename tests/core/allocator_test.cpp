@@ -1,0 +1,69 @@
+#include "core/cpu/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace tessera::cpu {
+namespace {
+
+TEST(Allocator, HandsFreedBlocksOutAgain) {
+  Allocator memory;
+  void* block = memory.allocate(1000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Allocator::kAlignment, 0u);
+  memory.release(block, 1000);
+  EXPECT_EQ(memory.stats().in_use, 0u);
+  EXPECT_EQ(memory.stats().cached, Allocator::size_class(1000));
+  EXPECT_EQ(memory.allocate(Allocator::size_class(1000)), block);
+  memory.release(block, 1000);
+}
+
+TEST(Allocator, SizeClassesWasteLittle) {
+  for (std::size_t bytes = 0; bytes < 100'000; bytes += 37) {
+    const std::size_t size = Allocator::size_class(bytes);
+    ASSERT_GE(size, bytes);
+    ASSERT_EQ(size % Allocator::kAlignment, 0u);
+    ASSERT_EQ(Allocator::size_class(size), size);
+    ASSERT_LE(size, bytes + bytes / 8 + Allocator::kAlignment);
+  }
+}
+
+TEST(Allocator, TracksThePeak) {
+  Allocator memory;
+  void* a = memory.allocate(64);
+  void* b = memory.allocate(128);
+  memory.release(b, 128);
+  EXPECT_EQ(memory.stats().peak, 192u);
+  memory.reset_peak();
+  EXPECT_EQ(memory.stats().peak, 64u);
+  memory.release(a, 64);
+}
+
+TEST(Allocator, RefusesMoreThanItsLimitAndNamesBytes) {
+  Allocator memory;
+  memory.set_limit(1024);
+  void* block = memory.allocate(512);
+  try {
+    memory.allocate(1024);
+    FAIL();
+  } catch (const OutOfMemoryError& error) {
+    EXPECT_STREQ(error.what(), "cpu: out of memory: asked for 1024 bytes, 512 bytes in use, limit 1024 bytes");
+  }
+  memory.release(block, 512);
+  memory.release(memory.allocate(1024), 1024);  // the cached 512 make room
+}
+
+TEST(Allocator, StorageReturnsItsBlock) {
+  const std::size_t before = memory_stats(Device::cpu()).in_use;
+  {
+    const Tensor x = Tensor::empty({1000});
+    EXPECT_EQ(memory_stats(Device::cpu()).in_use, before + Allocator::size_class(4000));
+  }
+  EXPECT_EQ(memory_stats(Device::cpu()).in_use, before);
+}
+
+}  // namespace
+}  // namespace tessera::cpu

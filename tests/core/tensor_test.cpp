@@ -1,0 +1,88 @@
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+Tensor counting(const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return Tensor::from(values, shape);
+}
+
+using Floats = std::vector<float>;
+
+TEST(Tensor, ViewsShareStorage) {
+  const Tensor x = counting({2, 3});
+  EXPECT_EQ(x.permute({1, 0}).to_vector<float>(), (Floats{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(x.slice(-1, 1, 3).to_vector<float>(), (Floats{1, 2, 4, 5}));
+  EXPECT_EQ(x.slice(0, 1, 2).expand({2, 1, 3}).to_vector<float>(), (Floats{3, 4, 5, 3, 4, 5}));
+  x.slice(0, 1, 2).fill(9.0);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 1, 2, 9, 9, 9}));
+  EXPECT_FALSE(x.clone().shares_storage(x));
+}
+
+TEST(Tensor, KnowsWhenItIsContiguous) {
+  const Tensor x = counting({2, 3, 1});
+  EXPECT_TRUE(x.is_contiguous());
+  EXPECT_TRUE(x.permute({2, 0, 1}).is_contiguous());
+  EXPECT_FALSE(x.permute({1, 0, 2}).is_contiguous());
+  EXPECT_TRUE(x.slice(0, 1, 2).is_contiguous());
+  EXPECT_FALSE(x.slice(1, 0, 2).is_contiguous());
+  EXPECT_TRUE(x.slice(1, 0, 0).is_contiguous());
+  EXPECT_TRUE(x.contiguous().shares_storage(x));
+}
+
+TEST(Tensor, ReshapesStridedViewsByCopy) {
+  const Tensor x = counting({2, 3}).permute({1, 0}).reshape({6});
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 3, 1, 4, 2, 5}));
+}
+
+TEST(Tensor, ConvertsBetweenAllDtypes) {
+  const Tensor x = counting({7});
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8}) {
+    EXPECT_EQ(x.to(dtype).dtype(), dtype);
+    EXPECT_EQ(x.to(dtype).to(DType::f32).to_vector<float>(), x.to_vector<float>()) << dtype;
+    EXPECT_EQ(Tensor::full({2}, 3.0, dtype).to(DType::f32).to_vector<float>(), Floats(2, 3.0f)) << dtype;
+  }
+}
+
+TEST(Tensor, CopiesBetweenLayouts) {
+  const Tensor target = Tensor::zeros({3, 2}, DType::f64);
+  target.copy_from(counting({2, 3}).permute({1, 0}));
+  EXPECT_EQ(target.to_vector<double>(), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+}
+
+TEST(Tensor, EmptyTensorsAreLegal) {
+  const Tensor x = counting({3, 0});
+  EXPECT_EQ(x.to_vector<float>(), Floats());
+  EXPECT_EQ(x.permute({1, 0}).shape(), Shape({0, 3}));
+  x.fill(1.0);
+  EXPECT_EQ(x.clone().numel(), 0);
+}
+
+TEST(Tensor, ErrorsNameTheTensor) {
+  const Tensor x = counting({2, 3});
+  const auto message = [](auto&& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message([&] { x.data<double>(); }), "tensor: data asked as f64, tensor is f32 [2, 3] on cpu");
+  EXPECT_EQ(message([&] { x.item(); }), "item: tensor is [2, 3]; needs exactly one element");
+  EXPECT_EQ(message([&] { x.expand({3, 3}); }),
+            "expand: shapes do not broadcast: a is [2, 3], b is [3, 3]; sizes must be equal or 1");
+  EXPECT_EQ(message([&] { x.copy_from(counting({3, 2})); }), "copy_from: source is [3, 2], target is [2, 3]");
+  EXPECT_EQ(message([&] { Tensor::empty({2}, DType::f32, Device::cuda(0)); }).substr(0, 9), "storage: ");
+}
+
+}  // namespace
+}  // namespace tessera
