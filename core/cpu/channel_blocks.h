@@ -66,6 +66,8 @@ void for_each_channel_block(std::int64_t channels, Body&& body) {
 }
 
 // Rows of a piece that stays in the first-level cache while several channel blocks walk over it.
-inline std::int64_t rows_per_piece(std::int64_t channels) { return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256); }
+inline std::int64_t rows_per_piece(std::int64_t channels) {
+  return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256);
+}
 
 }  // namespace tessera::cpu

@@ -57,7 +57,8 @@ Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc&
 }
 
 void Primitive::execute(std::span<void* const> data) {
-  TESSERA_CHECK(data.size() == bound_.size(), InternalError, "onednn: ", data.size(), " tensors for ", bound_.size(), " operands");
+  TESSERA_CHECK(data.size() == bound_.size(), InternalError, "onednn: ", data.size(), " tensors for ", bound_.size(),
+                " operands");
   const auto buffer = [](const dnnl::memory& memory) {
     return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
   };

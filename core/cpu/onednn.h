@@ -50,7 +50,7 @@ class Primitive {
     int argument;
     bool output;
     dnnl::memory ours;
-    dnnl::memory theirs;      // the same object as `ours` when no reorder is needed
+    dnnl::memory theirs;  // the same object as `ours` when no reorder is needed
     dnnl::primitive reorder;  // empty when no reorder is needed
   };
 

@@ -52,7 +52,8 @@ void check(const Tensor& x, std::initializer_list<NamedOperand> per_channel) {
 
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,
                const BatchNormOptions& options) {
-  check(x.value(), {{"gamma", gamma.value()}, {"beta", beta.value()}, {"running_mean", running_mean}, {"running_var", running_var}});
+  check(x.value(),
+        {{"gamma", gamma.value()}, {"beta", beta.value()}, {"running_mean", running_mean}, {"running_var", running_var}});
   TESSERA_CHECK(running_mean.is_contiguous() && running_var.is_contiguous(), ShapeError,
                 "batch_norm: running statistics are updated in place; running_mean and running_var must be contiguous");
   const Tensor input = x.value().contiguous();

@@ -27,25 +27,27 @@ namespace cpu {
 void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var);
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                         const Tensor& y);
-void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var, std::int64_t rows,
-                       double momentum);
+void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
+                       std::int64_t rows, double momentum);
 void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
 void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
                                     const Tensor& grad_gamma, const Tensor& grad_beta);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                               const Tensor& grad_gamma, const Tensor& grad_beta, bool training, const Tensor& grad_x);
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+                               const Tensor& grad_x);
 }  // namespace cpu
 namespace cuda {
 void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var);
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                         const Tensor& y);
-void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var, std::int64_t rows,
-                       double momentum);
+void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
+                       std::int64_t rows, double momentum);
 void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
 void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
                                     const Tensor& grad_gamma, const Tensor& grad_beta);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                               const Tensor& grad_gamma, const Tensor& grad_beta, bool training, const Tensor& grad_x);
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+                               const Tensor& grad_x);
 }  // namespace cuda
 
 }  // namespace tessera

@@ -80,7 +80,8 @@ void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t c
   for (std::size_t i = 0; i < m.size(); ++i) {
     const double n = static_cast<double>(count);
     const double off = static_cast<double>(e[i]) / n;
-    moments[c + static_cast<std::int64_t>(i)].join({n, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off});
+    moments[c + static_cast<std::int64_t>(i)].join(
+        {n, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off});
   }
 }
 
@@ -93,9 +94,8 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
   parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
     Moments* const own = moments.data() + static_cast<std::size_t>(part) * width;
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
-        join_piece<T, Block>(x.data<T>(), first, last, channels, c, own);
-      });
+      for_each_channel_block<T>(
+          channels, [&]<class Block>(std::int64_t c) { join_piece<T, Block>(x.data<T>(), first, last, channels, c, own); });
     });
   });
   for (std::size_t c = 0; c < width; ++c) {
@@ -107,7 +107,8 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
 }
 
 template <class T>
-void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta, const Tensor& y) {
+void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
+               const Tensor& y) {
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
@@ -147,8 +148,8 @@ void add_piece(const T* x, const T* g, const T* mean, std::int64_t begin, std::i
 }
 
 template <class T>
-void backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& grad_gamma,
-                         const Tensor& grad_beta) {
+void backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+                         const Tensor& grad_gamma, const Tensor& grad_beta) {
   const std::int64_t channels = x.dim(1);
   const int parts = parts_of(x.dim(0), channels);
   Partials sum_g(parts, channels);
@@ -189,7 +190,8 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
 }
 
 template <class T>
-void backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const InputGradient<T>& terms, const Tensor& grad_x) {
+void backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const InputGradient<T>& terms,
+                    const Tensor& grad_x) {
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
@@ -221,8 +223,8 @@ void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_s
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { normalise<T>(x, mean, inv_std, gamma, beta, y); });
 }
 
-void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var, std::int64_t rows,
-                       double momentum) {
+void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
+                       std::int64_t rows, double momentum) {
   const double unbiased = rows > 1 ? static_cast<double>(rows) / static_cast<double>(rows - 1) : 1.0;
   dispatch_real(mean.dtype(), "batch_norm", [&]<class T>() {
     const auto blend = [&](T& running, double batch) {
@@ -249,8 +251,9 @@ void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const
                 [&]<class T>() { backward_parameters<T>(x, grad_y, mean, inv_std, grad_gamma, grad_beta); });
 }
 
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                               const Tensor& grad_gamma, const Tensor& grad_beta, bool training, const Tensor& grad_x) {
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+                               const Tensor& grad_x) {
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
     const auto terms = input_gradient<T>(inv_std, gamma, grad_gamma, grad_beta, std::max<std::int64_t>(x.dim(0), 1), training);
     backward_input<T>(x, grad_y, mean, terms, grad_x);

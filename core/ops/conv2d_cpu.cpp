@@ -63,8 +63,9 @@ using BackwardWeight = dnnl::convolution_backward_weights;
 
 Forward::primitive_desc forward_description(const Layouts& l, const Window& w, const Desc& weight) {
   const auto direct = dnnl::algorithm::convolution_direct;
-  return {Forward::desc(dnnl::prop_kind::forward_training, direct, l.x, weight, l.bias, l.y, w.stride, w.dilation, w.left, w.right),
-          onednn::attributes(), onednn::engine()};
+  return {
+      Forward::desc(dnnl::prop_kind::forward_training, direct, l.x, weight, l.bias, l.y, w.stride, w.dilation, w.left, w.right),
+      onednn::attributes(), onednn::engine()};
 }
 
 std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window& w, const Desc& weight) {
@@ -131,8 +132,8 @@ std::shared_ptr<Conv2dPlan> choose_plan(Pass pass, const Conv2dGeometry& g, DTyp
 std::shared_ptr<Conv2dPlan> plan_for(Pass pass, const Conv2dGeometry& g, DType dtype, bool with_bias) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
   const auto& [stride, padding, dilation, groups] = g.options;
-  return cache.get({static_cast<std::int64_t>(pass), static_cast<std::int64_t>(dtype), with_bias, g.n, g.h, g.w, g.in, g.out, g.kh,
-                    g.kw, stride.h, stride.w, padding.h, padding.w, dilation.h, dilation.w, groups},
+  return cache.get({static_cast<std::int64_t>(pass), static_cast<std::int64_t>(dtype), with_bias, g.n, g.h, g.w, g.in, g.out,
+                    g.kh, g.kw, stride.h, stride.w, padding.h, padding.w, dilation.h, dilation.w, groups},
                    [&] { return choose_plan(pass, g, dtype, with_bias); });
 }
 
@@ -191,7 +192,8 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
   const Conv2dGeometry g = geometry_of(x, grad_weight, grad_y, options);
   const auto plan = plan_for(Pass::backward_weight, g, x.dtype(), grad_bias.defined());
   switch (plan->method) {
-    case Conv2dPlan::Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
+    case Conv2dPlan::Method::gemm:
+      return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
     case Conv2dPlan::Method::onednn: return execute(*plan, x, grad_weight, grad_y, grad_bias);
     case Conv2dPlan::Method::reference:
       dispatch_real(x.dtype(), "conv2d", [&]<class T>() {

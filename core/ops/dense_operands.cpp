@@ -8,8 +8,8 @@ void check_operands(const char* operation, std::initializer_list<NamedOperand> o
   for (const NamedOperand& operand : operands) {
     TESSERA_CHECK(operand.value.dtype() == first.value.dtype(), DTypeError, operation, ": dtypes differ: ", first.name, " is ",
                   describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
-    TESSERA_CHECK(operand.value.device() == first.value.device(), DeviceError, operation, ": devices differ: ", first.name, " is ",
-                  describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
+    TESSERA_CHECK(operand.value.device() == first.value.device(), DeviceError, operation, ": devices differ: ", first.name,
+                  " is ", describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
   }
 }
 

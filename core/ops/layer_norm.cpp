@@ -39,8 +39,8 @@ class LayerNormOp final : public Op {
 
 void check(const Tensor& x, const NamedOperand& operand) {
   TESSERA_CHECK(x.rank() >= 1, ShapeError, "layer_norm: x is a scalar; needs at least 1 dimension");
-  TESSERA_CHECK(operand.value.shape() == Shape{x.dim(-1)}, ShapeError, "layer_norm: ", operand.name, " does not fit: x is ", x.shape(),
-                ", ", operand.name, " is ", operand.value.shape(), "; ", operand.name, " must be [x.dim(-1)]");
+  TESSERA_CHECK(operand.value.shape() == Shape{x.dim(-1)}, ShapeError, "layer_norm: ", operand.name, " does not fit: x is ",
+                x.shape(), ", ", operand.name, " is ", operand.value.shape(), "; ", operand.name, " must be [x.dim(-1)]");
   check_operands("layer_norm", {{"x", x}, operand});
 }
 

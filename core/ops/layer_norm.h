@@ -15,16 +15,16 @@ Var layer_norm(const Var& x, const Var& gamma, const Var& beta, double eps = 1e-
 namespace cpu {
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& inv_std);
-void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& grad_x);
+void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& grad_x);
 void layer_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
                                     const Tensor& grad_gamma, const Tensor& grad_beta);
 }  // namespace cpu
 namespace cuda {
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& inv_std);
-void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& grad_x);
+void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& grad_x);
 void layer_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
                                     const Tensor& grad_gamma, const Tensor& grad_beta);
 }  // namespace cuda

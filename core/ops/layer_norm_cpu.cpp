@@ -104,8 +104,8 @@ void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta
   });
 }
 
-void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& grad_x) {
+void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& grad_x) {
   dispatch_real(x.dtype(), "layer_norm", [&]<class T>() {
     backward_input<T>(x, grad_y.data<T>(), gamma.data<T>(), mean.data<T>(), inv_std.data<T>(), grad_x.data<T>());
   });

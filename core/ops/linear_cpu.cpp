@@ -56,9 +56,8 @@ bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, c
 bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   const bool with_bias = grad_bias.defined();
-  const auto plan = cache.get({x.dim(0), x.dim(1), grad_y.dim(1), with_bias}, [&] {
-    return build_backward_weight(x.dim(0), x.dim(1), grad_y.dim(1), with_bias);
-  });
+  const auto plan = cache.get({x.dim(0), x.dim(1), grad_y.dim(1), with_bias},
+                              [&] { return build_backward_weight(x.dim(0), x.dim(1), grad_y.dim(1), with_bias); });
   if (!plan) return false;
   if (with_bias) {
     plan->execute({x.raw(), grad_y.raw(), grad_weight.raw(), grad_bias.raw()});
@@ -90,9 +89,8 @@ void linear_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
   if (computable && x.dtype() == DType::f32 && backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) return;
   matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
   if (!grad_bias.defined()) return;
-  dispatch_real(x.dtype(), "linear", [&]<class T>() {
-    reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<T>(), grad_bias.data<T>());
-  });
+  dispatch_real(x.dtype(), "linear",
+                [&]<class T>() { reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<T>(), grad_bias.data<T>()); });
 }
 
 }  // namespace tessera::cpu

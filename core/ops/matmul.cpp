@@ -14,9 +14,7 @@ Shape with_matrix(const Shape& lead, std::int64_t rows, std::int64_t columns) { 
 Tensor as_batch(const Tensor& x) { return x.reshape({leading(x.shape()).numel(), x.dim(-2), x.dim(-1)}); }
 
 // The matrices of x repeated over the leading dimensions `lead`.
-Tensor repeat(const Tensor& x, const Shape& lead) {
-  return x.expand(with_matrix(lead, x.dim(-2), x.dim(-1))).contiguous();
-}
+Tensor repeat(const Tensor& x, const Shape& lead) { return x.expand(with_matrix(lead, x.dim(-2), x.dim(-1))).contiguous(); }
 
 // Sums x [lead..., r, c] down to `shape`, which broadcasts to it.
 Tensor sum_to(Tensor x, const Shape& shape) {

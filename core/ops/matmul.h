@@ -16,7 +16,11 @@ struct MatmulOptions {
 Var matmul(const Var& a, const Var& b, const MatmulOptions& options = {});
 
 // a, b and y [batch, rows, columns], contiguous; writes every element of y, zeros when k is 0.
-namespace cpu { void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options); }
-namespace cuda { void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options); }
+namespace cpu {
+void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options);
+}
+namespace cuda {
+void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options);
+}
 
 }  // namespace tessera

@@ -36,9 +36,8 @@ std::unique_ptr<onednn::Primitive> build(const MatmulSizes& s, const Dims& a_str
 
 bool multiply_onednn(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
-  const auto plan = cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b}, [&] {
-    return build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b));
-  });
+  const auto plan = cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b},
+                              [&] { return build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b)); });
   if (plan) plan->execute({a.raw(), b.raw(), y.raw()});
   return plan != nullptr;
 }

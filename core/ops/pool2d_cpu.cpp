@@ -141,17 +141,17 @@ void global_forward(const Tensor& x, const Tensor& y) {
   const std::int64_t pixels = x.dim(1) * x.dim(2);
   parallel_for(x.dim(0), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, pixels * channels)),
                [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> sum(static_cast<std::size_t>(channels));
-    for (std::int64_t image = begin; image < end; ++image) {
-      std::fill(sum.begin(), sum.end(), 0.0);
-      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-        const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
-        for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += static_cast<double>(from[c]);
-      }
-      std::transform(sum.begin(), sum.end(), y.data<T>() + image * channels,
-                     [&](double total) { return static_cast<T>(total / static_cast<double>(pixels)); });
-    }
-  });
+                 std::vector<double> sum(static_cast<std::size_t>(channels));
+                 for (std::int64_t image = begin; image < end; ++image) {
+                   std::fill(sum.begin(), sum.end(), 0.0);
+                   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+                     const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
+                     for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += static_cast<double>(from[c]);
+                   }
+                   std::transform(sum.begin(), sum.end(), y.data<T>() + image * channels,
+                                  [&](double total) { return static_cast<T>(total / static_cast<double>(pixels)); });
+                 }
+               });
 }
 
 template <class T>
@@ -161,12 +161,12 @@ void global_backward(const Tensor& grad_y, const Tensor& grad_x) {
   const T share = T(1) / static_cast<T>(pixels);
   parallel_for(grad_x.dim(0) * pixels, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, channels)),
                [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t pixel = begin; pixel < end; ++pixel) {
-      const T* const g = grad_y.data<T>() + pixel / pixels * channels;
-      T* const target = grad_x.data<T>() + pixel * channels;
-      for (std::int64_t c = 0; c < channels; ++c) target[c] = g[c] * share;
-    }
-  });
+                 for (std::int64_t pixel = begin; pixel < end; ++pixel) {
+                   const T* const g = grad_y.data<T>() + pixel / pixels * channels;
+                   T* const target = grad_x.data<T>() + pixel * channels;
+                   for (std::int64_t c = 0; c < channels; ++c) target[c] = g[c] * share;
+                 }
+               });
 }
 
 }  // namespace

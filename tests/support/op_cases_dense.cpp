@@ -12,7 +12,6 @@ namespace tessera::testing {
 namespace {
 
 using Inputs = std::span<const Tensor>;
-using Values = std::vector<double>;
 using std::int64_t;
 
 // Reads and writes one element of a contiguous f64 tensor by its indices.
@@ -35,8 +34,6 @@ OpCase make_case(std::string name, std::vector<Shape> shapes, std::function<Var(
   c.reference = std::move(reference);
   return c;
 }
-
-// ---- matmul, linear
 
 Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o) {
   const auto lead = [](const Tensor& x) { return Shape(std::span(x.shape().begin(), static_cast<std::size_t>(x.rank() - 2))); };
@@ -62,13 +59,15 @@ Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o
   return y.reshape(batch.append(m).append(n));
 }
 
-void add_matmul(std::vector<OpCase>& cases, const std::string& name, const Shape& a, const Shape& b, const MatmulOptions& o = {}) {
+void add_matmul(std::vector<OpCase>& cases, const std::string& name, const Shape& a, const Shape& b,
+                const MatmulOptions& o = {}) {
   cases.push_back(make_case(
       "matmul/" + name, {a, b}, [o](std::span<const Var> in) { return matmul(in[0], in[1], o); },
       [o](Inputs in) { return matmul_reference(in[0], in[1], o); }));
-  const double inner = static_cast<double>(a.dim(o.transpose_a ? -2 : -1));
-  cases.back().flops = 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.numel()) / std::max(inner, 1.0);
-  if (a.rank() > 2) cases.back().flops = 0;
+  if (a.rank() == 2) {
+    const auto size = [](int64_t n) { return static_cast<double>(n); };
+    cases.back().flops = 2.0 * size(a.numel()) * size(b.dim(o.transpose_b ? -2 : -1));
+  }
 }
 
 Tensor linear_reference(Inputs in) {
@@ -86,12 +85,10 @@ void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape
   std::vector<Shape> shapes{x, {out, x.dim(-1)}};
   if (bias) shapes.push_back({out});
   cases.push_back(make_case(
-      "linear/" + name, shapes,
-      [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); }, linear_reference));
+      "linear/" + name, shapes, [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); },
+      linear_reference));
   cases.back().flops = 2.0 * static_cast<double>(x.numel() * out);
 }
-
-// ---- conv2d
 
 Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
   const Tensor& x = in[0];
@@ -119,13 +116,12 @@ Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
   return y;
 }
 
-void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& weight, const Conv2dOptions& o = {},
-                bool bias = false) {
+void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& weight,
+                const Conv2dOptions& o = {}, bool bias = false) {
   std::vector<Shape> shapes{x, weight};
   if (bias) shapes.push_back({weight[0]});
   cases.push_back(make_case(
-      "conv2d/" + name, shapes,
-      [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
+      "conv2d/" + name, shapes, [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
       [o](Inputs in) { return conv2d_reference(in, o); }));
   const double taps = static_cast<double>(weight[1] * weight[2] * weight[3]);
   cases.back().flops = 2.0 * taps * static_cast<double>(conv2d_output_shape(x, weight, o).numel());
@@ -157,8 +153,6 @@ void add_conv2d_cases(std::vector<OpCase>& cases) {
   add_conv2d(cases, "batch0_pointwise", {0, 5, 5, 3}, {4, 1, 1, 3}, {}, true);
 }
 
-// ---- pooling
-
 // Calls visit(y offset, x offset) for every pixel of every window, windows and pixels in row-major order.
 template <class Visit>
 void for_each_pooled(const Tensor& x, const Tensor& y, const Pool2dOptions& o, Visit&& visit) {
@@ -186,15 +180,14 @@ Tensor empty_pooled(const Tensor& x, const Pool2dOptions& o, double value) {
 
 Tensor max_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
   const Tensor y = empty_pooled(x, o, -1e300);
-  for_each_pooled(x, y, o, [&](int64_t to, int64_t from) {
-    y.data<double>()[to] = std::max(y.data<double>()[to], x.data<double>()[from]);
-  });
+  for_each_pooled(
+      x, y, o, [&](int64_t to, int64_t from) { y.data<double>()[to] = std::max(y.data<double>()[to], x.data<double>()[from]); });
   return y;
 }
 
 Tensor avg_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
   const Tensor y = empty_pooled(x, o, 0);
-  Values count(static_cast<std::size_t>(y.numel()));
+  std::vector<double> count(static_cast<std::size_t>(y.numel()));
   for_each_pooled(x, y, o, [&](int64_t to, int64_t from) {
     y.data<double>()[to] += x.data<double>()[from];
     count[static_cast<std::size_t>(to)] += 1;
@@ -221,15 +214,12 @@ void add_global_pool(std::vector<OpCase>& cases, const std::string& name, const 
       }));
 }
 
-// ---- normalisation: (x - mean) / sqrt(var + eps) * gamma + beta over groups of elements
-
 // Normalises x [rows, columns] along the columns (layer) or along the rows (batch).
 Tensor norm_reference(Inputs in, bool along_columns) {
   const int64_t columns = in[0].dim(-1);
   const Tensor x = in[0].reshape({columns == 0 ? 0 : in[0].numel() / columns, columns});
   const Tensor y = zeros(x.shape());
-  const int64_t groups = along_columns ? x.dim(0) : x.dim(1);
-  const int64_t size = along_columns ? x.dim(1) : x.dim(0);
+  const auto [groups, size] = along_columns ? std::pair(x.dim(0), x.dim(1)) : std::pair(x.dim(1), x.dim(0));
   const auto element = [&](const Tensor& t, int64_t group, int64_t i) -> double& {
     return along_columns ? at(t, group, i) : at(t, i, group);
   };
@@ -252,13 +242,15 @@ void add_batch_norm(std::vector<OpCase>& cases, const std::string& name, const S
     const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
     return batch_norm(in[0], in[1], in[2], mean, var, {.training = true});
   };
-  cases.push_back(make_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
+  cases.push_back(
+      make_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
 }
 
 void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
   cases.push_back(make_case(
       "layer_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}},
-      [](std::span<const Var> in) { return layer_norm(in[0], in[1], in[2]); }, [](Inputs in) { return norm_reference(in, true); }));
+      [](std::span<const Var> in) { return layer_norm(in[0], in[1], in[2]); },
+      [](Inputs in) { return norm_reference(in, true); }));
 }
 
 void add_matrix_cases(std::vector<OpCase>& cases) {

@@ -21,7 +21,9 @@ struct Conv2dGeometry {
   std::int64_t group_out() const { return out / options.groups; }
   std::int64_t first_channel(std::int64_t o) const { return o / group_out() * group_in(); }
   std::int64_t y_at(std::int64_t image, std::int64_t oy, std::int64_t ox) const { return ((image * oh + oy) * ow + ox) * out; }
-  std::int64_t weight_at(std::int64_t o, std::int64_t ky, std::int64_t kx) const { return ((o * kh + ky) * kw + kx) * group_in(); }
+  std::int64_t weight_at(std::int64_t o, std::int64_t ky, std::int64_t kx) const {
+    return ((o * kh + ky) * kw + kx) * group_in();
+  }
 
   // Calls tap(ky, kx, offset of x[image, iy, ix, 0]) for the taps of output (oy, ox) that fall inside the image.
   template <class Tap>
@@ -72,7 +74,8 @@ void conv2d_backward_input(const Conv2dGeometry& g, const T* grad_y, const T* we
             for (std::int64_t o = 0; o < g.out; ++o) {
               double* const target = sum.data() + (at - start) + g.first_channel(o);
               const T* const w = weight + g.weight_at(o, ky, kx);
-              for (std::int64_t c = 0; c < g.group_in(); ++c) target[c] += static_cast<double>(pixel[o]) * static_cast<double>(w[c]);
+              for (std::int64_t c = 0; c < g.group_in(); ++c)
+                target[c] += static_cast<double>(pixel[o]) * static_cast<double>(w[c]);
             }
           });
         }

@@ -38,7 +38,8 @@ void matmul(const MatmulSizes& sizes, MatrixView<const T> a, MatrixView<const T>
       const std::int64_t i = row % sizes.m;
       for (std::int64_t j = 0; j < sizes.n; ++j) {
         double sum = bias ? static_cast<double>(bias[j]) : 0.0;
-        for (std::int64_t p = 0; p < sizes.k; ++p) sum += static_cast<double>(a.at(batch, i, p)) * static_cast<double>(b.at(batch, p, j));
+        for (std::int64_t p = 0; p < sizes.k; ++p)
+          sum += static_cast<double>(a.at(batch, i, p)) * static_cast<double>(b.at(batch, p, j));
         y.at(batch, i, j) = static_cast<T>(sum);
       }
     }

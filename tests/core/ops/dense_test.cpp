@@ -1,17 +1,10 @@
-#include <omp.h>
-
+// Every row of the dense operations' case table: values, gradients, repeatability.
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
 #include "core/cpu/onednn.h"
-#include "core/ops/batch_norm.h"
-#include "core/ops/conv2d.h"
-#include "core/ops/layer_norm.h"
-#include "core/ops/linear.h"
-#include "core/ops/matmul.h"
-#include "core/ops/pool2d.h"
 #include "core/rng.h"
 #include "tests/support/op_cases.h"
 
@@ -20,9 +13,9 @@ namespace {
 
 using testing::OpCase;
 
-Tensor random(const Shape& shape, std::uint64_t index, DType dtype = DType::f64, double low = -1, double high = 1) {
-  const Tensor x = Tensor::empty(shape, dtype);
-  fill_uniform(x, RngStream(11, "dense_test", "values"), low, high, index);
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape, DType::f64);
+  fill_uniform(x, RngStream(11, "dense_test", "values"), -1, 1, index);
   return x;
 }
 
@@ -113,7 +106,8 @@ TEST_P(DenseOp, SinglePrecisionGradientMatchesDouble) {
   const Outcome single = run(c, values, DType::f32);
   const Outcome full = run(c, values, DType::f64);
   // The winner of a maximum may differ after rounding the inputs only if two lie within 1e-7; none of these do.
-  for (std::size_t k = 0; k < values.size(); ++k) EXPECT_LT(relative_error(single.grads[k], full.grads[k]), 2e-5) << "input " << k;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    EXPECT_LT(relative_error(single.grads[k], full.grads[k]), 2e-5) << "input " << k;
 }
 
 TEST_P(DenseOp, RepeatsBitForBitAndBuildsNothingTheSecondTime) {
@@ -138,144 +132,6 @@ std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DenseOp, ::testing::ValuesIn(testing::dense_op_cases()), test_name);
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
-Var ones(const Shape& shape, DType dtype = DType::f32) { return Var(Tensor::full(shape, 1.0, dtype)); }
-
-TEST(OneDnn, BuildsPrimitivesForConvolutionAndKeepsThemPerThreadCount) {
-  const Var x = ones({2, 5, 5, 16});
-  const Var weight = ones({16, 3, 3, 16});
-  const auto built_by = [&] {
-    const std::size_t before = cpu::onednn::primitives_built();
-    conv2d(x, weight);
-    return cpu::onednn::primitives_built() - before;
-  };
-  const int threads = omp_get_max_threads();
-  built_by();
-  EXPECT_EQ(built_by(), 0u);
-  omp_set_num_threads(threads + 1);
-  EXPECT_EQ(built_by(), 1u);
-  omp_set_num_threads(threads);
-  EXPECT_EQ(built_by(), 0u);
-}
-
-TEST(Conv2d, SkipsTheGradientNobodyNeeds) {
-  const Var x(random({2, 5, 5, 3}, 1, DType::f32));
-  const Var weight(random({4, 3, 3, 3}, 2, DType::f32), true);
-  const Var y = conv2d(x, weight);
-  const std::size_t before = cpu::onednn::primitives_built();
-  backward(y, random(y.shape(), 3, DType::f32));
-  EXPECT_EQ(cpu::onednn::primitives_built() - before, 1u);  // the weight gradient alone
-  EXPECT_FALSE(x.grad().defined());
-}
-
-TEST(Conv2d, ReadsStridedInputs) {
-  const Tensor nchw = random({2, 3, 6, 5}, 1, DType::f32);
-  const Tensor view = nchw.permute({0, 2, 3, 1});
-  const Var weight(random({4, 3, 3, 3}, 2, DType::f32));
-  EXPECT_EQ(conv2d(Var(view), weight).value().to_vector<float>(), conv2d(Var(view.clone()), weight).value().to_vector<float>());
-}
-
-TEST(Conv2d, NamesWhatDoesNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { conv2d(ones({8, 32, 32, 3}), ones({16, 3, 3, 4})); }),
-            "conv2d: input channels differ: x is [8, 32, 32, 3], weight is [16, 3, 3, 4], groups 1; x.dim(-1) must equal "
-            "weight.dim(-1) * groups");
-  EXPECT_EQ(message_of<ShapeError>([] { conv2d(ones({1, 4, 4, 4}), ones({3, 3, 3, 2}), {}, {.groups = 2}); }),
-            "conv2d: illegal groups: weight is [3, 3, 3, 2], groups 2; groups must be at least 1 and divide weight.dim(0)=3");
-  EXPECT_EQ(message_of<ShapeError>([] { conv2d(ones({1, 2, 4, 1}), ones({1, 3, 3, 1})); }),
-            "conv2d: window larger than the padded height: height is 2, padding 0, kernel 3, dilation 1; height + 2 * padding must "
-            "be at least dilation * (kernel - 1) + 1");
-  EXPECT_EQ(message_of<ShapeError>([] { conv2d(ones({1, 3, 3, 1}), ones({2, 3, 3, 1}), ones({3})); }),
-            "conv2d: bias does not fit: weight is [2, 3, 3, 1], bias is [3]; bias must be [weight.dim(0)]");
-  EXPECT_EQ(message_of<DTypeError>([] { conv2d(ones({1, 3, 3, 1}), ones({2, 3, 3, 1}, DType::f64)); }),
-            "conv2d: dtypes differ: x is f32 [1, 3, 3, 1] on cpu, weight is f64 [2, 3, 3, 1] on cpu; all must be equal");
-}
-
-TEST(Matmul, NamesWhatDoesNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { matmul(ones({32, 784}), ones({512, 10})); }),
-            "matmul: inner dimensions differ: a is [32, 784], b is [512, 10]; a.dim(-1)=784 must equal b.dim(-2)=512");
-  EXPECT_EQ(message_of<ShapeError>([] { matmul(ones({3}), ones({3, 2})); }),
-            "matmul: too few dimensions: a is [3], b is [3, 2]; both need at least 2");
-  EXPECT_THROW(matmul(ones({2, 3, 4}), ones({3, 4, 5})), ShapeError);
-}
-
-TEST(Linear, NamesWhatDoesNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { linear(ones({4, 3}), ones({2, 5})); }),
-            "linear: input features differ: x is [4, 3], weight is [2, 5]; x.dim(-1)=3 must equal weight.dim(1)=5");
-  EXPECT_THROW(linear(ones({4, 3}), ones({2, 3}), ones({3})), ShapeError);
-}
-
-TEST(Pool2d, FirstMaximumTakesTheGradientAndNanWins) {
-  const Var x(Tensor::from<float>({1, 1, 1, 1}, {1, 2, 2, 1}), true);
-  backward(max_pool2d(x));
-  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 0, 0, 0}));
-  const Var with_nan(Tensor::from<float>({1, NAN, 5, 2}, {1, 2, 2, 1}));
-  EXPECT_TRUE(std::isnan(max_pool2d(with_nan).value().item()));
-}
-
-TEST(Pool2d, NamesWhatDoesNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { max_pool2d(ones({1, 4, 4, 1}), {.padding = {2, 0}}); }),
-            "max_pool2d: too much padding: kernel is 2x2, padding 2x0; padding must be at most half the kernel");
-  EXPECT_EQ(message_of<ShapeError>([] { global_avg_pool(ones({2, 3})); }),
-            "global_avg_pool: wrong shape: x is [2, 3]; x must be [n, h, w, c] with at least 1 pixel");
-}
-
-TEST(BatchNorm, UpdatesRunningStatisticsWithTheUnbiasedVariance) {
-  const Var x(Tensor::from<float>({1, 10, 3, 20, 5, 60}, {3, 2}));
-  const Tensor mean = Tensor::from<float>({1, 2}, {2});
-  const Tensor var = Tensor::from<float>({3, 4}, {2});
-  batch_norm(x, ones({2}), ones({2}), mean, var, {.training = true, .momentum = 0.25});
-  EXPECT_FLOAT_EQ(mean.data<float>()[0], 0.75f * 1 + 0.25f * 3);
-  EXPECT_FLOAT_EQ(mean.data<float>()[1], 0.75f * 2 + 0.25f * 30);
-  EXPECT_FLOAT_EQ(var.data<float>()[0], 0.75f * 3 + 0.25f * 4);
-  EXPECT_FLOAT_EQ(var.data<float>()[1], 0.75f * 4 + 0.25f * 700);
-}
-
-TEST(BatchNorm, InferenceUsesAndKeepsRunningStatistics) {
-  const Var x(Tensor::from<double>({1, 2, 3, 4}, {2, 2}), true);
-  const Tensor mean = Tensor::from<double>({1, 0}, {2});
-  const Tensor var = Tensor::from<double>({4, 1}, {2});
-  const Var gamma(Tensor::from<double>({2, 3}, {2}), true);
-  const Var beta(Tensor::from<double>({0, 1}, {2}), true);
-  const Var y = batch_norm(x, gamma, beta, mean, var, {.training = false, .eps = 0});
-  EXPECT_EQ(y.value().to_vector<double>(), (std::vector<double>{0, 7, 2, 13}));
-  backward(y, Tensor::from<double>({1, 1, 1, 2}, {2, 2}));
-  EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{1, 3, 1, 6}));
-  EXPECT_EQ(gamma.grad().to_vector<double>(), (std::vector<double>{1, 10}));
-  EXPECT_EQ(beta.grad().to_vector<double>(), (std::vector<double>{2, 3}));
-  EXPECT_EQ(mean.to_vector<double>(), (std::vector<double>{1, 0}));
-  EXPECT_EQ(var.to_vector<double>(), (std::vector<double>{4, 1}));
-}
-
-TEST(BatchNorm, SurvivesAMeanFarAboveTheDeviation) {
-  const Tensor x = random({5000, 16}, 1, DType::f32, 4000, 4001);
-  const Tensor zero = Tensor::zeros({16});
-  const Var y = batch_norm(Var(x), ones({16}), Var(zero), Tensor::zeros({16}), zero.clone(), {.training = true});
-  double squares = 0;
-  for (const float value : y.value().to_vector<float>()) squares += static_cast<double>(value) * static_cast<double>(value);
-  // A one-pass sum of squares in f32 would be off by whole units; the inputs themselves are rounded to 2e-4.
-  EXPECT_NEAR(squares / static_cast<double>(y.value().numel()), 1.0, 1e-3);
-}
-
-TEST(BatchNorm, NamesWhatDoesNotFit) {
-  const Tensor stats = Tensor::zeros({3});
-  EXPECT_EQ(message_of<ShapeError>([&] { batch_norm(ones({2, 3}), ones({2}), ones({3}), stats, stats, {.training = true}); }),
-            "batch_norm: gamma does not fit: x is [2, 3], gamma is [2]; gamma must be [x.dim(-1)]");
-}
-
-TEST(LayerNorm, NamesWhatDoesNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { layer_norm(ones({2, 3}), ones({3}), ones({4})); }),
-            "layer_norm: beta does not fit: x is [2, 3], beta is [4]; beta must be [x.dim(-1)]");
-}
 
 }  // namespace
 }  // namespace tessera
