@@ -89,6 +89,17 @@ TEST(Layers, OutputShapeIsTheForwardsShape) {
   expect_declared_shape(norm, {2, 7, 5});
 }
 
+TEST(Layers, EveryNamedModelEvaluatesToItsDeclaredShape) {
+  for (const std::string_view name : model_names()) {
+    if (name == "layers") continue;
+    SCOPED_TRACE(name);
+    const Shape input{1, 32, 32, 3};
+    const auto model = build_model({.name = std::string(name), .classes = 7}, input);
+    EXPECT_EQ(run(*model, random_tensor(input)).shape(), (Shape{1, 7}));
+    EXPECT_EQ(model->output_shape(input), (Shape{1, 7}));
+  }
+}
+
 TEST(Layers, EveryNamedSmallModelRunsAndReachesEveryParameter) {
   for (const char* name : {"mlp", "lenet5", "resnet8"}) {
     SCOPED_TRACE(name);
