@@ -26,5 +26,22 @@ TEST(LayersCsv, IsAHeaderWithoutLayers) {
   EXPECT_EQ(csv.find('\n'), csv.size() - 1);
 }
 
+TEST(Summary, CountsTheFactoredAndNamesTheDense) {
+  PassReport report;
+  report.before = {.parameters = 2000, .macs = 90000, .weight_bytes = 8000};
+  report.after = {.parameters = 1300, .macs = 46000, .weight_bytes = 5200};
+  LayerReport& factored = report.layers.emplace_back();
+  factored.path = "a";
+  factored.macs_before = 64000;
+  factored.macs_after = 20000;
+  factored.decision = Decision::factored;
+  LayerReport& dense = report.layers.emplace_back();
+  dense.path = "b";
+  dense.reason = "has 4 groups";
+  EXPECT_EQ(summary(report),
+            "1 of 2 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000\n"
+            "  b stays dense: has 4 groups");
+}
+
 }  // namespace
 }  // namespace tessera::testing
