@@ -11,6 +11,7 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "layers/tucker2_conv2d.h"
 
 namespace tessera {
 
@@ -34,6 +35,7 @@ Registry<Module> builtin_layers() {
   layers.add<Sigmoid>("sigmoid");
   layers.add<Silu>("silu");
   layers.add<Tanh>("tanh");
+  layers.add<Tucker2Conv2d>("tucker2_conv2d");
   return layers;
 }
 
