@@ -7,8 +7,9 @@ namespace {
 
 TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
   const LayerReport factored{.path = "layer1.0.conv1", .kind_before = "conv2d", .kind_after = "tucker2_conv2d",
-                             .format = "tucker2", .ranks_asked = "out 8 in 4", .ranks = Tucker2Ranks{8, 4}, .relative_error = 0.25,
-                             .parameters_before = 1000, .parameters_after = 300, .macs_before = 64000, .macs_after = 20000,
+                             .format = "tucker2", .ranks_asked = "out 8 in 4", .ranks = Tucker2Ranks{8, 4},
+                             .relative_error = 0.25, .parameters_before = 1000,
+                             .parameters_after = 300, .macs_before = 64000, .macs_after = 20000,
                              .decision = Decision::factored, .reason = "", .seconds = 0.5};
   const LayerReport dense{.path = "conv1", .kind_before = "conv2d", .kind_after = "conv2d", .format = "tucker2",
                           .ranks_asked = "macs 0.4 per matched", .ranks = {}, .parameters_before = 9, .parameters_after = 9,
