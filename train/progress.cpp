@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/error.h"
+
 namespace tessera {
 
 std::string format_seconds(double seconds) {
@@ -16,6 +18,10 @@ std::string format_seconds(double seconds) {
     std::snprintf(text, sizeof text, "%llds", total);
   }
   return text;
+}
+
+Progress::Progress(std::ostream* out, bool terminal, const std::string& log) : out_(out), terminal_(terminal), log_(log, std::ios::app) {
+  TESSERA_CHECK(log_.is_open(), IoError, "cannot open ", log, " for writing");
 }
 
 void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step) {
@@ -53,6 +59,7 @@ void Progress::step(std::int64_t step, double loss) {
 }
 
 void Progress::line(const std::string& text) {
+  log_ << text << std::endl;
   if (out_ == nullptr) return;
   if (dirty_) *out_ << "\r\033[K";
   dirty_ = false;

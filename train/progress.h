@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <ostream>
 #include <string>
 
@@ -10,8 +11,9 @@ namespace tessera {
 
 class Progress {
  public:
-  // `out` may be null: silent. On a terminal the current line is redrawn at most ten times a second.
-  Progress(std::ostream* out, bool terminal) : out_(out), terminal_(terminal) {}
+  // `out` may be null: silent. On a terminal the current line is redrawn at most ten times a second. Full lines also go to the file
+  // `log`, appended and flushed. Throws IoError when it cannot be opened.
+  Progress(std::ostream* out, bool terminal, const std::string& log);
 
   void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step);
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
@@ -25,6 +27,7 @@ class Progress {
 
   std::ostream* out_;
   bool terminal_;
+  std::ofstream log_;
   std::string label_;
   std::int64_t first_ = 0;
   std::int64_t total_ = 0;

@@ -37,7 +37,7 @@ Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptio
     : vfs_(vfs), experiment_(std::move(experiment)), folder_(std::move(folder)), options_(options), lock_(folder_.path()),
       store_(vfs, folder_.checkpoints(), static_cast<int>(experiment_.config.checkpoint.keep)),
       data_(load_data(experiment_.config.data, static_cast<std::uint64_t>(experiment_.config.seed))),
-      progress_(options.out, options.terminal) {
+      progress_(options.out, options.terminal, folder_.log()) {
   set_compute_threads(experiment_.config.threads.compute);
   store_.open_for_writing(lock_);
   steps_per_epoch_ = steps_per_epoch(experiment_.config.data, data_.train.size());
