@@ -181,7 +181,7 @@ void Session::after_step(std::int64_t total) {
   const bool last = position_.stage_step == total;
   if (position_.global_step % experiment_.config.log_every == 0 || last) log_interval();
   const bool improved = (epoch_end || last) && evaluate_epoch();
-  progress_.step(position_.stage_step, last_loss_);
+  progress_.step(position_.stage_step, last_loss_.value_or(0.0));
   const CheckpointConfig& checkpoint = experiment_.config.checkpoint;
   const std::int64_t every = std::max<std::int64_t>(1, checkpoint.every.resolve(steps_per_epoch_, total));
   if (!last && (position_.stage_step % every == 0 || (improved && checkpoint.best))) save();
@@ -193,7 +193,7 @@ void Session::log_interval() {
   Value row = Value::map();
   row.set("stage", stage().name);
   row.set("step", position_.global_step);
-  row.set("loss", last_loss_);
+  row.set("loss", *last_loss_);
   row.set("lr", trainer_->last_lr());
   metrics_->append(row);
   Value clock = Value::map();
@@ -206,7 +206,8 @@ void Session::log_interval() {
 bool Session::evaluate_epoch() {
   bool improved = false;
   const std::int64_t epoch = position_.stage_step / steps_per_epoch_;
-  std::string text = str(stage().name, " epoch ", epoch, "  loss ", last_loss_);
+  std::string text = str(stage().name, " epoch ", epoch);
+  if (last_loss_) text += str("  loss ", *last_loss_);
   if (data_.val.size() > 0) {
     Loader loader(data_.val, evaluation_options(experiment_.config.data.batch, data_.normalization,
                                                 static_cast<int>(experiment_.config.threads.loader)));
@@ -266,7 +267,7 @@ void Session::write_status(const std::string& state) {
   status.stage_step = position_.stage_step;
   status.stage_steps = stage().train ? stage_steps() : 0;
   status.global_step = position_.global_step;
-  status.loss = last_loss_;
+  status.loss = last_loss_.value_or(0.0);
   status.best_accuracy = position_.best_accuracy;
   status.seconds_left = progress_.seconds_left(position_.stage_step);
   status.last_checkpoint_step = last_saved_;

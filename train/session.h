@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/io/vfs.h"
@@ -72,7 +73,7 @@ class Session {
   std::unique_ptr<JsonLines> metrics_;
   std::unique_ptr<JsonLines> timing_;
   Progress progress_;
-  double last_loss_ = 0;
+  std::optional<double> last_loss_;  // of the last logged interval; empty before the first
   std::int64_t last_saved_ = -1;
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
   std::int64_t steps_per_epoch_ = 0;
