@@ -17,12 +17,13 @@ if(TESSERA_SANITIZE)
 endif()
 
 # Marks sources whose maths survives reassociation and flushes neither NaN tests nor error checks away.
-# Applied per file; never at link, where it would change the floating-point environment of the whole program.
+# Divisions stay exact: the approximate reciprocal turns 1 / Inf into NaN. Applied per file;
+# never at link, where it would change the floating-point environment of the whole program.
 # Source properties hold in the directory of the target that compiles the file, so they are set in all of them.
 function(tessera_fast_math)
   get_property(targets GLOBAL PROPERTY TESSERA_LIBRARIES)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${targets}
-                              PROPERTIES COMPILE_OPTIONS "-ffast-math;-fopenmp-simd")
+                              PROPERTIES COMPILE_OPTIONS "-ffast-math;-mrecip=none;-fopenmp-simd")
 endfunction()
 
 # One library per folder. Sources are listed by the folder and its subfolders with target_sources.

@@ -57,9 +57,9 @@ std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multi
 // Smallest rank whose squared singular values sum to at least `energy` of all of them; 1 for a zero spectrum.
 std::int64_t energy_rank(std::span<const double> spectrum, double energy);
 
-// One choice for each layer. A layer whose factored cost (parameters for `params`, MACs otherwise) is not below its dense
-// cost stays dense and counts so. For fractions, all layers of a total share one energy threshold, found by bisection;
-// then, while the total allows, the layer with the largest relative error gets the next rank. The total never exceeds the fraction asked for.
+// One choice for each layer. A layer whose factored cost (parameters for `params`, MACs otherwise) is not below its dense cost
+// stays dense and counts so. For fractions, all layers of a total share one energy threshold, found by bisection; then, while
+// the total allows, the mode that discards most gets the next rank. The total never exceeds the fraction asked for.
 // Throws ConfigError on explicit ranks out of range (layer, mode size, legal range) and on fractions below what the smallest
 // ranks give (naming the smallest that can be reached).
 std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed = {});

@@ -1,4 +1,5 @@
-// Two-dimensional convolution. x [n, h, w, in] -> y [n, oh, ow, out], oh = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
+// Two-dimensional convolution. x [n, h, w, in] -> y [n, oh, ow, out],
+// oh = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
 #pragma once
 
 #include "core/config/fields.h"

@@ -10,7 +10,8 @@ Value describe(const Module& module) {
   for (const Module::Child& child : module.children()) {
     Value named = Value::map();
     named.set("name", child.name);
-    for (const Value::Entry& entry : describe(*child.module).as_map()) named.set(entry.key, entry.value);
+    Value subtree = describe(*child.module);
+    for (Value::Entry& entry : subtree.as_map()) named.set(entry.key, std::move(entry.value));
     children.push_back(std::move(named));
   }
   tree.set("children", Value::list(std::move(children)));

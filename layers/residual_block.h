@@ -1,5 +1,6 @@
 // The blocks of residual networks (He et al. 2015): y = relu(bn(conv(... relu(bn(conv(x))) ...)) + shortcut(x)).
-// Children: conv1, bn1, conv2, bn2, (conv3, bn3), and downsample = sequential(conv 1x1, bn) for a projection: torchvision's names.
+// Children, with torchvision's names: conv1, bn1, conv2, bn2, (conv3, bn3), and for a projection downsample = sequential(conv
+// 1x1, bn).
 // Built as shells: children come from make_basic_block / make_bottleneck or from a checkpoint's tree.
 #pragma once
 

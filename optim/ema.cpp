@@ -22,7 +22,8 @@ std::map<std::string, Tensor> copies(Module& model) {
 }  // namespace
 
 void EmaConfig::fields(Fields& f) {
-  f.add("decay", decay, {.help = "share of the average that is kept at each step", .range = {.min = 0, .max = 1, .open_max = true}});
+  f.add("decay", decay, {.help = "share of the average that is kept at each step",
+                         .range = {.min = 0, .max = 1, .open_max = true}});
 }
 
 Ema::Ema(const EmaConfig& config, Module& model) : config_(config), averages_(copies(model)) {}

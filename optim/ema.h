@@ -1,5 +1,5 @@
 // Exponential moving average of a model (Polyak averaging): after every step average = d average + (1 - d) value, for each
-// parameter and floating-point buffer, with d read by the kernel from the step state. Evaluate with the averages by swapping them in.
+// parameter and floating-point buffer, with d read by the kernel from the step state. Swap the averages in to evaluate them.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Learning-rate schedules: pure functions of the step within a stage and the stage's length, so that a resumed run needs no state.
+// Learning-rate schedules: pure functions of the step within a stage and the stage's length, so that resuming needs no state.
 #pragma once
 
 #include <cstdint>

@@ -91,7 +91,7 @@ struct Value::Entry {
 };
 
 // Compact and indented JSON. Doubles are written in the shortest form that reads back to the same bits; NaN and Inf as the
-// strings "nan", "inf", "-inf". parse_json refuses duplicate keys, trailing bytes and depth over 64; throws IoError naming `origin`.
+// texts "nan", "inf", "-inf". parse_json refuses duplicate keys, trailing bytes and depth over 64: IoError naming `origin`.
 std::string to_json(const Value& value, int indent = -1);
 Value parse_json(std::string_view text, std::string_view origin);
 

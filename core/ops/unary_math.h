@@ -7,6 +7,13 @@
 
 namespace tessera {
 
+// 1 / (1 + exp(-x)) through exp(-|x|) <= 1: nothing overflows, because fast-math assumes that there is no infinity.
+template <class T>
+TESSERA_HD inline T stable_sigmoid(T x) {
+  const T e = std::exp(-std::abs(x));
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
 struct ExpForward {
   template <class T>
   TESSERA_HD T operator()(T x) const { return std::exp(x); }
@@ -39,7 +46,7 @@ struct SqrtBackward {
 
 struct SigmoidForward {
   template <class T>
-  TESSERA_HD T operator()(T x) const { return T(1) / (T(1) + std::exp(-x)); }
+  TESSERA_HD T operator()(T x) const { return stable_sigmoid(x); }
 };
 
 struct SigmoidBackward {
@@ -59,13 +66,13 @@ struct TanhBackward {
 
 struct SiluForward {
   template <class T>
-  TESSERA_HD T operator()(T x) const { return x / (T(1) + std::exp(-x)); }
+  TESSERA_HD T operator()(T x) const { return x * stable_sigmoid(x); }
 };
 
 struct SiluBackward {
   template <class T>
   TESSERA_HD T operator()(T x, T g) const {
-    const T s = T(1) / (T(1) + std::exp(-x));
+    const T s = stable_sigmoid(x);
     return g * s * (T(1) + x * (T(1) - s));
   }
 };

@@ -15,9 +15,9 @@ namespace tessera {
 struct ModelConfig {
   std::string name = "mlp";
   std::int64_t classes = 10;
-  std::optional<std::int64_t> in_channels = {}; // channels of the data when absent; a number that differs is an error
-  std::vector<std::int64_t> hidden = {};       // mlp only: widths of its hidden layers; {256, 128} when empty
-  std::string shortcut = {};                   // CIFAR resnets only: "option_a" (when empty) or "projection"
+  std::optional<std::int64_t> in_channels = {};  // channels of the data when absent; a number that differs is an error
+  std::vector<std::int64_t> hidden = {};         // mlp only: widths of its hidden layers; {256, 128} when empty
+  std::string shortcut = {};                     // CIFAR resnets only: "option_a" (when empty) or "projection"
   // name: layers only: the list itself, e.g. [{conv2d: {out: 32, kernel: 3, padding: 1}}, relu, flatten, {linear: {out: 10}}].
   // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
   Value layers = {};

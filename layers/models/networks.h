@@ -23,7 +23,8 @@ std::unique_ptr<Module> resnet50(const ModelConfig& config, const Shape& input);
 // and 512-512-512-classes.
 std::unique_ptr<Module> vgg16(const ModelConfig& config, const Shape& input);
 
-// MobileNet v1, width 1.0 (Howard et al. 2017, table 1): conv1, bn1, layer1..layer13 = depthwise, bn1, relu1, pointwise, bn2, relu2; fc.
+// MobileNet v1, width 1.0 (Howard et al. 2017, table 1): conv1, bn1, layer1 to layer13 = depthwise, bn1, relu1, pointwise,
+// bn2, relu2; fc.
 std::unique_ptr<Module> mobilenet_v1(const ModelConfig& config, const Shape& input);
 
 // config.layers.

@@ -17,7 +17,7 @@ TEST(Rng, PhiloxMatchesItsKnownAnswers) {
   const std::uint32_t ones = 0xffffffffu;
   EXPECT_EQ(philox({ones, ones, ones, ones}, 0xffffffffffffffffu), (Words{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
   EXPECT_EQ(philox({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, 0x299f31d0a4093822u),
-            (Words{0xd16cfe09u, 0x94fdcccbu, 0x5001e420u, 0x24126ea1u}));
+            (Words{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}));
 }
 
 TEST(Rng, StreamsDifferInSeedPathAndPurpose) {
@@ -74,7 +74,7 @@ TEST(Rng, PermutationsHoldEveryNumberOnce) {
   const RngStream stream(1, "data", "order");
   for (const std::int64_t count : {0, 1, 2, 257}) {
     std::vector<std::int64_t> order = random_permutation(stream, 0, count);
-    if (count > 2) EXPECT_NE(order, random_permutation(stream, 1, count));
+    EXPECT_TRUE(count <= 2 || order != random_permutation(stream, 1, count));
     EXPECT_EQ(order, random_permutation(stream, 0, count));
     std::sort(order.begin(), order.end());
     for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(order[static_cast<std::size_t>(i)], i);

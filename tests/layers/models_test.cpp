@@ -89,7 +89,7 @@ TEST(Models, NamesFollowTorchvision) {
   for (const char* path : {"conv1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer3.2.bn2.weight", "fc.bias"}) {
     expect_path(cifar, path);
   }
-  const auto imagenet = parameter_paths({.name = "resnet50"}, kImageNet);
+  const auto imagenet = parameter_paths({.name = "resnet50"}, kCifar);
   for (const char* path : {"layer1.0.downsample.0.weight", "layer4.0.downsample.1.bias", "layer2.3.conv3.weight"}) {
     expect_path(imagenet, path);
   }

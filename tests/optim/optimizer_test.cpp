@@ -81,8 +81,8 @@ std::vector<OptimizerConfig> both() {
 
 TEST(Sgd, FollowsTheFormula) {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const SgdConfig& config : {SgdConfig{.momentum = 0}, SgdConfig{.momentum = 0, .weight_decay = 0.05}, SgdConfig{.momentum = 0.9},
-                                    SgdConfig{.momentum = 0.9, .weight_decay = 0.05},
+    for (const SgdConfig& config : {SgdConfig{.momentum = 0}, SgdConfig{.momentum = 0, .weight_decay = 0.05},
+                                    SgdConfig{.momentum = 0.9}, SgdConfig{.momentum = 0.9, .weight_decay = 0.05},
                                     SgdConfig{.momentum = 0.8, .nesterov = true, .weight_decay = 0.05}}) {
       SCOPED_TRACE(str(name_of(dtype), " momentum ", config.momentum, " nesterov ", config.nesterov));
       expect_follows({config}, sgd_reference(config), dtype);
@@ -92,7 +92,8 @@ TEST(Sgd, FollowsTheFormula) {
 
 TEST(AdamW, FollowsTheFormula) {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const AdamWConfig& config : {AdamWConfig{}, AdamWConfig{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}}) {
+    for (const AdamWConfig& config :
+         {AdamWConfig{}, AdamWConfig{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}}) {
       expect_follows({config}, adamw_reference(config), dtype);
     }
   }

@@ -19,18 +19,21 @@ void expect_rows(const ScheduleConfig& config, const StageLength& stage, double 
 
 TEST(Schedule, ConstantWithWarmupRisesInStraightLine) {
   expect_rows({ConstantSchedule{}}, {100, 10}, 0.4, {{0, 0.4}, {99, 0.4}});
-  expect_rows({ConstantSchedule{.warmup = Duration::steps(4)}}, {100, 10}, 0.4, {{0, 0.1}, {1, 0.2}, {3, 0.4}, {4, 0.4}, {99, 0.4}});
+  expect_rows({ConstantSchedule{.warmup = Duration::steps(4)}}, {100, 10}, 0.4,
+              {{0, 0.1}, {1, 0.2}, {3, 0.4}, {4, 0.4}, {99, 0.4}});
 }
 
 TEST(Schedule, StepFallsAtMultiplesOrMilestones) {
   expect_rows({StepSchedule{.gamma = 0.5, .every = Duration::epochs(3)}}, {100, 10}, 0.8,
               {{0, 0.8}, {29, 0.8}, {30, 0.4}, {59, 0.4}, {60, 0.2}, {99, 0.1}});
-  expect_rows({StepSchedule{.gamma = 0.1, .milestones = {"50%", "75s"}}}, {100, 10}, 1, {{49, 1}, {50, 0.1}, {74, 0.1}, {75, 0.01}});
+  expect_rows({StepSchedule{.gamma = 0.1, .milestones = {"50%", "75s"}}}, {100, 10}, 1,
+              {{49, 1}, {50, 0.1}, {74, 0.1}, {75, 0.01}});
 }
 
 TEST(Schedule, CosineFallsToMinimum) {
   const ScheduleConfig config{CosineSchedule{.min = 0.2}};
-  expect_rows(config, {100, 10}, 1, {{0, 1}, {25, 0.6 + 0.4 * 0.70710678118654752}, {50, 0.6}, {75, 0.6 - 0.4 * 0.70710678118654752}});
+  const double eighth = 0.4 * 0.70710678118654752;  // cos(pi / 4) of the amplitude
+  expect_rows(config, {100, 10}, 1, {{0, 1}, {25, 0.6 + eighth}, {50, 0.6}, {75, 0.6 - eighth}});
   expect_rows({CosineSchedule{.warmup = Duration::percent(20)}}, {100, 10}, 1, {{9, 0.5}, {19, 1}, {20, 1}, {60, 0.5}});
   // Past the end the last step's value holds.
   EXPECT_EQ(scheduled_lr(config, 1, 1000, {100, 10}), scheduled_lr(config, 1, 99, {100, 10}));
@@ -48,7 +51,8 @@ TEST(Schedule, OneCyclePeaksAndEndsLow) {
 }
 
 TEST(Schedule, LastsForStagesOfOneStep) {
-  for (const ScheduleConfig& config : {ScheduleConfig{ConstantSchedule{}}, ScheduleConfig{CosineSchedule{}}, ScheduleConfig{PolySchedule{}}}) {
+  for (const ScheduleConfig& config :
+       {ScheduleConfig{ConstantSchedule{}}, ScheduleConfig{CosineSchedule{}}, ScheduleConfig{PolySchedule{}}}) {
     EXPECT_EQ(scheduled_lr(config, 1, 0, {1, 1}), 1);
   }
   const double lr = scheduled_lr({OneCycleSchedule{}}, 1, 0, {1, 1});
@@ -59,8 +63,9 @@ TEST(Schedule, LastsForStagesOfOneStep) {
 TEST(Schedule, ReadsItsBlock) {
   const auto config = read<ScheduleConfig>(parse_json(R"({"name": "cosine", "warmup": "5e"})", "test"));
   EXPECT_EQ(std::get<CosineSchedule>(config.form).warmup, Duration::epochs(5));
-  for (const char* json : {R"({"name": "cosin"})", R"({"name": "step"})", R"({"name": "step", "every": "3e", "milestones": ["4e"]})",
-                           R"({"name": "step", "milestones": ["4 epochs"]})", R"({"name": "one_cycle", "warmup": "5e"})"}) {
+  for (const char* json : {R"({"name": "cosin"})", R"({"name": "step"})", R"({"name": "step", "milestones": ["4 epochs"]})",
+                           R"({"name": "step", "every": "3e", "milestones": ["4e"]})",
+                           R"({"name": "one_cycle", "warmup": "5e"})"}) {
     EXPECT_THROW(read<ScheduleConfig>(parse_json(json, "test")), ConfigError) << json;
   }
 }

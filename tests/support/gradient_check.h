@@ -18,7 +18,7 @@ struct GradientCheckOptions {
 };
 
 // Compares the gradients of sum(w * f(inputs)), w random: a plain sum would prove nothing for a softmax. Every element of inputs
-// of up to 64 elements, four random directions of larger ones. Inputs are f64 (others are passed on as constants).
+// of up to 64 elements, three random directions of larger ones. Inputs are f64 (others are passed on as constants).
 // Returns "" when all agree, else the first difference. f must be a function of its inputs alone.
 std::string check_gradients(const std::function<Var(std::span<const Var>)>& f, std::span<const Tensor> inputs,
                             const GradientCheckOptions& options = {});

@@ -54,7 +54,7 @@ Tensor scattered(const Tensor& x) {
 
 void poison_free_memory(unsigned char byte) {
   std::vector<std::unique_ptr<Storage>> owners;
-  for (std::size_t bytes = 64; bytes <= kLargestPoisoned; bytes += std::max<std::size_t>(64, bytes / 16)) {
+  for (std::size_t bytes = 64; bytes <= kLargestPoisoned; bytes += std::max<std::size_t>(64, bytes / 8)) {
     for (int i = 0; i < kPoisonedBlocks; ++i) {
       owners.push_back(std::make_unique<Storage>(bytes, Device::cpu()));
       std::memset(owners.back()->data(), byte, bytes);

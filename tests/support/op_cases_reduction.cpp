@@ -46,8 +46,8 @@ std::vector<Reduction> reductions() {
   return {{"last", {5, 7}, {-1}},          {"first", {5, 7}, {0}},          {"middle", {3, 5, 7}, {1}, true},
           {"outer_inner", {3, 5, 7}, {0, 2}}, {"all", {3, 5, 7}, {0, 1, 2}}, {"of_one", {1, 1}, {0}},
           {"scalar", {}, {}},              {"none", {2, 3}, {}},            {"zero_kept", {0, 3}, {1}},
-          {"bias", {521, 67}, {0}},        {"wide_columns", {3, 9001}, {0}}, {"long_row", {40009}, {0}},
-          {"long_rows", {3, 20011}, {1}},  {"many_rows", {9001, 3}, {1}},   {"channels", {2, 61, 7, 33}, {0, 2}}};
+          {"bias", {257, 67}, {0}},        {"wide_columns", {2, 8209}, {0}}, {"long_row", {16411}, {0}},
+          {"long_rows", {2, 8221}, {1}},  {"many_rows", {5501, 3}, {1}},   {"channels", {2, 61, 5, 31}, {0, 2}}};
 }
 
 void add_reductions(std::vector<OpCase>& cases) {
@@ -96,7 +96,7 @@ Tensor reference_softmax(const Tensor& x, bool logarithm) {
 }
 
 void add_softmax(std::vector<OpCase>& cases) {
-  for (const Shape& shape : {Shape{5}, Shape{7, 13}, Shape{2, 3, 33}, Shape{4, 1}, Shape{0, 5}, Shape{5, 0}, Shape{67, 257}}) {
+  for (const Shape& shape : {Shape{5}, Shape{7, 13}, Shape{2, 3, 33}, Shape{4, 1}, Shape{0, 5}, Shape{5, 0}, Shape{67, 67}}) {
     OpCase row;
     row.name = str("softmax/", shape);
     row.inputs = {{shape, true, -3.0, 3.0}};
@@ -145,11 +145,11 @@ void add_cross_entropy(std::vector<OpCase>& cases) {
   add("smoothed", 5, 7, {.label_smoothing = 0.1});
   add("ignored", 6, 5, {.ignore_index = 255});
   add("ignored_smoothed", 6, 5, {.label_smoothing = 0.2, .ignore_index = 3});
-  add("threads", 127, 101, {});
+  add("threads", 41, 101, {});
 }
 
 void add_mse(std::vector<OpCase>& cases) {
-  for (const Shape& shape : {Shape{7, 13}, Shape{1}, Shape{}, Shape{40009}}) {
+  for (const Shape& shape : {Shape{7, 13}, Shape{1}, Shape{}, Shape{16411}}) {
     cases.push_back({.name = str("mse/", shape),
                      .inputs = {{shape}, {shape}},
                      .op = [](std::span<const Var> in) { return mse(in[0], in[1]); },

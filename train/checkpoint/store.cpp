@@ -284,15 +284,9 @@ Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candida
 Checkpoint CheckpointStore::read(const Folder& folder) const {
   const Path path = folder_ / folder.name;
   Manifest manifest = read_manifest(vfs_, path);
-<<<<<<< HEAD
-  TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ", manifest.step,
-                ", the folder is named ", folder.name);
-  Checkpoint checkpoint{.step = manifest.step, .folder = path, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
-=======
   TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ",
                 manifest.step, ", the folder is named ", folder.name);
-  Checkpoint checkpoint{.step = manifest.step, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
->>>>>>> files
+  Checkpoint checkpoint{.step = manifest.step, .folder = path, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
   std::int64_t tensors = 0;
   for (const FileRecord& record : manifest.files) {
     tensors += add_file(checkpoint, record, read_verified(vfs_, path, record), path / record.name);

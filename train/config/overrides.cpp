@@ -132,7 +132,8 @@ void apply_override(Value& root, std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) fail(text, "write block.key=value to set a key or ~block.key to drop one");
   const std::string_view right = text.substr(equals + 1);
-  if (right.find_first_not_of(" \t") == std::string_view::npos) fail(text, "there is no value after '='; write null, \"\" or ~key");
+  const bool blank = right.find_first_not_of(" \t") == std::string_view::npos;
+  if (blank) fail(text, "there is no value after '='; write null, \"\" or ~key");
   const std::vector<Step> steps = parse_path(text.substr(0, equals), text);
   Value value = parse_yaml(right, str(kOrigin, ": ", text.substr(0, equals)));
   mark_command_line(value);

@@ -18,7 +18,8 @@ constexpr std::int64_t kGlyphTestCount = 2000;
 bool is_auto(const Value& value) { return value.is_string() && value.as_string() == "auto"; }
 
 bool is_auto_or_numbers(const Value& value) {
-  return is_auto(value) || (value.is_list() && std::ranges::all_of(value.as_list(), [](const Value& v) { return v.is_number(); }));
+  return is_auto(value) || (value.is_list() && std::ranges::all_of(value.as_list(),
+      [](const Value& v) { return v.is_number(); }));
 }
 
 Dataset load_split(const DataConfig& config, std::string_view split, std::uint64_t seed) {
@@ -49,18 +50,21 @@ std::vector<double> statistics(const Value& value, std::string_view key, const s
 
 void DataConfig::fields(Fields& f) {
   f.add("name", name, {.help = "data set", .choices = dataset_names(), .example = "cifar10"});
-  f.add("root", root, {.help = "folder of the data files, relative to the experiment file", .example = "${TESSERA_DATA}/cifar-10"});
+  f.add("root", root, {.help = "folder of the data files, relative to the experiment file",
+      .example = "${TESSERA_DATA}/cifar-10"});
   f.add("batch", batch, {.help = "samples of one training step", .range = at_least(1)});
   f.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch"});
   f.add("val", val, {.help = "fraction of the training split held out for validation; 0 turns it off",
                      .range = {.min = 0, .max = 1, .open_max = true}});
   f.add("augment", augment, {.help = "random changes of training samples, applied in order", .example = "[{pad_crop: 4}]"});
-  f.add("mean", mean, {.help = "per-channel mean that is taken off, white = 1; auto measures the training split", .example = "[0.5]"});
+  f.add("mean", mean, {.help = "per-channel mean that is taken off, white = 1; auto measures the training split",
+      .example = "[0.5]"});
   f.add("std", std, {.help = "per-channel deviation that is divided by; auto measures the training split", .example = "[0.25]"});
   f.add("count", count, {.help = "training images that glyphs draws", .range = at_least(1), .example = "10000"});
   f.add("test_count", test_count, {.help = "test images that glyphs draws", .range = at_least(1), .example = "2000"});
   const bool drawn = name == "glyphs";
-  f.require(drawn == root.empty(), "root", drawn ? "glyphs is drawn, not read; remove root" : "needs the folder of the data files");
+  f.require(drawn == root.empty(), "root",
+      drawn ? "glyphs is drawn, not read; remove root" : "needs the folder of the data files");
   f.require(drawn || (!count && !test_count), "count", "count and test_count belong to glyphs");
   f.require(is_auto_or_numbers(mean), "mean", "needs auto or a list of one number per channel");
   f.require(is_auto_or_numbers(std), "std", "needs auto or a list of one number per channel");

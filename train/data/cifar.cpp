@@ -21,7 +21,8 @@ std::vector<char> read_exactly(const fs::path& path, std::int64_t expected) {
   std::vector<char> bytes(static_cast<std::size_t>(expected));
   std::ifstream in(path, std::ios::binary);
   in.read(bytes.data(), static_cast<std::streamsize>(expected));
-  TESSERA_CHECK(in.gcount() == expected, IoError, path.string(), ": cannot read: expected ", expected, " bytes, found ", in.gcount());
+  TESSERA_CHECK(in.gcount() == expected, IoError, path.string(), ": cannot read: expected ", expected, " bytes, found ",
+      in.gcount());
   return bytes;
 }
 

@@ -44,7 +44,8 @@ Subset all_of(std::shared_ptr<const Dataset> dataset) {
 }
 
 TrainVal split_validation(std::shared_ptr<const Dataset> dataset, double fraction, std::uint64_t seed) {
-  TESSERA_CHECK(fraction >= 0 && fraction < 1, ConfigError, "split_validation: fraction is ", fraction, "; needs 0 <= fraction < 1");
+  TESSERA_CHECK(fraction >= 0 && fraction < 1, ConfigError, "split_validation: fraction is ", fraction,
+      "; needs 0 <= fraction < 1");
   const RngStream stream(seed, "data", "validation");
   const auto members = samples_by_class(*dataset);
   std::vector<bool> held_out(static_cast<std::size_t>(dataset->size()), false);

@@ -70,13 +70,15 @@ Shape read_header(IdxFile& file) {
   std::array<unsigned char, 16> sizes{};
   const std::int64_t expected = 4 * std::int64_t{magic[3]};
   got = file.read(sizes.data(), expected);
-  TESSERA_CHECK(got == expected, IoError, file.path(), ": truncated IDX header: expected ", 4 + expected, " bytes, found ", 4 + got);
+  TESSERA_CHECK(got == expected, IoError, file.path(), ": truncated IDX header: expected ", 4 + expected, " bytes, found ",
+      4 + got);
   Shape shape;
   std::int64_t total = 1;
   for (int i = 0; i < magic[3]; ++i) {
     const auto size = static_cast<std::int64_t>(big_endian(sizes.data() + 4 * i));
     shape = shape.append(size);
-    TESSERA_CHECK(size == 0 || total <= kMaxBytes / size, IoError, file.path(), ": IDX header asks for ", shape, " bytes; the limit is ",
+    TESSERA_CHECK(size == 0 || total <= kMaxBytes / size, IoError, file.path(), ": IDX header asks for ", shape,
+        " bytes; the limit is ",
                   kMaxBytes);
     total *= size;
   }
@@ -110,7 +112,8 @@ Tensor read_idx(const fs::path& path) {
   const Shape shape = read_header(file);
   const Tensor tensor = Tensor::empty(shape, DType::u8);
   const std::int64_t found = file.read(tensor.raw(), shape.numel());
-  TESSERA_CHECK(found == shape.numel(), IoError, path.string(), ": truncated: the header says ", shape, ", expected ", shape.numel(),
+  TESSERA_CHECK(found == shape.numel(), IoError, path.string(), ": truncated: the header says ", shape, ", expected ",
+      shape.numel(),
                 " bytes of data, found ", found);
   const std::int64_t rest = file.count_rest();
   TESSERA_CHECK(rest == 0, IoError, path.string(), ": too long: the header says ", shape, ", expected ", shape.numel(),
@@ -129,11 +132,13 @@ Dataset load_idx(const fs::path& root, std::string_view name, std::string_view s
   const Tensor labels = read_idx(labels_path);
   TESSERA_CHECK(images.rank() == 3, IoError, images_path.string(), ": images are ", images.shape(), "; needs [n, h, w]");
   TESSERA_CHECK(labels.rank() == 1, IoError, labels_path.string(), ": labels are ", labels.shape(), "; needs [n]");
-  TESSERA_CHECK(images.dim(0) == labels.dim(0), IoError, labels_path.string(), ": expected ", images.dim(0), " labels, one for each image of ",
+  TESSERA_CHECK(images.dim(0) == labels.dim(0), IoError, labels_path.string(), ": expected ", images.dim(0),
+      " labels, one for each image of ",
                 images_path.string(), ", found ", labels.dim(0));
   const std::uint8_t* bytes = labels.data<std::uint8_t>();
   for (std::int64_t i = 0; i < labels.dim(0); ++i) {
-    TESSERA_CHECK(bytes[i] < dataset.classes.size(), IoError, labels_path.string(), ": label of record ", i, " is ", int{bytes[i]},
+    TESSERA_CHECK(bytes[i] < dataset.classes.size(), IoError, labels_path.string(), ": label of record ", i, " is ",
+        int{bytes[i]},
                   "; must be in 0..", dataset.classes.size() - 1);
   }
   dataset.images = images.reshape(images.shape().append(1));

@@ -220,7 +220,8 @@ Batch Loader::next() {
 }
 
 void Loader::seek(std::int64_t epoch, std::int64_t batch) {
-  TESSERA_CHECK(epoch >= 0 && batch >= 0 && batch < batches_per_epoch(), InternalError, "loader: seek to batch ", batch, " of epoch ",
+  TESSERA_CHECK(epoch >= 0 && batch >= 0 && batch < batches_per_epoch(), InternalError, "loader: seek to batch ", batch,
+      " of epoch ",
                 epoch, "; an epoch has ", batches_per_epoch(), " batches");
   const std::int64_t position = epoch * batches_per_epoch() + batch;
   if (position == position_) return;

@@ -20,7 +20,8 @@ std::string_view name_of(const AugmentConfig& item) { return item.pad_crop ? "pa
 }  // namespace
 
 void AugmentConfig::fields(Fields& f) {
-  f.add("pad_crop", pad_crop, {.help = "pixels of black padding on each side before a random crop", .range = at_least(1), .example = "4"});
+  f.add("pad_crop", pad_crop, {.help = "pixels of black padding on each side before a random crop", .range = at_least(1),
+      .example = "4"});
   f.add("flip", flip, {.help = "mirror half of the samples", .choices = {"horizontal"}, .example = "horizontal"});
   f.add("cutout", cutout, {.help = "side of the square that is blanked", .range = at_least(1), .example = "8"});
   f.require(int{pad_crop.has_value()} + int{flip.has_value()} + int{cutout.has_value()} == 1, "pad_crop",
@@ -63,7 +64,8 @@ NormalizationTable::NormalizationTable(const Normalization& normalization, std::
                 normalization.mean.size(), " values, data.std has ", normalization.stddev.size(), "; images have ", channels,
                 " channels");
   for (std::size_t c = 0; c < count; ++c) {
-    TESSERA_CHECK(normalization.stddev[c] > 0, ConfigError, "data.std[", c, "] is ", normalization.stddev[c], "; must be positive");
+    TESSERA_CHECK(normalization.stddev[c] > 0, ConfigError, "data.std[", c, "] is ", normalization.stddev[c],
+        "; must be positive");
     for (int value = 0; value < 256; ++value) {
       table_.push_back(static_cast<float>((value / 255.0 - normalization.mean[c]) / normalization.stddev[c]));
     }
@@ -85,7 +87,8 @@ void NormalizationTable::apply(std::span<const std::uint8_t> pixels, float* out)
 Augmentation::Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization,
                            std::uint64_t seed)
     : h_(image.dim(0)), w_(image.dim(1)), c_(image.dim(2)) {
-  for (const double mean : normalization.mean) fill_.push_back(static_cast<std::uint8_t>(std::clamp(mean * 255, 0.0, 255.0) + 0.5));
+  for (const double mean : normalization.mean) fill_.push_back(static_cast<std::uint8_t>(std::clamp(mean * 255, 0.0,
+      255.0) + 0.5));
   for (std::size_t i = 0; i < items.size(); ++i) {
     TESSERA_CHECK(!items[i].cutout || *items[i].cutout <= std::min(h_, w_), ConfigError, "data.augment[", i, "].cutout is ",
                   *items[i].cutout, "; images are ", h_, "x", w_);

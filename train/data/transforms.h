@@ -18,7 +18,8 @@ namespace tessera {
 struct AugmentConfig {
   std::optional<std::int64_t> pad_crop = {};  // pad by this much black on each side, cut the old size out at a random place
   std::optional<std::string> flip = {};       // "horizontal": mirrors left and right with probability 1/2
-  std::optional<std::int64_t> cutout = {};    // a square of this side around a random pixel becomes the mean (DeVries, Taylor 2017)
+  // a square of this side around a random pixel becomes the mean (DeVries, Taylor 2017)
+  std::optional<std::int64_t> cutout = {};  
   void fields(Fields& f);
 };
 
@@ -27,7 +28,8 @@ struct Normalization {
   std::vector<double> mean;
   std::vector<double> stddev;
 };
-// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Throws ConfigError
+// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Throws
+// ConfigError
 // on an empty subset.
 Normalization measure_normalization(const Subset& subset);
 
@@ -47,7 +49,8 @@ class NormalizationTable {
 class Augmentation {
  public:
   // image is [h, w, c]; fill is what cutout writes per channel. Throws ConfigError on a cutout larger than the image.
-  Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization, std::uint64_t seed);
+  Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization,
+      std::uint64_t seed);
 
   bool empty() const noexcept { return steps_.empty(); }
   // Transforms `pixels` (h * w * c bytes) in place; `scratch` has the same size and holds nothing of value after.

@@ -70,6 +70,7 @@ TEST(Elementwise, ExtremesStayInRange) {
   EXPECT_EQ(sigmoid(x).value().to_vector<float>()[4], 1.0f);
   EXPECT_EQ(tanh(x).value().to_vector<float>(), (std::vector<float>{-1, -1, 0, 1, 1}));
   EXPECT_EQ(gelu(x).value().to_vector<float>()[4], 1000.0f);
+  EXPECT_EQ(log(Var(Tensor::zeros({9}))).value().to_vector<float>()[3], -std::numeric_limits<float>::infinity());
   for (const float y : silu(x).value().to_vector<float>()) EXPECT_FALSE(std::isnan(y));
   for (const float y : softmax(x).value().to_vector<float>()) EXPECT_TRUE(y >= 0.0f && y <= 1.0f);
 }

@@ -50,7 +50,8 @@ TEST(Builtin, GivenStatisticsAreTakenAndChecked) {
 
 TEST(Builtin, ReadsItsBlock) {
   const DataConfig config = read<DataConfig>(
-      parse_json(R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})", "x.json"));
+      parse_json(R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})",
+          "x.json"));
   EXPECT_EQ(config.batch, 64);
   ASSERT_EQ(config.augment.size(), 2u);
   EXPECT_EQ(config.augment[0].pad_crop, 4);
