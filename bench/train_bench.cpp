@@ -72,7 +72,8 @@ struct Chosen {
 
 // Short runs of every setting, each in a process of its own; the lowest median wins. All must compute our losses.
 Chosen sweep_settings(const TorchProgram& program, const Options& options, const std::vector<double>& losses) {
-  Chosen chosen{{}, Value::list()};
+  Chosen chosen;
+  Value::List rows;
   double best = INFINITY;
   for (const TorchSettings& settings : all_torch_settings()) {
     TorchRival rival(program, settings);
@@ -81,10 +82,11 @@ Chosen sweep_settings(const TorchProgram& program, const Options& options, const
     fmt::print("torch {:<50} {:8.1f} ms\n", to_string(settings), ms);
     Value row = to_value(settings);
     row.set("ms", ms);
-    chosen.sweep.as_list().push_back(row);
+    rows.push_back(std::move(row));
     if (ms < best) chosen.settings = settings;
     best = std::min(best, ms);
   }
+  chosen.sweep = Value::list(std::move(rows));
   return chosen;
 }
 
@@ -125,9 +127,7 @@ Value to_value(const Summary& summary) {
 }
 
 Value to_value(const std::vector<double>& numbers) {
-  Value list = Value::list();
-  for (const double number : numbers) list.as_list().push_back(number);
-  return list;
+  return Value::list(Value::List(numbers.begin(), numbers.end()));
 }
 
 std::string today() {
