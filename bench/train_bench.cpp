@@ -149,6 +149,8 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   row.set("shape", "32x32x3");
   row.set("rounds", options.rounds);
   row.set("steps_per_round", options.steps);
+  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");  // inherited by the rival
+  row.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
   return row;
 }
 

@@ -121,7 +121,7 @@ class Trainer:
         return (time.perf_counter() - start) * 1e3, value
 
 
-def matmul_gflops(size=1024, repeats=15):
+def matmul_gflops(size=1024, repeats=60):
     a, b = torch.rand(size, size), torch.rand(size, size)
     out = torch.empty(size, size)
     best = float("inf")
