@@ -6,6 +6,7 @@ namespace tessera::bench {
 namespace {
 
 std::vector<std::string> arguments(const TorchProgram& program, const TorchSettings& settings) {
+  if (!std::filesystem::exists(program.python)) throw TorchMissing(str("torch: there is no interpreter ", program.python));
   std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads", str(program.threads)};
   if (settings.channels_last) words.emplace_back("--channels-last");
   return words;
@@ -17,8 +18,8 @@ std::vector<std::string> environment_for(const TorchProgram& program, const Torc
                                  "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp"};
   if (settings.avx512) lines.emplace_back("ATEN_CPU_CAPABILITY=avx512");
   if (settings.tuned_malloc) {
-    lines.insert(lines.end(), {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592",
-                               "MALLOC_TOP_PAD_=268435456"});
+    lines.insert(lines.end(),
+                 {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});
   }
   return lines;
 }

@@ -13,7 +13,7 @@ namespace tessera::bench {
 
 struct TorchSettings {
   bool channels_last = true;
-  bool avx512 = false;        // ATen's own loops; oneDNN and BLAS choose for themselves
+  bool avx512 = false;  // ATen's own loops; oneDNN and BLAS choose for themselves
   bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
 };
 std::string to_string(const TorchSettings& settings);
@@ -28,7 +28,7 @@ struct TorchProgram {
   int threads = 2;
 };
 
-// Thrown when the interpreter has no torch.
+// Thrown when there is no such interpreter or it has no torch.
 class TorchMissing : public Error {
  public:
   using Error::Error;
@@ -39,7 +39,7 @@ class TorchRival {
   TorchRival(const TorchProgram& program, const TorchSettings& settings);
 
   const Value& environment() const noexcept { return environment_; }  // version, threads, capability, blas
-  double matmul_gflops();                                             // 1024 x 1024 x 1024, f32, the best of several
+  double matmul_gflops();  // 1024 x 1024 x 1024, f32, the best of several
   Steps run(std::int64_t count);
 
  private:

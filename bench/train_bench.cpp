@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "bench/fma_peak.h"
 #include "bench/summary.h"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kVoid = 1;
 constexpr int kUnusable = 2;
-constexpr double kLossTolerance = 1e-4;    // relative, on the first kComparedSteps
+constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedSteps
 constexpr std::int64_t kComparedSteps = 3;
 constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
@@ -60,8 +60,9 @@ class ScratchFolder {
 
 void check_losses(const std::vector<double>& ours, const std::vector<double>& theirs, const TorchSettings& settings) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    TESSERA_CHECK(std::abs(ours[i] - theirs[i]) <= kLossTolerance * std::abs(theirs[i]), NumericError, "train_bench: loss of step ",
-                  i, " is ", ours[i], ", torch's (", to_string(settings), ") is ", theirs[i], "; they must agree to ", kLossTolerance);
+    const bool equal = std::abs(ours[i] - theirs[i]) <= kLossTolerance * std::abs(theirs[i]);
+    TESSERA_CHECK(equal, NumericError, "train_bench: loss of step ", i, " is ", ours[i], ", torch's (", to_string(settings),
+                  ") is ", theirs[i], "; they must agree to ", kLossTolerance, " of their value");
   }
 }
 
@@ -94,13 +95,14 @@ double guarded_matmul(TorchRival& rival, double peak) {
   const double gflops = rival.matmul_gflops();
   fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", gflops, peak);
   TESSERA_CHECK(gflops >= kLeastMatmulShare * peak, InternalError, "train_bench: torch's matmul reaches ", gflops, " of ", peak,
-                " GFLOP/s; needs ", kLeastMatmulShare, " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)");
+                " GFLOP/s; needs ", kLeastMatmulShare,
+                " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)");
   return gflops;
 }
 
 struct Comparison {
   std::vector<double> ours, theirs;  // ms of every timed step
-  std::vector<double> ratios;        // per round: torch's median / our median
+  std::vector<double> ratios;  // per round: torch's median / our median
 };
 
 // The first step of a turn only brings caches and threads back and is not counted.
@@ -126,9 +128,7 @@ Value to_value(const Summary& summary) {
   return value;
 }
 
-Value to_value(const std::vector<double>& numbers) {
-  return Value::list(Value::List(numbers.begin(), numbers.end()));
-}
+Value to_value(const std::vector<double>& numbers) { return Value::list(Value::List(numbers.begin(), numbers.end())); }
 
 std::string today() {
   const std::time_t now = std::time(nullptr);

@@ -8,6 +8,7 @@ The first line, unasked, describes the environment, or is {"missing": reason} wi
 import argparse
 import json
 import pathlib
+import re
 import sys
 import time
 
@@ -132,6 +133,12 @@ def matmul_gflops(size=1024, repeats=60):
     return 2e-9 * size**3 / best
 
 
+def cpu_capability():
+    """Which of ATen's builds of its own loops runs, e.g. AVX2; only the printed configuration tells."""
+    found = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
+    return found.group(1) if found else "unknown"
+
+
 def loaded_blas():
     """The BLAS libraries mapped into this process: torch reports only that it calls a generic one."""
     with open("/proc/self/maps") as maps:
@@ -150,7 +157,7 @@ def main():
     answer(
         version=torch.__version__,
         threads=torch.get_num_threads(),
-        capability=torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else "unknown",
+        capability=cpu_capability(),
         onednn=torch.backends.mkldnn.is_available(),
         blas=loaded_blas(),
     )
