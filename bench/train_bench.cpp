@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <fstream>
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "bench/fma_peak.h"
 #include "bench/summary.h"
@@ -205,24 +205,63 @@ void measure(const Options& options) {
   }
 }
 
-int run_program(int argc, char** argv) {
+constexpr const char* kUsage =
+    "train_bench: times a ResNet-20 training step against PyTorch's\n"
+    "  --rounds N       turns of each side (10)\n"
+    "  --steps N        timed steps in a turn (5)\n"
+    "  --sweep-steps N  steps of each of torch's settings (6)\n"
+    "  --threads N      compute threads of both sides (2)\n"
+    "  --python PATH    interpreter that has torch (/usr/bin/python3)\n"
+    "  --script PATH    torch's side\n"
+    "  --results PATH   file that the result is appended to\n"
+    "  --dry-run        print the result instead of appending it\n";
+
+template <class T>
+void read_count(std::string_view name, std::string_view text, T& count) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  TESSERA_CHECK(failure == std::errc() && end == text.data() + text.size() && count >= 1, ConfigError, "train_bench: ", name,
+                " is '", text, "'; needs a whole number of at least 1");
+}
+
+void read_option(std::string_view name, std::string_view text, Options& options) {
+  if (name == "--rounds") return read_count(name, text, options.rounds);
+  if (name == "--steps") return read_count(name, text, options.steps);
+  if (name == "--sweep-steps") return read_count(name, text, options.sweep_steps);
+  if (name == "--threads") return read_count(name, text, options.threads);
+  for (const auto& [path, target] : {std::pair("--python", &options.python), std::pair("--script", &options.script),
+                                     std::pair("--results", &options.results)}) {
+    if (name != path) continue;
+    *target = text;
+    return;
+  }
+  throw ConfigError(str("train_bench: unknown option ", name, "; --help lists them"));
+}
+
+Options read_options(const std::vector<std::string_view>& words) {
   Options options;
-  CLI::App app("times a ResNet-20 training step against PyTorch's", "train_bench");
-  app.add_option("--rounds", options.rounds, "turns of each side")->check(CLI::PositiveNumber);
-  app.add_option("--steps", options.steps, "timed steps in a turn")->check(CLI::PositiveNumber);
-  app.add_option("--sweep-steps", options.sweep_steps, "steps of each of torch's settings")->check(CLI::PositiveNumber);
-  app.add_option("--threads", options.threads, "compute threads of both sides")->check(CLI::PositiveNumber);
-  app.add_option("--python", options.python, "absolute path of the interpreter that has torch");
-  app.add_option("--script", options.script, "torch's side");
-  app.add_option("--results", options.results, "file that the result is appended to");
-  app.add_flag("--dry-run", options.dry_run, "print the result instead of appending it");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUnusable;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--dry-run") {
+      options.dry_run = true;
+      continue;
+    }
+    TESSERA_CHECK(i + 1 < words.size(), ConfigError, "train_bench: ", words[i],
+                  " needs a value, or is unknown; --help lists options");
+    read_option(words[i], words[i + 1], options);
+    ++i;
+  }
+  return options;
+}
+
+int run_program(const std::vector<std::string_view>& words) {
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    std::cout << kUsage;
+    return 0;
   }
   try {
-    measure(options);
+    measure(read_options(words));
+  } catch (const ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kUnusable;
   } catch (const TorchMissing& error) {
     std::cerr << error.what() << "; install Debian's python3-torch or name another interpreter with --python\n";
     return kUnusable;
@@ -236,4 +275,4 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::bench
 
-int main(int argc, char** argv) { return tessera::bench::run_program(argc, argv); }
+int main(int argc, char** argv) { return tessera::bench::run_program({argv + 1, argv + argc}); }
