@@ -1,0 +1,31 @@
+// A child program that answers lines with lines: the other half of a benchmark that must run in a process of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tessera::bench {
+
+class ChildProcess {
+ public:
+  // Starts `arguments` (the program first, an absolute path) with `environment` ("NAME=value") over the inherited one.
+  // Throws IoError when it cannot be started.
+  ChildProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
+  // Closes its input, which ends it, and waits.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  void write_line(const std::string& line);
+  std::string read_line();  // without the newline; throws IoError when the child has ended
+
+ private:
+  pid_t pid_ = -1;
+  std::FILE* to_ = nullptr;
+  std::FILE* from_ = nullptr;
+};
+
+}  // namespace tessera::bench

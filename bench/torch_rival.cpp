@@ -1,0 +1,80 @@
+#include "bench/torch_rival.h"
+
+#include "core/error.h"
+
+namespace tessera::bench {
+namespace {
+
+std::vector<std::string> arguments(const TorchProgram& program, const TorchSettings& settings) {
+  if (!std::filesystem::exists(program.python)) throw TorchMissing(str("torch: there is no interpreter ", program.python));
+  std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads", str(program.threads)};
+  if (settings.channels_last) words.emplace_back("--channels-last");
+  return words;
+}
+
+std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
+  // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
+  std::vector<std::string> lines{str("OMP_NUM_THREADS=", program.threads),
+                                 "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp"};
+  if (settings.avx512) lines.emplace_back("ATEN_CPU_CAPABILITY=avx512");
+  if (settings.tuned_malloc) {
+    lines.insert(lines.end(),
+                 {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});
+  }
+  return lines;
+}
+
+std::vector<double> numbers(const Value& list) {
+  std::vector<double> out;
+  for (const Value& item : list.as_list()) out.push_back(item.as_double());
+  return out;
+}
+
+}  // namespace
+
+std::string to_string(const TorchSettings& settings) {
+  return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", default capability",
+             settings.tuned_malloc ? ", tuned malloc" : ", default malloc");
+}
+
+Value to_value(const TorchSettings& settings) {
+  Value value = Value::map();
+  value.set("channels_last", settings.channels_last);
+  value.set("aten_avx512", settings.avx512);
+  value.set("tuned_malloc", settings.tuned_malloc);
+  return value;
+}
+
+std::vector<TorchSettings> all_torch_settings() {
+  std::vector<TorchSettings> all;
+  for (const bool channels_last : {true, false}) {
+    for (const bool avx512 : {false, true}) {
+      for (const bool tuned_malloc : {false, true}) {
+        if (avx512 && !__builtin_cpu_supports("avx512vl")) continue;
+        all.push_back({channels_last, avx512, tuned_malloc});
+      }
+    }
+  }
+  return all;
+}
+
+TorchRival::TorchRival(const TorchProgram& program, const TorchSettings& settings)
+    : child_(arguments(program, settings), environment_for(program, settings)),
+      environment_(parse_json(child_.read_line(), "torch")) {
+  const Value* missing = environment_.find("missing");
+  if (missing != nullptr) throw TorchMissing(str("torch: ", program.python, " cannot import it: ", missing->as_string()));
+}
+
+Value TorchRival::ask(const std::string& line) {
+  child_.write_line(line);
+  return parse_json(child_.read_line(), "torch");
+}
+
+double TorchRival::matmul_gflops() { return ask("matmul").at("gflops").as_double(); }
+
+Steps TorchRival::run(std::int64_t count) {
+  const Value answer = ask(str("step ", count));
+  return {numbers(answer.at("ms")), numbers(answer.at("loss"))};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,52 @@
+// PyTorch running the same training step in a child process, under one setting of its knobs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/child_process.h"
+#include "bench/train_workload.h"
+#include "core/config/value.h"
+
+namespace tessera::bench {
+
+struct TorchSettings {
+  bool channels_last = true;
+  bool avx512 = false;  // ATen's own loops; oneDNN and BLAS choose for themselves
+  bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
+};
+std::string to_string(const TorchSettings& settings);
+Value to_value(const TorchSettings& settings);
+std::vector<TorchSettings> all_torch_settings();
+
+// The program to run and the folder of TrainWorkload::write_inputs.
+struct TorchProgram {
+  std::string python;
+  std::string script;
+  std::filesystem::path inputs;
+  int threads = 2;
+};
+
+// Thrown when there is no such interpreter or it has no torch.
+class TorchMissing : public Error {
+ public:
+  using Error::Error;
+};
+
+class TorchRival {
+ public:
+  TorchRival(const TorchProgram& program, const TorchSettings& settings);
+
+  const Value& environment() const noexcept { return environment_; }  // version, threads, capability, blas
+  double matmul_gflops();  // 1024 x 1024 x 1024, f32, the best of several
+  Steps run(std::int64_t count);
+
+ private:
+  Value ask(const std::string& line);
+
+  ChildProcess child_;
+  Value environment_;
+};
+
+}  // namespace tessera::bench

@@ -1,0 +1,79 @@
+#include "bench/train_workload.h"
+
+#include <chrono>
+
+#include "core/config/value.h"
+#include "core/io/safetensors.h"
+#include "core/io/vfs.h"
+#include "core/rng.h"
+#include "layers/models/model.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr std::int64_t kSide = 32;
+constexpr std::int64_t kColours = 3;
+constexpr std::int64_t kClasses = 10;
+
+Batch synthetic_batch(const WorkloadConfig& config, std::int64_t index) {
+  Batch batch{Tensor::empty({config.batch, kSide, kSide, kColours}), Tensor::empty({config.batch}, DType::i64)};
+  const auto step = static_cast<std::uint64_t>(index);
+  fill_normal(batch.x, RngStream(config.seed, "bench", "images"), 0, 1, step);
+  const RngStream labels(config.seed, "bench", "labels");
+  for (std::int64_t i = 0; i < config.batch; ++i) {
+    batch.y.data<std::int64_t>()[i] = random_below(labels, step, static_cast<std::uint64_t>(i), kClasses);
+  }
+  return batch;
+}
+
+TrainingConfig training(const WorkloadConfig& config) {
+  TrainingConfig training;
+  training.optimizer.form = config.optimizer;
+  training.schedule.form = ConstantSchedule{};
+  return training;
+}
+
+void save(const std::filesystem::path& path, const SafetensorsFile& file) {
+  write_file_atomically(real_vfs(), path, encode_safetensors(file));
+}
+
+}  // namespace
+
+TrainWorkload::TrainWorkload(const WorkloadConfig& config)
+    : config_(config), model_(build_model({.name = "resnet20", .classes = kClasses}, {config.batch, kSide, kSide, kColours})) {
+  initialize(*model_, config.seed);
+  for (std::int64_t i = 0; i < config.batches; ++i) batches_.push_back(synthetic_batch(config, i));
+  trainer_ = std::make_unique<StageTrainer>(*model_, training(config), config.seed, config.batches, config.batches);
+}
+
+void TrainWorkload::write_inputs(const std::filesystem::path& directory) {
+  SafetensorsFile weights;
+  for (const NamedParameter& entry : named_parameters(*model_)) weights.tensors[entry.path] = entry.parameter->value();
+  save(directory / "weights.safetensors", weights);
+  SafetensorsFile batches;
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    batches.tensors[str("x", i)] = batches_[i].x;
+    batches.tensors[str("y", i)] = batches_[i].y;
+  }
+  save(directory / "batches.safetensors", batches);
+  Value optimizer = Value::map();
+  optimizer.set("lr", config_.optimizer.lr);
+  optimizer.set("momentum", config_.optimizer.momentum);
+  optimizer.set("weight_decay", config_.optimizer.weight_decay);
+  write_file_atomically(real_vfs(), directory / "config.json", to_json(optimizer));
+}
+
+Steps TrainWorkload::run(std::int64_t count) {
+  using Clock = std::chrono::steady_clock;
+  Steps steps;
+  for (std::int64_t i = 0; i < count; ++i, ++step_) {
+    const Batch& batch = batches_[static_cast<std::size_t>(step_) % batches_.size()];
+    const auto start = Clock::now();
+    trainer_->step(batch, step_, step_);
+    steps.loss.push_back(trainer_->take_mean_loss());
+    steps.ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  return steps;
+}
+
+}  // namespace tessera::bench
