@@ -54,7 +54,7 @@ Value describe_environment(const ExperimentConfig& config) {
   env.set("compiler", build::kCompiler);
   env.set("build_type", build::kBuildType);
   env.set("onednn", cpu::onednn_version());
-  env.set("device", "cpu");
+  env.set("device", resolve_device(config.device).name());
   env.set("processor", processor_name());
   env.set("isa", instruction_set());
   env.set("compute_threads", resolve_compute_threads(config.threads.compute));

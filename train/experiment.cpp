@@ -59,7 +59,6 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("seed", seed, {.help = "of every random number", .range = between(0, 9007199254740992.0)});
   f.add("device", device, {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "log"});
   f.add("precision", precision, {.help = "compute precision", .choices = {"f32"}, .observable = "plan"});
-  f.add("deterministic", deterministic, {.help = "fixed kernel choices, none taken from timings", .observable = "files"});
   f.add("threads", threads, {.help = "compute and loader threads", .observable = "files"});
   f.add("data", data, {.help = "training, validation and test data", .required = true});
   f.add("model", model, {.help = "the network", .observable = "plan", .required = true});
@@ -77,6 +76,13 @@ void ExperimentConfig::fields(Fields& f) {
 std::span<const std::string_view> training_keys() {
   static constexpr std::array<std::string_view, 6> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch"};
   return keys;
+}
+
+Device resolve_device(const std::string& name) {
+  if (name == "auto") return Device::cpu();
+  const Device device = Device::parse(name);
+  TESSERA_CHECK(device.is_cpu(), ConfigError, "device is ", device, "; this build has no CUDA backend: use cpu or auto");
+  return device;
 }
 
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {
@@ -100,6 +106,15 @@ void merge_stages(Value& root) {
   }
 }
 
+void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+  try {
+    resolve_device(config.device);
+  } catch (const ConfigError& error) {
+    const Value* value = root.is_map() ? root.find("device") : nullptr;
+    problems.push_back({value != nullptr ? value->mark() : Mark{}, "device", error.what()});
+  }
+}
+
 // A fault of a top-level block shows again in every stage that inherits it: once is enough.
 std::vector<ConfigProblem> without_repeats(const std::vector<ConfigProblem>& problems) {
   std::vector<ConfigProblem> unique;
@@ -117,6 +132,7 @@ Experiment parse_experiment(Value root) {
   Experiment experiment;
   std::vector<ConfigProblem> problems;
   read(root, experiment.config, "", problems);
+  check_device(root, experiment.config, problems);
   if (!problems.empty()) throw_config_error(without_repeats(problems));
   experiment.resolved = write(experiment.config);
   return experiment;

@@ -9,6 +9,7 @@
 
 #include "compress/factorise.h"
 #include "core/config/fields.h"
+#include "core/device.h"
 #include "layers/models/model.h"
 #include "optim/builtin.h"
 #include "optim/ema.h"
@@ -71,7 +72,6 @@ struct ExperimentConfig {
   std::int64_t seed = 0;
   std::string device = "auto";
   std::string precision = "f32";
-  bool deterministic = false;
   ThreadsConfig threads;
   DataConfig data;
   ModelConfig model;
@@ -85,6 +85,9 @@ struct ExperimentConfig {
 
 // The keys of TrainingConfig, which stages override.
 std::span<const std::string_view> training_keys();
+
+// "auto" takes the best device there is. Throws ConfigError on unknown names and on devices that this build or machine lacks.
+Device resolve_device(const std::string& name);
 
 // Batches of one epoch over `samples` training samples.
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
