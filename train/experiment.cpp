@@ -1,6 +1,8 @@
 #include "train/experiment.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <set>
 
@@ -10,6 +12,16 @@
 #include "train/config/yaml.h"
 
 namespace tessera {
+
+namespace {
+
+// A text that names a folder and stands in a CSV cell.
+bool is_plain_name(const std::string& name) {
+  if (name.empty() || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+}  // namespace
 
 void LossConfig::fields(Fields& f) {
   f.add("label_smoothing", label_smoothing, {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
@@ -67,8 +79,12 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .observable = "files"});
   f.add("report", report, {.help = "what the table measures", .observable = "report"});
   f.add("log_every", log_every, {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .observable = "files"});
+  constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
+  f.require(is_plain_name(name), "name", str("'", name, "' ", kNameRule));
+  f.require(!stages.empty(), "stages", "needs at least one stage");
   std::set<std::string> names;
   for (const StageConfig& stage : stages) {
+    f.require(is_plain_name(stage.name), "stages", str("stage name '", stage.name, "' ", kNameRule));
     f.require(names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
   }
 }
@@ -115,6 +131,17 @@ void check_device(const Value& root, const ExperimentConfig& config, std::vector
   }
 }
 
+// Positions of blocks and keys down to the stages' own, for problems that show only once the network is built.
+void collect_marks(const Value& value, const std::string& path, int depth, std::map<std::string, Mark>& marks) {
+  if (!path.empty()) marks[path] = value.mark();
+  if (depth == 0) return;
+  if (value.is_map()) {
+    for (const Value::Entry& entry : value.as_map()) collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
+  } else if (value.is_list()) {
+    for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
+  }
+}
+
 // A fault of a top-level block shows again in every stage that inherits it: once is enough.
 std::vector<ConfigProblem> without_repeats(const std::vector<ConfigProblem>& problems) {
   std::vector<ConfigProblem> unique;
@@ -134,6 +161,7 @@ Experiment parse_experiment(Value root) {
   read(root, experiment.config, "", problems);
   check_device(root, experiment.config, problems);
   if (!problems.empty()) throw_config_error(without_repeats(problems));
+  collect_marks(root, "", 3, experiment.marks);
   experiment.resolved = write(experiment.config);
   return experiment;
 }

@@ -1,5 +1,10 @@
 #include "train/json_lines.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "core/error.h"
@@ -25,6 +30,15 @@ void JsonLines::append(const Value& row) {
   out_ << line << std::flush;
   TESSERA_CHECK(out_.good(), IoError, "cannot write to ", path_);
   length_ += static_cast<std::int64_t>(line.size());
+}
+
+void JsonLines::sync() {
+  const int file = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  TESSERA_CHECK(file >= 0, IoError, "cannot open ", path_, " to make it durable: ", std::strerror(errno));
+  const bool durable = fsync(file) == 0;
+  const int reason = errno;
+  close(file);
+  TESSERA_CHECK(durable, IoError, "cannot make ", path_, " durable: ", std::strerror(reason));
 }
 
 }  // namespace tessera

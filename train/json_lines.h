@@ -15,6 +15,7 @@ class JsonLines {
   // Opens for appending after cutting the file to `length` bytes; 0 starts it anew. Throws IoError when the file is shorter.
   JsonLines(std::string path, std::int64_t length);
   void append(const Value& row);  // written and flushed at once; throws IoError
+  void sync();  // to stable storage; throws IoError
   std::int64_t length() const noexcept { return length_; }
 
  private:

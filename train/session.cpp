@@ -1,7 +1,5 @@
 #include "train/session.h"
 
-#include <unistd.h>
-
 #include <ctime>
 
 #include "compress/pass_runner.h"
@@ -43,8 +41,10 @@ Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptio
   steps_per_epoch_ = steps_per_epoch(experiment_.config.data, data_.train.size());
 }
 
-Session Session::start(Vfs& vfs, const Experiment& experiment, const std::string& config_text, RunFolder folder,
-                       SessionOptions options) {
+Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder, SessionOptions options) {
+  // Resolved once and stored: a resume on another number of processors keeps the threads, and with them the bytes.
+  experiment.config.threads.compute = resolve_compute_threads(experiment.config.threads.compute);
+  experiment.resolved = write(experiment.config);
   Session session(vfs, experiment, std::move(folder), options);
   const RunFolder& files = session.folder_;
   write_file_atomically(vfs, files.config(), config_text);
@@ -95,6 +95,16 @@ void Session::load(const Checkpoint& checkpoint) {
 }
 
 RunOutcome Session::run() {
+  try {
+    return run_stages();
+  } catch (const std::exception& error) {
+    progress_.line(str("failed: ", error.what()));
+    write_status("failed");
+    throw;
+  }
+}
+
+RunOutcome Session::run_stages() {
   const auto stages = static_cast<std::int64_t>(experiment_.config.stages.size());
   while (position_.stage < stages) {
     if (!position_.stage_done && run_stage() == RunOutcome::stopped) {
@@ -236,6 +246,9 @@ bool Session::evaluate_epoch() {
 void Session::save() {
   if (last_saved_ == position_.global_step && !position_.stage_done) return;
   if (trainer_) trainer_->check_finite();
+  // A checkpoint counts on these bytes: they must be as durable as it is.
+  metrics_->sync();
+  timing_->sync();
   position_.metrics_bytes = metrics_->length();
   position_.timing_bytes = timing_->length();
   std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
@@ -249,6 +262,7 @@ void Session::save() {
   for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
   kill_point("save", position_.global_step);
   last_saved_ = position_.global_step;
+  last_saved_time_ = std::time(nullptr);
   write_status("training");
 }
 
@@ -271,6 +285,7 @@ void Session::write_status(const std::string& state) {
   status.best_accuracy = position_.best_accuracy;
   status.seconds_left = progress_.seconds_left(position_.stage_step);
   status.last_checkpoint_step = last_saved_;
+  status.last_checkpoint_time = last_saved_time_;
   save_status(vfs_, folder_.status(), status);
 }
 

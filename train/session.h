@@ -33,7 +33,7 @@ enum class RunOutcome { finished, stopped };
 class Session {
  public:
   // A fresh run: builds data and model, initialises weights from the seed, writes the run folder's files.
-  static Session start(Vfs& vfs, const Experiment& experiment, const std::string& config_text, RunFolder folder, SessionOptions options);
+  static Session start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder, SessionOptions options);
   // From the newest good checkpoint of the folder; from the seed when there is none yet. Warns, through the log, when the
   // environment differs from the one the run began in.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
@@ -45,6 +45,7 @@ class Session {
   Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options);
 
   void load(const Checkpoint& checkpoint);
+  RunOutcome run_stages();
   RunOutcome run_stage();
   void prepare_stage();
   RunOutcome train_stage();
@@ -75,6 +76,7 @@ class Session {
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
   std::int64_t last_saved_ = -1;
+  std::int64_t last_saved_time_ = 0;  // seconds since 1970
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
   std::int64_t steps_per_epoch_ = 0;
 };

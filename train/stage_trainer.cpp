@@ -80,6 +80,12 @@ void StageTrainer::check_finite() const {
     TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "training: ", entry.path,
                   " holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
   }
+  for (const NamedBuffer& entry : named_buffers(model_)) {
+    TESSERA_CHECK(all_finite(entry.buffer->value), NumericError, "training: ", entry.path, " holds a NaN or Inf");
+  }
+  for (const auto& [name, tensor] : optimizer_->state().tensors) {
+    TESSERA_CHECK(all_finite(tensor), NumericError, "training: the optimiser's ", name, " holds a NaN or Inf");
+  }
   TESSERA_CHECK(std::isfinite(loss_sum_.item()), NumericError, "training: the loss is ", loss_sum_.item());
 }
 
