@@ -1,13 +1,9 @@
 #include "train/experiment.h"
 
 #include <array>
-#include <filesystem>
 #include <set>
 
-#include "core/config/read.h"
 #include "core/error.h"
-#include "train/config/overrides.h"
-#include "train/config/yaml.h"
 
 namespace tessera {
 
@@ -68,6 +64,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .observable = "files"});
   f.add("report", report, {.help = "what the table measures", .observable = "report"});
   f.add("log_every", log_every, {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .observable = "files"});
+  f.require(!stages.empty(), "stages", "is empty; a run needs a stage");
   std::set<std::string> names;
   for (const StageConfig& stage : stages) {
     f.require(names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
@@ -81,59 +78,6 @@ std::span<const std::string_view> training_keys() {
 
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {
   return data.drop_last ? samples / data.batch : (samples + data.batch - 1) / data.batch;
-}
-
-namespace {
-
-// Each stage receives the top-level training blocks under its own keys.
-void merge_stages(Value& root) {
-  Value* stages = root.is_map() ? root.find("stages") : nullptr;
-  if (stages == nullptr || !stages->is_list()) return;
-  for (Value& stage : stages->as_list()) {
-    if (!stage.is_map()) continue;
-    for (const std::string_view key : training_keys()) {
-      const Value* base = root.find(key);
-      if (base == nullptr) continue;
-      const Value* own = stage.find(key);
-      stage.set(key, own == nullptr ? *base : merge(*base, *own));
-    }
-  }
-}
-
-// A fault of a top-level block shows again in every stage that inherits it: once is enough.
-std::vector<ConfigProblem> without_repeats(const std::vector<ConfigProblem>& problems) {
-  std::vector<ConfigProblem> unique;
-  std::set<std::string> seen;
-  for (const ConfigProblem& problem : problems) {
-    if (problem.mark.line == 0 || seen.insert(to_string(problem.mark) + problem.message).second) unique.push_back(problem);
-  }
-  return unique;
-}
-
-}  // namespace
-
-Experiment parse_experiment(Value root) {
-  merge_stages(root);
-  Experiment experiment;
-  std::vector<ConfigProblem> problems;
-  read(root, experiment.config, "", problems);
-  if (!problems.empty()) throw_config_error(without_repeats(problems));
-  experiment.resolved = write(experiment.config);
-  return experiment;
-}
-
-Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
-  Value root = load_yaml(path);
-  for (const std::string& text : overrides) apply_override(root, text);
-  // Paths in a file are relative to it; the resolved config outlives the working directory.
-  Value* data = root.is_map() ? root.find("data") : nullptr;
-  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
-  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) {
-    const Mark mark = folder->mark();
-    const auto base = std::filesystem::absolute(path).parent_path();
-    *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
-  }
-  return parse_experiment(std::move(root));
 }
 
 }  // namespace tessera
