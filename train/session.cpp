@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "compress/pass_runner.h"
 #include "compress/report.h"
@@ -89,12 +91,15 @@ void Session::load(const Checkpoint& checkpoint) {
   restored_ = checkpoint.parts;
   restored_.erase("model");
   last_saved_ = position_.global_step;
+  const auto saved = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(checkpoint.folder));
+  last_saved_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
   const bool best_is_stage_end = position_.stage_done && position_.best_step == position_.global_step;
   pinned_best_ = best_is_stage_end ? -1 : position_.best_step;
   progress_.line(str("resuming at stage ", stage().name, ", step ", position_.stage_step, " (global step ", position_.global_step, ")"));
 }
 
 RunOutcome Session::run() {
+  write_status("training");  // a run that is killed before its first log line has a status too
   const auto stages = static_cast<std::int64_t>(experiment_.config.stages.size());
   while (position_.stage < stages) {
     if (!position_.stage_done && run_stage() == RunOutcome::stopped) {
@@ -248,6 +253,7 @@ void Session::save() {
   for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
   kill_point("save", position_.global_step);
   last_saved_ = position_.global_step;
+  last_saved_time_ = static_cast<std::int64_t>(std::time(nullptr));
   write_status("training");
 }
 
@@ -270,6 +276,7 @@ void Session::write_status(const std::string& state) {
   status.best_accuracy = position_.best_accuracy;
   status.seconds_left = progress_.seconds_left(position_.stage_step);
   status.last_checkpoint_step = last_saved_;
+  status.last_checkpoint_time = last_saved_time_;
   save_status(vfs_, folder_.status(), status);
 }
 

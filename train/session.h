@@ -74,6 +74,7 @@ class Session {
   Progress progress_;
   double last_loss_ = 0;
   std::int64_t last_saved_ = -1;
+  std::int64_t last_saved_time_ = 0;  // seconds since 1970
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
   std::int64_t steps_per_epoch_ = 0;
 };
