@@ -43,7 +43,9 @@ std::vector<ConfigProblem> tidy(std::vector<ConfigProblem> problems, std::size_t
     const std::string where = to_string(problems[i].mark);
     if (i < from_yaml) refused.insert(where);
     if (i >= from_yaml && refused.contains(where)) continue;
-    if (seen.insert(str(where, ' ', path_in_stage(problems[i].path), ' ', problems[i].message)).second) unique.push_back(problems[i]);
+    if (seen.insert(str(where, ' ', path_in_stage(problems[i].path), ' ', problems[i].message)).second) {
+      unique.push_back(problems[i]);
+    }
   }
   std::stable_sort(unique.begin(), unique.end(), [](const ConfigProblem& a, const ConfigProblem& b) {
     return std::pair(a.mark.line, a.mark.column) < std::pair(b.mark.line, b.mark.column);
@@ -56,13 +58,15 @@ void check_micro_batch(const Value& block, const TrainingConfig& training, std::
                        std::vector<ConfigProblem>& problems) {
   const std::int64_t micro = training.micro_batch.value_or(batch);
   if (batch % micro == 0) return;
-  problems.push_back({block.at("micro_batch").mark(), path + "micro_batch", str("is ", micro, "; must divide data.batch, which is ", batch)});
+  problems.push_back({block.at("micro_batch").mark(), path + "micro_batch",
+                      str("is ", micro, "; must divide data.batch, which is ", batch)});
 }
 
 void check_micro_batches(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
   check_micro_batch(root, config.training, config.data.batch, "", problems);
   for (std::size_t i = 0; i < config.stages.size(); ++i) {
-    check_micro_batch(root.at("stages").as_list()[i], config.stages[i].training, config.data.batch, str("stages[", i, "]."), problems);
+    const Value& stage = root.at("stages").as_list()[i];
+    check_micro_batch(stage, config.stages[i].training, config.data.batch, str("stages[", i, "]."), problems);
   }
 }
 

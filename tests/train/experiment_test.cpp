@@ -78,13 +78,15 @@ TEST(Experiment, TheResolvedFileLoadsToTheSameConfig) {
 }
 
 TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {
-  EXPECT_EQ(error_of(str(kHead, "optimizer: {name: sgd, lr: -1}\n", kStages)), "x.yaml:5:28: optimizer.lr: is -1; must be at least 0");
+  EXPECT_EQ(error_of(str(kHead, "optimizer: {name: sgd, lr: -1}\n", kStages)),
+            "x.yaml:5:28: optimizer.lr: is -1; must be at least 0");
 }
 
 TEST(Experiment, AFaultOfAStageIsItsOwn) {
-  const std::string error = error_of(str(kHead, "optimizer: {name: sgd, momentun: 1}\n", "stages:\n  - {name: a, train: 1e, optimizer: {lr: x}}\n"));
+  const std::string error = error_of(str(kHead, "optimizer: {name: sgd, momentun: 1}\n",
+                                         "stages:\n  - {name: a, train: 1e, optimizer: {lr: x}}\n"));
   EXPECT_EQ(error, "x.yaml:5:24: optimizer.momentun: unknown key; did you mean 'momentum'?\n"
-                   "x.yaml:7:41: stages[0].optimizer.lr: expected a number, found text 'x'");
+                   "x.yaml:7:42: stages[0].optimizer.lr: expected a number, found text 'x'");
 }
 
 TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
@@ -92,19 +94,20 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
             "x.yaml:6:3: stages: two stages are named 'a'; names must differ");
   EXPECT_EQ(error_of(str(kHead, "stages: []\n")), "x.yaml:5:9: stages: is empty; a run needs a stage");
   EXPECT_NE(error_of(kHead).find("stages: required key is missing"), std::string::npos) << error_of(kHead);
-  EXPECT_NE(error_of(str(kHead, "stages: [{name: a}]\n")).find("stages[0]: a stage needs train, factorise or both"), std::string::npos)
-      << error_of(str(kHead, "stages: [{name: a}]\n"));
+  EXPECT_EQ(error_of(str(kHead, "stages: [{name: a}]\n")), "x.yaml:5:10: stages[0]: a stage needs train, factorise or both");
 }
 
 TEST(Experiment, MicroBatchesAreEqualSharesOfTheBatch) {
   EXPECT_EQ(error_of(str(kHead, "micro_batch: 64\n", kStages)), "");
-  EXPECT_EQ(error_of(str(kHead, "micro_batch: 24\n", kStages)), "x.yaml:5:14: micro_batch: is 24; must divide data.batch, which is 64");
+  EXPECT_EQ(error_of(str(kHead, "micro_batch: 24\n", kStages)),
+            "x.yaml:5:14: micro_batch: is 24; must divide data.batch, which is 64");
   EXPECT_EQ(error_of(str(kHead, "stages:\n  - {name: a, train: 1e, micro_batch: 128}\n")),
             "x.yaml:6:39: stages[0].micro_batch: is 128; must divide data.batch, which is 64");
 }
 
 TEST_F(ExperimentFile, ARelativeDataRootIsRelativeToTheFile) {
-  const std::string path = write(str("version: 1\nname: x\ndata: {name: mnist, root: ../sets/mnist}\nmodel: {name: lenet5}\n", kStages));
+  const std::string path =
+      write(str("version: 1\nname: x\ndata: {name: mnist, root: ../sets/mnist}\nmodel: {name: lenet5}\n", kStages));
   const auto expected = (folder_.path() / "../sets/mnist").lexically_normal().string();
   EXPECT_EQ(load_experiment(path).config.data.root, expected);
   const std::vector<std::string> overrides{"data.root=/data/mnist"};
@@ -127,13 +130,16 @@ TEST_F(ExperimentFile, OverridesWinAndTheirFaultsAreReportedOnce) {
 }
 
 TEST_F(ExperimentFile, RepeatedKeysAreReportedBesideTheOtherFaults) {
-  const std::string path = write("version: 1\nname: x\nname: y\nsead: 1\nmodel: {name: lenet5}\nstages: [{name: a, train: 1e}]\ndata: {batch: 010}\n");
+  const std::string path = write("version: 1\nname: x\nname: y\nsead: 1\n"
+                                 "model: {name: lenet5}\nstages: [{name: a, train: 1e}]\ndata: {batch: 010}\n");
   try {
     load_experiment(path);
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_EQ(error.what(), str(path, ":3:1: name: repeated key; first at ", path, ":2:1\n", path, ":4:1: sead: unknown key; did you mean 'seed'?\n",
-                                path, ":7:15: '010' has a leading zero; write 10 for the number or '010' in quotes for the text"));
+    EXPECT_EQ(error.what(), str(path, ":3:1: name: repeated key; first at ", path, ":2:1\n",
+                                path, ":4:1: sead: unknown key; did you mean 'seed'?\n",
+                                path, ":7:15: '010' has a leading zero; write 10 for the number or '010' in quotes "
+                                      "for the text"));
   }
 }
 

@@ -46,7 +46,9 @@ void check_bytes(std::string_view text, const std::string& origin) {
 
 Value load_yaml(const std::string& path) { return parse_yaml(read_text(path), path); }
 
-Value load_yaml(const std::string& path, std::vector<ConfigProblem>& problems) { return parse_yaml(read_text(path), path, problems); }
+Value load_yaml(const std::string& path, std::vector<ConfigProblem>& problems) {
+  return parse_yaml(read_text(path), path, problems);
+}
 
 Value parse_yaml(std::string_view text, const std::string& origin) {
   std::vector<ConfigProblem> problems;
