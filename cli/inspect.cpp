@@ -95,6 +95,7 @@ int layers(const InspectArguments& arguments) {
     std::printf("%-32s %-16s %12lld %14lld  %s\n", layer.path.c_str(), layer.kind.c_str(), static_cast<long long>(layer.parameters),
                 static_cast<long long>(layer.macs), reason.empty() ? "yes" : ("no: " + reason).c_str());
   }
+  std::cout << "next: tessera train " << arguments.config << '\n';
   return kDone;
 }
 

@@ -21,11 +21,10 @@ struct StatusArguments {
 };
 
 std::string sentence(const RunStatus& status) {
-  const bool killed = status.state == "training" && !is_alive(status);
-  std::string text = str(killed ? "killed" : status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
+  std::string text = str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
                          "  loss ", status.loss);
   if (status.best_accuracy >= 0) text += str("  best val ", 100.0 * status.best_accuracy, " %");
-  if (status.state == "training" && !killed) text += str("  ETA of the stage ", format_seconds(status.seconds_left));
+  if (status.state == "training") text += str("  ETA of the stage ", format_seconds(status.seconds_left));
   if (status.last_checkpoint_step >= 0) {
     text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",
                 format_seconds(static_cast<double>(std::time(nullptr) - status.last_checkpoint_time)), " ago");
@@ -36,9 +35,10 @@ std::string sentence(const RunStatus& status) {
 int show(const StatusArguments& arguments) {
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
   for (;;) {
-    const RunStatus status = load_status(real_vfs(), folder.status());
+    RunStatus status = load_status(real_vfs(), folder.status());
+    if (status.state == "training" && !is_alive(status)) status.state = "killed";  // it had no chance to say so itself
     std::cout << (arguments.json ? to_json(write(status), 2) : sentence(status)) << std::endl;
-    if (!arguments.watch || status.state != "training" || !is_alive(status)) return kDone;
+    if (!arguments.watch || status.state != "training") return kDone;
     std::this_thread::sleep_for(std::chrono::seconds(2));
   }
 }

@@ -41,7 +41,7 @@ void add_train(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("config", arguments->config, "experiment file")->required();
   verb->add_option("overrides", arguments->overrides, "key=value, stages[0].train=2e, ~key to drop one");
-  verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->delimiter(',');
+  verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->delimiter(',')->allow_extra_args(false);
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <filesystem>
 #include <set>
 
-#include "core/config/read.h"
 #include "core/error.h"
-#include "train/config/overrides.h"
-#include "train/config/yaml.h"
 
 namespace tessera {
 
@@ -103,81 +99,6 @@ Device resolve_device(const std::string& name) {
 
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {
   return data.drop_last ? samples / data.batch : (samples + data.batch - 1) / data.batch;
-}
-
-namespace {
-
-// Each stage receives the top-level training blocks under its own keys.
-void merge_stages(Value& root) {
-  Value* stages = root.is_map() ? root.find("stages") : nullptr;
-  if (stages == nullptr || !stages->is_list()) return;
-  for (Value& stage : stages->as_list()) {
-    if (!stage.is_map()) continue;
-    for (const std::string_view key : training_keys()) {
-      const Value* base = root.find(key);
-      if (base == nullptr) continue;
-      const Value* own = stage.find(key);
-      stage.set(key, own == nullptr ? *base : merge(*base, *own));
-    }
-  }
-}
-
-void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
-  try {
-    resolve_device(config.device);
-  } catch (const ConfigError& error) {
-    const Value* value = root.is_map() ? root.find("device") : nullptr;
-    problems.push_back({value != nullptr ? value->mark() : Mark{}, "device", error.what()});
-  }
-}
-
-// Positions of blocks and keys down to the stages' own, for problems that show only once the network is built.
-void collect_marks(const Value& value, const std::string& path, int depth, std::map<std::string, Mark>& marks) {
-  if (!path.empty()) marks[path] = value.mark();
-  if (depth == 0) return;
-  if (value.is_map()) {
-    for (const Value::Entry& entry : value.as_map()) collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
-  } else if (value.is_list()) {
-    for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
-  }
-}
-
-// A fault of a top-level block shows again in every stage that inherits it: once is enough.
-std::vector<ConfigProblem> without_repeats(const std::vector<ConfigProblem>& problems) {
-  std::vector<ConfigProblem> unique;
-  std::set<std::string> seen;
-  for (const ConfigProblem& problem : problems) {
-    if (problem.mark.line == 0 || seen.insert(to_string(problem.mark) + problem.message).second) unique.push_back(problem);
-  }
-  return unique;
-}
-
-}  // namespace
-
-Experiment parse_experiment(Value root) {
-  merge_stages(root);
-  Experiment experiment;
-  std::vector<ConfigProblem> problems;
-  read(root, experiment.config, "", problems);
-  check_device(root, experiment.config, problems);
-  if (!problems.empty()) throw_config_error(without_repeats(problems));
-  collect_marks(root, "", 3, experiment.marks);
-  experiment.resolved = write(experiment.config);
-  return experiment;
-}
-
-Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
-  Value root = load_yaml(path);
-  for (const std::string& text : overrides) apply_override(root, text);
-  // Paths in a file are relative to it; the resolved config outlives the working directory.
-  Value* data = root.is_map() ? root.find("data") : nullptr;
-  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
-  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) {
-    const Mark mark = folder->mark();
-    const auto base = std::filesystem::absolute(path).parent_path();
-    *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
-  }
-  return parse_experiment(std::move(root));
 }
 
 }  // namespace tessera

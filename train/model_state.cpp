@@ -17,6 +17,13 @@ std::string fault(const std::string& name, const State& state, const Tensor& own
   return str("\n  mismatched: ", name, " is ", describe(stored), ", the model needs ", describe(own));
 }
 
+// A mask may be absent: the parameter is dense.
+std::string mask_fault(const std::string& name, const State& state, const Tensor& value) {
+  const auto found = state.tensors.find(name);
+  if (found == state.tensors.end() || (found->second.shape() == value.shape() && found->second.dtype() == DType::u8)) return {};
+  return str("\n  mismatched: ", name, " is ", describe(found->second), ", the model needs u8 ", value.shape());
+}
+
 }  // namespace
 
 State model_state(Module& model) {
@@ -36,6 +43,7 @@ void load_model_state(Module& model, const State& state) {
   std::set<std::string> known;
   for (const NamedParameter& entry : parameters) {
     faults += fault(entry.path, state, entry.parameter->value());
+    faults += mask_fault(entry.path + kMaskSuffix, state, entry.parameter->value());
     known.insert(entry.path);
     known.insert(entry.path + kMaskSuffix);
   }

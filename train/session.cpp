@@ -1,6 +1,8 @@
 #include "train/session.h"
 
+#include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "compress/pass_runner.h"
 #include "compress/report.h"
@@ -89,6 +91,8 @@ void Session::load(const Checkpoint& checkpoint) {
   restored_ = checkpoint.parts;
   restored_.erase("model");
   last_saved_ = position_.global_step;
+  const auto saved = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(checkpoint.folder));
+  last_saved_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
   const bool best_is_stage_end = position_.stage_done && position_.best_step == position_.global_step;
   pinned_best_ = best_is_stage_end ? -1 : position_.best_step;
   progress_.line(str("resuming at stage ", stage().name, ", step ", position_.stage_step, " (global step ", position_.global_step, ")"));
@@ -96,6 +100,7 @@ void Session::load(const Checkpoint& checkpoint) {
 
 RunOutcome Session::run() {
   try {
+    write_status("training");  // a run that is killed before its first log line has a status too
     return run_stages();
   } catch (const std::exception& error) {
     progress_.line(str("failed: ", error.what()));
@@ -262,7 +267,7 @@ void Session::save() {
   for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
   kill_point("save", position_.global_step);
   last_saved_ = position_.global_step;
-  last_saved_time_ = std::time(nullptr);
+  last_saved_time_ = static_cast<std::int64_t>(std::time(nullptr));
   write_status("training");
 }
 

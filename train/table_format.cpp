@@ -19,6 +19,21 @@ std::string accuracy_cell(const TableRow& row) {
   return str(mean, " ± ", number("%.2f", 100.0 * row.stddev_accuracy()));
 }
 
+// RFC 4180: a field with a comma, a quote or a line break stands in quotes, its quotes doubled.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// A cell of a Markdown table ends at a bar.
+std::string markdown_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
+  return cell;
+}
+
 Value timing_value(const Timing& timing) {
   Value value = Value::map();
   value.set("median", timing.median);
@@ -54,8 +69,8 @@ std::string to_markdown(const Table& table) {
   }
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
-    text += str("| ", row.experiment, " | ", row.stage, " | ", row.accuracies.size(), " | ", accuracy_cell(row), " | ", row.parameters,
-                " | ", number("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
+    text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
+                accuracy_cell(row), " | ", row.parameters, " | ", number("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
                 number("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
     for (const TableLatency& latency : row.latency) {
       text += str(' ', number("%.2f", latency.time.median), " (", number("%.2f", latency.time.p10), '-',
@@ -71,7 +86,8 @@ std::string to_csv(const Table& table) {
   std::string text = "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
                      "speedup_median,speedup_p10,speedup_p90\n";
   for (const TableRow& row : table.rows) {
-    const std::string head = str(row.experiment, ',', row.stage, ',', row.accuracies.size(), ',', number("%.6f", row.mean_accuracy()), ',',
+    const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
+                                 number("%.6f", row.mean_accuracy()), ',',
                                  number("%.6f", row.stddev_accuracy()), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
     for (const TableLatency& latency : row.latency) {
       text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',

@@ -11,7 +11,10 @@
 namespace tessera {
 namespace {
 
-std::string join(std::string_view path, std::string_view key) { return path.empty() ? std::string(key) : str(path, '.', key); }
+// A rule of the block itself has no key.
+std::string join(std::string_view path, std::string_view key) {
+  return str(path, path.empty() || key.empty() ? "" : ".", key);
+}
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
 // What the user wrote, for "expected ..., found ...".

@@ -1,5 +1,6 @@
 #include "tests/end_to_end/program.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@
 namespace tessera::testing {
 namespace {
 
-[[noreturn]] void become_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment, int output) {
+[[noreturn]] void become_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                                 int output) {
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   for (const std::string& entry : environment) putenv(const_cast<char*>(entry.c_str()));
@@ -26,21 +28,48 @@ namespace {
 }  // namespace
 
 Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+  return RunningProgram(arguments, environment).finish();
+}
+
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   std::array<int, 2> pipe_ends{};
   if (pipe(pipe_ends.data()) != 0) throw std::runtime_error("pipe failed");
-  const pid_t child = fork();
-  if (child == 0) become_program(arguments, environment, pipe_ends[1]);
+  child_ = fork();
+  if (child_ == 0) become_program(arguments, environment, pipe_ends[1]);
   close(pipe_ends[1]);
-  Outcome outcome;
+  pipe_ = pipe_ends[0];
+}
+
+RunningProgram::~RunningProgram() {
+  close(pipe_);
+  if (child_ < 0) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+}
+
+bool RunningProgram::read_more() {
   std::array<char, 4096> buffer{};
-  for (ssize_t count = 0; (count = read(pipe_ends[0], buffer.data(), buffer.size())) > 0;) {
-    outcome.output.append(buffer.data(), static_cast<std::size_t>(count));
+  const ssize_t count = read(pipe_, buffer.data(), buffer.size());
+  if (count > 0) output_.append(buffer.data(), static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+bool RunningProgram::wait_for(const std::string& text) {
+  while (output_.find(text) == std::string::npos) {
+    if (!read_more()) return false;
   }
-  close(pipe_ends[0]);
+  return true;
+}
+
+void RunningProgram::send(int signal) const { kill(child_, signal); }
+
+Outcome RunningProgram::finish() {
+  while (read_more()) {
+  }
   int status = 0;
-  waitpid(child, &status, 0);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
+  waitpid(child_, &status, 0);
+  child_ = -1;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output_};
 }
 
 std::string read_bytes(const std::filesystem::path& path) {

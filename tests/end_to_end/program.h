@@ -1,6 +1,8 @@
 // Runs the tessera program as a user would: arguments in, exit code and output back.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,6 +16,26 @@ struct Outcome {
 
 // `environment` holds NAME=value entries added to the test's own.
 Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+
+// A program under way, for tests that meddle with it. Killed at the end of the scope unless it was waited for.
+class RunningProgram {
+ public:
+  explicit RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  bool wait_for(const std::string& text);  // until its output holds the text; false when it ended without
+  void send(int signal) const;
+  Outcome finish();  // all output, from its start
+
+ private:
+  bool read_more();
+
+  pid_t child_ = -1;
+  int pipe_ = -1;
+  std::string output_;
+};
 
 std::string read_bytes(const std::filesystem::path& path);
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);

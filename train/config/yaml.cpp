@@ -46,7 +46,18 @@ void check_bytes(std::string_view text, const std::string& origin) {
 
 Value load_yaml(const std::string& path) { return parse_yaml(read_text(path), path); }
 
+Value load_yaml(const std::string& path, std::vector<ConfigProblem>& problems) {
+  return parse_yaml(read_text(path), path, problems);
+}
+
 Value parse_yaml(std::string_view text, const std::string& origin) {
+  std::vector<ConfigProblem> problems;
+  Value root = parse_yaml(text, origin, problems);
+  if (!problems.empty()) throw_config_error(problems);
+  return root;
+}
+
+Value parse_yaml(std::string_view text, const std::string& origin, std::vector<ConfigProblem>& problems) {
   check_bytes(text, origin);
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   std::istringstream stream{std::string(text)};
@@ -58,7 +69,7 @@ Value parse_yaml(std::string_view text, const std::string& origin) {
   } catch (const YAML::Exception& error) {
     builder.fail(builder.mark_of(error.mark), error.msg);
   }
-  return builder.finish();
+  return builder.finish(problems);
 }
 
 }  // namespace tessera

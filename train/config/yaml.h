@@ -9,15 +9,20 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "core/config/value.h"
+#include "core/config/read.h"
 
 namespace tessera {
 
 // Throws IoError when the file cannot be read, ConfigError with one line "file:line:col: message" per fault. Columns count bytes.
 Value load_yaml(const std::string& path);
+// Faults that leave the rest readable are appended to `problems` instead, so that a reader of blocks can report its own beside
+// them: of a repeated key the first counts.
+Value load_yaml(const std::string& path, std::vector<ConfigProblem>& problems);
 
 // `origin` stands in the marks in place of the file.
 Value parse_yaml(std::string_view text, const std::string& origin);
+Value parse_yaml(std::string_view text, const std::string& origin, std::vector<ConfigProblem>& problems);
 
 }  // namespace tessera

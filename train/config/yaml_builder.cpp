@@ -19,9 +19,9 @@ void YamlBuilder::fail(const Mark& mark, std::string message) {
   throw_config_error(problems_);
 }
 
-Value YamlBuilder::finish() {
+Value YamlBuilder::finish(std::vector<ConfigProblem>& problems) {
   if (documents_ == 0) fail({origin_, 1, 1}, "there is no document; the text is empty");
-  if (!problems_.empty()) throw_config_error(problems_);
+  problems.insert(problems.end(), problems_.begin(), problems_.end());
   return std::move(root_);
 }
 
@@ -100,10 +100,23 @@ void YamlBuilder::close() {
   open_.back().skip = true;
 }
 
-void YamlBuilder::refuse_key(const Mark& mark, std::string message) {
-  report(mark, std::move(message));
+void YamlBuilder::refuse_key(const Mark& mark, std::string message, std::string path) {
+  problems_.push_back({mark, std::move(path), std::move(message)});
   open_.back().has_key = true;
   open_.back().skip = true;
+}
+
+std::string YamlBuilder::path_here() const {
+  std::string path;
+  for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+    const Open& outer = open_[i];
+    if (outer.value.is_list()) {
+      path += str('[', outer.value.as_list().size(), ']');
+    } else {
+      path += (path.empty() ? "" : ".") + outer.entry.key;
+    }
+  }
+  return path;
 }
 
 void YamlBuilder::put_key(const Mark& mark, const std::string& text, bool plain) {
@@ -111,7 +124,10 @@ void YamlBuilder::put_key(const Mark& mark, const std::string& text, bool plain)
   if (plain && text == "<<") return refuse_key(mark, "merge keys are not read; write the keys out");
   Open& map = open_.back();
   const auto [first, is_new] = map.keys.emplace(text, mark);
-  if (!is_new) return refuse_key(mark, str("key '", text, "' is repeated; first at ", to_string(first->second)));
+  if (!is_new) {
+    const std::string block = path_here();
+    return refuse_key(mark, str("repeated key; first at ", to_string(first->second)), block.empty() ? text : block + "." + text);
+  }
   map.entry = {text, mark, {}};
   map.has_key = true;
 }

@@ -32,8 +32,8 @@ class YamlBuilder final : public YAML::EventHandler {
   // Ends the reading with everything found so far.
   [[noreturn]] void fail(const Mark& mark, std::string message);
   Mark mark_of(const YAML::Mark& mark) const { return {origin_, mark.line + 1, mark.column + 1}; }
-  // The document; throws ConfigError when anything was reported.
-  Value finish();
+  // The document; appends what was reported.
+  Value finish(std::vector<ConfigProblem>& problems);
 
  private:
   struct Size {
@@ -57,7 +57,8 @@ class YamlBuilder final : public YAML::EventHandler {
 
   bool at_key() const { return !open_.empty() && open_.back().value.is_map() && !open_.back().has_key; }
   void put_key(const Mark& mark, const std::string& text, bool plain);
-  void refuse_key(const Mark& mark, std::string message);
+  void refuse_key(const Mark& mark, std::string message, std::string path = "");
+  std::string path_here() const;  // dotted, of the innermost open block
   void put(Value value, YAML::anchor_t anchor, const Size& size);
   Value scalar(const Mark& mark, const std::string& text, bool plain);
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Value value);

@@ -20,8 +20,17 @@ std::string output_of(const std::string& command) {
   return status == 0 ? text : text + "exit status " + std::to_string(status);
 }
 
+// Debian's numpy belongs to Debian's interpreter; another python3 may stand before it on PATH.
+std::string python_with_numpy() {
+  for (const char* python : {"/usr/bin/python3", "python3"}) {
+    if (std::system((std::string(python) + " -c 'import numpy' 2>/dev/null").c_str()) == 0) return python;
+  }
+  return "";
+}
+
 TEST(SafetensorsOracle, PythonReadsTheSameTensors) {
-  if (std::system("python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "python3 with numpy is not installed";
+  const std::string python = python_with_numpy();
+  if (python.empty()) GTEST_SKIP() << "python3 with numpy is not installed";
   SafetensorsFile file;
   file.metadata["tessera.layout"] = "OHWI";
   file.tensors["conv1.weight"] = Tensor::from<float>({1, -2, 3.5f, 0.25f, 0, 8}, {2, 1, 1, 3});
@@ -35,7 +44,7 @@ TEST(SafetensorsOracle, PythonReadsTheSameTensors) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "w.safetensors";
   write_file_atomically(real_vfs(), path, encode_safetensors(file));
-  EXPECT_EQ(output_of("python3 " TESSERA_ORACLE_FOLDER "/read_safetensors.py " + path.string() + " 2>&1"),
+  EXPECT_EQ(output_of(python + " " TESSERA_ORACLE_FOLDER "/read_safetensors.py " + path.string() + " 2>&1"),
             "# format = pt\n"
             "# tessera.layout = OHWI\n"
             "brain BF16 [3] -4.5\n"

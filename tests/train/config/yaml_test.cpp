@@ -91,14 +91,25 @@ TEST(Yaml, KeysAreTexts) {
 }
 
 TEST(Yaml, RefusesRepeatedKeysNamingBoth) {
-  EXPECT_EQ(error_of("a: 1\nb: {a: 2}\na: 3\n"), "x.yaml:3:1: key 'a' is repeated; first at x.yaml:1:1");
+  EXPECT_EQ(error_of("a: 1\nb: {a: 2}\na: 3\n"), "x.yaml:3:1: a: repeated key; first at x.yaml:1:1");
+}
+
+TEST(Yaml, RepeatedKeysCarryTheirPath) {
+  EXPECT_EQ(error_of("s:\n  - {a: 1}\n  - {b: {c: [x, {d: 1, d: 2}]}}\n"), "x.yaml:3:24: s[1].b.c[1].d: repeated key; first at x.yaml:3:18");
+}
+
+TEST(Yaml, AReaderOfBlocksMayGoOnAfterFaults) {
+  std::vector<ConfigProblem> problems;
+  EXPECT_EQ(parse_yaml("a: 1\na: 2\nb: 3\n", "x.yaml", problems), yaml("{a: 1, b: 3}"));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(to_string(problems[0]), "x.yaml:2:1: a: repeated key; first at x.yaml:1:1");
 }
 
 TEST(Yaml, CollectsEveryFault) {
   EXPECT_EQ(error_of("a: 010\nb: yes\na: !!int 3\nc: ${TESSERA_TEST_UNSET}\n"),
             "x.yaml:1:4: '010' has a leading zero; write 10 for the number or '010' in quotes for the text\n"
             "x.yaml:2:4: 'yes' is neither text nor a truth value; write true, or quote it: 'yes'\n"
-            "x.yaml:3:1: key 'a' is repeated; first at x.yaml:1:1\n"
+            "x.yaml:3:1: a: repeated key; first at x.yaml:1:1\n"
             "x.yaml:3:4: tags are not read; leave it out\n"
             "x.yaml:4:4: environment variable TESSERA_TEST_UNSET is not set");
 }

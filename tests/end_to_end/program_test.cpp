@@ -1,0 +1,171 @@
+// The verbs as a user types them.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "core/config/value.h"
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kTiny = R"(
+version: 1
+name: tiny
+seed: 1
+threads: {compute: 1, loader: 0}
+data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
+    - relu
+    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+optimizer: {name: sgd, lr: 0.05}
+stages:
+  - {name: dense, train: 2e}
+  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
+checkpoint: {every: 1000e, best: false}
+report: {latency: {batch: [1, 3], repeats: 5}}
+)";
+
+bool contains(const Outcome& outcome, const std::string& text) { return outcome.output.find(text) != std::string::npos; }
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t before = text.rfind('\n', end);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override { write_bytes(file_, kTiny); }
+
+  std::vector<std::string> train_arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"train", file_, "--runs", folder_ / "runs"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  Outcome expect_done(const std::vector<std::string>& arguments) const {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return outcome;
+  }
+  std::string run_path(int number) const { return folder_ / str("runs/tiny/", number); }
+  // The table alone: progress goes to standard error.
+  std::string table(const std::string& format, const std::vector<std::string>& runs) const {
+    std::vector<std::string> arguments{"table", "--format", format, "--output", folder_ / "table"};
+    arguments.insert(arguments.end(), runs.begin(), runs.end());
+    expect_done(arguments);
+    return read_bytes(folder_ / "table");
+  }
+
+  TemporaryFolder folder_;
+  std::string file_ = folder_ / "tiny.yaml";
+};
+
+TEST_F(Program, EachVerbOfAFirstExperimentNamesTheNext) {
+  const std::string name = folder_ / "first";
+  const std::string file = name + ".yaml";
+  EXPECT_EQ(last_line(expect_done({"init", name}).output), "next: tessera validate " + file);
+  EXPECT_EQ(expect_done({"validate", file}).output, file + ": ok\nnext: tessera plan " + file + "\n");
+  const Outcome plan = expect_done({"plan", file, "data.count=200", "data.test_count=50"});
+  EXPECT_TRUE(contains(plan, "stage tucker")) << plan.output;
+  EXPECT_EQ(last_line(plan.output), "next: tessera train " + file);
+  const Outcome layers = expect_done({"layers", file, "data.count=200", "data.test_count=50"});
+  EXPECT_TRUE(contains(layers, "layer3.0.conv2")) << layers.output;
+  EXPECT_EQ(last_line(layers.output), "next: tessera train " + file);
+  const Outcome again = run_program({"init", name});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(contains(again, "exists already")) << again.output;
+}
+
+TEST_F(Program, SchemaListsKeysForPeopleAndPrograms) {
+  EXPECT_TRUE(contains(expect_done({"schema"}), "stages[].factorise.ranks.macs"));
+  const Value list = parse_json(expect_done({"schema", "--json"}).output, "schema");
+  const auto& rows = list.as_list();
+  const auto row = std::find_if(rows.begin(), rows.end(), [](const Value& r) { return r.at("key") == Value("checkpoint.keep"); });
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->at("type"), Value("integer"));
+  EXPECT_EQ(row->at("default"), Value("3"));
+}
+
+TEST_F(Program, BadInputExitsWithTwo) {
+  EXPECT_EQ(run_program({"trian", file_}).exit_code, 2);
+  EXPECT_EQ(run_program({}).exit_code, 2);
+  EXPECT_EQ(run_program({"train", file_, "--time-limit", "soon", "--runs", folder_ / "runs"}).exit_code, 2);
+  for (const char* verb : {"train", "validate", "plan", "layers"}) {
+    EXPECT_EQ(run_program({verb, folder_ / "none.yaml"}).exit_code, 2) << verb;
+  }
+  for (const char* verb : {"resume", "status", "table"}) {
+    const Outcome outcome = run_program({verb, folder_ / "none"});
+    EXPECT_EQ(outcome.exit_code, 2) << verb;
+    EXPECT_TRUE(contains(outcome, "no run folder ")) << outcome.output;
+  }
+  EXPECT_EQ(run_program({"--version"}).exit_code, 0);
+  EXPECT_EQ(run_program({"train", "--help"}).exit_code, 0);
+}
+
+TEST_F(Program, TheTableOfAFinishedRunHasARowPerStage) {
+  const Outcome trained = expect_done(train_arguments());
+  EXPECT_EQ(last_line(trained.output), "next: tessera table " + run_path(1));
+
+  const std::string markdown = table("markdown", {run_path(1)});
+  EXPECT_NE(markdown.find("| tiny | dense | 1 |"), std::string::npos) << markdown;
+  EXPECT_NE(markdown.find("| tiny | tucker | 1 |"), std::string::npos) << markdown;
+  const std::string csv = table("csv", {run_path(1)});
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5) << csv;  // a header, and two stages at two batch sizes
+  const Value json = parse_json(table("json", {run_path(1)}), "table");
+  const auto& rows = json.at("rows").as_list();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("parameters"), Value(8 * 9 + 8 + 8 * 72 + 8 + 90));
+  EXPECT_EQ(rows[1].at("parameters"), Value(8 * 9 + 8 + 4 * 8 + 9 * 16 + 4 * 8 + 8 + 90));
+  EXPECT_EQ(rows[1].at("latency").as_list().size(), 2u);
+
+  const Outcome status = expect_done({"status", run_path(1)});
+  EXPECT_EQ(status.output.find("finished  stage tucker  step 6/6"), 0u) << status.output;
+  EXPECT_TRUE(contains(status, "checkpoint at step 19, ")) << status.output;
+  EXPECT_EQ(parse_json(expect_done({"status", run_path(1), "--json"}).output, "status").at("state"), Value("finished"));
+}
+
+TEST_F(Program, SeedsMakeOneRunEachAndShareARow) {
+  expect_done(train_arguments({"--seeds", "1,2", "report.latency.batch=[1]"}));
+  const std::string text = table("markdown", {run_path(1), run_path(2)});
+  EXPECT_NE(text.find("| tiny | dense | 2 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| tiny | tucker | 2 |"), std::string::npos) << text;
+  EXPECT_NE(text.find(" ± "), std::string::npos) << text;
+  EXPECT_NE(read_bytes(run_path(1) + "/metrics.jsonl"), read_bytes(run_path(2) + "/metrics.jsonl"));
+}
+
+TEST_F(Program, SigtermStopsAndResumeFinishes) {
+  // Long enough for the signal to arrive in the middle.
+  RunningProgram program(train_arguments({"stages[0].train=300e", "log_every=6"}));
+  ASSERT_TRUE(program.wait_for("dense epoch 1 ")) << program.finish().output;
+  program.send(SIGTERM);
+  const Outcome stopped = program.finish();
+  ASSERT_EQ(stopped.exit_code, 3) << stopped.output;
+  EXPECT_EQ(last_line(stopped.output), "  tessera resume " + run_path(1));
+  EXPECT_EQ(run_program({"status", run_path(1)}).output.find("stopped  stage dense"), 0u);
+  const Outcome resumed = run_program({"resume", run_path(1)});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_TRUE(contains(resumed, "dense epoch 300 "));
+}
+
+TEST_F(Program, StatusOfAKilledRunSaysSo) {
+  ASSERT_EQ(run_program(train_arguments(), {"TESSERA_KILL_AT=step:3"}).exit_code, 128 + SIGKILL);
+  const Outcome status = expect_done({"status", run_path(1)});
+  EXPECT_EQ(status.output.find("killed  stage dense"), 0u) << status.output;
+  EXPECT_FALSE(contains(status, "ETA")) << status.output;
+  const Value json = parse_json(expect_done({"status", run_path(1), "--json"}).output, "status");
+  EXPECT_EQ(json.at("state"), Value("killed"));
+  EXPECT_EQ(json.at("stage"), Value("dense"));
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,59 @@
+#include "train/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/core/io/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+std::string error_of(const std::string& path) {
+  try {
+    RunFolder::open(real_vfs(), path);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RunFolder, NumbersGoUpAndTakeTheFirstFree) {
+  const TemporaryFolder folder;
+  const std::string runs = (folder.path() / "runs").string();
+  EXPECT_EQ(RunFolder::create(real_vfs(), runs, "x").path(), runs + "/x/1");
+  EXPECT_EQ(RunFolder::create(real_vfs(), runs, "x").path(), runs + "/x/2");
+  EXPECT_EQ(RunFolder::create(real_vfs(), runs, "y").path(), runs + "/y/1");
+  EXPECT_TRUE(real_vfs().exists(runs + "/x/2/checkpoints"));
+  write_file_atomically(real_vfs(), runs + "/x/3", "a file in the way");
+  EXPECT_EQ(RunFolder::create(real_vfs(), runs, "x").path(), runs + "/x/4");
+}
+
+TEST(RunFolder, OpensARunWithAndWithoutTrailingSlashes) {
+  const TemporaryFolder folder;
+  const RunFolder made = RunFolder::create(real_vfs(), folder.path().string(), "x");
+  write_file_atomically(real_vfs(), made.resolved_config(), "version: 1\n");
+  EXPECT_EQ(RunFolder::open(real_vfs(), made.path()).path(), made.path());
+  EXPECT_EQ(RunFolder::open(real_vfs(), made.path() + "//").path(), made.path());
+}
+
+TEST(RunFolder, SaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path().string();
+  EXPECT_EQ(error_of(path + "/none"), "no run folder " + path + "/none");
+  EXPECT_EQ(error_of(path), path + " is not a run folder: config.resolved.yaml is missing; give runs/<name>/<n>");
+}
+
+TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "file").string();
+  write_file_atomically(real_vfs(), file, "");
+  try {
+    RunFolder::create(real_vfs(), file, "x");
+    FAIL() << "made";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot create " + file + "/x"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tessera

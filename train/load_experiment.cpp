@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "core/config/read.h"
+#include "core/error.h"
+#include "train/config/overrides.h"
+#include "train/config/yaml.h"
+#include "train/experiment.h"
+
+namespace tessera {
+namespace {
+
+// Each stage receives the top-level training blocks under its own keys.
+void merge_stages(Value& root) {
+  Value* stages = root.is_map() ? root.find("stages") : nullptr;
+  if (stages == nullptr || !stages->is_list()) return;
+  for (Value& stage : stages->as_list()) {
+    if (!stage.is_map()) continue;
+    for (const std::string_view key : training_keys()) {
+      const Value* base = root.find(key);
+      if (base == nullptr) continue;
+      const Value* own = stage.find(key);
+      stage.set(key, own == nullptr ? *base : merge(*base, *own));
+    }
+  }
+}
+
+// "stages[3].optimizer.lr" -> "optimizer.lr"; other paths stay.
+std::string path_in_stage(const std::string& path) {
+  const std::size_t end = path.starts_with("stages[") ? path.find("].") : std::string::npos;
+  return end == std::string::npos ? path : path.substr(end + 2);
+}
+
+// What a user reads: in the order of the file, and once. A fault of a top-level block shows again in every stage that inherits
+// it, and one that the YAML reader refused shows again as a value of the wrong kind.
+std::vector<ConfigProblem> tidy(std::vector<ConfigProblem> problems, std::size_t from_yaml) {
+  std::vector<ConfigProblem> unique;
+  std::set<std::string> refused;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const std::string where = to_string(problems[i].mark);
+    if (i < from_yaml) refused.insert(where);
+    if (i >= from_yaml && refused.contains(where)) continue;
+    if (seen.insert(str(where, ' ', path_in_stage(problems[i].path), ' ', problems[i].message)).second) {
+      unique.push_back(problems[i]);
+    }
+  }
+  std::stable_sort(unique.begin(), unique.end(), [](const ConfigProblem& a, const ConfigProblem& b) {
+    return std::pair(a.mark.line, a.mark.column) < std::pair(b.mark.line, b.mark.column);
+  });
+  return unique;
+}
+
+// A rule between blocks that know nothing of each other. Equal shares keep one kernel shape for every micro-batch.
+void check_micro_batch(const Value& block, const TrainingConfig& training, std::int64_t batch, const std::string& path,
+                       std::vector<ConfigProblem>& problems) {
+  const std::int64_t micro = training.micro_batch.value_or(batch);
+  if (batch % micro == 0) return;
+  problems.push_back({block.at("micro_batch").mark(), path + "micro_batch",
+                      str("is ", micro, "; must divide data.batch, which is ", batch)});
+}
+
+void check_micro_batches(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+  check_micro_batch(root, config.training, config.data.batch, "", problems);
+  for (std::size_t i = 0; i < config.stages.size(); ++i) {
+    const Value& stage = root.at("stages").as_list()[i];
+    check_micro_batch(stage, config.stages[i].training, config.data.batch, str("stages[", i, "]."), problems);
+  }
+}
+
+void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+  try {
+    resolve_device(config.device);
+  } catch (const ConfigError& error) {
+    const Value* value = root.is_map() ? root.find("device") : nullptr;
+    problems.push_back({value != nullptr ? value->mark() : Mark{}, "device", error.what()});
+  }
+}
+
+// Positions of blocks and keys down to the stages' own, for problems that show only once the network is built.
+void collect_marks(const Value& value, const std::string& path, int depth, std::map<std::string, Mark>& marks) {
+  if (!path.empty()) marks[path] = value.mark();
+  if (depth == 0) return;
+  if (value.is_map()) {
+    for (const Value::Entry& entry : value.as_map()) collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
+  } else if (value.is_list()) {
+    for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
+  }
+}
+
+// `problems` come from reading the file.
+Experiment parse(Value root, std::vector<ConfigProblem> problems) {
+  const std::size_t from_yaml = problems.size();
+  merge_stages(root);
+  Experiment experiment;
+  read(root, experiment.config, "", problems);
+  if (problems.size() == from_yaml) check_micro_batches(root, experiment.config, problems);
+  check_device(root, experiment.config, problems);
+  if (!problems.empty()) throw_config_error(tidy(std::move(problems), from_yaml));
+  collect_marks(root, "", 3, experiment.marks);
+  experiment.resolved = write(experiment.config);
+  return experiment;
+}
+
+// A path that cannot be read is the user's mistake, not the run's failure.
+Value read_file(const std::string& path, std::vector<ConfigProblem>& problems) {
+  try {
+    return load_yaml(path, problems);
+  } catch (const IoError& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+}  // namespace
+
+Experiment parse_experiment(Value root) { return parse(std::move(root), {}); }
+
+Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
+  std::vector<ConfigProblem> problems;
+  Value root = read_file(path, problems);
+  for (const std::string& text : overrides) apply_override(root, text);
+  // Paths in a file are relative to it; the resolved config outlives the working directory.
+  Value* data = root.is_map() ? root.find("data") : nullptr;
+  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
+  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) {
+    const Mark mark = folder->mark();
+    const auto base = std::filesystem::absolute(path).parent_path();
+    *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
+  }
+  return parse(std::move(root), std::move(problems));
+}
+
+}  // namespace tessera
