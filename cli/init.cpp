@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -37,7 +38,7 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
 int init(const std::string& name) {
   const std::string file = name + ".yaml";
   TESSERA_CHECK(!real_vfs().exists(file), ConfigError, file, " exists already; it is left as it is");
-  write_file_atomically(real_vfs(), file, replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", name));
+  write_file_atomically(real_vfs(), file, replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", std::filesystem::path(name).filename().string()));
   std::cout << "wrote " << file << "\nnext: tessera validate " << file << '\n';
   return kDone;
 }
@@ -47,7 +48,7 @@ int init(const std::string& name) {
 void add_init(CLI::App& app, Run& run) {
   auto* verb = app.add_subcommand("init", "Write a commented experiment file to start from");
   auto name = std::make_shared<std::string>();
-  verb->add_option("name", *name, "name of the experiment; the file is <name>.yaml")->required();
+  verb->add_option("name", *name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")->required();
   verb->footer("Example: tessera init my-first");
   verb->callback([name, &run] { run = [name] { return init(*name); }; });
 }

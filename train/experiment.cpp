@@ -77,7 +77,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("log_every", log_every, {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .observable = "files"});
   constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
   f.require(is_plain_name(name), "name", str("'", name, "' ", kNameRule));
-  f.require(!stages.empty(), "stages", "needs at least one stage");
+  f.require(!stages.empty(), "stages", "is empty; a run needs a stage");
   std::set<std::string> names;
   for (const StageConfig& stage : stages) {
     f.require(is_plain_name(stage.name), "stages", str("stage name '", stage.name, "' ", kNameRule));
