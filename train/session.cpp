@@ -131,7 +131,7 @@ RunOutcome Session::run_stages() {
 RunOutcome Session::run_stage() {
   if (!position_.stage_ready) prepare_stage();
   if (stage().train && train_stage() == RunOutcome::stopped) return RunOutcome::stopped;
-  if (trainer_) trainer_->adopt_average();
+  if (trainer_) trainer_->end_stage();
   position_.stage_done = true;
   save();
   return RunOutcome::finished;
@@ -195,6 +195,7 @@ void Session::after_step(std::int64_t total) {
   const bool epoch_end = position_.stage_step % steps_per_epoch_ == 0;
   const bool last = position_.stage_step == total;
   if (position_.global_step % experiment_.config.log_every == 0 || last) log_interval();
+  if (epoch_end) trainer_->end_epoch();
   const bool improved = (epoch_end || last) && evaluate_epoch();
   progress_.step(position_.stage_step, last_loss_.value_or(0.0));
   const CheckpointConfig& checkpoint = experiment_.config.checkpoint;

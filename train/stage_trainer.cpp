@@ -22,6 +22,8 @@ bool all_finite(const Tensor& tensor) {
   return finite;
 }
 
+std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
+
 }  // namespace
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
@@ -29,7 +31,11 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
     : model_(model), config_(config), seed_(seed), length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
       parameters_(named_parameters(model)), optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64)) {
-  if (config_.ema) ema_ = std::make_unique<Ema>(*config_.ema, model_);
+  if (config_.ema) {
+    auto ema = std::make_unique<Ema>(*config_.ema, model_);
+    ema_ = ema.get();
+    hooks_.push_back(std::move(ema));
+  }
 }
 
 Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
@@ -56,12 +62,13 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   StepStateData state;
   state.step = global_step;
   state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
-  if (ema_) ema_->on_step_begin(model_, state);
+  for (const auto& hook : hooks_) hook->on_step_begin(model_, state);
   step_state_.set(state);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
+  for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   if (config_.clip_norm) clip_grad_norm(parameters_, *config_.clip_norm);
   optimizer_->step(step_state_);
-  if (ema_) ema_->after_step(model_, step_state_);
+  for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
   for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
   ++loss_count_;
 }
@@ -89,15 +96,22 @@ void StageTrainer::check_finite() const {
   TESSERA_CHECK(std::isfinite(loss_sum_.item()), NumericError, "training: the loss is ", loss_sum_.item());
 }
 
-void StageTrainer::adopt_average() {
-  if (ema_) ema_->swap(model_);
-  ema_.reset();
+void StageTrainer::end_epoch() {
+  for (const auto& hook : hooks_) hook->on_epoch_end(model_);
+}
+
+void StageTrainer::end_stage() {
+  for (const auto& hook : hooks_) hook->on_stage_end(model_);
+  if (ema_ == nullptr) return;
+  ema_->swap(model_);
+  std::erase_if(hooks_, [&](const auto& hook) { return hook.get() == ema_; });
+  ema_ = nullptr;
 }
 
 std::map<std::string, State> StageTrainer::state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
-  if (ema_) parts["ema"] = ema_->state();
+  for (const auto& hook : hooks_) parts[part_name(*hook)] = hook->state();
   parts["trainer"].tensors["loss_sum"] = loss_sum_;
   parts["trainer"].meta.set("loss_count", loss_count_);
   return parts;
@@ -110,7 +124,7 @@ void StageTrainer::load_state(const std::map<std::string, State>& parts) {
     return found->second;
   };
   optimizer_->load_state(part("optimizer"));
-  if (ema_) ema_->load_state(part("ema"));
+  for (const auto& hook : hooks_) hook->load_state(part(part_name(*hook)));
   loss_sum_.copy_from(part("trainer").tensors.at("loss_sum"));
   loss_count_ = part("trainer").meta.at("loss_count").as_int();
 }

@@ -40,10 +40,11 @@ class StageTrainer {
     if (ema_) ema_->swap(model_);
   }
 
-  // The moving average, where there is one, becomes the model's weights: at the end of the stage. No step may follow.
-  void adopt_average();
+  // Tells the hooks; between steps.
+  void end_epoch();
+  void end_stage();  // the moving average, where there is one, becomes the model's weights; no step may follow
 
-  // Parts for the checkpoint: "optimizer", "trainer" and one per hook.
+  // Parts for the checkpoint: "optimizer", "trainer" and one "hook.<name>" per hook.
   std::map<std::string, State> state() const;
   void load_state(const std::map<std::string, State>& parts);
 
@@ -58,7 +59,8 @@ class StageTrainer {
   std::vector<NamedParameter> parameters_;
   StepState step_state_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Ema> ema_;
+  std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
+  Ema* ema_ = nullptr;                        // one of hooks_, when the stage averages
   Tensor loss_sum_;  // f64 scalar
   std::int64_t loss_count_ = 0;
 };

@@ -140,10 +140,10 @@ TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
   for (std::size_t i = 0; i < start.size(); ++i) average[i] = 0.75f * start[i] + 0.25f * end[i];
   trainer.with_evaluation_weights([&] { expect_near(weights_of(*model), average, 1e-6); });
   EXPECT_EQ(weights_of(*model), end);
-  EXPECT_TRUE(trainer.state().contains("ema"));
-  trainer.adopt_average();
+  EXPECT_TRUE(trainer.state().contains("hook.ema"));
+  trainer.end_stage();
   expect_near(weights_of(*model), average, 1e-6);
-  EXPECT_FALSE(trainer.state().contains("ema"));
+  EXPECT_FALSE(trainer.state().contains("hook.ema"));
 }
 
 TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
@@ -169,7 +169,7 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   second.step(make_batch(6), 1, 1);
   EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
   EXPECT_EQ(second.take_mean_loss(), trainer.take_mean_loss());
-  saved.erase("ema");
+  saved.erase("hook.ema");
   try {
     second.load_state(saved);
     FAIL() << "accepted";
