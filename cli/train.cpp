@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -15,12 +16,24 @@ struct TrainArguments {
   std::string time_limit;
 };
 
+// A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
+Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder) {
+  try {
+    const std::string text = real_vfs().read_file(arguments.config);
+    return Session::start(real_vfs(), experiment, text, folder, session_options(arguments.time_limit));
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder.path(), ignored);
+    std::filesystem::remove(std::filesystem::path(folder.path()).parent_path(), ignored);  // when this was its only run
+    throw;
+  }
+}
+
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(Session::start(real_vfs(), experiment, real_vfs().read_file(arguments.config), folder, session_options(arguments.time_limit)),
-                folder.path());
+  return finish(begin(arguments, experiment, folder), folder.path());
 }
 
 int train(const TrainArguments& arguments) {

@@ -104,8 +104,16 @@ RunOutcome Session::run() {
     return run_stages();
   } catch (const std::exception& error) {
     progress_.line(str("failed: ", error.what()));
-    write_status("failed");
+    write_failure();
     throw;
+  }
+}
+
+void Session::write_failure() {
+  try {
+    write_status("failed");
+  } catch (const Error& error) {  // what ended the run is the error to report
+    log_warning(error.what());
   }
 }
 

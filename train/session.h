@@ -55,6 +55,7 @@ class Session {
   void save();
   void pin_checkpoint();
   void write_status(const std::string& state);
+  void write_failure();  // throws nothing: an error is on its way
   const StageConfig& stage() const { return experiment_.config.stages[static_cast<std::size_t>(position_.stage)]; }
   std::int64_t stage_steps() const;
   std::unique_ptr<StageTrainer> make_trainer();

@@ -65,7 +65,9 @@ class ConfigErrors : public ::testing::Test {
     EXPECT_EQ(outcome.exit_code, 2);
     std::string expected;
     for (const char* line : kReported) expected += file_ + ":" + line + "\n";
-    for (std::size_t at = expected.find("FILE"); at != std::string::npos; at = expected.find("FILE")) expected.replace(at, 4, file_);
+    for (std::size_t at = expected.find("FILE"); at != std::string::npos; at = expected.find("FILE")) {
+      expected.replace(at, 4, file_);
+    }
     EXPECT_EQ(outcome.output, expected);
   }
 

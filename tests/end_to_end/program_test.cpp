@@ -157,6 +157,20 @@ TEST_F(Program, SigtermStopsAndResumeFinishes) {
   EXPECT_TRUE(contains(resumed, "dense epoch 300 "));
 }
 
+TEST_F(Program, ARunThatCannotBeginLeavesNoFolder) {
+  const Outcome outcome = run_program(train_arguments({"model.layers=[flatten, {linear: {outt: 10}}]"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome, "linear.outt: unknown key; did you mean 'out'?")) << outcome.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/tiny"));
+}
+
+TEST_F(Program, ARunThatFailsSaysSo) {
+  const Outcome outcome = run_program(train_arguments({"optimizer.lr=1e30", "log_every=1"}));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(contains(outcome, "lower the learning rate")) << outcome.output;
+  EXPECT_EQ(expect_done({"status", run_path(1)}).output.find("failed  stage dense"), 0u);
+}
+
 TEST_F(Program, StatusOfAKilledRunSaysSo) {
   ASSERT_EQ(run_program(train_arguments(), {"TESSERA_KILL_AT=step:3"}).exit_code, 128 + SIGKILL);
   const Outcome status = expect_done({"status", run_path(1)});
