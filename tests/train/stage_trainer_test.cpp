@@ -174,7 +174,7 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
     second.load_state(saved);
     FAIL() << "accepted";
   } catch (const IoError& error) {
-    EXPECT_STREQ(error.what(), "checkpoint: the part 'ema' is missing");
+    EXPECT_STREQ(error.what(), "checkpoint: the part 'hook.ema' is missing");
   }
 }
 
