@@ -10,6 +10,7 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "layers/models/model.h"
+#include "train/check.h"
 #include "train/data/builtin.h"
 #include "train/experiment.h"
 
@@ -100,7 +101,7 @@ int layers(const InspectArguments& arguments) {
 }
 
 int validate(const InspectArguments& arguments) {
-  load_experiment(arguments.config, arguments.overrides);
+  check_experiment(load_experiment(arguments.config, arguments.overrides));
   std::cout << arguments.config << ": ok\nnext: tessera plan " << arguments.config << '\n';
   return kDone;
 }

@@ -4,6 +4,7 @@
 
 #include "cli/running.h"
 #include "core/error.h"
+#include "train/check.h"
 
 namespace tessera::cli {
 namespace {
@@ -31,6 +32,7 @@ Session begin(const TrainArguments& arguments, const Experiment& experiment, con
 
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
+  check_experiment(experiment);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
   return finish(begin(arguments, experiment, folder), folder.path());
