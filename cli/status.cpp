@@ -21,11 +21,12 @@ struct StatusArguments {
 };
 
 std::string sentence(const RunStatus& status) {
-  const bool killed = status.state == "training" && !is_alive(status);
-  std::string text = str(killed ? "killed" : status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
+  const bool gone = status.state == "training" && !is_alive(status);
+  const std::string end = is_local(status) ? "killed" : str("unknown (host ", status.host, ")");
+  std::string text = str(gone ? end : status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
                          "  loss ", status.loss);
   if (status.best_accuracy >= 0) text += str("  best val ", 100.0 * status.best_accuracy, " %");
-  if (status.state == "training" && !killed) text += str("  ETA of the stage ", format_seconds(status.seconds_left));
+  if (status.state == "training" && !gone) text += str("  ETA of the stage ", format_seconds(status.seconds_left));
   if (status.last_checkpoint_step >= 0) {
     text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",
                 format_seconds(static_cast<double>(std::time(nullptr) - status.last_checkpoint_time)), " ago");
