@@ -7,6 +7,7 @@
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/report.h"
+#include "core/config/range_text.h"
 #include "core/config/read.h"
 #include "core/error.h"
 #include "layers/models/model.h"
@@ -20,7 +21,6 @@ namespace {
 struct InspectArguments {
   std::string config;
   std::vector<std::string> overrides;
-  bool json = false;
 };
 
 struct Inspected {
@@ -106,21 +106,44 @@ int validate(const InspectArguments& arguments) {
   return kDone;
 }
 
+Value choices_of(const FieldSpec& spec) {
+  Value choices = Value::list();
+  for (const std::string_view choice : spec.choices) choices.as_list().push_back(std::string(choice));
+  return choices;
+}
+
+Value row_of(const SchemaEntry& entry) {
+  Value row = Value::map();
+  row.set("key", entry.path);
+  row.set("type", entry.type);
+  row.set("default", entry.default_value);
+  row.set("required", entry.spec.required);
+  row.set("range", range_text(entry.spec.range));
+  row.set("choices", choices_of(entry.spec));
+  row.set("example", std::string(entry.spec.example));
+  row.set("help", std::string(entry.spec.help));
+  row.set("observable", std::string(entry.spec.observable));
+  return row;
+}
+
+std::string line_of(const SchemaEntry& entry) {
+  std::string text(entry.spec.help);
+  if (const std::string range = range_text(entry.spec.range); !range.empty()) text += str("; ", range);
+  if (!entry.spec.choices.empty()) text += "; one of:";
+  for (const std::string_view choice : entry.spec.choices) text += str(' ', choice);
+  if (!entry.spec.example.empty()) text += str("; e.g. ", entry.spec.example);
+  return text.starts_with("; ") ? text.substr(2) : text;
+}
+
 int print_schema(bool json) {
   Value list = Value::list();
   for (const SchemaEntry& entry : schema<ExperimentConfig>()) {
-    if (!json) {
-      std::printf("%-44s %-18s default %-16s %s\n", entry.path.c_str(), entry.type.c_str(), entry.default_value.c_str(),
-                  std::string(entry.spec.help).c_str());
+    if (json) {
+      list.as_list().push_back(row_of(entry));
       continue;
     }
-    Value row = Value::map();
-    row.set("key", entry.path);
-    row.set("type", entry.type);
-    row.set("default", entry.default_value);
-    row.set("help", entry.spec.help);
-    row.set("observable", entry.spec.observable);
-    list.as_list().push_back(row);
+    const std::string fallback = entry.spec.required ? "required" : "default " + entry.default_value;
+    std::printf("%-44s %-18s %-24s %s\n", entry.path.c_str(), entry.type.c_str(), fallback.c_str(), line_of(entry).c_str());
   }
   if (json) std::cout << to_json(list, 2) << '\n';
   return kDone;

@@ -52,13 +52,17 @@ void install_stop_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
 }
 
-SessionOptions session_options(const std::string& time_limit) {
+StopRequest stop_after(const std::string& time_limit) {
+  StopRequest stop;
+  if (!time_limit.empty()) stop.set_time_limit(std::chrono::steady_clock::now() + std::chrono::seconds(parse_time(time_limit)));
+  return stop;
+}
+
+SessionOptions session_options(const StopRequest& stop) {
   SessionOptions options;
+  options.stop = stop;
   options.out = &std::cout;
   options.terminal = isatty(STDOUT_FILENO) != 0;
-  if (!time_limit.empty()) {
-    options.stop.set_time_limit(std::chrono::steady_clock::now() + std::chrono::seconds(parse_time(time_limit)));
-  }
   return options;
 }
 

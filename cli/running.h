@@ -11,7 +11,12 @@ namespace tessera::cli {
 // SIGINT, SIGTERM and SIGUSR1 ask the run to stop at its next step boundary; a second SIGINT ends the process at once.
 void install_stop_signals();
 
-// Progress on standard output, a bar when it is a terminal; `time_limit` like "3h50m", "90s" or "" for none.
+// When a command that starts now has to stop: `time_limit` is like "3h50m" or "90s"; "" sets no limit.
+StopRequest stop_after(const std::string& time_limit);
+
+// Progress on standard output, a bar when it is a terminal.
+SessionOptions session_options(const StopRequest& stop);
+inline SessionOptions session_options(const std::string& time_limit) { return session_options(stop_after(time_limit)); }
 SessionOptions session_options(const std::string& time_limit);
 
 // Runs to the end or to a stop and prints what to do next. Returns the exit code.

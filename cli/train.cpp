@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <span>
 
 #include "cli/running.h"
 #include "core/error.h"
@@ -12,16 +14,16 @@ namespace {
 struct TrainArguments {
   std::string config;
   std::vector<std::string> overrides;
-  std::vector<std::int64_t> seeds;
+  std::string seeds;
   std::string runs;
   std::string time_limit;
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
-Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder) {
+Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder, const StopRequest& stop) {
   try {
     const std::string text = real_vfs().read_file(arguments.config);
-    return Session::start(real_vfs(), experiment, text, folder, session_options(arguments.time_limit));
+    return Session::start(real_vfs(), experiment, text, folder, session_options(stop));
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(folder.path(), ignored);
@@ -30,21 +32,63 @@ Session begin(const TrainArguments& arguments, const Experiment& experiment, con
   }
 }
 
-int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides) {
+// "1,2,3" -> the texts of the seeds.
+std::vector<std::string> parse_seeds(const std::string& text) {
+  std::vector<std::string> seeds;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string seed = text.substr(begin, end - begin);
+    TESSERA_CHECK(!seed.empty() && seed.size() <= 18 && seed.find_first_not_of("0123456789") == std::string::npos, ConfigError,
+                  "--seeds: '", seed, "' is not a seed; write whole numbers with commas between, e.g. 1,2,3");
+    TESSERA_CHECK(std::find(seeds.begin(), seeds.end(), seed) == seeds.end(), ConfigError, "--seeds: ", seed, " is there twice");
+    seeds.push_back(seed);
+    begin = end + 1;
+  }
+  return seeds;
+}
+
+// For a shell to read back.
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(" \t\n\"'\\$`*?[]{}()<>|&;~#!") == std::string::npos && !text.empty()) return text;
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
   check_experiment(experiment);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(begin(arguments, experiment, folder), folder.path());
+  return finish(begin(arguments, experiment, folder, stop), folder.path());
+}
+
+void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {
+  std::string list = seeds[0];
+  for (const std::string& seed : seeds.subspan(1)) list += ',' + seed;
+  std::string command = "tessera train " + quoted(arguments.config);
+  for (const std::string& entry : arguments.overrides) command += ' ' + quoted(entry);
+  command += " --seeds " + list;
+  if (!arguments.runs.empty()) command += " --runs " + quoted(arguments.runs);
+  if (!arguments.time_limit.empty()) command += " --time-limit " + arguments.time_limit;
+  std::cout << "not started: seed " << list << ". Run with:\n  " << command << '\n';
 }
 
 int train(const TrainArguments& arguments) {
   install_stop_signals();
-  if (arguments.seeds.empty()) return train_one(arguments, arguments.overrides);
-  for (const std::int64_t seed : arguments.seeds) {
+  const StopRequest stop = stop_after(arguments.time_limit);  // one limit for the command, however many seeds it runs
+  if (arguments.seeds.empty()) return train_one(arguments, arguments.overrides, stop);
+  const std::vector<std::string> seeds = parse_seeds(arguments.seeds);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    if (i > 0 && stop.requested()) {
+      print_missing(arguments, std::span(seeds).subspan(i));
+      return kStopped;
+    }
     std::vector<std::string> overrides = arguments.overrides;
-    overrides.push_back(str("seed=", seed));
-    if (const int code = train_one(arguments, overrides); code != kDone) return code;
+    overrides.push_back("seed=" + seeds[i]);
+    const int code = train_one(arguments, overrides, stop);
+    if (code == kStopped && i + 1 < seeds.size()) print_missing(arguments, std::span(seeds).subspan(i + 1));
+    if (code != kDone) return code;
   }
   return kDone;
 }
@@ -56,7 +100,7 @@ void add_train(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("config", arguments->config, "experiment file")->required();
   verb->add_option("overrides", arguments->overrides, "key=value, stages[0].train=2e, ~key to drop one");
-  verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->delimiter(',')->allow_extra_args(false);
+  verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->type_name("LIST")->expected(1);
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");

@@ -12,7 +12,9 @@ target_compile_options(tessera_compiler INTERFACE -march=x86-64-v3 -Wall -Wextra
                                                   -Woverloaded-virtual -Wimplicit-fallthrough -Werror)
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
-                                                    -fno-sanitize-recover=all)
+                                                    -fno-sanitize-recover=all
+                         # GCC: sanitizer instrumentation makes this warning unreliable, here in libstdc++'s <regex>.
+                         -Wno-maybe-uninitialized)
   target_link_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 

@@ -2,13 +2,12 @@
 
 #include <omp.h>
 #include <sched.h>
-#include <unistd.h>
 
-#include <array>
 #include <fstream>
 
 #include "core/cpu/onednn_version.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "train/build_info.h"
 #include "train/experiment.h"
 
@@ -21,17 +20,6 @@ std::string processor_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown";
-}
-
-std::string instruction_set() {
-  if (__builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
-  if (__builtin_cpu_supports("avx512vl")) return "avx512";
-  return "x86-64-v3";
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace
@@ -56,7 +44,7 @@ Value describe_environment(const ExperimentConfig& config) {
   env.set("onednn", cpu::onednn_version());
   env.set("device", resolve_device(config.device).name());
   env.set("processor", processor_name());
-  env.set("isa", instruction_set());
+  env.set("isa", cpu::onednn_isa());
   env.set("compute_threads", resolve_compute_threads(config.threads.compute));
   env.set("host", host_name());
   return env;

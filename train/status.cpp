@@ -3,22 +3,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <ctime>
 
 #include "core/config/read.h"
+#include "core/host.h"
 
 namespace tessera {
-namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-}  // namespace
-
 void RunStatus::fields(Fields& f) {
   f.add("state", state, {.help = "what the run is doing", .choices = {"training", "stopped", "finished", "failed"}});
   f.add("stage", stage, {.help = "stage name"});
@@ -44,8 +35,10 @@ void save_status(Vfs& vfs, const std::string& path, RunStatus status) {
 
 RunStatus load_status(Vfs& vfs, const std::string& path) { return read<RunStatus>(parse_json(vfs.read_file(path), path)); }
 
+bool is_local(const RunStatus& status) { return status.host == host_name(); }
+
 bool is_alive(const RunStatus& status) {
-  if (status.host != host_name() || status.pid <= 0) return false;
+  if (!is_local(status) || status.pid <= 0) return false;
   return kill(static_cast<pid_t>(status.pid), 0) == 0 || errno == EPERM;
 }
 

@@ -30,7 +30,9 @@ struct RunStatus {
 void save_status(Vfs& vfs, const std::string& path, RunStatus status);  // fills time, host and pid
 RunStatus load_status(Vfs& vfs, const std::string& path);
 
-// The process that wrote it still runs on this host. A run that says "training" while this is false was killed.
+// Whether this host wrote it; of another host's processes nothing is known here.
+bool is_local(const RunStatus& status);
+// The process that wrote it still runs on this host. A local run that says "training" while this is false was killed.
 bool is_alive(const RunStatus& status);
 
 }  // namespace tessera

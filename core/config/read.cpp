@@ -129,7 +129,7 @@ class ReadFields final : public Fields {
   }
 
   bool present(std::string_view key, bool) override {
-    top().known.emplace_back(key);
+    know(key);
     return top().map->find(key) != nullptr;
   }
 
@@ -168,8 +168,14 @@ class ReadFields final : public Fields {
     return false;
   }
 
+  // A present optional is announced twice: by present, then as its value.
+  void know(std::string_view key) {
+    std::vector<std::string>& known = top().known;
+    if (known.empty() || known.back() != key) known.emplace_back(key);
+  }
+
   const Value* take(std::string_view key, const FieldSpec& spec) {
-    top().known.emplace_back(key);
+    know(key);
     const Value* given = top().map->find(key);
     if (!given && spec.required) problems_.push_back({top().mark, join(top().path, key), "required key is missing"});
     return given;

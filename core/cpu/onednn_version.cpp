@@ -5,9 +5,8 @@
 #include "core/error.h"
 
 namespace tessera::cpu {
-namespace {
 
-std::string isa_name() {
+std::string onednn_isa() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::sse41: return "sse41";
     case dnnl::cpu_isa::avx: return "avx";
@@ -20,11 +19,9 @@ std::string isa_name() {
   }
 }
 
-}  // namespace
-
 std::string onednn_version() {
   const dnnl_version_t* version = dnnl_version();
-  return str(version->major, '.', version->minor, '.', version->patch, ' ', isa_name());
+  return str(version->major, '.', version->minor, '.', version->patch, ' ', onednn_isa());
 }
 
 }  // namespace tessera::cpu

@@ -6,5 +6,6 @@
 namespace tessera::cpu {
 
 std::string onednn_version();
+std::string onednn_isa();  // the instruction set its kernels use: "avx512_core_bf16"
 
 }  // namespace tessera::cpu

@@ -1,8 +1,8 @@
 #include "core/ops/matmul.h"
 
-#include "core/ops/accumulate.h"
 #include "core/ops/dense_operands.h"
 #include "core/ops/dispatch.h"
+#include "core/ops/reduce.h"
 
 namespace tessera {
 namespace {
@@ -15,21 +15,6 @@ Tensor as_batch(const Tensor& x) { return x.reshape({leading(x.shape()).numel(),
 
 // The matrices of x repeated over the leading dimensions `lead`.
 Tensor repeat(const Tensor& x, const Shape& lead) { return x.expand(with_matrix(lead, x.dim(-2), x.dim(-1))).contiguous(); }
-
-// Sums x [lead..., r, c] down to `shape`, which broadcasts to it.
-Tensor sum_to(Tensor x, const Shape& shape) {
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    const int own = axis - (x.rank() - shape.rank());
-    const std::int64_t size = x.dim(axis);
-    if (size == 1 || (own >= 0 && shape[own] == size)) continue;
-    Shape kept = x.shape();
-    kept.set(axis, 1);
-    Tensor total = Tensor::zeros(kept, x.dtype(), x.device());
-    for (std::int64_t i = 0; i < size; ++i) accumulate(total, x.slice(axis, i, i + 1));
-    x = std::move(total);
-  }
-  return x.reshape(shape);
-}
 
 Tensor multiply(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   const std::int64_t rows = a.dim(options.transpose_a ? -1 : -2);

@@ -4,22 +4,20 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/io/vfs.h"
 
 namespace tessera {
 namespace {
 
 std::string identity() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  return str("process ", ::getpid(), " on ", host.data());
+  return str("process ", ::getpid(), " on ", host_name());
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 #include "train/data/dataset.h"
 
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 
-#include <xxhash.h>
-
 #include "core/error.h"
+#include "core/io/hash.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -73,18 +71,13 @@ std::vector<std::int64_t> class_counts(const Subset& subset) {
 }
 
 std::string fingerprint(const Dataset& dataset) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
-  TESSERA_CHECK(state != nullptr, OutOfMemoryError, "fingerprint: no memory for the hash state");
-  XXH3_128bits_reset(state.get());
-  for (const std::int64_t size : dataset.images.shape()) XXH3_128bits_update(state.get(), &size, sizeof(size));
-  XXH3_128bits_update(state.get(), dataset.images.raw(), dataset.images.bytes());
-  XXH3_128bits_update(state.get(), dataset.labels.raw(), dataset.labels.bytes());
-  for (const std::string& name : dataset.classes) XXH3_128bits_update(state.get(), name.c_str(), name.size() + 1);
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  char text[33];
-  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text;
+  Xxh3Stream stream;
+  const auto add = [&stream](const void* data, std::size_t size) { stream.update({static_cast<const char*>(data), size}); };
+  for (const std::int64_t size : dataset.images.shape()) add(&size, sizeof(size));
+  add(dataset.images.raw(), static_cast<std::size_t>(dataset.images.bytes()));
+  add(dataset.labels.raw(), static_cast<std::size_t>(dataset.labels.bytes()));
+  for (const std::string& name : dataset.classes) add(name.c_str(), name.size() + 1);
+  return stream.hex();
 }
 
 }  // namespace tessera

@@ -65,6 +65,11 @@ TEST(Read, NamesUnknownKeysWithTheNearest) {
             Texts{"stages[0].admm.zzzzz: unknown key; known: layers ranks rho"});
 }
 
+TEST(Read, NamesAnOptionalKeyOnceAmongTheKnown) {
+  EXPECT_EQ(problems_of(json(R"({"optimizer": {"clip": 1, "zzzzz": 1}})")),
+            Texts{"optimizer.zzzzz: unknown key; known: name lr momentum nesterov clip"});
+}
+
 TEST(Read, PointsToTheBlockAKeyBelongsTo) {
   EXPECT_EQ(problems_of(json(R"({"momentum": 0.9})")), Texts{"momentum: unknown key; it belongs under 'optimizer'"});
 }
