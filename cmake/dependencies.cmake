@@ -1,5 +1,6 @@
 # Every dependency is a Debian 12 package; scripts/install_dependencies installs them.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
