@@ -27,9 +27,9 @@ RunFolder RunFolder::create(Vfs& vfs, const std::string& runs, const std::string
 RunFolder RunFolder::open(Vfs& vfs, const std::string& path) {
   std::string trimmed = path;
   while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
-  TESSERA_CHECK(vfs.exists(trimmed), IoError, "no run folder ", trimmed);
+  TESSERA_CHECK(vfs.exists(trimmed), ConfigError, "no run folder ", trimmed);
   RunFolder folder(trimmed);
-  TESSERA_CHECK(vfs.exists(folder.resolved_config()), IoError, trimmed,
+  TESSERA_CHECK(vfs.exists(folder.resolved_config()), ConfigError, trimmed,
                 " is not a run folder: config.resolved.yaml is missing; give runs/<name>/<n>");
   return folder;
 }

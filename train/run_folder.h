@@ -11,7 +11,7 @@ class RunFolder {
  public:
   // A new folder with the next free number below `runs`/`name`; never an existing one.
   static RunFolder create(Vfs& vfs, const std::string& runs, const std::string& name);
-  // An existing run; throws IoError when `path` is not one, saying what is missing.
+  // An existing run; throws ConfigError when `path` is not one, saying what is missing.
   static RunFolder open(Vfs& vfs, const std::string& path);
 
   const std::string& path() const noexcept { return path_; }
