@@ -33,7 +33,7 @@ int table(const TableArguments& arguments) {
 void add_table(CLI::App& app, Run& run) {
   auto* verb = app.add_subcommand("table", "Accuracy against speed, from the saved checkpoints of runs");
   auto arguments = std::make_shared<TableArguments>();
-  verb->add_option("runs", arguments->runs, "run folders; runs of one name are seeds of one row")->required();
+  verb->add_option("runs", arguments->runs, "run folders; runs that differ only in the seed share their rows")->required();
   verb->add_option("--format", arguments->format, "markdown, csv or json")->check(CLI::IsMember({"markdown", "csv", "json"}));
   verb->add_option("--output", arguments->output, "file to write instead of standard output");
   verb->footer("Example: tessera table runs/quickstart/1 runs/quickstart/2 --format csv");

@@ -1,8 +1,8 @@
 #include "train/table.h"
 
 #include <algorithm>
-#include <map>
 #include <ostream>
+#include <utility>
 
 #include "core/error.h"
 #include "layers/builtin.h"
@@ -33,34 +33,58 @@ struct LoadedRun {
   DataSplits data;
   Shape input;
   std::vector<StageModel> stages;
+  Value settings;  // what runs of one experiment have in common
 };
 
-// The last checkpoint of each stage that has ended, in stage order.
+// Runs that differ in nothing but the seed.
+struct Group {
+  Value settings;
+  std::string name;
+  std::string path;  // of the first run
+  std::vector<TableRow> rows;
+};
+
+StageModel load_stage(Vfs& vfs, const CheckpointStore& store, std::int64_t step, const Value& manifest) {
+  const Checkpoint checkpoint = store.load(step);
+  // An older revision of the step stands before the stage's end.
+  TESSERA_CHECK(checkpoint.manifest == manifest, IoError, "table: the last checkpoint of stage '",
+                manifest.at("stage_name").as_string(), "', step ", step, ", is damaged: ",
+                checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
+  StageModel stage;
+  stage.stage = manifest.at("stage_name").as_string();
+  stage.model = rebuild(manifest.at("model"), builtin_layers());
+  load_model_state(*stage.model, checkpoint.parts.at("model"));
+  stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
+  return stage;
+}
+
+// The last checkpoint of each stage that has ended, in stage order. Reads the tensors of no other.
 std::vector<StageModel> load_stages(Vfs& vfs, const RunFolder& folder) {
   const CheckpointStore store(vfs, folder.checkpoints());
   std::vector<StageModel> stages;
   for (const std::int64_t step : store.steps()) {
-    const Checkpoint checkpoint = store.load(step);
-    if (!read<Position>(checkpoint.manifest.at("position")).stage_done) continue;
-    StageModel stage;
-    stage.stage = checkpoint.manifest.at("stage_name").as_string();
-    stage.model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
-    load_model_state(*stage.model, checkpoint.parts.at("model"));
-    stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
-    stages.push_back(std::move(stage));
+    const Value manifest = store.manifest(step);
+    if (read<Position>(manifest.at("position")).stage_done) stages.push_back(load_stage(vfs, store, step, manifest));
   }
   TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");
   return stages;
 }
 
+Value common_settings(Value resolved) {
+  for (const char* key : {"seed", "checkpoint", "report", "log_every"}) resolved.erase(key);
+  if (Value* threads = resolved.find("threads")) threads->erase("loader");
+  return resolved;
+}
+
 LoadedRun load_run(Vfs& vfs, const std::string& path) {
   RunFolder folder = RunFolder::open(vfs, path);
-  ExperimentConfig config = parse_experiment(load_yaml(folder.resolved_config())).config;
-  DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
+  Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
+  DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
   const Shape& images = data.test.dataset->images.shape();
   const Shape input{1, images[1], images[2], images[3]};
   std::vector<StageModel> stages = load_stages(vfs, folder);
-  return {std::move(folder), std::move(config), std::move(data), input, std::move(stages)};
+  return {std::move(folder), std::move(experiment.config), std::move(data), input, std::move(stages),
+          common_settings(std::move(experiment.resolved))};
 }
 
 double test_accuracy(const LoadedRun& run, Module& model) {
@@ -89,35 +113,51 @@ std::vector<TableRow> make_rows(const LoadedRun& run) {
     row.parameters = cost.parameters;
     row.macs = cost.macs;
     row.file_bytes = stage.file_bytes;
+    row.processor = describe_environment(run.config).at("processor").as_string();
+    row.threads = resolve_compute_threads(run.config.threads.compute);
     rows.push_back(std::move(row));
   }
   add_latency(run, rows);
   return rows;
 }
 
+Group& find_group(std::vector<Group>& groups, const LoadedRun& run) {
+  const auto found = std::ranges::find(groups, run.settings, &Group::settings);
+  if (found != groups.end()) return *found;
+  return groups.emplace_back(Group{run.settings, run.config.name, run.folder.path(), make_rows(run)});
+}
+
+void add_accuracies(Group& group, const LoadedRun& run) {
+  const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageModel::stage, &TableRow::stage);
+  TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '", run.stages.back().stage,
+                "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '", group.rows.back().stage,
+                "'; runs of one experiment must have come equally far");
+  for (std::size_t i = 0; i < group.rows.size(); ++i) {
+    group.rows[i].accuracies.push_back(test_accuracy(run, *run.stages[i].model));
+  }
+}
+
 }  // namespace
 
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out) {
-  Table table;
-  std::map<std::string, std::pair<std::size_t, std::size_t>> rows_of;  // name -> first row, count
+  std::vector<Group> groups;
   for (const std::string& path : runs) {
     const LoadedRun run = load_run(vfs, path);
     set_compute_threads(run.config.threads.compute);
     if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
-    auto found = rows_of.find(run.config.name);
-    if (found == rows_of.end()) {
-      const std::vector<TableRow> rows = make_rows(run);
-      found = rows_of.emplace(run.config.name, std::pair(table.rows.size(), rows.size())).first;
-      table.rows.insert(table.rows.end(), rows.begin(), rows.end());
-      table.threads = resolve_compute_threads(run.config.threads.compute);
-      table.processor = describe_environment(run.config).at("processor").as_string();
+    add_accuracies(find_group(groups, run), run);
+  }
+  Table table;
+  for (Group& group : groups) {
+    const bool alone = std::ranges::count(groups, group.name, &Group::name) == 1;
+    for (TableRow& row : group.rows) {
+      if (!alone) row.experiment += str(" (", group.path, ')');
+      table.rows.push_back(std::move(row));
     }
-    const auto [first, count] = found->second;
-    TESSERA_CHECK(run.stages.size() == count, ConfigError, path, ": ", run.stages.size(), " finished stages, the first run named ",
-                  run.config.name, " has ", count, "; runs of one name must have come equally far");
-    for (std::size_t i = 0; i < count; ++i) {
-      table.rows[first + i].accuracies.push_back(test_accuracy(run, *run.stages[i].model));
-    }
+  }
+  if (!table.rows.empty()) {
+    table.processor = table.rows.front().processor;
+    table.threads = table.rows.front().threads;
   }
   return table;
 }

@@ -1,4 +1,5 @@
-// The accuracy-versus-speed table: one row per finished stage, computed from the saved checkpoints, runs of one name (seeds) together.
+// The accuracy-versus-speed table: one row per finished stage, computed from the saved checkpoints. Runs that differ
+// in nothing but the seed share their rows.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +28,24 @@ struct TableRow {
   std::int64_t macs = 0;        // per sample
   std::int64_t file_bytes = 0;  // of the model's weights on disk
   std::vector<TableLatency> latency;
+  std::string processor = {};  // where it was timed; empty = the table's
+  std::int64_t threads = 0;    // 0 = the table's
 
   double mean_accuracy() const;
   double stddev_accuracy() const;  // sample standard deviation; 0 for one run
 };
 
 struct Table {
-  std::string processor;
-  std::int64_t threads = 0;
+  std::string processor;     // of the rows that name none
+  std::int64_t threads = 0;  // likewise
   std::vector<TableRow> rows;
 };
 
-// Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine. Timing uses the
-// first run of each name. Progress goes to `out` when it is not null.
+// Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine. Runs are one
+// experiment when their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint,
+// report, log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their first
+// run. Throws ConfigError when the runs of an experiment have not finished the same stages, IoError when a stage's last checkpoint
+// is damaged. Progress goes to `out` when it is not null.
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out);
 
 std::string to_markdown(const Table& table);

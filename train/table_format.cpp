@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "core/error.h"
 #include "train/table.h"
@@ -42,6 +44,41 @@ Value timing_value(const Timing& timing) {
   return value;
 }
 
+const std::string& processor_of(const Table& table, const TableRow& row) {
+  return row.processor.empty() ? table.processor : row.processor;
+}
+
+std::int64_t threads_of(const Table& table, const TableRow& row) { return row.threads == 0 ? table.threads : row.threads; }
+
+std::string latency_cells(const TableRow& row, std::int64_t batch) {
+  const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
+  if (found == row.latency.end()) return "  |  |";
+  const auto cell = [](const Timing& timing) {
+    return str(' ', number("%.2f", timing.median), " (", number("%.2f", timing.p10), '-', number("%.2f", timing.p90), ") |");
+  };
+  return cell(found->time) + cell(found->speedup);
+}
+
+// Each processor and number of threads there is; with their experiments when there are several.
+std::string timed_on(const Table& table) {
+  std::vector<std::pair<std::string, std::set<std::string>>> places;
+  for (const TableRow& row : table.rows) {
+    const std::string place = str(processor_of(table, row), ", ", threads_of(table, row), " threads");
+    auto found = std::ranges::find(places, place, [](const auto& entry) { return entry.first; });
+    if (found == places.end()) found = places.insert(places.end(), {place, {}});
+    found->second.insert(row.experiment);
+  }
+  if (places.empty()) return str(table.processor, ", ", table.threads, " threads");
+  if (places.size() == 1) return places.front().first;
+  std::string text;
+  for (const auto& [place, experiments] : places) {
+    std::string names;
+    for (const std::string& name : experiments) names += (names.empty() ? "" : ", ") + name;
+    text += str(text.empty() ? "" : "; ", place, ": ", names);
+  }
+  return text + ";";
+}
+
 }  // namespace
 
 double TableRow::mean_accuracy() const {
@@ -61,39 +98,39 @@ double TableRow::stddev_accuracy() const {
 std::string to_markdown(const Table& table) {
   std::string text = "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB |";
   std::string rule = "|---|---|---|---|---|---|---|";
-  if (!table.rows.empty()) {
-    for (const TableLatency& latency : table.rows.front().latency) {
-      text += str(" batch ", latency.batch, ": ms (p10-p90) | speed-up (p10-p90) |");
-      rule += "---|---|";
-    }
+  std::set<std::int64_t> batches;
+  for (const TableRow& row : table.rows) {
+    for (const TableLatency& latency : row.latency) batches.insert(latency.batch);
+  }
+  for (const std::int64_t batch : batches) {
+    text += str(" batch ", batch, ": ms (p10-p90) | speed-up (p10-p90) |");
+    rule += "---|---|";
   }
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
     text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
                 accuracy_cell(row), " | ", row.parameters, " | ", number("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
                 number("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
-    for (const TableLatency& latency : row.latency) {
-      text += str(' ', number("%.2f", latency.time.median), " (", number("%.2f", latency.time.p10), '-',
-                  number("%.2f", latency.time.p90), ") | ", number("%.2f", latency.speedup.median), " (",
-                  number("%.2f", latency.speedup.p10), '-', number("%.2f", latency.speedup.p90), ") |");
-    }
+    for (const std::int64_t batch : batches) text += latency_cells(row, batch);
     text += "\n";
   }
-  return text + str("\nTimed on ", table.processor, ", ", table.threads, " threads, networks interleaved; speed-up over the first stage.\n");
+  return text + str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
+                    " networks interleaved; speed-up over the first stage.\n");
 }
 
 std::string to_csv(const Table& table) {
   std::string text = "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-                     "speedup_median,speedup_p10,speedup_p90\n";
+                     "speedup_median,speedup_p10,speedup_p90,processor,threads\n";
   for (const TableRow& row : table.rows) {
     const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
                                  number("%.6f", row.mean_accuracy()), ',',
                                  number("%.6f", row.stddev_accuracy()), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
+    const std::string tail = str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), '\n');
     for (const TableLatency& latency : row.latency) {
       text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',
-                  latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, '\n');
+                  latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
     }
-    if (row.latency.empty()) text += head + ",,,,,,,\n";
+    if (row.latency.empty()) text += head + ",,,,,,," + tail;
   }
   return text;
 }
@@ -104,6 +141,8 @@ Value to_value(const Table& table) {
     Value item = Value::map();
     item.set("experiment", row.experiment);
     item.set("stage", row.stage);
+    item.set("processor", processor_of(table, row));
+    item.set("threads", threads_of(table, row));
     item.set("top1", Value::list(Value::List(row.accuracies.begin(), row.accuracies.end())));
     item.set("top1_mean", row.mean_accuracy());
     item.set("top1_sd", row.stddev_accuracy());

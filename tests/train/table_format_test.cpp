@@ -43,9 +43,9 @@ TEST(TableFormat, MarkdownHasARowPerStage) {
 TEST(TableFormat, CsvHasARowPerStageAndBatch) {
   EXPECT_EQ(to_csv(two_stages()),
             "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-            "speedup_median,speedup_p10,speedup_p90\n"
-            "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1\n"
-            "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25\n");
+            "speedup_median,speedup_p10,speedup_p90,processor,threads\n"
+            "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1,a processor,2\n"
+            "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25,a processor,2\n");
 }
 
 TEST(TableFormat, CsvKeepsItsColumnsWithoutTimings) {

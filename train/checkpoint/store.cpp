@@ -248,6 +248,13 @@ std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
   return found;
 }
 
+std::vector<CheckpointStore::Folder> CheckpointStore::revisions(std::int64_t step) const {
+  std::vector<Folder> found = folders();
+  std::erase_if(found, [&](const Folder& folder) { return folder.step != step; });
+  TESSERA_CHECK(!found.empty(), IoError, "checkpoint: no ", step_name(step), " in ", folder_.string());
+  return found;
+}
+
 std::vector<std::int64_t> CheckpointStore::steps() const {
   std::vector<std::int64_t> steps;
   for (const Folder& folder : folders()) {
@@ -256,16 +263,15 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-Checkpoint CheckpointStore::load_latest() const { return load_first_intact(folders()); }
+Checkpoint CheckpointStore::load_latest() const { return load_first_intact(folders(), "checkpoint"); }
 
 Checkpoint CheckpointStore::load(std::int64_t step) const {
-  std::vector<Folder> candidates = folders();
-  std::erase_if(candidates, [&](const Folder& folder) { return folder.step != step; });
-  TESSERA_CHECK(!candidates.empty(), IoError, "checkpoint: no ", step_name(step), " in ", folder_.string());
-  return load_first_intact(candidates);
+  return load_first_intact(revisions(step), str("checkpoint of step ", step));
 }
 
-Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candidates) const {
+Value CheckpointStore::manifest(std::int64_t step) const { return read_own_manifest(revisions(step).back()).extra; }
+
+Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candidates, const std::string& wanted) const {
   std::vector<std::string> damaged;
   for (auto folder = candidates.rbegin(); folder != candidates.rend(); ++folder) {
     try {
@@ -276,16 +282,22 @@ Checkpoint CheckpointStore::load_first_intact(const std::vector<Folder>& candida
       damaged.emplace_back(error.what());
     }
   }
-  std::string message = str("checkpoint: no intact checkpoint in ", folder_.string());
+  std::string message = str("checkpoint: no intact ", wanted, " in ", folder_.string());
   for (const std::string& reason : damaged) message += "\n  " + reason;
   throw IoError(message);
 }
 
-Checkpoint CheckpointStore::read(const Folder& folder) const {
+Manifest CheckpointStore::read_own_manifest(const Folder& folder) const {
   const Path path = folder_ / folder.name;
   Manifest manifest = read_manifest(vfs_, path);
   TESSERA_CHECK(manifest.step == folder.step, IoError, "checkpoint: ", (path / kManifestName).string(), ": step is ",
                 manifest.step, ", the folder is named ", folder.name);
+  return manifest;
+}
+
+Checkpoint CheckpointStore::read(const Folder& folder) const {
+  const Path path = folder_ / folder.name;
+  Manifest manifest = read_own_manifest(folder);
   Checkpoint checkpoint{.step = manifest.step, .folder = path, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
   std::int64_t tensors = 0;
   for (const FileRecord& record : manifest.files) {

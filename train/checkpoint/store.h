@@ -58,6 +58,9 @@ class CheckpointStore {
   Checkpoint load_latest() const;
   Checkpoint load(std::int64_t step) const;
 
+  // What save() was given for the newest revision of a step, without reading its parts. Throws IoError naming the file.
+  Value manifest(std::int64_t step) const;
+
  private:
   struct Folder {
     std::int64_t step = 0;
@@ -66,8 +69,10 @@ class CheckpointStore {
   };
 
   std::vector<Folder> folders() const;  // oldest first
+  std::vector<Folder> revisions(std::int64_t step) const;  // throws when there are none
   std::string free_name(std::int64_t step) const;
-  Checkpoint load_first_intact(const std::vector<Folder>& candidates) const;
+  Checkpoint load_first_intact(const std::vector<Folder>& candidates, const std::string& wanted) const;
+  Manifest read_own_manifest(const Folder& folder) const;
   Checkpoint read(const Folder& folder) const;
   void check_space(const std::map<std::string, State>& parts) const;
   Manifest write_files(const std::filesystem::path& folder, const std::map<std::string, State>& parts);
