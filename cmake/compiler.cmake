@@ -30,7 +30,7 @@ endfunction()
 
 # One library per folder. Sources are listed by the folder and its subfolders with target_sources.
 function(tessera_library folder)
-  add_library(tessera_${folder} STATIC ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+  add_library(tessera_${folder} STATIC)
   add_library(tessera::${folder} ALIAS tessera_${folder})
   target_include_directories(tessera_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tessera>)
