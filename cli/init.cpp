@@ -38,7 +38,9 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
 int init(const std::string& name) {
   const std::string file = name + ".yaml";
   TESSERA_CHECK(!real_vfs().exists(file), ConfigError, file, " exists already; it is left as it is");
-  write_file_atomically(real_vfs(), file, replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", std::filesystem::path(name).filename().string()));
+  write_file_atomically(
+      real_vfs(), file,
+      replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", std::filesystem::path(name).filename().string()));
   std::cout << "wrote " << file << "\nnext: tessera validate " << file << '\n';
   return kDone;
 }

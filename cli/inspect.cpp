@@ -93,8 +93,9 @@ int layers(const InspectArguments& arguments) {
   std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "tucker2");
   for (const LayerCost& layer : trace_of(*inspected.model, inspected.input)) {
     const std::string reason = why_not_factorise(find_module(*inspected.model, layer.path));
-    std::printf("%-32s %-16s %12lld %14lld  %s\n", layer.path.c_str(), layer.kind.c_str(), static_cast<long long>(layer.parameters),
-                static_cast<long long>(layer.macs), reason.empty() ? "yes" : ("no: " + reason).c_str());
+    std::printf("%-32s %-16s %12lld %14lld  %s\n", layer.path.c_str(), layer.kind.c_str(),
+                static_cast<long long>(layer.parameters), static_cast<long long>(layer.macs),
+                reason.empty() ? "yes" : ("no: " + reason).c_str());
   }
   std::cout << "next: tessera train " << arguments.config << '\n';
   return kDone;

@@ -54,7 +54,8 @@ void add_fork(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<ForkArguments>();
   verb->add_option("run", arguments->run, "run folder to start from")->required();
   verb->add_option("--at", arguments->at, "stage name (its last checkpoint) or global step")->required();
-  verb->add_option("overrides", arguments->overrides, "key=value for what comes after; optimizer.lr=... reaches every stage still open");
+  verb->add_option("overrides", arguments->overrides,
+                   "key=value for what comes after; optimizer.lr=... reaches every stage still open");
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   verb->footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");

@@ -21,8 +21,8 @@ struct StatusArguments {
 };
 
 std::string sentence(const RunStatus& status) {
-  std::string text = str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps,
-                         "  loss ", status.loss);
+  std::string text =
+      str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps, "  loss ", status.loss);
   if (status.best_accuracy >= 0) text += str("  best val ", 100.0 * status.best_accuracy, " %");
   if (status.state == "training") text += str("  ETA of the stage ", format_seconds(status.seconds_left));
   if (status.last_checkpoint_step >= 0) {

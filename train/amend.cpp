@@ -23,8 +23,10 @@ namespace {
 
 void flatten(const Value& value, const std::string& path, std::map<std::string, std::string>& leaves) {
   if (value.is_map()) {
-    for (const Value::Entry& entry : value.as_map()) flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
-  } else if (value.is_list() && std::any_of(value.as_list().begin(), value.as_list().end(), [](const Value& v) { return v.is_map(); })) {
+    for (const Value::Entry& entry : value.as_map())
+      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
+  } else if (value.is_list() &&
+             std::any_of(value.as_list().begin(), value.as_list().end(), [](const Value& v) { return v.is_map(); })) {
     for (std::size_t i = 0; i < value.as_list().size(); ++i) flatten(value.as_list()[i], str(path, '[', i, ']'), leaves);
   } else {
     leaves[path] = to_json(value);
@@ -180,8 +182,8 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
   const std::string stage = str("stages[", position.stage, "].");
   const bool state = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise"});
-  const bool slots = key == stage + "optimizer.momentum" &&
-                     momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
+  const bool slots =
+      key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";
   return "";
 }

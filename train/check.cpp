@@ -56,8 +56,8 @@ class Checker {
       attempt(path + ".train", [&] {
         TESSERA_CHECK(stage.train->unit != Duration::Unit::percent, ConfigError, to_string(*stage.train),
                       " is a share of the stage itself; give epochs or steps");
-        TESSERA_CHECK(stage.train->resolve(steps_per_epoch_, 0) >= 1, ConfigError, to_string(*stage.train), " is less than one of the ",
-                      steps_per_epoch_, " steps of an epoch");
+        TESSERA_CHECK(stage.train->resolve(steps_per_epoch_, 0) >= 1, ConfigError, to_string(*stage.train),
+                      " is less than one of the ", steps_per_epoch_, " steps of an epoch");
       });
     }
     if (stage.factorise && model_) {

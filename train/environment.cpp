@@ -56,7 +56,8 @@ std::vector<std::string> environment_changes(const Value& before, const Value& n
     const Value* old = before.find(key);
     const Value* current = now.find(key);
     if (old != nullptr && current != nullptr && *old == *current) continue;
-    changes.push_back(str(key, " was ", old ? to_json(*old) : "not recorded", ", is ", current ? to_json(*current) : "not known"));
+    changes.push_back(
+        str(key, " was ", old ? to_json(*old) : "not recorded", ", is ", current ? to_json(*current) : "not known"));
   }
   return changes;
 }

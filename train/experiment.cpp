@@ -14,19 +14,23 @@ namespace {
 // A text that names a folder and stands in a CSV cell.
 bool is_plain_name(const std::string& name) {
   if (name.empty() || name.front() == '.') return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 }  // namespace
 
 void LossConfig::fields(Fields& f) {
-  f.add("label_smoothing", label_smoothing, {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
+  f.add("label_smoothing", label_smoothing,
+        {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
 }
 
 void ThreadsConfig::fields(Fields& f) {
   f.add("compute", compute, {.help = "OpenMP threads; 0 = every processor, resolved once and stored", .range = between(0, 1024)});
   f.add("loader", loader,
-        {.help = "threads that prepare batches; 0 = in the training thread", .range = between(0, 64), .observable = "none: never changes a byte"});
+        {.help = "threads that prepare batches; 0 = in the training thread",
+         .range = between(0, 64),
+         .observable = "none: never changes a byte"});
 }
 
 void CheckpointConfig::fields(Fields& f) {
@@ -54,7 +58,8 @@ void TrainingConfig::fields(Fields& f) {
 }
 
 void StageConfig::fields(Fields& f) {
-  f.add("name", name, {.help = "shown in logs, tables and checkpoints", .example = "pretrain", .observable = "report", .required = true});
+  f.add("name", name,
+        {.help = "shown in logs, tables and checkpoints", .example = "pretrain", .observable = "report", .required = true});
   f.add("train", train, {.help = "length of training in this stage", .example = "10e", .observable = "plan"});
   f.add("factorise", factorise, {.help = "replace layers by factored ones before this stage trains", .observable = "plan"});
   training.fields(f);
@@ -62,7 +67,8 @@ void StageConfig::fields(Fields& f) {
 }
 
 void ExperimentConfig::fields(Fields& f) {
-  f.add("version", version, {.help = "format of this file", .range = between(1, 1), .observable = "none: only 1 exists", .required = true});
+  f.add("version", version,
+        {.help = "format of this file", .range = between(1, 1), .observable = "none: only 1 exists", .required = true});
   f.add("name", name, {.help = "folder of the runs", .example = "resnet20-cifar10", .observable = "files", .required = true});
   f.add("seed", seed, {.help = "of every random number", .range = between(0, 9007199254740992.0)});
   f.add("device", device, {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "log"});

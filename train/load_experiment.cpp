@@ -58,8 +58,8 @@ void check_micro_batch(const Value& block, const TrainingConfig& training, std::
                        std::vector<ConfigProblem>& problems) {
   const std::int64_t micro = training.micro_batch.value_or(batch);
   if (batch % micro == 0) return;
-  problems.push_back({block.at("micro_batch").mark(), path + "micro_batch",
-                      str("is ", micro, "; must divide data.batch, which is ", batch)});
+  problems.push_back(
+      {block.at("micro_batch").mark(), path + "micro_batch", str("is ", micro, "; must divide data.batch, which is ", batch)});
 }
 
 void check_micro_batches(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
@@ -84,9 +84,11 @@ void collect_marks(const Value& value, const std::string& path, int depth, std::
   if (!path.empty()) marks[path] = value.mark();
   if (depth == 0) return;
   if (value.is_map()) {
-    for (const Value::Entry& entry : value.as_map()) collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
+    for (const Value::Entry& entry : value.as_map())
+      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
   } else if (value.is_list()) {
-    for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
+    for (std::size_t i = 0; i < value.as_list().size(); ++i)
+      collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
   }
 }
 

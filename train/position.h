@@ -8,11 +8,11 @@
 namespace tessera {
 
 struct Position {
-  std::int64_t stage = 0;        // index into stages
-  std::int64_t stage_step = 0;   // optimiser steps done in this stage
+  std::int64_t stage = 0;  // index into stages
+  std::int64_t stage_step = 0;  // optimiser steps done in this stage
   std::int64_t global_step = 0;  // over all stages; a factorisation counts as one
-  bool stage_ready = false;      // the stage's passes have run
-  bool stage_done = false;       // the stage's last step is done
+  bool stage_ready = false;  // the stage's passes have run
+  bool stage_done = false;  // the stage's last step is done
   std::int64_t metrics_bytes = 0;
   std::int64_t timing_bytes = 0;
   double best_accuracy = -1;  // on val; below 0 = none yet

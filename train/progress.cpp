@@ -20,7 +20,8 @@ std::string format_seconds(double seconds) {
   return text;
 }
 
-Progress::Progress(std::ostream* out, bool terminal, const std::string& log) : out_(out), terminal_(terminal), log_(log, std::ios::app) {
+Progress::Progress(std::ostream* out, bool terminal, const std::string& log)
+    : out_(out), terminal_(terminal), log_(log, std::ios::app) {
   TESSERA_CHECK(log_.is_open(), IoError, "cannot open ", log, " for writing");
 }
 

@@ -11,13 +11,13 @@ namespace tessera {
 
 class Progress {
  public:
-  // `out` may be null: silent. On a terminal the current line is redrawn at most ten times a second. Full lines also go to the file
-  // `log`, appended and flushed. Throws IoError when it cannot be opened.
+  // `out` may be null: silent. On a terminal the current line is redrawn at most ten times a second. Full lines also go to the
+  // file `log`, appended and flushed. Throws IoError when it cannot be opened.
   Progress(std::ostream* out, bool terminal, const std::string& log);
 
   void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step);
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
-  void line(const std::string& text);         // a full line of its own
+  void line(const std::string& text);  // a full line of its own
 
   double seconds_left(std::int64_t step) const;
   double samples_per_second(std::int64_t step) const;

@@ -15,13 +15,13 @@ class RunFolder {
   static RunFolder open(Vfs& vfs, const std::string& path);
 
   const std::string& path() const noexcept { return path_; }
-  std::string config() const { return path_ + "/config.yaml"; }                     // as given
+  std::string config() const { return path_ + "/config.yaml"; }  // as given
   std::string resolved_config() const { return path_ + "/config.resolved.yaml"; }  // every key, stages merged
   std::string environment() const { return path_ + "/env.json"; }
   std::string decisions() const { return path_ + "/decisions.json"; }
   std::string log() const { return path_ + "/train.log"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }  // reproducible numbers only
-  std::string timing() const { return path_ + "/timing.jsonl"; }    // clock figures
+  std::string timing() const { return path_ + "/timing.jsonl"; }  // clock figures
   std::string status() const { return path_ + "/status.json"; }
   std::string layers() const { return path_ + "/layers.csv"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }

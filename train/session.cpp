@@ -34,7 +34,11 @@ std::string percent(double fraction) {
 }  // namespace
 
 Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options)
-    : vfs_(vfs), experiment_(std::move(experiment)), folder_(std::move(folder)), options_(options), lock_(folder_.path()),
+    : vfs_(vfs),
+      experiment_(std::move(experiment)),
+      folder_(std::move(folder)),
+      options_(options),
+      lock_(folder_.path()),
       store_(vfs, folder_.checkpoints(), static_cast<int>(experiment_.config.checkpoint.keep)),
       data_(load_data(experiment_.config.data, static_cast<std::uint64_t>(experiment_.config.seed))),
       progress_(options.out, options.terminal, folder_.log()) {
@@ -43,7 +47,8 @@ Session::Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptio
   steps_per_epoch_ = steps_per_epoch(experiment_.config.data, data_.train.size());
 }
 
-Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder, SessionOptions options) {
+Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
+                       SessionOptions options) {
   // Resolved once and stored: a resume on another number of processors keeps the threads, and with them the bytes.
   experiment.config.threads.compute = resolve_compute_threads(experiment.config.threads.compute);
   experiment.resolved = write(experiment.config);
@@ -95,7 +100,8 @@ void Session::load(const Checkpoint& checkpoint) {
   last_saved_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
   const bool best_is_stage_end = position_.stage_done && position_.best_step == position_.global_step;
   pinned_best_ = best_is_stage_end ? -1 : position_.best_step;
-  progress_.line(str("resuming at stage ", stage().name, ", step ", position_.stage_step, " (global step ", position_.global_step, ")"));
+  progress_.line(
+      str("resuming at stage ", stage().name, ", step ", position_.stage_step, " (global step ", position_.global_step, ")"));
 }
 
 RunOutcome Session::run() {
@@ -126,8 +132,12 @@ RunOutcome Session::run_stages() {
     }
     if (position_.stage + 1 == stages) break;
     const Position done = position_;
-    position_ = {.stage = done.stage + 1, .global_step = done.global_step, .metrics_bytes = done.metrics_bytes,
-                 .timing_bytes = done.timing_bytes, .best_accuracy = -1, .best_step = -1};
+    position_ = {.stage = done.stage + 1,
+                 .global_step = done.global_step,
+                 .metrics_bytes = done.metrics_bytes,
+                 .timing_bytes = done.timing_bytes,
+                 .best_accuracy = -1,
+                 .best_step = -1};
     pinned_best_ = -1;
     trainer_.reset();
     restored_.clear();
@@ -165,8 +175,9 @@ std::int64_t Session::stage_steps() const {
 
 std::unique_ptr<Loader> Session::training_loader() const {
   const ExperimentConfig& config = experiment_.config;
-  auto loader = std::make_unique<Loader>(data_.train, training_options(config.data, data_.normalization, static_cast<std::uint64_t>(config.seed),
-                                                                       static_cast<int>(config.threads.loader)));
+  auto loader = std::make_unique<Loader>(
+      data_.train, training_options(config.data, data_.normalization, static_cast<std::uint64_t>(config.seed),
+                                    static_cast<int>(config.threads.loader)));
   // Every epoch of every stage has an order and augmentations of its own.
   loader->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
   return loader;

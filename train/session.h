@@ -24,7 +24,7 @@ namespace tessera {
 
 struct SessionOptions {
   std::ostream* out = nullptr;  // progress and plain lines; null = silent
-  bool terminal = false;        // out is a terminal: draw a bar
+  bool terminal = false;  // out is a terminal: draw a bar
   StopRequest stop;
 };
 

@@ -28,8 +28,12 @@ std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
                            std::int64_t total_steps)
-    : model_(model), config_(config), seed_(seed), length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
-      parameters_(named_parameters(model)), optimizer_(make_optimizer(config.optimizer, parameters_)),
+    : model_(model),
+      config_(config),
+      seed_(seed),
+      length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
+      parameters_(named_parameters(model)),
+      optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64)) {
   if (config_.ema) {
     auto ema = std::make_unique<Ema>(*config_.ema, model_);

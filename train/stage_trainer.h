@@ -19,7 +19,8 @@ namespace tessera {
 class StageTrainer {
  public:
   // `model` must outlive the trainer. `total_steps` is the stage's length, for the schedule.
-  StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch, std::int64_t total_steps);
+  StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
+               std::int64_t total_steps);
 
   // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
@@ -60,7 +61,7 @@ class StageTrainer {
   StepState step_state_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
-  Ema* ema_ = nullptr;                        // one of hooks_, when the stage averages
+  Ema* ema_ = nullptr;  // one of hooks_, when the stage averages
   Tensor loss_sum_;  // f64 scalar
   std::int64_t loss_count_ = 0;
 };

@@ -14,9 +14,7 @@ class StopRequest {
   static void clear() noexcept { pending_signal_ = 0; }
 
   void set_time_limit(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
-  bool requested() const {
-    return pending_signal_ != 0 || (deadline_ && std::chrono::steady_clock::now() >= *deadline_);
-  }
+  bool requested() const { return pending_signal_ != 0 || (deadline_ && std::chrono::steady_clock::now() >= *deadline_); }
 
  private:
   static inline volatile std::sig_atomic_t pending_signal_ = 0;

@@ -48,8 +48,8 @@ StageModel load_stage(Vfs& vfs, const CheckpointStore& store, std::int64_t step,
   const Checkpoint checkpoint = store.load(step);
   // An older revision of the step stands before the stage's end.
   TESSERA_CHECK(checkpoint.manifest == manifest, IoError, "table: the last checkpoint of stage '",
-                manifest.at("stage_name").as_string(), "', step ", step, ", is damaged: ",
-                checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
+                manifest.at("stage_name").as_string(), "', step ", step,
+                ", is damaged: ", checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
   StageModel stage;
   stage.stage = manifest.at("stage_name").as_string();
   stage.model = rebuild(manifest.at("model"), builtin_layers());
@@ -83,12 +83,14 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
   const Shape& images = data.test.dataset->images.shape();
   const Shape input{1, images[1], images[2], images[3]};
   std::vector<StageModel> stages = load_stages(vfs, folder);
-  return {std::move(folder), std::move(experiment.config), std::move(data), input, std::move(stages),
-          common_settings(std::move(experiment.resolved))};
+  return {std::move(folder), std::move(experiment.config),
+          std::move(data),   input,
+          std::move(stages), common_settings(std::move(experiment.resolved))};
 }
 
 double test_accuracy(const LoadedRun& run, Module& model) {
-  Loader loader(run.data.test, evaluation_options(run.config.data.batch, run.data.normalization, static_cast<int>(run.config.threads.loader)));
+  Loader loader(run.data.test,
+                evaluation_options(run.config.data.batch, run.data.normalization, static_cast<int>(run.config.threads.loader)));
   return evaluate(model, loader).accuracy();
 }
 
@@ -129,9 +131,9 @@ Group& find_group(std::vector<Group>& groups, const LoadedRun& run) {
 
 void add_accuracies(Group& group, const LoadedRun& run) {
   const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageModel::stage, &TableRow::stage);
-  TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '", run.stages.back().stage,
-                "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '", group.rows.back().stage,
-                "'; runs of one experiment must have come equally far");
+  TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '",
+                run.stages.back().stage, "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '",
+                group.rows.back().stage, "'; runs of one experiment must have come equally far");
   for (std::size_t i = 0; i < group.rows.size(); ++i) {
     group.rows[i].accuracies.push_back(test_accuracy(run, *run.stages[i].model));
   }

@@ -25,27 +25,27 @@ struct TableRow {
   std::string stage;
   std::vector<double> accuracies;  // test top-1 per run, in the order given
   std::int64_t parameters = 0;
-  std::int64_t macs = 0;        // per sample
+  std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of the model's weights on disk
   std::vector<TableLatency> latency;
   std::string processor = {};  // where it was timed; empty = the table's
-  std::int64_t threads = 0;    // 0 = the table's
+  std::int64_t threads = 0;  // 0 = the table's
 
   double mean_accuracy() const;
   double stddev_accuracy() const;  // sample standard deviation; 0 for one run
 };
 
 struct Table {
-  std::string processor;     // of the rows that name none
+  std::string processor;  // of the rows that name none
   std::int64_t threads = 0;  // likewise
   std::vector<TableRow> rows;
 };
 
 // Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine. Runs are one
 // experiment when their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint,
-// report, log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their first
-// run. Throws ConfigError when the runs of an experiment have not finished the same stages, IoError when a stage's last checkpoint
-// is damaged. Progress goes to `out` when it is not null.
+// report, log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their
+// first run. Throws ConfigError when the runs of an experiment have not finished the same stages, IoError when a stage's last
+// checkpoint is damaged. Progress goes to `out` when it is not null.
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out);
 
 std::string to_markdown(const Table& table);

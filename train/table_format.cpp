@@ -119,12 +119,13 @@ std::string to_markdown(const Table& table) {
 }
 
 std::string to_csv(const Table& table) {
-  std::string text = "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-                     "speedup_median,speedup_p10,speedup_p90,processor,threads\n";
+  std::string text =
+      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "speedup_median,speedup_p10,speedup_p90,processor,threads\n";
   for (const TableRow& row : table.rows) {
     const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
-                                 number("%.6f", row.mean_accuracy()), ',',
-                                 number("%.6f", row.stddev_accuracy()), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
+                                 number("%.6f", row.mean_accuracy()), ',', number("%.6f", row.stddev_accuracy()), ',',
+                                 row.parameters, ',', row.macs, ',', row.file_bytes);
     const std::string tail = str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), '\n');
     for (const TableLatency& latency : row.latency) {
       text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',
