@@ -5,10 +5,8 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
-#include "core/ops/arithmetic.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
-#include "core/ops/relu.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
@@ -71,12 +69,13 @@ Var ResidualBlock::shortcut(const Var& x, const Context& context) const {
 }
 
 Var ResidualBlock::forward(const Var& x, const Context& context) {
+  const Var joined = shortcut(x, context);
   Var y = x;
   for (int i = 1; i <= convolutions_; ++i) {
-    y = child(str("bn", i)).forward(child(str("conv", i)).forward(y, context), context);
-    if (i < convolutions_) y = relu(y);
+    const Var conv = child(str("conv", i)).forward(y, context);
+    y = norm_add_relu(child(str("bn", i)), conv, i < convolutions_ ? Var() : joined, context);
   }
-  return relu(add(y, shortcut(x, context)));
+  return y;
 }
 
 Shape ResidualBlock::output_shape(const Shape& input, Trace* trace) const {
