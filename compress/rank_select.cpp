@@ -157,7 +157,7 @@ void RankConfig::fields(Fields& f) {
   f.add("multiple_of", multiple_of, {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16",
                                      .observable = "report"});
   f.require(out.has_value() == in.has_value(), out ? "out" : "in", "explicit ranks name both modes: {out: 32, in: 64}");
-  f.require((out || in) + params.has_value() + macs.has_value() + energy.has_value() == 1, "",
+  f.require(kinds() == 1, "",
             "give exactly one of {out, in}, params, macs, energy");
 }
 

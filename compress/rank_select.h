@@ -19,6 +19,7 @@ struct RankConfig {
   std::optional<double> energy{};          // kept squared singular values of each mode, as a fraction
   std::string per = "matched";         // what params and macs are a fraction of: layer | matched | network
   std::int64_t multiple_of = 1;        // ranks that are multiples of 16 pay on CPUs with 16 float lanes
+  int kinds() const { return (out || in) + params.has_value() + macs.has_value() + energy.has_value(); }
   void fields(Fields& f);
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"

@@ -7,7 +7,7 @@ namespace tessera {
 
 // Loads the data, builds the network and tries every stage on it: data files, layer list, number of classes, lengths, selectors
 // and ranks (chosen from the initial weights; what they can reach does not depend on them). Throws ConfigError with one line per
-// problem, each "file:line:col: path: message" where the file says it.
-void check_experiment(const Experiment& experiment);
+// problem, each "file:line:col: path: message" where the file says it. Returns the data, for callers that go on with it.
+DataSplits check_experiment(const Experiment& experiment);
 
 }  // namespace tessera

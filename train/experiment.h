@@ -96,7 +96,7 @@ std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
 struct Experiment {
   ExperimentConfig config;
   Value resolved;  // every key written out, stages merged; loads again to an equal config
-  std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise", ...
+  std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise.ranks", ...
 };
 
 // Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message.

@@ -79,16 +79,15 @@ void check_device(const Value& root, const ExperimentConfig& config, std::vector
   }
 }
 
-// Positions of blocks and keys down to the stages' own, for problems that show only once the network is built.
-void collect_marks(const Value& value, const std::string& path, int depth, std::map<std::string, Mark>& marks) {
+// Positions of all blocks and keys, for problems that show only once the network is built.
+void collect_marks(const Value& value, const std::string& path, std::map<std::string, Mark>& marks) {
   if (!path.empty()) marks[path] = value.mark();
-  if (depth == 0) return;
   if (value.is_map()) {
     for (const Value::Entry& entry : value.as_map())
-      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
+      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, marks);
   } else if (value.is_list()) {
     for (std::size_t i = 0; i < value.as_list().size(); ++i)
-      collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
+      collect_marks(value.as_list()[i], str(path, '[', i, ']'), marks);
   }
 }
 
@@ -101,7 +100,7 @@ Experiment parse(Value root, std::vector<ConfigProblem> problems) {
   if (problems.size() == from_yaml) check_micro_batches(root, experiment.config, problems);
   check_device(root, experiment.config, problems);
   if (!problems.empty()) throw_config_error(tidy(std::move(problems), from_yaml));
-  collect_marks(root, "", 3, experiment.marks);
+  collect_marks(root, "", experiment.marks);
   experiment.resolved = write(experiment.config);
   return experiment;
 }

@@ -133,6 +133,11 @@ class ReadFields final : public Fields {
     return top().map->find(key) != nullptr;
   }
 
+  bool is_list(std::string_view key, bool) override {
+    const Value* given = top().map->find(key);
+    return given != nullptr && given->is_list();
+  }
+
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
     const Value* given = take(key, spec);
     const bool known = given ? read_scalar(*given, join(top().path, key), name, spec) : !spec.required;
