@@ -83,10 +83,15 @@ class Checker {
     if (found.empty() && met_later) run_pass(model_, pass, input_);
   }
 
-  DataSplits finish() {
-    if (!problems_.empty()) throw_config_error(problems_);
-    return std::move(*data_);
+  void check_all() {
+    check_data();
+    check_model();
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) check_stage(i);
+    std::ranges::stable_sort(problems_, {},
+                             [](const ConfigProblem& problem) { return std::pair(problem.mark.line, problem.mark.column); });
   }
+  const std::vector<ConfigProblem>& problems() const { return problems_; }
+  DataSplits take_data() { return std::move(*data_); }
 
  private:
   const ExperimentConfig& config_;
@@ -102,10 +107,15 @@ class Checker {
 
 DataSplits check_experiment(const Experiment& experiment) {
   Checker checker(experiment);
-  checker.check_data();
-  checker.check_model();
-  for (std::size_t i = 0; i < experiment.config.stages.size(); ++i) checker.check_stage(i);
-  return checker.finish();
+  checker.check_all();
+  if (!checker.problems().empty()) throw_config_error(checker.problems());
+  return checker.take_data();
+}
+
+std::vector<ConfigProblem> experiment_problems(const Experiment& experiment) {
+  Checker checker(experiment);
+  checker.check_all();
+  return checker.problems();
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 
 #include "compress/factorise.h"
 #include "core/config/fields.h"
+#include "core/config/read.h"
 #include "core/device.h"
 #include "layers/models/model.h"
 #include "optim/builtin.h"
@@ -102,5 +103,8 @@ struct Experiment {
 // Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message.
 Experiment load_experiment(const std::string& path, std::span<const std::string> overrides = {});
 Experiment parse_experiment(Value root);
+// The same for callers that want each problem by itself: nothing when there are any, which are appended in the order of the file.
+std::optional<Experiment> load_experiment(const std::string& path, std::span<const std::string> overrides,
+                                          std::vector<ConfigProblem>& problems);
 
 }  // namespace tessera

@@ -68,15 +68,15 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
   EXPECT_EQ(outcome.exit_code, 2);
   std::string expected;
   for (const char* problem :
-       {"14:20: stages[0].factorise.ranks[2].layers: selector 'convx' matches no layer; nearest: conv1, conv2, conv3",
-        "12:20: stages[0].factorise.ranks[0].layers: later rules take every layer that \"conv1\" matches; the last rule that "
+       {"12:20: stages[0].factorise.ranks[0].layers: later rules take every layer that \"conv1\" matches; the last rule that "
         "matches a layer holds",
         "13:36: stages[0].factorise.ranks[1].out: layer 'conv1': out rank is 13, the mode has size 8; legal range is 1..8",
-        "13:44: stages[0].factorise.ranks[1].in: layer 'conv1': in rank is 9, the mode has size 1; legal range is 1..1",
         "13:36: stages[0].factorise.ranks[1].out: layer 'conv2': out rank is 13, the mode has size 12; legal range is 1..12",
-        "13:44: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
-        "15:50: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
-        "17:37: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
+        "13:43: stages[0].factorise.ranks[1].in: layer 'conv1': in rank is 9, the mode has size 1; legal range is 1..1",
+        "13:43: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
+        "14:20: stages[0].factorise.ranks[2].layers: selector 'convx' matches no layer; nearest: conv1, conv2, conv3",
+        "15:60: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
+        "17:38: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
     expected += str(file_, ":", problem, "\n");
   }
   EXPECT_EQ(outcome.output, expected);
