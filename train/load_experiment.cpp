@@ -6,6 +6,7 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
+#include "core/precision.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
 #include "train/experiment.h"
@@ -72,11 +73,14 @@ void check_micro_batches(const Value& root, const ExperimentConfig& config, std:
 }
 
 void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+  const char* key = "device";
   try {
-    resolve_device(config.device);
+    const Device device = resolve_device(config.device);
+    key = "precision";
+    compute_dtype(config.precision, device);
   } catch (const ConfigError& error) {
-    const Value* value = root.is_map() ? root.find("device") : nullptr;
-    problems.push_back({value != nullptr ? value->mark() : Mark{}, "device", error.what()});
+    const Value* value = root.is_map() ? root.find(key) : nullptr;
+    problems.push_back({value != nullptr ? value->mark() : Mark{}, key, error.what()});
   }
 }
 

@@ -134,8 +134,7 @@ class ReadFields final : public Fields {
   }
 
   bool is_list(std::string_view key, bool) override {
-    const Value* given = top().map->find(key);
-    return given != nullptr && given->is_list();
+    return top().map->find(key) != nullptr && top().map->find(key)->is_list();
   }
 
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {

@@ -96,8 +96,9 @@ TEST(Factorise, ListsTheParametersThatChanged) {
 
 TEST(Factorise, MessagesNameTheSelectorOrTheLayer) {
   auto root = network();
-  EXPECT_EQ(message_of<ConfigError>([&] { factorise(root, R"({"layers": "blok.a", "ranks": {"macs": 0.4}})"); }).find(
-                "selector 'blok.a' matches no layer; nearest: block.a"),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              factorise(root, R"({"layers": "blok.a", "ranks": {"macs": 0.4}})");
+            }).find("selector 'blok.a' matches no layer; nearest: block.a"),
             0u);
   EXPECT_EQ(message_of<ConfigError>([&] { factorise(root, R"({"layers": "relu", "ranks": {"macs": 0.4}})"); }),
             "factorise: layers \"relu\" match no convolution; matched: relu");
@@ -161,8 +162,7 @@ TEST(Factorise, RankRulesAreReadStrictly) {
   };
   EXPECT_EQ(fault("[]"), "test: ranks: is an empty list; needs a rule");
   EXPECT_EQ(fault(R"([{"macs": 0.5}])"), "test: ranks[0].layers: required key is missing");
-  EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "mac": 0.5}])"),
-            "test: ranks[0].mac: unknown key; did you mean 'macs'?");
+  EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "mac": 0.5}])"), "test: ranks[0].mac: unknown key; did you mean 'macs'?");
   EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "energy": 0.5}])"),
             "test: ranks[0]: give exactly one of {out, in}, params, macs, energy");
   EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "per": "network"}])"),

@@ -24,10 +24,11 @@ class Check : public ::testing::Test {
 
   void expect_all_problems(const Outcome& outcome) const {
     EXPECT_EQ(outcome.exit_code, 2);
-    for (const char* problem : {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes", "7:26: stages[0].train: 50%",
-                                "8:38: stages[1].factorise.layers: selector 'conv9' matches no layer; nearest: conv1,",
-                                "9:59: stages[2].factorise.ranks.out: layer 'conv1': out rank is 900, the mode has size 8; "
-                                "legal range is 1..8"}) {
+    for (const char* problem :
+         {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes", "7:26: stages[0].train: 50%",
+          "8:38: stages[1].factorise.layers: selector 'conv9' matches no layer; nearest: conv1,",
+          "9:59: stages[2].factorise.ranks.out: layer 'conv1': out rank is 900, the mode has size 8; "
+          "legal range is 1..8"}) {
       EXPECT_NE(outcome.output.find(file_ + ":" + problem), std::string::npos) << problem << "\nis not in\n" << outcome.output;
     }
   }
@@ -55,7 +56,7 @@ stages:
       layers: "conv*"
       ranks:
         - {layers: conv1, macs: 0.9}
-        - {layers: conv[12], out: 13, in: 9}
+        - {layers: "conv[12]", out: 13, in: 9}
         - {layers: convx, macs: 0.5}
   - {name: open, factorise: {layers: "conv*", ranks: [{layers: conv2, macs: 0.5}]}}
   - {name: again, factorise: {layers: conv2, ranks: [{layers: conv2, out: 2, in: 2}]}}
@@ -70,13 +71,13 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
   for (const char* problem :
        {"12:20: stages[0].factorise.ranks[0].layers: later rules take every layer that \"conv1\" matches; the last rule that "
         "matches a layer holds",
-        "13:36: stages[0].factorise.ranks[1].out: layer 'conv1': out rank is 13, the mode has size 8; legal range is 1..8",
-        "13:36: stages[0].factorise.ranks[1].out: layer 'conv2': out rank is 13, the mode has size 12; legal range is 1..12",
-        "13:43: stages[0].factorise.ranks[1].in: layer 'conv1': in rank is 9, the mode has size 1; legal range is 1..1",
-        "13:43: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
+        "13:37: stages[0].factorise.ranks[1].out: layer 'conv1': out rank is 13, the mode has size 8; legal range is 1..8",
+        "13:37: stages[0].factorise.ranks[1].out: layer 'conv2': out rank is 13, the mode has size 12; legal range is 1..12",
+        "13:45: stages[0].factorise.ranks[1].in: layer 'conv1': in rank is 9, the mode has size 1; legal range is 1..1",
+        "13:45: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
         "14:20: stages[0].factorise.ranks[2].layers: selector 'convx' matches no layer; nearest: conv1, conv2, conv3",
-        "15:60: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
-        "17:38: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
+        "15:54: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
+        "17:39: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
     expected += str(file_, ":", problem, "\n");
   }
   EXPECT_EQ(outcome.output, expected);
@@ -86,6 +87,17 @@ TEST_F(Check, DeviceThatIsNotThereIsRefused) {
   const Outcome outcome = run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.output.find("no CUDA backend"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Check, PrecisionThatTheDeviceLacksIsRefused) {
+  for (const char* precision : {"tf32", "bf16", "f16"}) {
+    write_bytes(file_, str("version: 1\nname: x\nprecision: ", precision,
+                           "\ndata: {name: glyphs}\nmodel: {name: lenet5}\nstages: [{name: a, train: 1e}]\n"));
+    const Outcome outcome = run_program({"train", file_, "--runs", folder_ / "runs"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.output, str(file_, ":3:12: precision: ", precision, " is not supported on cpu yet; supported: f32\n"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(PlanMemory, IsWhatAStepTakesAtADoubledSize) {
 TEST(PlanMemory, IsWithinASizeClassAtOtherSizes) {
   expect_memory(experiment(str(kConv, kTrain), 51), 0.125);
   expect_memory(experiment(str("model: {name: lenet5}\n", kTrain), 100), 0.125);
-  expect_memory(experiment(str(kConv, kTrain), 3), 0.01);  // taken as it is
+  expect_memory(experiment(str(kConv, kTrain), 3), 0.02);  // taken as it is, but for the rounding of the data set
 }
 
 // Few samples and many weights: the peak lies at the end of backward, where activations are gone and gradients are not.
@@ -193,7 +193,8 @@ constexpr const char* kStages =
 
 TEST(PlanDisk, IsWhatARunLeavesBehind) {
   const Experiment made = experiment(
-      str(kConv, "optimizer: {name: adamw}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, keep: 2, best: false}\n", kStages));
+      str(kConv, "optimizer: {name: sgd, momentum: 0.9}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, keep: 2, best: false}\n",
+          kStages));
   const Plan plan = make_plan(made);
   EXPECT_EQ(plan.stages[0].disk.newest, 0);  // the last stage saves more than `keep`
   EXPECT_EQ(plan.stages[1].disk.training_bytes, 0);
@@ -230,7 +231,7 @@ TEST(Plan, ChecksTheExperimentFirst) {
     make_plan(experiment(str(kConv, "stages: [{name: a, factorise: {layers: conv7, ranks: {macs: 0.5}}}]\n")));
     FAIL() << "no error";
   } catch (const ConfigError& error) {
-    EXPECT_EQ(std::string(error.what()).find("x.yaml:7:42: stages[0].factorise.layers: selector 'conv7' matches no layer"), 0u)
+    EXPECT_EQ(std::string(error.what()).find("x.yaml:7:40: stages[0].factorise.layers: selector 'conv7' matches no layer"), 0u)
         << error.what();
   }
 }
