@@ -25,7 +25,7 @@ TEST(Precision, RefusesWhatADeviceLacksAndSaysWhatItHas) {
   EXPECT_EQ(refusal("bf16", Device::cpu()), "bf16 is not supported on cpu yet; supported: f32");
   EXPECT_EQ(refusal("tf32", Device::cuda(1)), "tf32 is not supported on cuda:1 yet; supported: f32");
   for (const std::string_view name : precision_names()) {
-    if (name != "f32") EXPECT_NE(refusal(name, Device::cpu()), "") << name;
+    EXPECT_EQ(refusal(name, Device::cpu()).empty(), name == "f32") << name;
   }
   EXPECT_EQ(refusal("f8", Device::cpu()), "'f8' is no precision; choices: f32, tf32, bf16, f16");
 }
