@@ -139,7 +139,7 @@ TEST_F(Json, ValidateListsWhatTheFileAndTheNetworkShow) {
 
 TEST_F(Json, ValidateListsWhatEndsTheReading) {
   write_bytes(file_, "version: 1\nname: [x\n");
-  const Value& broken = json({"validate", "--json", file_}, 2).at("errors").as_list().at(0);
+  const Value broken = json({"validate", "--json", file_}, 2).at("errors").as_list().at(0);
   EXPECT_EQ(broken.at("file").as_string(), file_);
   EXPECT_EQ(broken.at("line").as_int(), 3);
   EXPECT_EQ(broken.at("column").as_int(), 1);
