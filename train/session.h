@@ -7,17 +7,12 @@
 #include <string>
 
 #include "core/io/vfs.h"
-#include "core/module.h"
 #include "train/checkpoint/store.h"
-#include "train/data/builtin.h"
-#include "train/data/loader.h"
-#include "train/environment.h"
 #include "train/experiment.h"
-#include "train/json_lines.h"
-#include "train/position.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
-#include "train/stage_trainer.h"
+#include "train/run_records.h"
+#include "train/run_state.h"
 #include "train/stop.h"
 
 namespace tessera {
@@ -42,7 +37,7 @@ class Session {
   RunOutcome run();
 
  private:
-  Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options);
+  Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options);
 
   void load(const Checkpoint& checkpoint);
   RunOutcome run_stages();
@@ -56,30 +51,21 @@ class Session {
   void pin_checkpoint();
   void write_status(const std::string& state);
   void write_failure();  // throws nothing: an error is on its way
-  const StageConfig& stage() const { return experiment_.config.stages[static_cast<std::size_t>(position_.stage)]; }
-  std::int64_t stage_steps() const;
-  std::unique_ptr<StageTrainer> make_trainer();
-  std::unique_ptr<Loader> training_loader() const;
+  const ExperimentConfig& config() const { return state_.config(); }
+  const StageConfig& stage() const { return state_.stage(); }
 
   Vfs& vfs_;
-  Experiment experiment_;
   RunFolder folder_;
   SessionOptions options_;
   RunLock lock_;
   CheckpointStore store_;
-  DataSplits data_;
-  std::unique_ptr<Module> model_;
-  std::unique_ptr<StageTrainer> trainer_;  // of the stage that is training
-  std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
-  Position position_;
-  std::unique_ptr<JsonLines> metrics_;
-  std::unique_ptr<JsonLines> timing_;
+  RunState state_;
+  std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
   std::int64_t last_saved_ = -1;
   std::int64_t last_saved_time_ = 0;  // seconds since 1970
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
-  std::int64_t steps_per_epoch_ = 0;
 };
 
 }  // namespace tessera
