@@ -1,10 +1,10 @@
 #include "compress/pass_runner.h"
 
 #include <chrono>
-#include <cmath>
 #include <map>
 
 #include "core/error.h"
+#include "core/finite.h"
 
 namespace tessera {
 
@@ -20,18 +20,11 @@ Costs trace_by_path(const Module& root, const Shape& input) {
   return costs;
 }
 
-bool all_finite(const Tensor& tensor) {
-  if (!is_floating(tensor.dtype())) return true;
-  for (const double value : tensor.to(DType::f64).contiguous().to_vector<double>()) {
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
-}
-
 void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
   for (const auto& parameter : after.parameters()) {
-    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass, "': ",
-                  join_path(before.path(), parameter->name()), " contains NaN or Inf after the rewrite; the dense layer is kept");
+    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass,
+                  "': ", join_path(before.path(), parameter->name()),
+                  " contains NaN or Inf after the rewrite; the dense layer is kept");
   }
   const Shape output = after.output_shape(cost.input);
   TESSERA_CHECK(output == cost.output, InternalError, "pass '", pass, "': layer '", before.path(), "' gives ", cost.output,

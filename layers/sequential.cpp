@@ -4,7 +4,7 @@ namespace tessera {
 
 Var Sequential::forward(const Var& x, const Context& context) {
   Var y = x;
-  for (const Child& child : children()) y = child.module->forward(y, context);
+  for (const Child& child : children()) y = (*child.module)(y, context);
   return y;
 }
 

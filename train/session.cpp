@@ -12,6 +12,7 @@
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/kill_point.h"
+#include "train/nan_replay.h"
 
 namespace tessera {
 namespace {
@@ -133,6 +134,14 @@ RunOutcome Session::train_stage() {
   const std::int64_t total = state_.stage_steps();
   state_.begin_training();
   progress_.begin(stage().name, state_.position().stage_step, total, config().data.batch);
+  try {
+    return train_steps(total);
+  } catch (const NumericError& error) {
+    throw NumericError(explain(error.what()) + way_on());
+  }
+}
+
+RunOutcome Session::train_steps(std::int64_t total) {
   while (state_.position().stage_step < total) {
     if (options_.stop.requested()) {
       save();
@@ -143,6 +152,28 @@ RunOutcome Session::train_stage() {
     kill_point("step", state_.position().global_step);
   }
   return RunOutcome::finished;
+}
+
+std::string Session::explain(const std::string& found) {
+  try {
+    RunState again(config(), state_.data());
+    if (store_.empty()) {
+      again.start();
+    } else {
+      again.load(store_.load_latest());
+    }
+    const std::int64_t until = state_.position().global_step;
+    progress_.line(str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
+    return name_first_bad_op(again, until, found, options_.stop);
+  } catch (const Error& error) {
+    return str(found, "; the replay that names the first bad op failed: ", error.what());
+  }
+}
+
+std::string Session::way_on() const {
+  const double lr = stage().training.optimizer.lr() / 10;
+  if (last_saved_ < 0) return str("; there is no checkpoint yet: train again with, say, optimizer.lr=", lr);
+  return str("; step ", last_saved_, " was good: tessera fork ", folder_.path(), " --at ", last_saved_, " optimizer.lr=", lr);
 }
 
 void Session::after_step(std::int64_t total) {
@@ -177,6 +208,7 @@ bool Session::evaluate_epoch() {
   if (data.val.size() > 0) {
     Loader loader(data.val,
                   evaluation_options(config().data.batch, data.normalization, static_cast<int>(config().threads.loader)));
+    state_.trainer()->check_finite();  // between two log lines nothing else has looked
     Evaluation result;
     state_.trainer()->with_evaluation_weights([&] { result = evaluate(state_.model(), loader); });
     records_->log_evaluation(stage().name, position.global_step, epoch, result);

@@ -33,7 +33,8 @@ class Session {
   // environment differs from the one the run began in.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
 
-  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then.
+  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then. After a
+  // NaN or Inf the steps since it are replayed, to name the op that made the first one; that writes nothing but lines of the log.
   RunOutcome run();
 
  private:
@@ -44,6 +45,9 @@ class Session {
   RunOutcome run_stage();
   void prepare_stage();
   RunOutcome train_stage();
+  RunOutcome train_steps(std::int64_t total);
+  std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
+  std::string way_on() const;
   void after_step(std::int64_t stage_steps);
   void log_interval();
   bool evaluate_epoch();  // whether validation accuracy is the stage's best so far
