@@ -17,6 +17,9 @@ namespace {
 
 constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gradients with clip_norm";
 
+// The sign of a NaN means nothing.
+std::string spelled(double value) { return std::isnan(value) ? std::string("nan") : str(value); }
+
 std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
 
 }  // namespace
@@ -84,7 +87,7 @@ double StageTrainer::take_mean_loss() {
   const double mean = loss_count_ > 0 ? loss_sum_.item() / static_cast<double>(loss_count_) : 0.0;
   loss_sum_.fill(0.0);
   loss_count_ = 0;
-  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", mean, "; ", kAdvice);
+  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", spelled(mean), "; ", kAdvice);
   return mean;
 }
 
@@ -98,7 +101,7 @@ void StageTrainer::check_finite() const {
   for (const auto& [name, tensor] : optimizer_->state().tensors) {
     TESSERA_CHECK(all_finite(tensor), NumericError, "training: the optimiser's ", name, " holds a NaN or Inf; ", kAdvice);
   }
-  TESSERA_CHECK(all_finite(loss_sum_), NumericError, "training: the loss is ", loss_sum_.item(), "; ", kAdvice);
+  TESSERA_CHECK(all_finite(loss_sum_), NumericError, "training: the loss is ", spelled(loss_sum_.item()), "; ", kAdvice);
   TESSERA_CHECK(all_finite(norm_sum_), NumericError, "training: a gradient held a NaN or Inf; ", kAdvice);
 }
 
