@@ -2,9 +2,10 @@
 
 namespace tessera {
 
-RunRecords::RunRecords(Vfs& vfs, RunFolder folder, const Position& position)
+RunRecords::RunRecords(Vfs& vfs, RunFolder folder, const Position& position, RunHistory history)
     : vfs_(vfs),
       folder_(std::move(folder)),
+      history_(std::move(history)),
       metrics_(folder_.metrics(), position.metrics_bytes),
       timing_(folder_.timing(), position.timing_bytes) {}
 
@@ -39,5 +40,13 @@ void RunRecords::sync(Position& position) {
 }
 
 void RunRecords::write_status(const RunStatus& status) { save_status(vfs_, folder_.status(), status); }
+
+void RunRecords::write_layers() {
+  if (has_layers(history_)) write_file_atomically(vfs_, folder_.layers(), layers_csv(history_));
+}
+
+void RunRecords::write_report(const std::string& name, std::int64_t seed) {
+  if (history_.any_done()) write_file_atomically(vfs_, folder_.report(), report_markdown(name, seed, history_));
+}
 
 }  // namespace tessera

@@ -49,7 +49,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
   write_file_atomically(vfs, files.decisions(), to_json(Value::map(), 2) + "\n");
   session.state_.start();
-  session.records_ = std::make_unique<RunRecords>(vfs, files, session.state_.position());
+  session.open_records({});
   return session;
 }
 
@@ -61,14 +61,26 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
                                                        describe_environment(experiment.config))) {
     log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
   }
+  RunHistory history;
   if (session.store_.empty()) {
     session.state_.start();
   } else {
-    session.load(session.store_.load_latest());
+    const Checkpoint checkpoint = session.store_.load_latest();
+    session.load(checkpoint);
+    // Checkpoints of earlier versions have none: their stages are missing from the report.
+    if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
   }
-  session.records_ = std::make_unique<RunRecords>(vfs, files, session.state_.position());
+  session.open_records(std::move(history));
   return session;
 }
+
+void Session::open_records(RunHistory history) {
+  records_ = std::make_unique<RunRecords>(vfs_, folder_, state_.position(), std::move(history));
+  records_->write_layers();
+  write_report();
+}
+
+void Session::write_report() { records_->write_report(config().name, config().seed); }
 
 void Session::load(const Checkpoint& checkpoint) {
   for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
@@ -117,16 +129,33 @@ RunOutcome Session::run_stages() {
 RunOutcome Session::run_stage() {
   prepare_stage();
   if (stage().train && train_stage() == RunOutcome::stopped) return RunOutcome::stopped;
-  state_.end_stage();
-  save();
+  end_stage();
   return RunOutcome::finished;
+}
+
+void Session::end_stage() {
+  state_.end_stage();
+  const Position& position = state_.position();
+  StageRecord& record = records_->history().of(stage().name);
+  record.done = true;
+  record.steps = position.stage_step;
+  record.end_step = position.global_step;
+  if (stage().train) record.loss = last_loss_;
+  if (stage().train && state_.data().val.size() > 0) {
+    record.accuracy = last_accuracy_;
+    record.best_accuracy = position.best_accuracy;
+    record.best_step = position.best_step;
+  }
+  save();
+  write_report();
 }
 
 void Session::prepare_stage() {
   const std::optional<PassReport> report = state_.prepare_stage();
   if (!report) return;
   kill_point("factorise", state_.position().stage);
-  write_file_atomically(vfs_, folder_.layers(), layers_csv(report->layers));
+  records_->history().of(stage().name).factorise = *report;
+  records_->write_layers();
   progress_.line(str(stage().name, ": ", summary(*report)));
 }
 
@@ -212,6 +241,7 @@ bool Session::evaluate_epoch() {
     Evaluation result;
     state_.trainer()->with_evaluation_weights([&] { result = evaluate(state_.model(), loader); });
     records_->log_evaluation(stage().name, position.global_step, epoch, result);
+    last_accuracy_ = result.accuracy();
     improved = result.accuracy() > position.best_accuracy;
     if (improved) {
       position.best_accuracy = result.accuracy();
@@ -231,9 +261,9 @@ void Session::save() {
   if (state_.trainer()) state_.trainer()->check_finite();
   records_->sync(position);
   pin_checkpoint();
-  for (const std::string& warning : store_.save(position.global_step, state_.parts(), state_.manifest()).warnings) {
-    log_warning(warning);
-  }
+  Value manifest = state_.manifest();
+  manifest.set("history", write(records_->history()));
+  for (const std::string& warning : store_.save(position.global_step, state_.parts(), manifest).warnings) log_warning(warning);
   kill_point("save", position.global_step);
   last_saved_ = position.global_step;
   last_saved_time_ = static_cast<std::int64_t>(std::time(nullptr));

@@ -41,8 +41,12 @@ class Session {
   Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options);
 
   void load(const Checkpoint& checkpoint);
+  // With the files that the history determines brought to where the run stands: one killed just after a save may lack them.
+  void open_records(RunHistory history);
+  void write_report();
   RunOutcome run_stages();
   RunOutcome run_stage();
+  void end_stage();
   void prepare_stage();
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
@@ -67,6 +71,7 @@ class Session {
   std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
+  std::optional<double> last_accuracy_;  // on val; empty before the first evaluation
   std::int64_t last_saved_ = -1;
   std::int64_t last_saved_time_ = 0;  // seconds since 1970
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
