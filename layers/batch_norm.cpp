@@ -30,8 +30,11 @@ Var BatchNorm::forward(const Var& x, const Context& context, bool relu, const Va
 }
 
 Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context) {
-  if (auto* const batch_norm = dynamic_cast<BatchNorm*>(&norm)) return batch_norm->forward(x, context, true, residual);
-  const Var y = norm.forward(x, context);
+  if (auto* const batch_norm = dynamic_cast<BatchNorm*>(&norm)) {
+    const ModuleScope scope(norm.path());
+    return batch_norm->forward(x, context, true, residual);
+  }
+  const Var y = norm(x, context);
   return relu(residual.defined() ? add(y, residual) : y);
 }
 

@@ -14,7 +14,7 @@ Var Sequential::forward(const Var& x, const Context& context) {
       y = norm_add_relu(*all[i].module, y, Var(), context);  // one walk over memory instead of two
       ++i;
     } else {
-      y = all[i].module->forward(y, context);
+      y = (*all[i].module)(y, context);
     }
   }
   return y;

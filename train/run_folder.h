@@ -24,6 +24,7 @@ class RunFolder {
   std::string timing() const { return path_ + "/timing.jsonl"; }  // clock figures
   std::string status() const { return path_ + "/status.json"; }
   std::string layers() const { return path_ + "/layers.csv"; }
+  std::string report() const { return path_ + "/report.md"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
