@@ -7,6 +7,7 @@
 #include "cli/running.h"
 #include "core/error.h"
 #include "train/check.h"
+#include "train/decisions_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -17,13 +18,16 @@ struct TrainArguments {
   std::string seeds;
   std::string runs;
   std::string time_limit;
+  std::string decisions;
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
 Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder, const StopRequest& stop) {
   try {
     const std::string text = real_vfs().read_file(arguments.config);
-    return Session::start(real_vfs(), experiment, text, folder, session_options(stop));
+    SessionOptions options = session_options(stop);
+    if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
+    return Session::start(real_vfs(), experiment, text, folder, options);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(folder.path(), ignored);
@@ -70,6 +74,7 @@ void print_missing(const TrainArguments& arguments, std::span<const std::string>
   for (const std::string& entry : arguments.overrides) command += ' ' + quoted(entry);
   command += " --seeds " + list;
   if (!arguments.runs.empty()) command += " --runs " + quoted(arguments.runs);
+  if (!arguments.decisions.empty()) command += " --decisions " + quoted(arguments.decisions);
   if (!arguments.time_limit.empty()) command += " --time-limit " + arguments.time_limit;
   std::cout << "not started: seed " << list << ". Run with:\n  " << command << '\n';
 }
@@ -103,6 +108,7 @@ void add_train(CLI::App& app, Run& run) {
   verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->type_name("LIST")->expected(1);
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb->add_option("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
   verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
   verb->callback([arguments, &run] { run = [arguments] { return train(*arguments); }; });
 }

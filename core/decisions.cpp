@@ -16,13 +16,8 @@ constexpr int kRounds = 5;
 // A gain below this is noise, and the first candidate has the advantage of being everyone's.
 constexpr double kDisplaces = 0.97;
 
-struct Current {
-  DecisionPolicy* policy = nullptr;
-  DecisionScope* scope = nullptr;
-};
-Current current;
+std::vector<DecisionPolicy*> policies;  // of the scopes in force; the last one decides
 std::atomic<std::uint64_t> epoch{0};
-std::uint64_t last_epoch = 0;
 
 std::optional<std::size_t> find(std::span<const std::string> candidates, const std::string& name) {
   const auto found = std::find(candidates.begin(), candidates.end(), name);
@@ -52,27 +47,27 @@ std::string names_of(std::span<const std::string> candidates) {
 
 }  // namespace
 
-DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)), outer_(current.scope) {
-  current = {&policy_, this};
-  epoch = ++last_epoch;
+DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
+  policies.push_back(&policy_);
+  ++epoch;
 }
 
 DecisionScope::~DecisionScope() {
-  current = {outer_ != nullptr ? &outer_->policy_ : nullptr, outer_};
-  epoch = ++last_epoch;
+  std::erase(policies, &policy_);
+  ++epoch;
 }
 
 const DecisionMap& DecisionScope::taken() const { return policy_.known; }
 
 std::uint64_t decision_epoch() noexcept { return epoch; }
 
-bool decisions_active() noexcept { return current.policy != nullptr; }
+bool decisions_active() noexcept { return !policies.empty(); }
 
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
-  DecisionPolicy* const policy = current.policy;
-  if (policy == nullptr) return 0;
+  if (policies.empty()) return 0;
+  DecisionPolicy* const policy = policies.back();
   if (const auto forced = find(candidates, policy->forced)) return *forced;
   if (const auto known = policy->known.find(key); known != policy->known.end()) {
     if (const auto index = find(candidates, known->second)) return *index;

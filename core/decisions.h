@@ -25,7 +25,8 @@ struct DecisionPolicy {
   std::function<void(const std::string& key, const std::string& choice)> on_measured = {};
 };
 
-// Makes `policy` the process's for its lifetime. Scopes nest; without one nothing is measured. Not for several threads at once.
+// Makes `policy` the process's for its lifetime; the newest scope decides, without one nothing is measured. Not for several
+// threads at once.
 class DecisionScope {
  public:
   explicit DecisionScope(DecisionPolicy policy);
@@ -38,7 +39,6 @@ class DecisionScope {
 
  private:
   DecisionPolicy policy_;
-  DecisionScope* outer_;
 };
 
 // Differs between scopes: part of the key of caches whose content depends on a decision.

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
+#include "train/decisions_file.h"
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/kill_point.h"
@@ -47,7 +48,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   write_file_atomically(vfs, files.config(), config_text);
   write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
-  write_file_atomically(vfs, files.decisions(), to_json(Value::map(), 2) + "\n");
+  session.decisions_ = decide_for_run(vfs, files.decisions(), session.options_.decisions, experiment.config.deterministic);
   session.state_.start();
   session.open_records({});
   return session;
@@ -62,14 +63,18 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
     log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
   }
   RunHistory history;
+  DecisionMap decisions;
   if (session.store_.empty()) {
+    decisions = surviving_decisions(vfs, files.decisions(), nullptr);
     session.state_.start();
   } else {
     const Checkpoint checkpoint = session.store_.load_latest();
     session.load(checkpoint);
     // Checkpoints of earlier versions have none: their stages are missing from the report.
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
+    decisions = surviving_decisions(vfs, files.decisions(), checkpoint.manifest.find("decisions"));
   }
+  session.decisions_ = decide_for_run(vfs, files.decisions(), std::move(decisions), experiment.config.deterministic);
   session.open_records(std::move(history));
   return session;
 }
@@ -263,6 +268,7 @@ void Session::save() {
   pin_checkpoint();
   Value manifest = state_.manifest();
   manifest.set("history", write(records_->history()));
+  manifest.set("decisions", to_value(decisions_->taken()));
   for (const std::string& warning : store_.save(position.global_step, state_.parts(), manifest).warnings) log_warning(warning);
   kill_point("save", position.global_step);
   last_saved_ = position.global_step;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/decisions.h"
 #include "core/io/vfs.h"
 #include "train/checkpoint/store.h"
 #include "train/experiment.h"
@@ -21,6 +22,7 @@ struct SessionOptions {
   std::ostream* out = nullptr;  // progress and plain lines; null = silent
   bool terminal = false;  // out is a terminal: draw a bar
   StopRequest stop;
+  DecisionMap decisions = {};  // of a run to replay; for a fresh run only
 };
 
 enum class RunOutcome { finished, stopped };
@@ -68,6 +70,7 @@ class Session {
   RunLock lock_;
   CheckpointStore store_;
   RunState state_;
+  std::unique_ptr<DecisionScope> decisions_;  // from before the first step on
   std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
