@@ -117,16 +117,16 @@ bool is_pointwise(const Conv2dGeometry& g) {
 // Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
 std::shared_ptr<Conv2dPlan> choose_plan(Pass pass, const Conv2dGeometry& g, DType dtype, bool with_bias) {
   using Method = Conv2dPlan::Method;
-  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Method::gemm, nullptr);
-  if (dtype != DType::f32) return std::make_shared<Conv2dPlan>(Method::reference, nullptr);
+  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::gemm, nullptr});
+  if (dtype != DType::f32) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::reference, nullptr});
   const Layouts layouts = describe(g, with_bias);
   const Window window = describe_window(g);
   for (const Desc& weight : {onednn::any_layout(layouts.weight_sizes), layouts.weight}) {
     if (auto primitive = build(pass, layouts, window, weight)) {
-      return std::make_shared<Conv2dPlan>(Method::onednn, std::move(primitive));
+      return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::onednn, std::move(primitive)});
     }
   }
-  return std::make_shared<Conv2dPlan>(Method::reference, nullptr);
+  return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::reference, nullptr});
 }
 
 std::shared_ptr<Conv2dPlan> plan_for(Pass pass, const Conv2dGeometry& g, DType dtype, bool with_bias) {
