@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tests/end_to_end/program.h"
-#include "train/amend.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/config/yaml.h"
 
