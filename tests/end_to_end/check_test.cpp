@@ -24,8 +24,8 @@ class Check : public ::testing::Test {
 
   void expect_all_problems(const Outcome& outcome) const {
     EXPECT_EQ(outcome.exit_code, 2);
-    for (const char* problem : {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes", "7:26: stages[0].train: 50%",
-                                "8:29: stages[1].factorise: selector 'conv9' matches no layer",
+    for (const char* problem : {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes",
+                                "7:26: stages[0].train: 50%", "8:29: stages[1].factorise: selector 'conv9' matches no layer",
                                 "9:30: stages[2].factorise: layer 'conv1': out rank is 900"}) {
       EXPECT_NE(outcome.output.find(file_ + ":" + problem), std::string::npos) << problem << "\nis not in\n" << outcome.output;
     }

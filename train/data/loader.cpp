@@ -69,8 +69,8 @@ class Loader::Assembler {
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
     const auto bytes = static_cast<std::size_t>(image_.numel());
-    const std::span<const std::uint8_t> source(subset_.dataset->images.data<std::uint8_t>() + static_cast<std::size_t>(index) * bytes,
-                                               bytes);
+    const auto* images = subset_.dataset->images.data<std::uint8_t>();
+    const std::span source(images + static_cast<std::size_t>(index) * bytes, bytes);
     if (augmentation_.empty()) return table_.apply(source, out);
     std::copy(source.begin(), source.end(), scratch.pixels.begin());
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
