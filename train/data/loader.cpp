@@ -39,7 +39,6 @@ class Loader::Assembler {
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
-  std::int64_t samples_per_epoch() const { return std::min(subset_.size(), batches_per_epoch() * options_.batch); }
 
   Batch assemble(std::int64_t position) const {
     const std::int64_t epoch = position / batches_per_epoch();
@@ -208,7 +207,6 @@ Loader::Loader(Subset subset, LoaderOptions options) {
 Loader::~Loader() = default;
 
 std::int64_t Loader::batches_per_epoch() const noexcept { return assembler_->batches_per_epoch(); }
-std::int64_t Loader::samples_per_epoch() const noexcept { return assembler_->samples_per_epoch(); }
 std::int64_t Loader::epoch() const noexcept { return position_ / std::max<std::int64_t>(1, batches_per_epoch()); }
 std::int64_t Loader::batch() const noexcept { return position_ % std::max<std::int64_t>(1, batches_per_epoch()); }
 
