@@ -1,6 +1,7 @@
 // The folder of one run: runs/<name>/<n>/. Made by train, read by every other verb; nothing outside it is needed to resume.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/io/vfs.h"
@@ -32,5 +33,8 @@ class RunFolder {
 
   std::string path_;
 };
+
+// One line to the run's train.log for each override: "<what> with <override>". Throws IoError naming the file.
+void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides);
 
 }  // namespace tessera

@@ -176,8 +176,8 @@ Candidates candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bi
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
                                                const std::function<void(onednn::Primitive&)>& run) {
   using Method = Conv2dPlan::Method;
-  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Method::gemm, std::string("gemm"), nullptr);
-  const auto reference = [] { return std::make_shared<Conv2dPlan>(Method::reference, std::string("reference"), nullptr); };
+  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::gemm, "gemm", nullptr});
+  const auto reference = [] { return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::reference, "reference", nullptr}); };
   if (dtype != DType::f32) return reference();
   Candidates all = candidates_for(pass, g, with_bias);
   if (all.names.empty()) return reference();
@@ -186,7 +186,7 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
     run(*all.primitives[i]);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
-  return std::make_shared<Conv2dPlan>(Method::onednn, all.names[chosen], std::move(all.primitives[chosen]));
+  return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::onednn, all.names[chosen], std::move(all.primitives[chosen])});
 }
 
 }  // namespace tessera::cpu
