@@ -72,6 +72,17 @@ std::string layer_row(const LayerReport& layer) {
              layer.parameters_before, " -> ", layer.parameters_after, " | ", layer.macs_before, " -> ", layer.macs_after, " |\n");
 }
 
+// Rules in the order in which layers first ask; one, unless layers have rules of their own.
+std::string asked(std::span<const LayerReport> layers) {
+  std::vector<std::string> rules;
+  for (const LayerReport& layer : layers) {
+    if (std::find(rules.begin(), rules.end(), layer.ranks_asked) == rules.end()) rules.push_back(layer.ranks_asked);
+  }
+  std::string text;
+  for (const std::string& rule : rules) text += (text.empty() ? std::string() : std::string("; ")) + rule;
+  return text;
+}
+
 std::size_t count_factored(std::span<const LayerReport> layers) {
   return static_cast<std::size_t>(
       std::count_if(layers.begin(), layers.end(), [](const LayerReport& layer) { return layer.decision == Decision::factored; }));
@@ -98,9 +109,8 @@ std::string markdown_cell(std::string_view text) {
 
 std::string pass_markdown(const PassReport& report) {
   const std::span<const LayerReport> layers = report.layers;
-  std::string text =
-      str("Asked: ", layers.empty() ? std::string("nothing") : layers.front().ranks_asked, ". ", count_factored(layers), " of ",
-          layers.size(), " matched layers factored.\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
+  std::string text = str("Asked: ", asked(layers), ". ", count_factored(layers), " of ", layers.size(),
+                         " matched layers factored.\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
   text +=
       totals_row("parameters, matched layers", total(layers, &LayerReport::parameters_before, &LayerReport::parameters_after));
   text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));

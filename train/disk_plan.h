@@ -6,6 +6,7 @@
 
 #include "core/module.h"
 #include "train/experiment.h"
+#include "train/history.h"
 
 namespace tessera {
 
@@ -21,7 +22,8 @@ struct DiskPlan {
 
 // Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
 // counters in the manifest. `newest` is left to plan_kept.
-DiskPlan plan_checkpoint(Module& model, const TrainingConfig& training, bool trains);
+// `history` is as it is once the stage's pass has run; it is brought to the stage's end.
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, RunHistory& history);
 
 // Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,

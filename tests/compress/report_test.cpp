@@ -111,6 +111,14 @@ TEST(PassMarkdown, TellsAskedReachedAndEveryLayer) {
             "| b | tucker2 | dense: has 4 \\| groups | 0.0000 | 200 -> 200 | 16000 -> 16000 |\n");
 }
 
+TEST(PassMarkdown, ListsEveryRuleOnce) {
+  PassReport report = two_layers();
+  report.layers.push_back(report.layers[0]);
+  report.layers[1].ranks_asked = std::string("energy 0.9");
+  const std::string text = pass_markdown(report);
+  EXPECT_TRUE(text.starts_with("Asked: macs 0.4 per matched; energy 0.9. 2 of 3 matched layers factored.\n")) << text;
+}
+
 TEST(PassReport, ComesBackFromItsFields) {
   const PassReport report = two_layers();
   const PassReport again = read<PassReport>(parse_json(to_json(write(report)), "test"));
