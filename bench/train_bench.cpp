@@ -195,7 +195,7 @@ void measure(const Options& options) {
   row.set("torch_ms", to_value(summarise(result.theirs)));
   row.set("ratio", to_value(summarise(result.ratios)));
   row.set("tessera_losses", to_value(losses));
-  row.set("tessera_decisions", to_value(decisions.taken()).at("decisions"));
+  row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_losses", to_value(rival_losses));
   row.set("torch", rival.environment());
   row.set("torch_settings", to_value(chosen.settings));

@@ -22,11 +22,10 @@ struct TrainArguments {
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
-Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder, const StopRequest& stop) {
+Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder,
+              const SessionOptions& options) {
   try {
     const std::string text = real_vfs().read_file(arguments.config);
-    SessionOptions options = session_options(stop);
-    if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
     return Session::start(real_vfs(), experiment, text, folder, options);
   } catch (...) {
     std::error_code ignored;
@@ -62,9 +61,11 @@ std::string quoted(const std::string& text) {
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
   check_experiment(experiment);
+  SessionOptions options = session_options(stop);
+  if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(begin(arguments, experiment, folder, stop), folder.path());
+  return finish(begin(arguments, experiment, folder, options), folder.path());
 }
 
 void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {

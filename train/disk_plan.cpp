@@ -5,6 +5,7 @@
 #include "core/io/safetensors.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/manifest.h"
+#include "train/decisions_file.h"
 #include "train/model_state.h"
 #include "train/position.h"
 #include "train/stage_trainer.h"
@@ -38,6 +39,7 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   manifest.extra.set("stage_name", "");
   manifest.extra.set("data", std::string(kHashDigits, '0'));
   manifest.extra.set("history", write(history));
+  manifest.extra.set("decisions", to_value(DecisionMap()));
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
 }
 

@@ -1,5 +1,6 @@
 #include <map>
 
+#include "core/cpu/onednn.h"
 #include "core/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/cpu/onednn.h"
 #include "core/decisions.h"
 
 namespace tessera::cpu {

@@ -5,11 +5,14 @@
 #include <memory>
 #include <string>
 
-#include "core/cpu/onednn.h"
 #include "core/cpu/reference/conv2d.h"
 #include "core/dtype.h"
 
 namespace tessera::cpu {
+
+namespace onednn {
+class Primitive;
+}
 
 enum class Conv2dPass : std::int64_t { forward, backward_input, backward_weight };
 
