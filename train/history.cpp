@@ -14,19 +14,19 @@ std::string formatted(const char* format, double value) {
   return text;
 }
 
-std::string percent(const std::optional<double>& fraction) {
-  return fraction ? formatted("%.2f %%", 100.0 * *fraction) : std::string("-");
-}
+std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : std::string("-"); }
 
 std::string stage_row(const StageRecord& stage) {
   const std::string loss = stage.loss ? formatted("%.6g", *stage.loss) : std::string("-");
-  std::string best = percent(stage.best_accuracy);
+  std::string best = percent_or_dash(stage.best_accuracy);
   if (stage.best_step) best += str(" (step ", *stage.best_step, ')');
   return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ",
-             percent(stage.accuracy), " | ", best, " |\n");
+             percent_or_dash(stage.accuracy), " | ", best, " |\n");
 }
 
 }  // namespace
+
+std::string percent(double fraction) { return formatted("%.2f %%", 100.0 * fraction); }
 
 void StageRecord::fields(Fields& f) {
   f.add("name", name, {.help = "stage name"});

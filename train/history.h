@@ -35,6 +35,8 @@ struct RunHistory {
   bool any_done() const;
 };
 
+std::string percent(double fraction);  // "93.28 %"
+
 // The content of layers.csv: every factorisation's layers.
 std::string layers_csv(const RunHistory& history);
 bool has_layers(const RunHistory& history);

@@ -16,16 +16,6 @@
 #include "train/nan_replay.h"
 
 namespace tessera {
-namespace {
-
-std::string percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100.0 * fraction);
-  return text;
-}
-
-}  // namespace
-
 Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options)
     : vfs_(vfs),
       folder_(std::move(folder)),

@@ -80,4 +80,11 @@ inline std::int64_t rows_per_piece(std::int64_t channels) {
   return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256);
 }
 
+// Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
+template <class Body>
+void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
+  const std::int64_t step = rows_per_piece(channels);
+  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
+}
+
 }  // namespace tessera::cpu

@@ -46,4 +46,15 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   parallel_parts(count, parts_for(count, grain), [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
 }
 
+// How many parts rows of `columns` elements are worth.
+inline int row_parts(std::int64_t rows, std::int64_t columns) {
+  return static_cast<int>(std::min<std::int64_t>(parts_for(rows * columns), std::max<std::int64_t>(rows, 1)));
+}
+
+// Calls body(begin, end, part) for row_parts() parts of the rows.
+template <class Body>
+void parallel_rows(std::int64_t rows, std::int64_t columns, Body&& body) {
+  parallel_parts(rows, row_parts(rows, columns), body);
+}
+
 }  // namespace tessera::cpu

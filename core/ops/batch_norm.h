@@ -38,8 +38,8 @@ void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
 void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
                                     const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
                                const Tensor& grad_x);
 }  // namespace cpu
 namespace cuda {
@@ -52,8 +52,8 @@ void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
 void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
                                     const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
                                const Tensor& grad_x);
 }  // namespace cuda
 

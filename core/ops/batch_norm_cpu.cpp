@@ -25,87 +25,6 @@ class Partials {
   std::vector<double> values_;
 };
 
-// Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
-template <class Body>
-void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
-  const std::int64_t step = rows_per_piece(channels);
-  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
-}
-
-int parts_of(std::int64_t rows, std::int64_t channels) {
-  return static_cast<int>(std::min<std::int64_t>(parts_for(rows * channels), std::max<std::int64_t>(rows, 1)));
-}
-
-template <class Body>
-void parallel_rows(std::int64_t rows, std::int64_t channels, Body&& body) {
-  parallel_parts(rows, parts_of(rows, channels), body);
-}
-
-// Running count, mean and sum of squared deviations of one channel.
-struct Moments {
-  double count = 0;
-  double mean = 0;
-  double m2 = 0;
-
-  // Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
-  void join(const Moments& other) {
-    const double total = count + other.count;
-    if (total == 0) return;
-    const double delta = other.mean - mean;
-    mean += delta * other.count / total;
-    m2 += other.m2 + delta * delta * count * other.count / total;
-    count = total;
-  }
-};
-
-// Adds the moments of rows [begin, end) to moments[c...]. Two walks over a piece in cache: the second one also measures how
-// far the rounded mean of the first is off.
-template <class T, class Block>
-void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
-  Block sum = Block::filled(0);
-  for (std::int64_t row = begin; row < end; ++row) sum = sum + Block::load(x + row * channels + c);
-  const T count = static_cast<T>(end - begin);
-  const Block mean = sum * Block::filled(T(1) / count);
-  Block error = Block::filled(0);
-  Block squares = Block::filled(0);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const Block deviation = Block::load(x + row * channels + c) - mean;
-    error = error + deviation;
-    squares = squares + deviation * deviation;
-  }
-  std::array<T, Block::kChannels> m{}, e{}, s{};
-  mean.store(m.data());
-  error.store(e.data());
-  squares.store(s.data());
-  for (std::size_t i = 0; i < m.size(); ++i) {
-    const double n = static_cast<double>(count);
-    const double off = static_cast<double>(e[i]) / n;
-    moments[c + static_cast<std::int64_t>(i)].join(
-        {n, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off});
-  }
-}
-
-template <class T>
-void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
-  const std::int64_t rows = x.dim(0);
-  const std::int64_t channels = x.dim(1);
-  const auto width = static_cast<std::size_t>(channels);
-  std::vector<Moments> moments(static_cast<std::size_t>(parts_of(rows, channels)) * width);
-  parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
-    Moments* const own = moments.data() + static_cast<std::size_t>(part) * width;
-    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(
-          channels, [&]<class Block>(std::int64_t c) { join_piece<T, Block>(x.data<T>(), first, last, channels, c, own); });
-    });
-  });
-  for (std::size_t c = 0; c < width; ++c) {
-    Moments all;
-    for (std::size_t at = c; at < moments.size(); at += width) all.join(moments[at]);
-    mean.data<T>()[c] = static_cast<T>(all.mean);
-    var.data<T>()[c] = static_cast<T>(std::max(all.m2, 0.0) / all.count);
-  }
-}
-
 // Calls body.operator()<a, b>() with the two facts as constants: no branch stays in the loops.
 template <class Body>
 void with_constants(bool a, bool b, Body&& body) {
@@ -177,7 +96,7 @@ template <class T, bool kRelu, bool kKeep>
 void backward_parameters(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const Tensor& inv_std,
                          const Tensor& grad_gamma, const Tensor& grad_beta) {
   const std::int64_t channels = x.dim(1);
-  const int parts = parts_of(x.dim(0), channels);
+  const int parts = row_parts(x.dim(0), channels);
   Partials sum_g(parts, channels);
   Partials sum_gx(parts, channels);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int part) {
@@ -241,10 +160,6 @@ void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Te
 
 }  // namespace
 
-void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { statistics<T>(x, mean, var); });
-}
-
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                         const Tensor& residual, bool relu, const Tensor& y) {
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
@@ -282,14 +197,15 @@ void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
     T* const masked = grad_masked.defined() ? grad_masked.data<T>() : nullptr;
     with_constants(y.defined(), masked != nullptr, [&]<bool kRelu, bool kKeep>() {
-      backward_parameters<T, kRelu, kKeep>(x, {grad_y.data<T>(), data_or_null<T>(y), masked}, mean, inv_std, grad_gamma, grad_beta);
+      backward_parameters<T, kRelu, kKeep>(x, {grad_y.data<T>(), data_or_null<T>(y), masked}, mean, inv_std, grad_gamma,
+                                           grad_beta);
     });
   });
 }
 
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
-                               bool training, const Tensor& grad_x) {
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
+                               const Tensor& grad_x) {
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
     const auto terms = input_gradient<T>(inv_std, gamma, grad_gamma, grad_beta, std::max<std::int64_t>(x.dim(0), 1), training);
     const MaskedGradient<T> gradient{grad_y.data<T>(), data_or_null<T>(y), nullptr};

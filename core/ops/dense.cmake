@@ -1,6 +1,7 @@
 target_sources(tessera_core PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/batch_norm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/batch_norm_cpu.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/batch_norm_statistics_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv2d.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv2d_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv2d_plan_cpu.cpp

@@ -7,13 +7,9 @@
 namespace tessera::cpu {
 namespace {
 
-int parts_of(std::int64_t rows, std::int64_t columns) {
-  return static_cast<int>(std::min<std::int64_t>(parts_for(rows * columns), std::max<std::int64_t>(rows, 1)));
-}
-
 template <class Body>
 void for_each_row_of(std::int64_t rows, std::int64_t columns, Body&& body) {
-  parallel_parts(rows, parts_of(rows, columns), [&](std::int64_t begin, std::int64_t end, int part) {
+  parallel_rows(rows, columns, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t row = begin; row < end; ++row) body(row, part);
   });
 }
@@ -70,7 +66,7 @@ template <class T>
 void backward_parameters(const Tensor& x, const T* grad_y, const T* mean, const T* inv_std, T* grad_gamma, T* grad_beta) {
   const std::int64_t n = x.dim(1);
   const auto width = static_cast<std::size_t>(n);
-  std::vector<double> gammas(static_cast<std::size_t>(parts_of(x.dim(0), n)) * width);
+  std::vector<double> gammas(static_cast<std::size_t>(row_parts(x.dim(0), n)) * width);
   std::vector<double> betas(gammas.size());
   for_each_row_of(x.dim(0), n, [&](std::int64_t row, int part) {
     const T* const from = x.data<T>() + row * n;

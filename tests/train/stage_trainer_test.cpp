@@ -176,7 +176,8 @@ TEST(StageTrainer, ACheckedStepNamesTheOp) {
   const auto model = masked_model();
   StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
   const std::string message = checked_step(trainer, huge_batch());
-  EXPECT_TRUE(message.starts_with("linear (fc1) backward made the first Inf: gradient of input 1 f32 [7, 5] at [0, 0] is ")) << message;
+  EXPECT_TRUE(message.starts_with("linear (fc1) backward made the first Inf: gradient of input 1 f32 [7, 5] at [0, 0] is "))
+      << message;
 }
 
 TEST(StageTrainer, ACheckedStepNamesTheBatch) {
