@@ -34,8 +34,7 @@ Inspected inspect(const InspectArguments& arguments) {
   Inspected result{load_experiment(arguments.config, arguments.overrides), {}, {}, nullptr};
   const ExperimentConfig& config = result.experiment.config;
   result.data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const Shape& images = result.data.train.dataset->images.shape();
-  result.input = Shape{1, images[1], images[2], images[3]};
+  result.input = result.data.train.dataset->batch_shape(1);
   result.model = build_model(config.model, result.input);
   initialize(*result.model, static_cast<std::uint64_t>(config.seed));
   return result;

@@ -21,8 +21,7 @@ namespace tessera {
 namespace {
 
 Shape sample_shape(const DataSplits& data) {
-  const Shape& images = data.train.dataset->images.shape();
-  return {1, images[1], images[2], images[3]};
+  return data.train.dataset->batch_shape(1);
 }
 
 std::string percent(double fraction) {

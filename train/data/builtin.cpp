@@ -22,7 +22,7 @@ bool is_auto_or_numbers(const Value& value) {
       [](const Value& v) { return v.is_number(); }));
 }
 
-Dataset load_split(const DataConfig& config, std::string_view split, std::uint64_t seed) {
+MemoryDataset load_split(const DataConfig& config, std::string_view split, std::uint64_t seed) {
   if (config.name == "glyphs") {
     const bool test = split == "test";
     return make_glyphs(seed, split, test ? config.test_count.value_or(kGlyphTestCount) : config.count.value_or(kGlyphTrainCount));
@@ -76,8 +76,8 @@ const std::vector<std::string_view>& dataset_names() {
 }
 
 DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
-  const auto training = std::make_shared<const Dataset>(load_split(config, "train", seed));
-  const auto test = std::make_shared<const Dataset>(load_split(config, "test", seed));
+  const auto training = std::make_shared<const MemoryDataset>(load_split(config, "train", seed));
+  const auto test = std::make_shared<const MemoryDataset>(load_split(config, "test", seed));
   check_dataset(*training);
   check_dataset(*test);
   TrainVal split = split_validation(training, config.val, seed);

@@ -31,17 +31,17 @@ void AugmentConfig::fields(Fields& f) {
 Normalization measure_normalization(const Subset& subset) {
   TESSERA_CHECK(subset.size() > 0, ConfigError, "mean and std: auto needs at least one training sample; ", subset.dataset->name,
                 " has none");
-  const Tensor& images = subset.dataset->images;
-  const auto channels = static_cast<std::size_t>(images.dim(3));
-  const std::int64_t sample = subset.dataset->sample_bytes();
+  const Shape shape = subset.dataset->sample_shape();
+  const auto channels = static_cast<std::size_t>(shape[2]);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.numel()));
   std::vector<std::array<std::uint64_t, 256>> histogram(channels);
   for (const std::int64_t index : subset.indices) {
-    const std::uint8_t* pixels = images.data<std::uint8_t>() + index * sample;
-    for (std::int64_t i = 0; i < sample; i += static_cast<std::int64_t>(channels)) {
-      for (std::size_t c = 0; c < channels; ++c) ++histogram[c][pixels[i + static_cast<std::int64_t>(c)]];
+    subset.dataset->read(index, Framing{}, pixels);
+    for (std::size_t i = 0; i < pixels.size(); i += channels) {
+      for (std::size_t c = 0; c < channels; ++c) ++histogram[c][pixels[i + c]];
     }
   }
-  const double count = static_cast<double>(subset.size() * (sample / static_cast<std::int64_t>(channels)));
+  const double count = static_cast<double>(subset.size() * shape[0] * shape[1]);
   Normalization result;
   for (const auto& bins : histogram) {
     double sum = 0;

@@ -52,7 +52,6 @@ class Augmentation {
   Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization,
       std::uint64_t seed);
 
-  bool empty() const noexcept { return steps_.empty(); }
   // Transforms `pixels` (h * w * c bytes) in place; `scratch` has the same size and holds nothing of value after.
   void apply(std::span<std::uint8_t> pixels, std::span<std::uint8_t> scratch, std::int64_t epoch, std::int64_t sample) const;
 
