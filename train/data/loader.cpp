@@ -68,7 +68,7 @@ class Loader::Assembler {
   };
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
-    subset_.dataset->read(index, Framing{}, scratch.pixels);
+    subset_.dataset->read(index, augmentation_.framing(epoch, index), scratch.pixels);
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
     table_.apply(scratch.pixels, out);
   }
