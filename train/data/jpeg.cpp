@@ -130,9 +130,10 @@ DecodedImage decode_jpeg(std::string_view bytes) {
   decoder.row_bytes = static_cast<std::size_t>(width) * static_cast<std::size_t>(decoder.info.output_components);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height) * decoder.row_bytes);
   decoder.pixels = pixels.data();
+  const int orientation = orientation_of(decoder.info);  // finishing drops the markers
   run(decoder, read_rows);
   if (decoder.info.out_color_space == JCS_CMYK) pixels = inks_to_rgb(pixels);
-  return {{height, width, std::move(pixels)}, orientation_of(decoder.info)};
+  return {{height, width, std::move(pixels)}, orientation};
 }
 
 }  // namespace tessera
