@@ -42,6 +42,7 @@ report: {latency: {batch: [1], repeats: 5}}
 class Images : public ::testing::Test {
  protected:
   void SetUp() override {
+    setenv("TESSERA_CACHE", (folder_ / "cache").c_str(), 1);
     write_bytes(file_, kExperiment);
     for (int i = 0; i < 12; ++i) {
       add(str("photos/train/cat/", i, ".jpg"), 40 + i, i % 2 == 0);

@@ -8,6 +8,7 @@
 #include "train/data/cifar.h"
 #include "train/data/glyphs.h"
 #include "train/data/idx.h"
+#include "train/data/image_cache.h"
 #include "train/data/image_folder.h"
 
 namespace tessera {
@@ -36,6 +37,34 @@ MemoryDataset load_split(const DataConfig& config, std::string_view split, std::
   std::string known;
   for (const std::string_view name : dataset_names()) known += str(known.empty() ? "" : ", ", name);
   throw ConfigError(str("data.name: unknown data set '", config.name, "'; known: ", known));
+}
+
+std::optional<Normalization> to_normalization(const std::optional<Value>& value) {
+  if (!value || !value->is_map() || !value->find("mean") || !value->find("std")) return {};
+  Normalization result;
+  try {
+    for (const Value& number : value->at("mean").as_list()) result.mean.push_back(number.as_double());
+    for (const Value& number : value->at("std").as_list()) result.stddev.push_back(number.as_double());
+  } catch (const ConfigError&) {
+    return {};
+  }
+  return result.mean.size() == 3 && result.stddev.size() == 3 ? std::optional(result) : std::nullopt;
+}
+
+Value list_of(const std::vector<double>& numbers) { return Value::list({numbers.begin(), numbers.end()}); }
+
+// Measuring decodes images; the same images give the same bits, so the numbers are kept.
+Normalization measure_once(const Subset& subset) {
+  Xxh3Stream samples;
+  samples.update({reinterpret_cast<const char*>(subset.indices.data()), subset.indices.size() * sizeof(subset.indices[0])});
+  const ImageCache cache(str("mean and std, 1: ", fingerprint(*subset.dataset), ' ', samples.hex(), ' ', kMeasuredImages));
+  if (const std::optional<Normalization> known = to_normalization(cache.find())) return *known;
+  const Normalization measured = measure_normalization(subset, kMeasuredImages);
+  Value answer = Value::map();
+  answer.set("mean", list_of(measured.mean));
+  answer.set("std", list_of(measured.stddev));
+  cache.store(answer);
+  return measured;
 }
 
 DataSplits load_in_memory(const DataConfig& config, std::uint64_t seed) {
@@ -135,8 +164,7 @@ DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
     splits.normalization = {statistics(config.mean, "mean", {0, 0, 0}), statistics(config.std, "std", {1, 1, 1})};
     return splits;
   }
-  const Normalization measured =
-      lazy ? measure_normalization(splits.train, kMeasuredImages) : measure_normalization(splits.train);
+  const Normalization measured = lazy ? measure_once(splits.train) : measure_normalization(splits.train);
   splits.normalization = {statistics(config.mean, "mean", measured.mean), statistics(config.std, "std", measured.stddev)};
   return splits;
 }

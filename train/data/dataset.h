@@ -29,6 +29,7 @@ struct Dataset {
   virtual ~Dataset() = default;
   std::int64_t size() const { return labels.dim(0); }
   virtual Shape sample_shape() const = 0;  // [h, w, c]
+  virtual std::size_t pixel_bytes() const = 0;  // held in memory for as long as the set lives
   // The shape of n samples: [n, h, w, c].
   Shape batch_shape(std::int64_t n) const;
 
@@ -49,6 +50,7 @@ struct MemoryDataset final : Dataset {
   Tensor images;  // u8 [n, h, w, c]
 
   Shape sample_shape() const override { return images.shape().erase(0); }
+  std::size_t pixel_bytes() const override { return images.bytes(); }
   void read(std::int64_t index, const Framing& framing, std::span<std::uint8_t> pixels) const override;
   ImageFacts inspect(std::int64_t index) const override;
   std::string origin(std::int64_t index) const override;

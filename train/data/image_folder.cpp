@@ -36,13 +36,14 @@ class SplitReader {
 
   void sift(ImageListing& listing) {
     const bool skip = config_.on_bad_image == "skip";
-    if (bad_ != nullptr || skip) decode_all(listing);
     if (bad_ != nullptr) {
+      decode_all(listing);
       bad_->insert(bad_->end(), listing.bad.begin(), listing.bad.end());
-    } else if (!listing.bad.empty()) {
-      TESSERA_CHECK(skip, IoError, listing.folder.string(), ": no readable images (data.on_bad_image: skip leaves them out), ",
-                    describe(listing.bad));
-      log_warning(str(listing.folder.string(), ": leaves out ", describe(listing.bad)));
+    } else {
+      if (skip) drop_undecodable(listing);
+      TESSERA_CHECK(skip || listing.bad.empty(), IoError, listing.folder.string(),
+                    ": no readable images (data.on_bad_image: skip leaves them out), ", describe(listing.bad));
+      if (!listing.bad.empty()) log_warning(str(listing.folder.string(), ": leaves out ", describe(listing.bad)));
     }
     check_classes_filled(listing);
   }
@@ -79,11 +80,7 @@ void ImageFolder::hash_content(Xxh3Stream& stream) const {
   const auto add = [&stream](std::uint64_t value) { stream.update({reinterpret_cast<const char*>(&value), sizeof value}); };
   add(static_cast<std::uint64_t>(resize_));
   add(static_cast<std::uint64_t>(crop_));
-  for (const ImageFile& item : files_) {
-    stream.update({item.path.c_str(), item.path.size() + 1});
-    add(item.bytes);
-    stream.update(item.ends);
-  }
+  hash_files(files_, stream);
 }
 
 DataSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad) {

@@ -15,6 +15,7 @@ class ImageFolder final : public Dataset {
   ImageFolder(ImageListing listing, std::int64_t resize, std::int64_t crop);
 
   Shape sample_shape() const override { return {crop_, crop_, 3}; }
+  std::size_t pixel_bytes() const override { return 0; }
   void read(std::int64_t index, const Framing& framing, std::span<std::uint8_t> pixels) const override;
   ImageFacts inspect(std::int64_t index) const override;
   std::string origin(std::int64_t index) const override { return (folder_ / file(index).path).string(); }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "train/config/utf8.h"
 #include "train/data/image.h"
+#include "train/data/image_cache.h"
 
 namespace tessera {
 namespace {
@@ -136,6 +137,36 @@ void decode_all(ImageListing& listing) {
       return std::string(error.what()).substr(path.string().size() + 2);  // after "path: "
     }
   });
+}
+
+void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream) {
+  for (const ImageFile& file : files) {
+    stream.update({file.path.c_str(), file.path.size() + 1});
+    stream.update({reinterpret_cast<const char*>(&file.bytes), sizeof file.bytes});
+    stream.update(file.ends);
+  }
+}
+
+void drop_undecodable(ImageListing& listing) {
+  Xxh3Stream content;
+  hash_files(listing.files, content);
+  const ImageCache cache("images that cannot be decoded, 1: " + content.hex());
+  if (const std::optional<Value> known = cache.find(); known && known->is_map()) {
+    sift(listing, [&known](const fs::path&, const ImageFile& file) {
+      const Value* reason = known->find(file.path);
+      return reason != nullptr && reason->is_string() ? reason->as_string() : std::string();
+    });
+    return;
+  }
+  const ImageListing before = listing;
+  decode_all(listing);
+  Value reasons = Value::map();
+  for (const ImageFile& file : before.files) {
+    const std::string path = (listing.folder / file.path).string();
+    const auto found = std::ranges::find(listing.bad, path, &BadFile::path);
+    if (found != listing.bad.end()) reasons.set(file.path, found->reason);
+  }
+  cache.store(reasons);
 }
 
 void check_classes_filled(const ImageListing& listing) {

@@ -38,6 +38,12 @@ struct ImageListing {
 // names that are not UTF-8.
 ImageListing list_images(const std::filesystem::path& folder);
 
+// Adds each file's path, length and ends.
+void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream);
+
+// What decode_all() finds, from the cache when these files were decoded before; facts are not kept.
+void drop_undecodable(ImageListing& listing);
+
 // Decodes every file on the OpenMP threads: gives each its facts and moves what fails to `bad`.
 void decode_all(ImageListing& listing);
 

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 class ImageFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    setenv("TESSERA_CACHE", "", 1);
     images_.add_split("train", 10);
     images_.add_split("test", 3, 50);
     config_.name = "image-folder";
@@ -243,6 +244,35 @@ TEST(ImageFolderConfig, RefusesWhatItWouldIgnore) {
   says(R"({"name": "image-folder", "root": "x", "resize": 64})", "data.crop: is 224; must be at most resize, which is 64");
   says(R"({"name": "image-folder", "root": "x", "on_bad_image": "ignore"})", "data.on_bad_image");
   says(R"({"name": "image-folder", "root": "x", "augment": [{"resized_crop": 0}]})", "data.augment[0].resized_crop");
+}
+
+TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
+  const std::string cache = path("cache/images");
+  setenv("TESSERA_CACHE", cache.c_str(), 1);
+  images_.write("train/dog/3.png", testing::encode_png(9, 9, testing::pattern(9, 9)).substr(0, 90));
+  config_.on_bad_image = "skip";
+  const Normalization first = load_data(config_, 1).normalization;
+  std::set<fs::path> kept;
+  for (const auto& entry : fs::directory_iterator(cache)) kept.insert(entry.path());
+  EXPECT_EQ(kept.size(), 3u) << "statistics, and what cannot be decoded of each folder";
+  // Nobody but a test changes these; what is read back is what is there.
+  for (const fs::path& file : kept) {
+    std::string text;
+    std::getline(std::ifstream(file), text);
+    if (text.find("mean") != std::string::npos) std::ofstream(file) << R"({"mean":[0.5,0.25,0.125],"std":[1.0,2.0,3.0]})";
+    if (text.find("dog/3.png") != std::string::npos) std::ofstream(file) << R"({"dog/3.png":"as kept"})";
+  }
+  std::string warning;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warning = text;
+  });
+  EXPECT_EQ(load_data(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
+  EXPECT_NE(warning.find("dog/3.png: as kept"), std::string::npos) << warning;
+  EXPECT_NE(load_data(config_, 2).normalization.mean[0], 0.5) << "another seed holds out other samples";
+  for (const fs::path& file : kept) std::ofstream(file) << "{\"mean\": 3";
+  const Normalization again = load_data(config_, 1).normalization;
+  EXPECT_EQ(again.mean, first.mean);
+  EXPECT_EQ(again.stddev, first.stddev);
 }
 
 TEST_F(ImageFolderTest, OnlyOneItemOfAugmentFrames) {
