@@ -59,7 +59,7 @@ data:
   mean: auto          # measured on the training images; [0.485, 0.456, 0.406] are ImageNet's
   std: auto           # [0.229, 0.224, 0.225]
   on_bad_image: error # skip decodes every file before training and leaves out those that fail
-  batch: 32
+  batch: 32           # at most the number of training images
   augment: [{resized_crop: 0.25}, {flip: horizontal}]  # {crop: random} moves the square only; evaluation takes the centre
 model: {name: resnet18, classes: %CLASSES%}  # as many as class folders; tessera plan %FILE% prints it layer by layer
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9, nesterov: true, weight_decay: 1.0e-4}

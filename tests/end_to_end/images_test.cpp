@@ -75,10 +75,17 @@ class Images : public ::testing::Test {
 };
 
 TEST_F(Images, AreCheckedTrainedAndTabulated) {
+  int manifests = 0;
   expect({"data", "check", file_}, 0, "cat           9       3       4\n");
   expect({"plan", file_}, 0, "image-folder, 18 training, 6 validation, 8 test samples of [1, 16, 16, 3]");
   expect({"train", file_, "--runs", folder_ / "runs"}, 0, "");
   expect({"table", folder_ / "runs/pets/1"}, 0, "tucker");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "runs/pets/1/checkpoints")) {
+    if (entry.path().filename() != "MANIFEST.json") continue;
+    EXPECT_NE(read_bytes(entry.path()).find(R"("classes")"), std::string::npos) << entry.path();
+    ++manifests;
+  }
+  EXPECT_GE(manifests, 2);
 }
 
 TEST_F(Images, AKilledRunEndsWithTheSameBytes) {
@@ -117,6 +124,7 @@ TEST_F(Images, DataCheckRefusesBadInput) {
 }
 
 TEST_F(Images, InitWritesAFileThatPasses) {
+  for (int i = 12; i < 32; ++i) add(str("photos/train/cat/", i, ".png"), 40 + i, false);  // enough for a batch of 32
   expect({"init", folder_ / "photos", "--from", "image-folder-tucker", "--root", folder_ / "photos"}, 0,
          "next: tessera data check");
   expect({"data", "check", folder_ / "photos.yaml"}, 0, "clean");
