@@ -282,6 +282,8 @@ void Session::save() {
   extra.set("position", write(position_));
   extra.set("stage_name", stage().name);
   extra.set("data", fingerprint(*data_.train.dataset));
+  const std::vector<std::string>& classes = data_.train.dataset->classes;
+  extra.set("classes", Value::list({classes.begin(), classes.end()}));
   pin_checkpoint();
   for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
   kill_point("save", position_.global_step);
