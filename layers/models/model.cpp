@@ -61,7 +61,7 @@ void ModelConfig::fields(Fields& f) {
   f.add("shortcut", shortcut, {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
                                .choices = {"", "option_a", "projection"}, .observable = "plan"});
   f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
-                           .observable = "plan"});
+                           .observable = "plan", .check = &models::check_layer_list});
   const NamedModel* model = find_model(name);
   f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");

@@ -30,8 +30,7 @@ std::int64_t measured_peak(const Experiment& experiment) {
   const ExperimentConfig& config = experiment.config;
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   const DataSplits data = load_data(config.data, 0);
-  const Shape& images = data.train.dataset->images.shape();
-  const std::unique_ptr<Module> model = build_model(config.model, Shape{1, images[1], images[2], images[3]});
+  const std::unique_ptr<Module> model = build_model(config.model, data.train.dataset->batch_shape(1));
   initialize(*model, 0);
   StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10);
   Loader loader(data.train, training_options(config.data, data.normalization, 0, 0));
@@ -192,9 +191,10 @@ constexpr const char* kStages =
     "  - {name: tune, train: 4e}\n";
 
 TEST(PlanDisk, IsWhatARunLeavesBehind) {
-  const Experiment made = experiment(
-      str(kConv, "optimizer: {name: sgd, momentum: 0.9}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, keep: 2, best: false}\n",
-          kStages));
+  const Experiment made = experiment(str(kConv,
+                                         "optimizer: {name: sgd, momentum: 0.9}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, "
+                                         "keep: 2, best: false}\ndeterministic: true\n",
+                                         kStages));
   const Plan plan = make_plan(made);
   EXPECT_EQ(plan.stages[0].disk.newest, 0);  // the last stage saves more than `keep`
   EXPECT_EQ(plan.stages[1].disk.training_bytes, 0);
@@ -205,8 +205,8 @@ TEST(PlanDisk, IsWhatARunLeavesBehind) {
 }
 
 TEST(PlanDisk, KeepsTheBestOfEachStageAtMost) {
-  const Experiment made =
-      experiment(str(kConv, "optimizer: {name: sgd, momentum: 0.9}\ncheckpoint: {every: 1e, keep: 1}\n", kStages));
+  const Experiment made = experiment(
+      str(kConv, "optimizer: {name: sgd, momentum: 0.9}\ncheckpoint: {every: 1e, keep: 1}\ndeterministic: true\n", kStages));
   const Plan plan = make_plan(made);
   EXPECT_EQ(plan.stages[0].disk.best, 1);
   EXPECT_EQ(plan.stages[1].disk.best, 0);

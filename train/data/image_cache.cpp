@@ -33,7 +33,7 @@ std::optional<Value> ImageCache::find() const {
     if (file_.empty() || !real_vfs().exists(file_)) return {};
     return parse_json(real_vfs().read_file(file_), file_.string());
   } catch (const IoError& error) {
-    log_info(str("cache: ", error.what()));
+    log(LogLevel::info, str("cache: ", error.what()));
     return {};
   }
 }
@@ -45,7 +45,7 @@ void ImageCache::store(const Value& answer) const {
     fs::create_directories(file_.parent_path(), ignored);
     write_file_atomically(real_vfs(), file_, to_json(answer));
   } catch (const IoError& error) {
-    log_info(str("cache: ", error.what()));
+    log(LogLevel::info, str("cache: ", error.what()));
   }
 }
 

@@ -39,7 +39,6 @@ class Loader::Assembler {
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
-  std::int64_t samples_per_epoch() const { return std::min(subset_.size(), batches_per_epoch() * options_.batch); }
 
   Batch assemble(std::int64_t position) const {
     const std::int64_t epoch = position / batches_per_epoch();
@@ -68,7 +67,15 @@ class Loader::Assembler {
   };
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
+<<<<<<< HEAD
     subset_.dataset->read(index, augmentation_.framing(epoch, index), scratch.pixels);
+=======
+    const auto bytes = static_cast<std::size_t>(image_.numel());
+    const auto* images = subset_.dataset->images.data<std::uint8_t>();
+    const std::span source(images + static_cast<std::size_t>(index) * bytes, bytes);
+    if (augmentation_.empty()) return table_.apply(source, out);
+    std::copy(source.begin(), source.end(), scratch.pixels.begin());
+>>>>>>> main
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
     table_.apply(scratch.pixels, out);
   }
@@ -204,7 +211,6 @@ Loader::Loader(Subset subset, LoaderOptions options) {
 Loader::~Loader() = default;
 
 std::int64_t Loader::batches_per_epoch() const noexcept { return assembler_->batches_per_epoch(); }
-std::int64_t Loader::samples_per_epoch() const noexcept { return assembler_->samples_per_epoch(); }
 std::int64_t Loader::epoch() const noexcept { return position_ / std::max<std::int64_t>(1, batches_per_epoch()); }
 std::int64_t Loader::batch() const noexcept { return position_ % std::max<std::int64_t>(1, batches_per_epoch()); }
 
