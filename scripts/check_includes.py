@@ -47,6 +47,7 @@ TYPES = {
     "oneDNN": r"\b(dnnl|dnnl_\w+_t)\b",
     "yaml-cpp": r"\bYAML\b",
     "Eigen": r"\bEigen\b",
+    "libjpeg and libpng": r"\b(jpeg_\w+_struct|j_(de)?compress_ptr|png_\w+p)\b",
     "nlohmann-json": r"\bnlohmann\b",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
