@@ -105,7 +105,7 @@ class Planner {
       plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
       plan.memory = plan_memory(*model_, config_, stage.training, data_, plan_.input);
     }
-    plan.disk = plan_checkpoint(*model_, stage, history_);
+    plan.disk = plan_checkpoint(*model_, stage, data_.train.dataset->classes, history_);
     return plan;
   }
 

@@ -104,6 +104,7 @@ Value RunState::manifest() const {
   keys.set("position", write(position_));
   keys.set("stage_name", stage().name);
   keys.set("data", fingerprint(*data_.train.dataset));
+  keys.set("classes", to_value(data_.train.dataset->classes));
   return keys;
 }
 

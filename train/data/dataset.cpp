@@ -103,6 +103,8 @@ std::vector<std::int64_t> class_counts(const Subset& subset) {
   return counts;
 }
 
+Value to_value(const std::vector<std::string>& classes) { return Value::list({classes.begin(), classes.end()}); }
+
 std::string fingerprint(const Dataset& dataset) {
   Xxh3Stream stream;
   dataset.hash_content(stream);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/value.h"
 #include "core/io/hash.h"
 #include "core/tensor.h"
 #include "train/data/framing.h"
@@ -84,6 +85,9 @@ struct TrainVal {
 TrainVal split_validation(std::shared_ptr<const Dataset> dataset, double fraction, std::uint64_t seed);
 
 std::vector<std::int64_t> class_counts(const Subset& subset);
+
+// Class names as a checkpoint's manifest keeps them.
+Value to_value(const std::vector<std::string>& classes);
 
 // XXH3-128 in hexadecimal over shape, pixels, labels and class names: equal content, equal text.
 std::string fingerprint(const Dataset& dataset);
