@@ -67,15 +67,7 @@ class Loader::Assembler {
   };
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
-<<<<<<< HEAD
     subset_.dataset->read(index, augmentation_.framing(epoch, index), scratch.pixels);
-=======
-    const auto bytes = static_cast<std::size_t>(image_.numel());
-    const auto* images = subset_.dataset->images.data<std::uint8_t>();
-    const std::span source(images + static_cast<std::size_t>(index) * bytes, bytes);
-    if (augmentation_.empty()) return table_.apply(source, out);
-    std::copy(source.begin(), source.end(), scratch.pixels.begin());
->>>>>>> main
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
     table_.apply(scratch.pixels, out);
   }
