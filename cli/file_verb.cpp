@@ -10,7 +10,8 @@ void add_file_verb(CLI::App& app, Run& run, const char* name, const char* help, 
   added->add_option("config", arguments->config, "experiment file")->required();
   added->add_option("overrides", arguments->overrides, "key=value, as for train");
   added->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
-  added->footer(str("Example: tessera ", name, " configs/quickstart.yaml"));
+  const std::string group = app.get_parent() == nullptr ? std::string() : app.get_name() + " ";
+  added->footer(str("Example: tessera ", group, name, " configs/quickstart.yaml"));
   added->callback([arguments, verb, &run] { run = [arguments, verb] { return verb(*arguments); }; });
 }
 

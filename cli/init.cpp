@@ -3,14 +3,29 @@
 #include <memory>
 
 #include "cli/verbs.h"
+#include "core/config/value.h"
 #include "core/error.h"
 #include "core/io/vfs.h"
+#include "train/data/image_listing.h"
 
 namespace tessera::cli {
 namespace {
 
-// A file that passes `validate` as it stands; every key that a first experiment changes has its comment.
-constexpr const char* kTuckerTemplate = R"(# tessera train %FILE%
+namespace fs = std::filesystem;
+
+struct InitArguments {
+  std::string name;
+  std::string from;
+  std::string root;
+};
+
+struct Template {
+  std::string_view name;
+  const char* text;
+};
+
+// Files that pass `validate` as they stand; every key that a first experiment changes has its comment.
+constexpr Template kTemplates[] = {{"tucker", R"(# tessera train %FILE%
 version: 1
 name: %NAME%
 seed: 1
@@ -26,7 +41,49 @@ stages:
     optimizer: {lr: 0.02}            # this stage's own; the other keys stay
 checkpoint: {every: 1e, keep: 3}
 report: {latency: {batch: [1, 32]}}
-)";
+)"},
+                                   {"image-folder-tucker", R"(# tessera train %FILE%
+# Your own images, JPEG or PNG: <root>/train/<class>/*.jpg and <root>/test/<class>/*.jpg, the same classes in both.
+# tessera data check %FILE% counts them, finds broken files and images that are in train and in test.
+version: 1
+name: %NAME%
+seed: 1
+data:
+  name: image-folder
+  root: %ROOT%        # relative to this file
+  train: train        # folders below root; their sub-folders are the classes
+  test: test          # read by `tessera table` alone
+  val: 0.1            # share of train held out for validation, or the name of a folder
+  resize: 256         # pixels of the shorter side
+  crop: 224           # side of the square that the network sees; at most resize
+  mean: auto          # measured on the training images; [0.485, 0.456, 0.406] are ImageNet's
+  std: auto           # [0.229, 0.224, 0.225]
+  on_bad_image: error # skip decodes every file before training and leaves out those that fail
+  batch: 32           # at most the number of training images
+  augment: [{resized_crop: 0.25}, {flip: horizontal}]  # {crop: random} moves the square only; evaluation takes the centre
+model: {name: resnet18, classes: %CLASSES%}  # as many as class folders; tessera plan %FILE% prints it layer by layer
+optimizer: {name: sgd, lr: 0.02, momentum: 0.9, nesterov: true, weight_decay: 1.0e-4}
+schedule: {name: cosine, warmup: 1e} # durations: 10e epochs, 500s steps, 20% of the stage
+stages:
+  - {name: dense, train: 30e}
+  - name: tucker
+    factorise: {layers: "layer[34].*.conv*", format: tucker2, ranks: {macs: 0.4}}  # tessera layers %FILE% lists what matches
+    train: 10e
+    optimizer: {lr: 0.002}           # this stage's own; the other keys stay
+checkpoint: {every: 1e, keep: 3}
+report: {latency: {batch: [1, 32]}}
+)"}};
+
+// --from, or the experiment's name when it is a template's, or the first.
+const Template& choose_template(const InitArguments& arguments) {
+  const std::string wanted = arguments.from.empty() ? fs::path(arguments.name).filename().string() : arguments.from;
+  for (const Template& item : kTemplates) {
+    if (item.name == wanted) return item;
+  }
+  TESSERA_CHECK(arguments.from.empty(), ConfigError, "--from: unknown template '", wanted, "'; known: ", kTemplates[0].name, ", ",
+                kTemplates[1].name);
+  return kTemplates[0];
+}
 
 std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
@@ -35,13 +92,36 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
   return text;
 }
 
-int init(const std::string& name) {
-  const std::string file = name + ".yaml";
+// The number of class folders below root/train.
+std::size_t count_classes(const std::string& root) {
+  try {
+    return list_images(fs::path(root) / "train").classes.size();
+  } catch (const IoError& error) {
+    throw ConfigError(str("--root: ", error.what()));
+  }
+}
+
+// A YAML text that means the path whatever is in it; ${ would be a variable.
+std::string quoted_path(const fs::path& path) { return replace_all(to_json(Value(path.string())), "${", "$${"); }
+
+int init(const InitArguments& arguments) {
+  const std::string file = arguments.name + ".yaml";
   TESSERA_CHECK(!real_vfs().exists(file), ConfigError, file, " exists already; it is left as it is");
-  write_file_atomically(
-      real_vfs(), file,
-      replace_all(replace_all(kTuckerTemplate, "%FILE%", file), "%NAME%", std::filesystem::path(name).filename().string()));
-  std::cout << "wrote " << file << "\nnext: tessera validate " << file << '\n';
+  const Template& chosen = choose_template(arguments);
+  std::string text = chosen.text;
+  const bool takes_root = text.find("%ROOT%") != std::string::npos;
+  TESSERA_CHECK(takes_root || arguments.root.empty(), ConfigError, "--root: template ", chosen.name, " reads no files");
+  if (takes_root) {
+    const std::string root = arguments.root.empty() ? std::string("images") : arguments.root;
+    const std::size_t classes = arguments.root.empty() ? 2 : count_classes(root);
+    text = replace_all(std::move(text), "%CLASSES%", str(classes));
+    const fs::path shown =
+        arguments.root.empty() ? fs::path(root) : fs::absolute(root).lexically_proximate(fs::absolute(file).parent_path());
+    text = replace_all(std::move(text), "%ROOT%", quoted_path(shown));
+  }
+  text = replace_all(std::move(text), "%FILE%", file);
+  write_file_atomically(real_vfs(), file, replace_all(std::move(text), "%NAME%", fs::path(arguments.name).filename().string()));
+  std::cout << "wrote " << file << "\nnext: tessera " << (takes_root ? "data check " : "validate ") << file << '\n';
   return kDone;
 }
 
@@ -49,10 +129,14 @@ int init(const std::string& name) {
 
 void add_init(CLI::App& app, Run& run) {
   auto* verb = app.add_subcommand("init", "Write a commented experiment file to start from");
-  auto name = std::make_shared<std::string>();
-  verb->add_option("name", *name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")->required();
-  verb->footer("Example: tessera init my-first");
-  verb->callback([name, &run] { run = [name] { return init(*name); }; });
+  auto arguments = std::make_shared<InitArguments>();
+  verb->add_option("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")
+      ->required();
+  verb->add_option("--from", arguments->from,
+                   "template: tucker or image-folder-tucker (default: the one that the experiment is named after, else tucker)");
+  verb->add_option("--root", arguments->root, "image-folder-tucker: folder that holds train/ and test/; its classes are counted");
+  verb->footer("Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos");
+  verb->callback([arguments, &run] { run = [arguments] { return init(*arguments); }; });
 }
 
 }  // namespace tessera::cli

@@ -20,8 +20,7 @@ namespace {
 // The list shows what selectors may name, so it asks nothing of the stages.
 Value compressible_layers(const ExperimentConfig& config) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const Shape& images = data.train.dataset->images.shape();
-  const Shape input{1, images[1], images[2], images[3]};
+  const Shape input = data.train.dataset->batch_shape(1);
   const std::unique_ptr<Module> model = build_model(config.model, input);
   Trace trace;
   model->output_shape(input, &trace);

@@ -22,5 +22,6 @@ void add_table(CLI::App& app, Run& run);
 void add_validate(CLI::App& app, Run& run);
 void add_schema(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
+void add_data(CLI::App& app, Run& run);
 
 }  // namespace tessera::cli

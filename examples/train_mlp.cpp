@@ -27,8 +27,7 @@ int run() {
   const DataSplits splits = load_data(data, seed);
   Loader loader(splits.train, training_options(data, splits.normalization, seed, 1));
 
-  const Shape& images = splits.train.dataset->images.shape();
-  const auto model = build_model({.name = "mlp", .hidden = {32}}, {1, images[1], images[2], images[3]});
+  const auto model = build_model({.name = "mlp", .hidden = {32}}, splits.train.dataset->batch_shape(1));
   initialize(*model, seed);
   const auto parameters = named_parameters(*model);
   OptimizerConfig config;

@@ -38,8 +38,7 @@ class Checker {
   void check_data() {
     attempt("data", [&] {
       data_ = load_data(config_.data, static_cast<std::uint64_t>(config_.seed));
-      const Shape& images = data_->train.dataset->images.shape();
-      input_ = Shape{1, images[1], images[2], images[3]};
+      input_ = data_->train.dataset->batch_shape(1);
       steps_per_epoch_ = steps_per_epoch(config_.data, data_->train.size());
     });
   }

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
 // What CheckpointStore::save writes for these parts.
-std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model, const RunHistory& history) {
+std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model, const RunHistory& history,
+                           const std::vector<std::string>& classes) {
   Manifest manifest;
   Value metas = Value::map();
   std::int64_t total = 0;
@@ -38,6 +39,7 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   manifest.extra.set("position", write(Position{}));
   manifest.extra.set("stage_name", "");
   manifest.extra.set("data", std::string(kHashDigits, '0'));
+  manifest.extra.set("classes", to_value(classes));
   manifest.extra.set("history", write(history));
   manifest.extra.set("decisions", to_value(DecisionMap()));
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
@@ -66,20 +68,20 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
 
 }  // namespace
 
-DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, RunHistory& history) {
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history) {
   DiskPlan plan;
   const State weights = model_state(model);
   if (!stage.train) {
     finish(history.of(stage.name), false);
-    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, classes);
     return plan;
   }
   std::map<std::string, State> parts = StageTrainer(model, stage.training, 0, 1, 1).state();
   parts["model"] = weights;
-  plan.training_bytes = encoded_bytes(parts, model, history);
+  plan.training_bytes = encoded_bytes(parts, model, history, classes);
   finish(history.of(stage.name), true);
   parts.erase("hook.ema");  // has become the weights
-  plan.end_bytes = encoded_bytes(parts, model, history);
+  plan.end_bytes = encoded_bytes(parts, model, history, classes);
   return plan;
 }
 

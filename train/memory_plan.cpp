@@ -21,7 +21,7 @@ std::int64_t bytes_of(const State& state) {
   return bytes;
 }
 
-std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.images.bytes() + data.labels.bytes()); }
+std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.pixel_bytes() + data.labels.bytes()); }
 
 Batch blank_batch(const Shape& sample, std::int64_t samples) {
   return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}), Tensor::zeros({samples}, DType::i64)};

@@ -68,8 +68,7 @@ std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& leng
 class Planner {
  public:
   Planner(const ExperimentConfig& config, DataSplits data) : config_(config), data_(std::move(data)) {
-    const Shape& images = data_.train.dataset->images.shape();
-    plan_.input = Shape{1, images[1], images[2], images[3]};
+    plan_.input = data_.train.dataset->batch_shape(1);
     plan_.data = config.data.name;
     plan_.train_samples = data_.train.size();
     plan_.val_samples = data_.val.size();
@@ -106,7 +105,7 @@ class Planner {
       plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
       plan.memory = plan_memory(*model_, config_, stage.training, data_, plan_.input);
     }
-    plan.disk = plan_checkpoint(*model_, stage, history_);
+    plan.disk = plan_checkpoint(*model_, stage, data_.train.dataset->classes, history_);
     return plan;
   }
 

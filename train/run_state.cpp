@@ -10,8 +10,7 @@ namespace tessera {
 namespace {
 
 Shape sample_shape(const DataSplits& data) {
-  const Shape& images = data.train.dataset->images.shape();
-  return {1, images[1], images[2], images[3]};
+  return data.train.dataset->batch_shape(1);
 }
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
@@ -105,6 +104,7 @@ Value RunState::manifest() const {
   keys.set("position", write(position_));
   keys.set("stage_name", stage().name);
   keys.set("data", fingerprint(*data_.train.dataset));
+  keys.set("classes", to_value(data_.train.dataset->classes));
   return keys;
 }
 

@@ -81,8 +81,7 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
   RunFolder folder = RunFolder::open(vfs, path);
   Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
   DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
-  const Shape& images = data.test.dataset->images.shape();
-  const Shape input{1, images[1], images[2], images[3]};
+  const Shape input = data.test.dataset->batch_shape(1);
   std::vector<StageModel> stages = load_stages(vfs, folder);
   return {std::move(folder), std::move(experiment.config),
           std::move(data),   input,

@@ -30,8 +30,7 @@ std::int64_t measured_peak(const Experiment& experiment) {
   const ExperimentConfig& config = experiment.config;
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   const DataSplits data = load_data(config.data, 0);
-  const Shape& images = data.train.dataset->images.shape();
-  const std::unique_ptr<Module> model = build_model(config.model, Shape{1, images[1], images[2], images[3]});
+  const std::unique_ptr<Module> model = build_model(config.model, data.train.dataset->batch_shape(1));
   initialize(*model, 0);
   StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10);
   Loader loader(data.train, training_options(config.data, data.normalization, 0, 0));

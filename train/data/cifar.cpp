@@ -78,9 +78,9 @@ CifarLayout cifar100_layout(std::string_view split) {
   return layout;
 }
 
-Dataset load_cifar(const fs::path& root, std::string_view name, const CifarLayout& layout) {
+MemoryDataset load_cifar(const fs::path& root, std::string_view name, const CifarLayout& layout) {
   const std::int64_t count = layout.records_per_file * static_cast<std::int64_t>(layout.files.size());
-  Dataset dataset;
+  MemoryDataset dataset;
   dataset.name = name;
   dataset.classes = layout.classes;
   dataset.images = Tensor::empty({count, kSide, kSide, kChannels}, DType::u8);

@@ -24,6 +24,6 @@ CifarLayout cifar100_layout(std::string_view split);
 
 // Throws IoError naming the file, with expected and found bytes when its size is wrong, and the record when a label is out of
 // range.
-Dataset load_cifar(const std::filesystem::path& root, std::string_view name, const CifarLayout& layout);
+MemoryDataset load_cifar(const std::filesystem::path& root, std::string_view name, const CifarLayout& layout);
 
 }  // namespace tessera

@@ -1,11 +1,11 @@
 #include "train/data/dataset.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
 
 #include "core/error.h"
-#include "core/io/hash.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -20,7 +20,40 @@ std::vector<std::vector<std::int64_t>> samples_by_class(const Dataset& dataset) 
 
 }  // namespace
 
-void check_dataset(const Dataset& dataset) {
+Shape Dataset::batch_shape(std::int64_t n) const {
+  const Shape sample = sample_shape();
+  return {n, sample[0], sample[1], sample[2]};
+}
+
+std::span<const std::uint8_t> MemoryDataset::pixels_of(std::int64_t index) const {
+  const auto bytes = static_cast<std::size_t>(sample_shape().numel());
+  return {images.data<std::uint8_t>() + static_cast<std::size_t>(index) * bytes, bytes};
+}
+
+void MemoryDataset::read(std::int64_t index, const Framing&, std::span<std::uint8_t> pixels) const {
+  std::ranges::copy(pixels_of(index), pixels.begin());
+}
+
+ImageFacts MemoryDataset::inspect(std::int64_t index) const {
+  const Shape shape = sample_shape();
+  return {shape[0], shape[1], hash_pixels(shape[0], shape[1], shape[2], pixels_of(index))};
+}
+
+std::string MemoryDataset::origin(std::int64_t index) const { return str(name, '[', index, ']'); }
+
+void MemoryDataset::hash_content(Xxh3Stream& stream) const {
+  for (const std::int64_t size : images.shape()) stream.update({reinterpret_cast<const char*>(&size), sizeof size});
+  stream.update({static_cast<const char*>(images.raw()), images.bytes()});
+}
+
+std::string hash_pixels(std::int64_t h, std::int64_t w, std::int64_t c, std::span<const std::uint8_t> pixels) {
+  Xxh3Stream stream;
+  for (const std::int64_t size : {h, w, c}) stream.update({reinterpret_cast<const char*>(&size), sizeof size});
+  stream.update({reinterpret_cast<const char*>(pixels.data()), pixels.size()});
+  return stream.hex();
+}
+
+void check_dataset(const MemoryDataset& dataset) {
   const Tensor& images = dataset.images;
   TESSERA_CHECK(images.rank() == 4 && dataset.labels.rank() == 1 && images.dim(0) == dataset.labels.dim(0), ShapeError,
                 "dataset ", dataset.name, ": images are ", images.shape(), ", labels are ", dataset.labels.shape(),
@@ -43,7 +76,7 @@ Subset all_of(std::shared_ptr<const Dataset> dataset) {
 
 TrainVal split_validation(std::shared_ptr<const Dataset> dataset, double fraction, std::uint64_t seed) {
   TESSERA_CHECK(fraction >= 0 && fraction < 1, ConfigError, "split_validation: fraction is ", fraction,
-      "; needs 0 <= fraction < 1");
+                "; needs 0 <= fraction < 1");
   const RngStream stream(seed, "data", "validation");
   const auto members = samples_by_class(*dataset);
   std::vector<bool> held_out(static_cast<std::size_t>(dataset->size()), false);
@@ -70,13 +103,13 @@ std::vector<std::int64_t> class_counts(const Subset& subset) {
   return counts;
 }
 
+Value to_value(const std::vector<std::string>& classes) { return Value::list({classes.begin(), classes.end()}); }
+
 std::string fingerprint(const Dataset& dataset) {
   Xxh3Stream stream;
-  const auto add = [&stream](const void* data, std::size_t size) { stream.update({static_cast<const char*>(data), size}); };
-  for (const std::int64_t size : dataset.images.shape()) add(&size, sizeof(size));
-  add(dataset.images.raw(), static_cast<std::size_t>(dataset.images.bytes()));
-  add(dataset.labels.raw(), static_cast<std::size_t>(dataset.labels.bytes()));
-  for (const std::string& name : dataset.classes) add(name.c_str(), name.size() + 1);
+  dataset.hash_content(stream);
+  stream.update({static_cast<const char*>(dataset.labels.raw()), dataset.labels.bytes()});
+  for (const std::string& name : dataset.classes) stream.update({name.c_str(), name.size() + 1});
   return stream.hex();
 }
 

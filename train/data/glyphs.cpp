@@ -203,8 +203,8 @@ void draw_glyph(std::uint64_t seed, std::string_view split, std::int64_t index, 
   draw_image(stream_of(seed, split), index, image);
 }
 
-Dataset make_glyphs(std::uint64_t seed, std::string_view split, std::int64_t count) {
-  Dataset dataset;
+MemoryDataset make_glyphs(std::uint64_t seed, std::string_view split, std::int64_t count) {
+  MemoryDataset dataset;
   dataset.name = "glyphs";
   dataset.classes = {"circle", "square", "triangle", "cross", "plus", "zigzag", "spiral", "tee", "arrow", "wave"};
   dataset.images = Tensor::empty({count, kGlyphSide, kGlyphSide, 1}, DType::u8);

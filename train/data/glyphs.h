@@ -19,6 +19,6 @@ inline constexpr std::int64_t kGlyphClasses = 10;
 void draw_glyph(std::uint64_t seed, std::string_view split, std::int64_t index, std::span<std::uint8_t> image);
 
 // Images 0..count-1 of a split: [count, 28, 28, 1]. Classes differ by at most one sample.
-Dataset make_glyphs(std::uint64_t seed, std::string_view split, std::int64_t count);
+MemoryDataset make_glyphs(std::uint64_t seed, std::string_view split, std::int64_t count);
 
 }  // namespace tessera

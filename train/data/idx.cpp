@@ -121,8 +121,8 @@ Tensor read_idx(const fs::path& path) {
   return tensor;
 }
 
-Dataset load_idx(const fs::path& root, std::string_view name, std::string_view split) {
-  Dataset dataset;
+MemoryDataset load_idx(const fs::path& root, std::string_view name, std::string_view split) {
+  MemoryDataset dataset;
   dataset.name = name;
   dataset.classes = class_names(name);
   const std::string stem = split == "test" ? "t10k" : "train";

@@ -15,6 +15,6 @@ Tensor read_idx(const std::filesystem::path& path);
 // The pair <stem>-images-idx3-ubyte and <stem>-labels-idx1-ubyte below root, each with or without ".gz" and with '-' or '.'
 // before "idx". split is "train" or "test" (file stem "t10k"). name is "mnist" or "fashion-mnist" and gives the class names.
 // Throws IoError listing the names tried when a file is missing, and on counts that differ.
-Dataset load_idx(const std::filesystem::path& root, std::string_view name, std::string_view split);
+MemoryDataset load_idx(const std::filesystem::path& root, std::string_view name, std::string_view split);
 
 }  // namespace tessera

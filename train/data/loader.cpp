@@ -28,7 +28,7 @@ class Loader::Assembler {
   Assembler(Subset subset, LoaderOptions options)
       : subset_(std::move(subset)),
         options_(std::move(options)),
-        image_(subset_.dataset->images.shape().erase(0)),
+        image_(subset_.dataset->sample_shape()),
         table_(options_.normalization, image_.dim(2)),
         augmentation_(options_.augment, image_, options_.normalization, options_.seed) {
     TESSERA_CHECK(options_.batch >= 1, ConfigError, "data.batch is ", options_.batch, "; must be at least 1");
@@ -45,7 +45,7 @@ class Loader::Assembler {
     const std::int64_t first = position % batches_per_epoch() * options_.batch;
     const std::int64_t count = std::min(options_.batch, subset_.size() - first);
     const auto order = order_of(epoch);
-    Batch batch{Tensor::empty({count, image_.dim(0), image_.dim(1), image_.dim(2)}), Tensor::empty({count}, DType::i64)};
+    Batch batch{Tensor::empty(subset_.dataset->batch_shape(count)), Tensor::empty({count}, DType::i64)};
     const std::int64_t* labels = subset_.dataset->labels.data<std::int64_t>();
     Scratch scratch(static_cast<std::size_t>(image_.numel()));
     for (std::int64_t i = 0; i < count; ++i) {
@@ -67,11 +67,7 @@ class Loader::Assembler {
   };
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
-    const auto bytes = static_cast<std::size_t>(image_.numel());
-    const auto* images = subset_.dataset->images.data<std::uint8_t>();
-    const std::span source(images + static_cast<std::size_t>(index) * bytes, bytes);
-    if (augmentation_.empty()) return table_.apply(source, out);
-    std::copy(source.begin(), source.end(), scratch.pixels.begin());
+    subset_.dataset->read(index, augmentation_.framing(epoch, index), scratch.pixels);
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
     table_.apply(scratch.pixels, out);
   }

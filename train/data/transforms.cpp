@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 
 namespace tessera {
@@ -15,33 +16,64 @@ std::int64_t below(std::uint32_t word, std::int64_t bound) {
   return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(bound)) >> 32);
 }
 
-std::string_view name_of(const AugmentConfig& item) { return item.pad_crop ? "pad_crop" : item.flip ? "flip" : "cutout"; }
+std::string_view name_of(const AugmentConfig& item) {
+  if (item.crop) return "crop";
+  if (item.resized_crop) return "resized_crop";
+  return item.pad_crop ? "pad_crop" : item.flip ? "flip" : "cutout";
+}
+
+using Histogram = std::vector<std::array<std::uint64_t, 256>>;  // per channel
+
+Histogram count_values(const Subset& subset, std::int64_t samples) {
+  const Shape shape = subset.dataset->sample_shape();
+  const auto channels = static_cast<std::size_t>(shape[2]);
+  const int parts = cpu::parts_for(samples, 1);
+  std::vector<Histogram> counts(static_cast<std::size_t>(parts), Histogram(channels));
+  cpu::parallel_parts(samples, parts, [&](std::int64_t begin, std::int64_t end, int part) {
+    Histogram& own = counts[static_cast<std::size_t>(part)];
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.numel()));
+    for (std::int64_t i = begin; i < end; ++i) {
+      subset.dataset->read(subset.indices[static_cast<std::size_t>(i * subset.size() / samples)], Framing{}, pixels);
+      for (std::size_t at = 0; at < pixels.size(); at += channels) {
+        for (std::size_t c = 0; c < channels; ++c) ++own[c][pixels[at + c]];
+      }
+    }
+  });
+  for (std::size_t part = 1; part < counts.size(); ++part) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t value = 0; value < 256; ++value) counts[0][c][value] += counts[part][c][value];
+    }
+  }
+  return counts[0];
+}
 
 }  // namespace
 
 void AugmentConfig::fields(Fields& f) {
-  f.add("pad_crop", pad_crop, {.help = "pixels of black padding on each side before a random crop", .range = at_least(1),
-      .example = "4"});
+  f.add("crop", crop,
+        {.help = "image-folder: cut the sample out at a random place of the resized image, not in its centre",
+         .choices = {"random"},
+         .example = "random"});
+  f.add("resized_crop", resized_crop,
+        {.help = "image-folder: resize a random part of the image to the sample; its smallest share of the area",
+         .range = {.min = 0, .max = 1, .open_min = true},
+         .example = "0.08"});
+  f.add("pad_crop", pad_crop,
+        {.help = "pixels of black padding on each side before a random crop", .range = at_least(1), .example = "4"});
   f.add("flip", flip, {.help = "mirror half of the samples", .choices = {"horizontal"}, .example = "horizontal"});
   f.add("cutout", cutout, {.help = "side of the square that is blanked", .range = at_least(1), .example = "8"});
-  f.require(int{pad_crop.has_value()} + int{flip.has_value()} + int{cutout.has_value()} == 1, "pad_crop",
-            "an item of augment is exactly one of pad_crop, flip, cutout");
+  const int given = int{crop.has_value()} + int{resized_crop.has_value()} + int{pad_crop.has_value()} + int{flip.has_value()} +
+                    int{cutout.has_value()};
+  f.require(given == 1, "pad_crop", "an item of augment is exactly one of crop, resized_crop, pad_crop, flip, cutout");
 }
 
-Normalization measure_normalization(const Subset& subset) {
+Normalization measure_normalization(const Subset& subset, std::int64_t samples) {
   TESSERA_CHECK(subset.size() > 0, ConfigError, "mean and std: auto needs at least one training sample; ", subset.dataset->name,
                 " has none");
-  const Tensor& images = subset.dataset->images;
-  const auto channels = static_cast<std::size_t>(images.dim(3));
-  const std::int64_t sample = subset.dataset->sample_bytes();
-  std::vector<std::array<std::uint64_t, 256>> histogram(channels);
-  for (const std::int64_t index : subset.indices) {
-    const std::uint8_t* pixels = images.data<std::uint8_t>() + index * sample;
-    for (std::int64_t i = 0; i < sample; i += static_cast<std::int64_t>(channels)) {
-      for (std::size_t c = 0; c < channels; ++c) ++histogram[c][pixels[i + static_cast<std::int64_t>(c)]];
-    }
-  }
-  const double count = static_cast<double>(subset.size() * (sample / static_cast<std::int64_t>(channels)));
+  const std::int64_t read = std::min(samples, subset.size());
+  const Histogram histogram = count_values(subset, read);
+  const Shape shape = subset.dataset->sample_shape();
+  const auto count = static_cast<double>(read * shape[0] * shape[1]);
   Normalization result;
   for (const auto& bins : histogram) {
     double sum = 0;
@@ -65,7 +97,7 @@ NormalizationTable::NormalizationTable(const Normalization& normalization, std::
                 " channels");
   for (std::size_t c = 0; c < count; ++c) {
     TESSERA_CHECK(normalization.stddev[c] > 0, ConfigError, "data.std[", c, "] is ", normalization.stddev[c],
-        "; must be positive");
+                  "; must be positive");
     for (int value = 0; value < 256; ++value) {
       table_.push_back(static_cast<float>((value / 255.0 - normalization.mean[c]) / normalization.stddev[c]));
     }
@@ -87,13 +119,30 @@ void NormalizationTable::apply(std::span<const std::uint8_t> pixels, float* out)
 Augmentation::Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization,
                            std::uint64_t seed)
     : h_(image.dim(0)), w_(image.dim(1)), c_(image.dim(2)) {
-  for (const double mean : normalization.mean) fill_.push_back(static_cast<std::uint8_t>(std::clamp(mean * 255, 0.0,
-      255.0) + 0.5));
+  for (const double mean : normalization.mean)
+    fill_.push_back(static_cast<std::uint8_t>(std::clamp(mean * 255, 0.0, 255.0) + 0.5));
   for (std::size_t i = 0; i < items.size(); ++i) {
     TESSERA_CHECK(!items[i].cutout || *items[i].cutout <= std::min(h_, w_), ConfigError, "data.augment[", i, "].cutout is ",
                   *items[i].cutout, "; images are ", h_, "x", w_);
-    steps_.push_back({items[i], RngStream(seed, str("data.augment.", i), name_of(items[i]))});
+    Step step{items[i], RngStream(seed, str("data.augment.", i), name_of(items[i]))};
+    if (!items[i].crop && !items[i].resized_crop) {
+      steps_.push_back(std::move(step));
+      continue;
+    }
+    TESSERA_CHECK(!frame_, ConfigError, "data.augment[", i, "]: crop and resized_crop stand once in augment");
+    frame_ = std::move(step);
   }
+}
+
+Framing Augmentation::framing(std::int64_t epoch, std::int64_t sample) const {
+  if (!frame_) return {};
+  Framing framing;
+  framing.kind = frame_->config.crop ? Framing::Kind::random : Framing::Kind::resized;
+  framing.min_area = frame_->config.resized_crop.value_or(1.0);
+  framing.stream = frame_->stream;
+  framing.epoch = static_cast<std::uint64_t>(epoch);
+  framing.sample = static_cast<std::uint64_t>(sample);
+  return framing;
 }
 
 void Augmentation::apply(std::span<std::uint8_t> pixels, std::span<std::uint8_t> scratch, std::int64_t epoch,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,15 +12,18 @@
 #include "core/config/fields.h"
 #include "core/rng.h"
 #include "train/data/dataset.h"
+#include "train/data/framing.h"
 
 namespace tessera {
 
 // One item of data.augment: a block with exactly one of these keys.
 struct AugmentConfig {
+  std::optional<std::string> crop = {};  // image-folder: "random": a random place of the resized image, not its centre
+  std::optional<double> resized_crop = {};  // image-folder: a random part of at least this share of the area, resized
   std::optional<std::int64_t> pad_crop = {};  // pad by this much black on each side, cut the old size out at a random place
-  std::optional<std::string> flip = {};       // "horizontal": mirrors left and right with probability 1/2
+  std::optional<std::string> flip = {};  // "horizontal": mirrors left and right with probability 1/2
   // a square of this side around a random pixel becomes the mean (DeVries, Taylor 2017)
-  std::optional<std::int64_t> cutout = {};  
+  std::optional<std::int64_t> cutout = {};
   void fields(Fields& f);
 };
 
@@ -28,10 +32,10 @@ struct Normalization {
   std::vector<double> mean;
   std::vector<double> stddev;
 };
-// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Throws
-// ConfigError
-// on an empty subset.
-Normalization measure_normalization(const Subset& subset);
+// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Of more than
+// `samples` samples, `samples` are read, evenly spread over the subset, unaugmented. Runs on the OpenMP threads, which change no
+// bit. Throws ConfigError on an empty subset.
+Normalization measure_normalization(const Subset& subset, std::int64_t samples = std::numeric_limits<std::int64_t>::max());
 
 // Byte -> float for every channel: 256 entries each.
 class NormalizationTable {
@@ -50,9 +54,10 @@ class Augmentation {
  public:
   // image is [h, w, c]; fill is what cutout writes per channel. Throws ConfigError on a cutout larger than the image.
   Augmentation(const std::vector<AugmentConfig>& items, const Shape& image, const Normalization& normalization,
-      std::uint64_t seed);
+               std::uint64_t seed);
 
-  bool empty() const noexcept { return steps_.empty(); }
+  // Which part of the image to read: what crop or resized_crop draws, the centre without them.
+  Framing framing(std::int64_t epoch, std::int64_t sample) const;
   // Transforms `pixels` (h * w * c bytes) in place; `scratch` has the same size and holds nothing of value after.
   void apply(std::span<std::uint8_t> pixels, std::span<std::uint8_t> scratch, std::int64_t epoch, std::int64_t sample) const;
 
@@ -68,6 +73,7 @@ class Augmentation {
 
   std::int64_t h_, w_, c_;
   std::vector<std::uint8_t> fill_;
+  std::optional<Step> frame_;  // crop or resized_crop
   std::vector<Step> steps_;
 };
 

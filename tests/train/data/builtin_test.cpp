@@ -69,8 +69,8 @@ TEST(Builtin, RefusesWhatItWouldIgnore) {
   says(R"({"name": "cifar10"})", "needs the folder of the data files");
   says(R"({"name": "glyphs", "root": "x"})", "glyphs is drawn, not read; remove root");
   says(R"({"name": "mnist", "root": "x", "count": 5})", "count and test_count belong to glyphs");
-  says(R"({"augment": [{"pad_crop": 4, "flip": "horizontal"}]})", "exactly one of pad_crop, flip, cutout");
-  says(R"({"augment": [{}]})", "exactly one of pad_crop, flip, cutout");
+  says(R"({"augment": [{"pad_crop": 4, "flip": "horizontal"}]})", "exactly one of crop, resized_crop, pad_crop, flip, cutout");
+  says(R"({"augment": [{}]})", "exactly one of crop, resized_crop, pad_crop, flip, cutout");
   says(R"({"mean": "automatic"})", "needs auto or a list");
   says(R"({"val": 1})", "data.val");
 }
@@ -82,7 +82,7 @@ TEST(Builtin, NamesTheKnownSets) {
     load_data(config, 1);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, mnist");
+    EXPECT_STREQ(error.what(), "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, image-folder, mnist");
   }
 }
 

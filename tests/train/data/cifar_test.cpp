@@ -31,7 +31,7 @@ std::string records(const std::string& label) {
 TEST_F(Cifar, PlanesBecomePixels) {
   write("a.bin", records("\x03"));
   write("b.bin", records("\x09"));
-  const Dataset data = load_cifar(root_, "cifar10", small_layout(1));
+  const MemoryDataset data = load_cifar(root_, "cifar10", small_layout(1));
   ASSERT_EQ(data.images.shape(), (Shape{6, 32, 32, 3}));
   EXPECT_EQ(data.labels.to_vector<std::int64_t>(), (std::vector<std::int64_t>{3, 3, 3, 9, 9, 9}));
   const auto pixels = data.images.to_vector<std::uint8_t>();
@@ -43,7 +43,7 @@ TEST_F(Cifar, PlanesBecomePixels) {
 TEST_F(Cifar, TheFineLabelOfCifar100Counts) {
   write("a.bin", records("\x13\x63"));
   write("b.bin", records("\x13\x01"));
-  const Dataset data = load_cifar(root_, "cifar100", small_layout(2));
+  const MemoryDataset data = load_cifar(root_, "cifar100", small_layout(2));
   EXPECT_EQ(data.labels.to_vector<std::int64_t>(), (std::vector<std::int64_t>{99, 99, 99, 1, 1, 1}));
   EXPECT_EQ(data.classes.size(), 100u);
   EXPECT_EQ(data.classes[99], "worm");

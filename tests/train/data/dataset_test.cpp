@@ -14,7 +14,7 @@ std::shared_ptr<const Dataset> uneven() {  // 11 of class 0, 5 of class 1, 1 of 
   std::vector<std::int64_t> labels(17, 0);
   for (const std::size_t i : {1u, 4u, 7u, 10u, 16u}) labels[i] = 1;
   labels[5] = 2;
-  auto data = std::make_shared<Dataset>();
+  auto data = std::make_shared<MemoryDataset>();
   data->name = "uneven";
   data->images = Tensor::zeros({17, 1, 2, 1}, DType::u8);
   data->labels = Tensor::from(labels, {17});
@@ -34,7 +34,7 @@ TEST(Dataset, SplitHoldsOutOfEachClassAndLosesNothing) {
 }
 
 TEST(Dataset, SplitIsAFunctionOfTheSeed) {
-  const auto data = std::make_shared<const Dataset>(make_glyphs(1, "train", 200));
+  const auto data = std::make_shared<const MemoryDataset>(make_glyphs(1, "train", 200));
   const auto held = [&](std::uint64_t seed) { return split_validation(data, 0.1, seed).val.indices; };
   EXPECT_EQ(held(3), held(3));
   EXPECT_NE(held(3), held(4));
@@ -47,7 +47,7 @@ TEST(Dataset, SplitOfNothingLeavesValEmpty) {
 }
 
 TEST(Dataset, FingerprintSeesPixelsLabelsAndShape) {
-  Dataset data = make_glyphs(1, "train", 20);
+  MemoryDataset data = make_glyphs(1, "train", 20);
   const std::string first = fingerprint(data);
   EXPECT_EQ(first.size(), 32u);
   EXPECT_EQ(first, fingerprint(make_glyphs(1, "train", 20)));
@@ -62,7 +62,7 @@ TEST(Dataset, FingerprintSeesPixelsLabelsAndShape) {
 }
 
 TEST(Dataset, CheckNamesTheSampleOfABadLabel) {
-  Dataset data = make_glyphs(1, "train", 20);
+  MemoryDataset data = make_glyphs(1, "train", 20);
   data.labels.data<std::int64_t>()[13] = -1;
   try {
     check_dataset(data);

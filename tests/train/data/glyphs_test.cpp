@@ -18,7 +18,7 @@ constexpr std::size_t kPixels = kGlyphSide * kGlyphSide;
 // Softmax regression by plain gradient descent, one sample at a time: the best a linear model does, near enough.
 class LinearModel {
  public:
-  void train(const Dataset& data, const std::vector<float>& inputs, int epochs) {
+  void train(const MemoryDataset& data, const std::vector<float>& inputs, int epochs) {
     for (int epoch = 0; epoch < epochs; ++epoch) {
       const float rate = 0.002f / static_cast<float>(1 + epoch);
       for (const std::int64_t i : random_permutation({1, "test", "order"}, static_cast<std::uint64_t>(epoch), data.size())) {
@@ -26,7 +26,7 @@ class LinearModel {
       }
     }
   }
-  double accuracy(const Dataset& data, const std::vector<float>& inputs) const {
+  double accuracy(const MemoryDataset& data, const std::vector<float>& inputs) const {
     std::int64_t right = 0;
     for (std::int64_t i = 0; i < data.size(); ++i) {
       const Scores scores = forward(inputs.data() + static_cast<std::size_t>(i) * kPixels);
@@ -61,7 +61,7 @@ class LinearModel {
   std::array<std::array<float, kPixels + 1>, kGlyphClasses> weight_{};
 };
 
-std::vector<float> normalized(const Dataset& data, const Normalization& normalization) {
+std::vector<float> normalized(const MemoryDataset& data, const Normalization& normalization) {
   std::vector<float> out(static_cast<std::size_t>(data.images.numel()));
   NormalizationTable(normalization, 1).apply({data.images.data<std::uint8_t>(), out.size()}, out.data());
   return out;
@@ -80,7 +80,7 @@ TEST(Glyphs, AnImageIsAFunctionOfSeedSplitAndIndex) {
 }
 
 TEST(Glyphs, ClassesAreBalanced) {
-  const auto data = std::make_shared<const Dataset>(make_glyphs(1, "train", 1003));
+  const auto data = std::make_shared<const MemoryDataset>(make_glyphs(1, "train", 1003));
   check_dataset(*data);
   EXPECT_EQ(data->images.shape(), (Shape{1003, 28, 28, 1}));
   const auto counts = class_counts(all_of(data));
@@ -90,8 +90,8 @@ TEST(Glyphs, ClassesAreBalanced) {
 }
 
 TEST(Glyphs, ALinearModelLearnsAndStaysFarFromSolvingThem) {
-  const auto train = std::make_shared<const Dataset>(make_glyphs(1, "train", 6000));
-  const Dataset test = make_glyphs(1, "test", 1000);
+  const auto train = std::make_shared<const MemoryDataset>(make_glyphs(1, "train", 6000));
+  const MemoryDataset test = make_glyphs(1, "test", 1000);
   const Normalization normalization = measure_normalization(all_of(train));
   LinearModel model;
   model.train(*train, normalized(*train, normalization), 8);

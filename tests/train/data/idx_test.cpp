@@ -27,7 +27,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_F(Idx, ReadsPlainAndCompressedFilesAlike) {
   write("train-images-idx3-ubyte", images());
   write_gz("train-labels-idx1-ubyte.gz", labels());
-  const Dataset data = load_idx(root_, "fashion-mnist", "train");
+  const MemoryDataset data = load_idx(root_, "fashion-mnist", "train");
   EXPECT_EQ(data.images.shape(), (Shape{3, 2, 3, 1}));
   EXPECT_EQ(data.images.to_vector<std::uint8_t>()[17], 17);
   EXPECT_EQ(data.labels.to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 0, 9}));

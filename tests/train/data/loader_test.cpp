@@ -11,8 +11,8 @@ namespace tessera {
 namespace {
 
 // Labels are the sample numbers, so that a batch tells what it drew.
-std::shared_ptr<const Dataset> numbered(std::int64_t count) {
-  auto data = std::make_shared<Dataset>(make_glyphs(5, "train", count));
+std::shared_ptr<const MemoryDataset> numbered(std::int64_t count) {
+  auto data = std::make_shared<MemoryDataset>(make_glyphs(5, "train", count));
   for (std::int64_t i = 0; i < count; ++i) data->labels.data<std::int64_t>()[i] = i;
   return data;
 }

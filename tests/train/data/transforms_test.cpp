@@ -128,7 +128,7 @@ TEST(Transforms, CutoutLargerThanTheImageIsRefused) {
 }
 
 TEST(Transforms, MeasuredStatisticsMatchDirectSums) {
-  auto data = std::make_shared<Dataset>();
+  auto data = std::make_shared<MemoryDataset>();
   data->images = Tensor::from(std::vector<std::uint8_t>{0, 7, 255, 7, 51, 7, 99, 99, 99, 99, 99, 99}, {2, 1, 3, 2});
   data->labels = Tensor::zeros({2}, DType::i64);
   data->classes = {"a"};

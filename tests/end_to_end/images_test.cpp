@@ -1,0 +1,141 @@
+// Your own images, from `init` and `data check` to a table, as the README has it.
+#include <gtest/gtest.h>
+
+#include "core/config/value.h"
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/image_files.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kExperiment = R"(
+version: 1
+name: pets
+seed: 1
+threads: {compute: 1, loader: 2}
+data:
+  name: image-folder
+  root: photos
+  val: 0.25
+  resize: 20
+  crop: 16
+  batch: 6
+  augment: [{resized_crop: 0.3}, {flip: horizontal}]
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
+    - relu
+    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
+    - global_avg_pool
+    - {linear: {out: 2, name: fc}}
+optimizer: {name: sgd, lr: 0.05}
+stages:
+  - {name: dense, train: 3e}
+  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
+checkpoint: {every: 2s, keep: 2}
+log_every: 1
+report: {latency: {batch: [1], repeats: 5}}
+)";
+
+class Images : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TESSERA_CACHE", (folder_ / "cache").c_str(), 1);
+    write_bytes(file_, kExperiment);
+    for (int i = 0; i < 12; ++i) {
+      add(str("photos/train/cat/", i, ".jpg"), 40 + i, i % 2 == 0);
+      add(str("photos/train/dog/", i, ".png"), 200 + i, false);
+    }
+    for (int i = 0; i < 4; ++i) {
+      add(str("photos/test/cat/", i, ".jpg"), 60 + i, true);
+      add(str("photos/test/dog/", i, ".png"), 220 + i, false);
+    }
+  }
+
+  // Cats are dark, dogs are bright.
+  void add(const std::string& name, int value, bool progressive) {
+    Bytes pixels = pattern(24, 30);
+    for (std::uint8_t& byte : pixels) byte = static_cast<std::uint8_t>(value + byte % 30);
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    write_bytes(folder_ / name, name.ends_with(".png")
+                                    ? encode_png(24, 30, pixels)
+                                    : encode_jpeg(24, 30, pixels, {.quality = 90, .progressive = progressive}));
+  }
+
+  void expect(const std::vector<std::string>& arguments, int code, const std::string& part) {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+  }
+
+  TemporaryFolder folder_;
+  std::string file_ = folder_ / "pets.yaml";
+};
+
+TEST_F(Images, AreCheckedTrainedAndTabulated) {
+  int manifests = 0;
+  expect({"data", "check", file_}, 0, "cat           9       3       4\n");
+  expect({"plan", file_}, 0, "image-folder, 18 training, 6 validation, 8 test samples of [1, 16, 16, 3]");
+  expect({"train", file_, "--runs", folder_ / "runs"}, 0, "");
+  expect({"table", folder_ / "runs/pets/1"}, 0, "tucker");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "runs/pets/1/checkpoints")) {
+    if (entry.path().filename() != "MANIFEST.json") continue;
+    EXPECT_NE(read_bytes(entry.path()).find(R"("classes")"), std::string::npos) << entry.path();
+    ++manifests;
+  }
+  EXPECT_GE(manifests, 2);
+}
+
+TEST_F(Images, AKilledRunEndsWithTheSameBytes) {
+  expect({"train", file_, "--runs", folder_ / "straight"}, 0, "");
+  const Outcome killed = run_program({"train", file_, "--runs", folder_ / "killed"}, {"TESSERA_KILL_AT=step:5"});
+  ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  expect({"resume", folder_ / "killed/pets/1", "threads.loader=1"}, 0, "");
+  EXPECT_EQ(read_bytes(folder_ / "killed/pets/1/metrics.jsonl"), read_bytes(folder_ / "straight/pets/1/metrics.jsonl"));
+}
+
+TEST_F(Images, ResumeRefusesChangedImages) {
+  ASSERT_EQ(run_program({"train", file_, "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:5"}).exit_code, 128 + 9);
+  add("photos/train/cat/3.jpg", 99, false);
+  expect({"resume", folder_ / "runs/pets/1"}, 1, "the training data changed since the run began");
+}
+
+TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {
+  std::filesystem::copy_file(folder_ / "photos/train/cat/1.jpg", folder_ / "photos/test/cat/same.jpg");
+  write_bytes(folder_ / "photos/train/dog/broken.png", read_bytes(folder_ / "photos/train/dog/1.png").substr(0, 100));
+  expect({"data", "check", file_}, 1, "the same image in several splits:\n");
+  const Outcome json = run_program({"data", "check", file_, "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  const Value report = parse_json(json.output, "report");
+  ASSERT_EQ(report.at("bad").as_list().size(), 1u);
+  EXPECT_EQ(report.at("bad").as_list()[0].at("path").as_string(), folder_ / "photos/train/dog/broken.png");
+  EXPECT_EQ(report.at("duplicates").as_list().size(), 1u);
+  expect({"train", file_, "--runs", folder_ / "runs"}, 2, "broken.png: broken PNG: the file ends early");
+  expect({"train", file_, "--runs", folder_ / "runs", "data.on_bad_image=skip"}, 0, "leaves out 1 file");
+}
+
+TEST_F(Images, DataCheckRefusesBadInput) {
+  expect({"data", "check", file_, "data.root=elsewhere"}, 2, "elsewhere/train: no such folder");
+  expect({"data", "check", file_, "data.crops=3"}, 2, "data.crops: unknown key; did you mean 'crop'?");
+  expect({"data", "check", folder_ / "absent.yaml"}, 2, "absent.yaml");
+  expect({"data"}, 2, "");
+}
+
+TEST_F(Images, InitWritesAFileThatPasses) {
+  for (int i = 12; i < 32; ++i) add(str("photos/train/cat/", i, ".png"), 40 + i, false);  // enough for a batch of 32
+  expect({"init", folder_ / "photos", "--from", "image-folder-tucker", "--root", folder_ / "photos"}, 0,
+         "next: tessera data check");
+  expect({"data", "check", folder_ / "photos.yaml"}, 0, "clean");
+  expect({"validate", folder_ / "photos.yaml"}, 0, "ok");
+  std::filesystem::rename(folder_ / "photos", folder_ / "images");
+  expect({"init", folder_ / "image-folder-tucker"}, 0, "image-folder-tucker.yaml");
+  expect({"validate", folder_ / "image-folder-tucker.yaml"}, 0, "ok");
+  expect({"init", folder_ / "x", "--from", "image"}, 2, "--from: unknown template 'image'; known: tucker, image-folder-tucker");
+  expect({"init", folder_ / "x", "--root", folder_ / "images"}, 2, "--root: template tucker reads no files");
+  expect({"init", folder_ / "x", "--from", "image-folder-tucker", "--root", folder_ / "none"}, 2, "/none/train: no such folder");
+}
+
+}  // namespace
+}  // namespace tessera::testing

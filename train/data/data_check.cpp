@@ -1,0 +1,171 @@
+#include "train/data/data_check.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "train/config/utf8.h"
+
+namespace tessera {
+namespace {
+
+struct Sample {
+  std::size_t split = 0;
+  std::int64_t index = 0;
+};
+
+std::vector<ImageFacts> inspect_all(const Subset& subset) {
+  std::vector<ImageFacts> facts(subset.indices.size());
+  cpu::parallel_for(subset.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      facts[static_cast<std::size_t>(i)] = subset.dataset->inspect(subset.indices[static_cast<std::size_t>(i)]);
+    }
+  });
+  return facts;
+}
+
+SplitReport report_split(const std::string& name, const Subset& subset, const std::vector<ImageFacts>& facts) {
+  SplitReport report{name, class_counts(subset), subset.size()};
+  if (facts.empty()) return report;
+  const auto [low, high] = std::ranges::minmax(facts, {}, &ImageFacts::height);
+  const auto [narrow, wide] = std::ranges::minmax(facts, {}, &ImageFacts::width);
+  report.min_height = low.height;
+  report.max_height = high.height;
+  report.min_width = narrow.width;
+  report.max_width = wide.width;
+  return report;
+}
+
+Duplicates describe_group(const std::vector<Sample>& group, const std::vector<std::pair<std::string, const Subset*>>& splits) {
+  Duplicates duplicates;
+  for (const Sample& sample : group) {
+    const auto& [name, subset] = splits[sample.split];
+    const auto label = static_cast<std::size_t>(subset->dataset->labels.data<std::int64_t>()[sample.index]);
+    duplicates.members.push_back({name, subset->dataset->origin(sample.index), subset->dataset->classes[label]});
+    duplicates.across_splits |= name != duplicates.members.front().split;
+    duplicates.across_classes |= duplicates.members.back().class_name != duplicates.members.front().class_name;
+  }
+  return duplicates;
+}
+
+// File names are bytes; JSON wants UTF-8.
+std::string readable(std::string text) {
+  for (std::size_t at = find_invalid_utf8(text); at != std::string::npos; at = find_invalid_utf8(text)) text[at] = '?';
+  return text;
+}
+
+std::string size_range(const SplitReport& split) {
+  if (split.samples == 0) return "-";
+  return str(split.min_height, 'x', split.min_width, " to ", split.max_height, 'x', split.max_width);
+}
+
+void add_counts(std::string& text, const DataReport& report) {
+  std::size_t widest = 7;
+  for (const std::string& name : report.classes) widest = std::max(widest, name.size());
+  const auto row = [&](const std::string& name, const auto& cell) {
+    text += name + std::string(widest - name.size(), ' ');
+    for (const SplitReport& split : report.splits) {
+      const std::string value = cell(split);
+      text += std::string(value.size() < 8 ? 8 - value.size() : 1, ' ') + value;
+    }
+    text += '\n';
+  };
+  row(std::string("class"), [](const SplitReport& split) { return split.name; });
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    row(report.classes[c], [c](const SplitReport& split) { return str(split.counts[c]); });
+  }
+  row(std::string("images"), [](const SplitReport& split) { return str(split.samples); });
+  for (const SplitReport& split : report.splits) text += str(split.name, ": height x width ", size_range(split), '\n');
+}
+
+std::string kind_of(const Duplicates& duplicates) {
+  if (duplicates.across_splits && duplicates.across_classes) return "the same image in several splits, under several labels";
+  if (duplicates.across_splits) return "the same image in several splits";
+  return duplicates.across_classes ? "the same image under several labels" : "the same image twice in one class";
+}
+
+}  // namespace
+
+bool DataReport::clean() const {
+  return bad.empty() && std::ranges::none_of(duplicates, [](const Duplicates& d) { return d.across_splits || d.across_classes; });
+}
+
+DataReport check_data(const DataConfig& config, std::uint64_t seed) {
+  DataReport report;
+  const DataSplits data = load_readable_data(config, seed, report.bad);
+  const std::vector<std::pair<std::string, const Subset*>> splits{
+      {std::string("train"), &data.train}, {std::string("val"), &data.val}, {std::string("test"), &data.test}};
+  report.classes = data.train.dataset->classes;
+  std::map<std::string, std::vector<Sample>> by_pixels;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const Subset& subset = *splits[i].second;
+    if (!subset.dataset) continue;
+    const std::vector<ImageFacts> facts = inspect_all(subset);
+    report.splits.push_back(report_split(splits[i].first, subset, facts));
+    for (std::size_t k = 0; k < facts.size(); ++k) by_pixels[facts[k].pixels].push_back({i, subset.indices[k]});
+  }
+  std::vector<std::vector<Sample>> groups;
+  for (auto& [pixels, group] : by_pixels) {
+    if (group.size() > 1) groups.push_back(std::move(group));
+  }
+  std::ranges::sort(groups, {}, [](const std::vector<Sample>& g) { return std::pair(g.front().split, g.front().index); });
+  for (const std::vector<Sample>& group : groups) report.duplicates.push_back(describe_group(group, splits));
+  std::ranges::stable_sort(report.duplicates, [](const Duplicates& a, const Duplicates& b) {
+    return std::pair(a.across_splits, a.across_classes) > std::pair(b.across_splits, b.across_classes);
+  });
+  return report;
+}
+
+Value to_value(const DataReport& report) {
+  Value value = Value::map();
+  value.set("clean", report.clean());
+  Value& splits = value.set("splits", Value::map());
+  for (const SplitReport& split : report.splits) {
+    Value& item = splits.set(split.name, Value::map());
+    item.set("images", split.samples);
+    item.set("height", Value::list({Value(split.min_height), Value(split.max_height)}));
+    item.set("width", Value::list({Value(split.min_width), Value(split.max_width)}));
+    Value& counts = item.set("classes", Value::map());
+    for (std::size_t c = 0; c < report.classes.size(); ++c) counts.set(report.classes[c], split.counts[c]);
+  }
+  Value& bad = value.set("bad", Value::list());
+  for (const BadFile& file : report.bad) {
+    Value& item = bad.as_list().emplace_back(Value::map());
+    item.set("path", readable(file.path));
+    item.set("reason", readable(file.reason));
+  }
+  Value& duplicates = value.set("duplicates", Value::list());
+  for (const Duplicates& group : report.duplicates) {
+    Value& item = duplicates.as_list().emplace_back(Value::map());
+    item.set("across_splits", group.across_splits);
+    item.set("across_classes", group.across_classes);
+    Value& members = item.set("images", Value::list());
+    for (const Duplicates::Member& member : group.members) {
+      Value& image = members.as_list().emplace_back(Value::map());
+      image.set("split", member.split);
+      image.set("class", member.class_name);
+      image.set("path", readable(member.origin));
+    }
+  }
+  return value;
+}
+
+std::string to_text(const DataReport& report) {
+  std::string text;
+  add_counts(text, report);
+  if (!report.bad.empty()) text += "\ncannot be read:\n";
+  for (const BadFile& file : report.bad) text += str("  ", file.path, ": ", file.reason, '\n');
+  for (const Duplicates& group : report.duplicates) {
+    text += str('\n', kind_of(group), ":\n");
+    for (const Duplicates::Member& member : group.members) {
+      text += str("  ", member.split, "  ", member.class_name, "  ", member.origin, '\n');
+    }
+  }
+  text += str('\n', report.bad.size(), " bad files, ", report.duplicates.size(),
+              " images more than once: ", report.clean() ? "clean" : "not clean", '\n');
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,27 @@
+// Answers that cost a pass over the images and depend on them alone, kept between commands: in $TESSERA_CACHE (nothing is kept
+// when it is set to an empty text), else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. An entry that is lost, damaged or cannot
+// be written costs the pass again and changes no result.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/config/value.h"
+
+namespace tessera {
+
+class ImageCache {
+ public:
+  // `question` is everything that the answer depends on, the images by their fingerprint.
+  explicit ImageCache(std::string_view question);
+
+  std::optional<Value> find() const;
+  void store(const Value& answer) const;
+
+ private:
+  std::filesystem::path file_;  // empty: keeps nothing
+};
+
+}  // namespace tessera

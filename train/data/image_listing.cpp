@@ -1,0 +1,201 @@
+#include "train/data/image_listing.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "train/config/utf8.h"
+#include "train/data/image.h"
+#include "train/data/image_cache.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kEnd = 16384;
+constexpr int kMaxDepth = 16;  // a link to a folder above would never end
+
+bool is_passed_over(const std::string& name) { return name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini"; }
+
+bool is_named_like_an_image(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// The names in a folder, by byte.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!is_passed_over(at->path().filename().string())) paths.push_back(at->path());
+  }
+  TESSERA_CHECK(!error, IoError, folder.string(), ": cannot list: ", error.message());
+  std::ranges::sort(paths, {}, [](const fs::path& path) { return path.string(); });
+  return paths;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;  // a link to nothing is a file that cannot be read
+  return fs::is_directory(path, ignored);
+}
+
+void collect(const fs::path& folder, const std::string& prefix, std::int64_t label, int depth, std::vector<ImageFile>& files) {
+  TESSERA_CHECK(depth <= kMaxDepth, IoError, folder.string(), ": is more than ", kMaxDepth, " folders below its class folder");
+  for (const fs::path& path : entries(folder)) {
+    const std::string name = prefix + "/" + path.filename().string();
+    if (is_folder(path)) {
+      collect(path, name, label, depth + 1, files);
+    } else {
+      files.push_back({name, label, 0, {}, {}});
+    }
+  }
+}
+
+// Reads both ends of a file; returns why it cannot be an image, or nothing.
+std::string probe(const fs::path& path, ImageFile& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return error ? str("cannot open: ", error.message()) : std::string("is no regular file");
+  file.bytes = fs::file_size(path, error);
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in) return "cannot open";
+  std::string head(std::min(file.bytes, kEnd), '\0');
+  std::string tail(std::min(file.bytes - head.size(), kEnd), '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  in.seekg(static_cast<std::streamoff>(file.bytes - tail.size()));
+  in.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  if (!in) return "cannot read";
+  file.ends = xxh3_128(head + tail);
+  if (head.empty()) return "the file is empty";
+  return image_format(head) == ImageFormat::unknown ? "not a JPEG or PNG file" : "";
+}
+
+// Runs `examine` on every file and moves those to `bad` for which it gives a reason.
+template <class Examine>
+void sift(ImageListing& listing, const Examine& examine) {
+  std::vector<std::string> reasons(listing.files.size());
+  const auto count = static_cast<std::int64_t>(reasons.size());
+  cpu::parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      reasons[i] = examine(listing.folder / listing.files[i].path, listing.files[i]);
+    }
+  });
+  std::vector<ImageFile> good;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    if (reasons[i].empty()) {
+      good.push_back(std::move(listing.files[i]));
+    } else {
+      listing.bad.push_back({(listing.folder / listing.files[i].path).string(), reasons[i]});
+    }
+  }
+  listing.files = std::move(good);
+  std::ranges::sort(listing.bad, {}, &BadFile::path);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += str(text.empty() ? "" : ", ", '\'', name, '\'');
+  return text;
+}
+
+}  // namespace
+
+ImageListing list_images(const fs::path& folder) {
+  TESSERA_CHECK(is_folder(folder), IoError, folder.string(), ": no such folder");
+  ImageListing listing{folder, {}, {}, {}};
+  for (const fs::path& path : entries(folder)) {
+    const std::string name = path.filename().string();
+    if (!is_folder(path)) {
+      if (is_named_like_an_image(path)) listing.bad.push_back({path.string(), "lies in no class folder"});
+      continue;
+    }
+    TESSERA_CHECK(find_invalid_utf8(name) == std::string_view::npos, IoError, path.string(),
+                  ": the name of a class folder must be UTF-8");
+    const std::size_t before = listing.files.size();
+    collect(path, name, static_cast<std::int64_t>(listing.classes.size()), 1, listing.files);
+    TESSERA_CHECK(listing.files.size() > before, IoError, path.string(), ": the class folder has no file; fill or remove it");
+    listing.classes.push_back(name);
+  }
+  TESSERA_CHECK(!listing.classes.empty(), IoError, folder.string(), ": has no class folder; images belong into ",
+                (folder / "<class>" / "<name>.jpg").string());
+  sift(listing, [](const fs::path& path, ImageFile& file) { return probe(path, file); });
+  return listing;
+}
+
+void decode_all(ImageListing& listing) {
+  sift(listing, [](const fs::path& path, ImageFile& file) -> std::string {
+    try {
+      const Image image = read_image(path);
+      file.facts = ImageFacts{image.height, image.width, hash_pixels(image.height, image.width, 3, image.pixels)};
+      return {};
+    } catch (const IoError& error) {
+      return std::string(error.what()).substr(path.string().size() + 2);  // after "path: "
+    }
+  });
+}
+
+void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream) {
+  for (const ImageFile& file : files) {
+    stream.update({file.path.c_str(), file.path.size() + 1});
+    stream.update({reinterpret_cast<const char*>(&file.bytes), sizeof file.bytes});
+    stream.update(file.ends);
+  }
+}
+
+void drop_undecodable(ImageListing& listing) {
+  Xxh3Stream content;
+  hash_files(listing.files, content);
+  const ImageCache cache("images that cannot be decoded, 1: " + content.hex());
+  if (const std::optional<Value> known = cache.find(); known && known->is_map()) {
+    sift(listing, [&known](const fs::path&, const ImageFile& file) {
+      const Value* reason = known->find(file.path);
+      return reason != nullptr && reason->is_string() ? reason->as_string() : std::string();
+    });
+    return;
+  }
+  const ImageListing before = listing;
+  decode_all(listing);
+  Value reasons = Value::map();
+  for (const ImageFile& file : before.files) {
+    const std::string path = (listing.folder / file.path).string();
+    const auto found = std::ranges::find(listing.bad, path, &BadFile::path);
+    if (found != listing.bad.end()) reasons.set(file.path, found->reason);
+  }
+  cache.store(reasons);
+}
+
+void check_classes_filled(const ImageListing& listing) {
+  std::vector<bool> filled(listing.classes.size(), false);
+  for (const ImageFile& file : listing.files) filled[static_cast<std::size_t>(file.label)] = true;
+  for (std::size_t label = 0; label < filled.size(); ++label) {
+    TESSERA_CHECK(filled[label], IoError, (listing.folder / listing.classes[label]).string(),
+                  ": the class folder has no readable image: ", describe(listing.bad));
+  }
+}
+
+void check_same_classes(const ImageListing& first, const ImageListing& second) {
+  std::vector<std::string> only_first;
+  std::vector<std::string> only_second;
+  std::ranges::set_difference(first.classes, second.classes, std::back_inserter(only_first));
+  std::ranges::set_difference(second.classes, first.classes, std::back_inserter(only_second));
+  if (only_first.empty() && only_second.empty()) return;
+  std::string text = str("class folders differ between ", first.folder.string(), " and ", second.folder.string());
+  if (!only_first.empty()) text += str("; only the first has ", joined(only_first));
+  if (!only_second.empty()) text += str("; only the second has ", joined(only_second));
+  throw IoError(text);
+}
+
+std::string describe(const std::vector<BadFile>& bad) {
+  constexpr std::size_t kShown = 10;
+  std::string text = str(bad.size(), bad.size() == 1 ? " file:" : " files:");
+  for (std::size_t i = 0; i < std::min(bad.size(), kShown); ++i) text += str("\n  ", bad[i].path, ": ", bad[i].reason);
+  if (bad.size() > kShown) text += str("\n  and ", bad.size() - kShown, " more");
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// The images of one split, as they lie on the disk: folder/<class>/**.jpg|png. Nothing is kept in memory but names.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/data/dataset.h"
+
+namespace tessera {
+
+struct BadFile {
+  std::string path;
+  std::string reason;
+};
+
+struct ImageFile {
+  std::string path;  // below the split's folder, with '/'
+  std::int64_t label = 0;
+  std::uint64_t bytes = 0;
+  std::string ends;  // XXH3-128 of the first and last 16 KiB: the whole file up to 32 KiB
+  std::optional<ImageFacts> facts;  // once decoded
+};
+
+struct ImageListing {
+  std::filesystem::path folder;
+  std::vector<std::string> classes;  // names of the sub-folders, by byte
+  std::vector<ImageFile> files;  // by path, byte by byte
+  std::vector<BadFile> bad;  // by path
+};
+
+// Lists the split's classes and images; sub-folders of a class belong to it, links are followed. Names that begin with a dot,
+// Thumbs.db and desktop.ini are passed over everywhere, other files beside the class folders when they are not named like an
+// image (.jpg, .jpeg, .png). What cannot be an image (by its first bytes) or lies beside the class folders comes back as `bad`.
+// Throws IoError when the folder is missing, unreadable or has no class folder, when a class folder has no file, and on class
+// names that are not UTF-8.
+ImageListing list_images(const std::filesystem::path& folder);
+
+// Adds each file's path, length and ends.
+void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream);
+
+// What decode_all() finds, from the cache when these files were decoded before; facts are not kept.
+void drop_undecodable(ImageListing& listing);
+
+// Decodes every file on the OpenMP threads: gives each its facts and moves what fails to `bad`.
+void decode_all(ImageListing& listing);
+
+// Throws IoError when a class has no file left.
+void check_classes_filled(const ImageListing& listing);
+
+// Throws IoError naming the classes that only one of the two has.
+void check_same_classes(const ImageListing& first, const ImageListing& second);
+
+// "3 files:\n  a.png: reason\n  ..." with at most ten of them.
+std::string describe(const std::vector<BadFile>& bad);
+
+}  // namespace tessera
