@@ -115,6 +115,15 @@ Value read_file(const std::string& path, std::vector<ConfigProblem>& problems) {
   }
 }
 
+// Paths in a file are relative to it; the resolved config outlives the working directory.
+void make_absolute(Value& root, std::string_view block, std::string_view key, const std::filesystem::path& base) {
+  Value* found = root.is_map() ? root.find(block) : nullptr;
+  Value* value = found != nullptr && found->is_map() ? found->find(key) : nullptr;
+  if (value == nullptr || !value->is_string() || value->as_string().empty()) return;
+  const Mark mark = value->mark();
+  *value = Value((base / value->as_string()).lexically_normal().string()).with_mark(mark);
+}
+
 }  // namespace
 
 Experiment parse_experiment(Value root) { return parse(std::move(root), {}); }
@@ -123,14 +132,9 @@ Experiment load_experiment(const std::string& path, std::span<const std::string>
   std::vector<ConfigProblem> problems;
   Value root = read_file(path, problems);
   for (const std::string& text : overrides) apply_override(root, text);
-  // Paths in a file are relative to it; the resolved config outlives the working directory.
-  Value* data = root.is_map() ? root.find("data") : nullptr;
-  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
-  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) {
-    const Mark mark = folder->mark();
-    const auto base = std::filesystem::absolute(path).parent_path();
-    *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
-  }
+  const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
+  make_absolute(root, "data", "root", base);
+  make_absolute(root, "model", "weights", base);
   return parse(std::move(root), std::move(problems));
 }
 

@@ -13,6 +13,7 @@
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/evaluate.h"
+#include "train/import_weights.h"
 #include "train/kill_point.h"
 #include "train/model_state.h"
 #include "train/status.h"
@@ -23,6 +24,12 @@ namespace {
 Shape sample_shape(const DataSplits& data) {
   const Shape& images = data.train.dataset->images.shape();
   return {1, images[1], images[2], images[3]};
+}
+
+Value sizes_of(const Shape& shape) {
+  Value sizes = Value::list();
+  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
+  return sizes;
 }
 
 std::string percent(double fraction) {
@@ -55,13 +62,18 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   Session session(vfs, experiment, std::move(folder), options);
   const RunFolder& files = session.folder_;
   write_file_atomically(vfs, files.config(), config_text);
-  write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
   write_file_atomically(vfs, files.decisions(), to_json(Value::map(), 2) + "\n");
-  session.model_ = build_model(experiment.config.model, sample_shape(session.data_));
-  initialize(*session.model_, static_cast<std::uint64_t>(experiment.config.seed));
+  InitialModel initial = initial_model(vfs, experiment.config.model, sample_shape(session.data_),
+                                       static_cast<std::uint64_t>(experiment.config.seed));
+  session.model_ = std::move(initial.model);
   session.metrics_ = std::make_unique<JsonLines>(files.metrics(), 0);
   session.timing_ = std::make_unique<JsonLines>(files.timing(), 0);
+  if (!initial.imported.empty()) {
+    session.progress_.line(initial.imported);
+    session.save();  // the run's own copy: nothing reads the imported file again
+  }
+  write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));  // makes it a run that can be resumed
   return session;
 }
 
@@ -73,9 +85,12 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
                                                        describe_environment(session.experiment_.config))) {
     log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
   }
+  const ExperimentConfig& config = session.experiment_.config;
   if (session.store_.empty()) {
-    session.model_ = build_model(session.experiment_.config.model, sample_shape(session.data_));
-    initialize(*session.model_, static_cast<std::uint64_t>(session.experiment_.config.seed));
+    TESSERA_CHECK(config.model.weights.empty(), IoError, files.path(),
+                  ": its checkpoints are gone; resume does not read model.weights (", config.model.weights,
+                  ") again, train a new run");
+    session.model_ = initial_model(vfs, config.model, sample_shape(session.data_), static_cast<std::uint64_t>(config.seed)).model;
   } else {
     session.load(session.store_.load_latest());
   }
@@ -282,6 +297,7 @@ void Session::save() {
   extra.set("model", describe(*model_));
   extra.set("position", write(position_));
   extra.set("stage_name", stage().name);
+  extra.set("input", sizes_of(sample_shape(data_)));
   extra.set("data", fingerprint(*data_.train.dataset));
   pin_checkpoint();
   for (const std::string& warning : store_.save(position_.global_step, parts, extra).warnings) log_warning(warning);
