@@ -1,107 +1,84 @@
-// plan, layers, validate, schema: what an experiment file means, without training.
+// layers, validate, schema: what an experiment file means.
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
-#include "cli/verbs.h"
+#include "cli/file_verb.h"
 #include "compress/factorise.h"
-#include "compress/pass_runner.h"
-#include "compress/report.h"
 #include "core/config/range_text.h"
 #include "core/config/read.h"
 #include "core/error.h"
 #include "layers/models/model.h"
 #include "train/check.h"
 #include "train/data/builtin.h"
-#include "train/experiment.h"
+#include "train/plan.h"
 
 namespace tessera::cli {
 namespace {
 
-struct InspectArguments {
-  std::string config;
-  std::vector<std::string> overrides;
-};
-
-struct Inspected {
-  Experiment experiment;
-  DataSplits data;
-  Shape input;
-  std::unique_ptr<Module> model;
-};
-
-Inspected inspect(const InspectArguments& arguments) {
-  Inspected result{load_experiment(arguments.config, arguments.overrides), {}, {}, nullptr};
-  const ExperimentConfig& config = result.experiment.config;
-  result.data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const Shape& images = result.data.train.dataset->images.shape();
-  result.input = Shape{1, images[1], images[2], images[3]};
-  result.model = build_model(config.model, result.input);
-  initialize(*result.model, static_cast<std::uint64_t>(config.seed));
-  return result;
-}
-
-void print_trace(const Trace& trace) {
-  std::printf("%-32s %-16s %-20s %-20s %12s %14s\n", "layer", "kind", "input", "output", "parameters", "MACs");
-  Cost total;
-  for (const LayerCost& layer : trace) {
-    std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", layer.path.c_str(), layer.kind.c_str(), str(layer.input).c_str(),
-                str(layer.output).c_str(), static_cast<long long>(layer.parameters), static_cast<long long>(layer.macs));
-    total.parameters += layer.parameters;
-    total.macs += layer.macs;
-    total.weight_bytes += layer.weight_bytes;
-  }
-  std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", "total", "", "", "", static_cast<long long>(total.parameters),
-              static_cast<long long>(total.macs));
-  std::printf("weights and buffers on disk: %.1f KiB\n", static_cast<double>(total.weight_bytes) / 1024.0);
-}
-
-Trace trace_of(const Module& model, const Shape& input) {
+// The list shows what selectors may name, so it asks nothing of the stages.
+Value compressible_layers(const ExperimentConfig& config) {
+  const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
+  const Shape& images = data.train.dataset->images.shape();
+  const Shape input{1, images[1], images[2], images[3]};
+  const std::unique_ptr<Module> model = build_model(config.model, input);
   Trace trace;
-  model.output_shape(input, &trace);
-  return trace;
-}
-
-int plan(const InspectArguments& arguments) {
-  Inspected inspected = inspect(arguments);
-  const ExperimentConfig& config = inspected.experiment.config;
-  std::printf("data: %s, %lld training, %lld validation, %lld test samples of %s\n", config.data.name.c_str(),
-              static_cast<long long>(inspected.data.train.size()), static_cast<long long>(inspected.data.val.size()),
-              static_cast<long long>(inspected.data.test.size()), str(inspected.input).c_str());
-  print_trace(trace_of(*inspected.model, inspected.input));
-  const std::int64_t per_epoch = steps_per_epoch(config.data, inspected.data.train.size());
-  for (const StageConfig& stage : config.stages) {
-    std::printf("\nstage %s\n", stage.name.c_str());
-    if (stage.factorise) {
-      std::printf("factorise (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n");
-      FactorisePass pass(*stage.factorise);
-      std::cout << summary(run_pass(inspected.model, pass, inspected.input)) << '\n';
-      print_trace(trace_of(*inspected.model, inspected.input));
-    }
-    if (stage.train) {
-      const std::int64_t steps = stage.train->resolve(per_epoch, 0);
-      std::printf("train %s = %lld steps of %lld samples, %lld steps per epoch\n", to_string(*stage.train).c_str(),
-                  static_cast<long long>(steps), static_cast<long long>(config.data.batch), static_cast<long long>(per_epoch));
-    }
+  model->output_shape(input, &trace);
+  Value rows = to_value(trace);
+  for (Value& row : rows.as_list()) {
+    const std::string reason = why_not_factorise(find_module(*model, row.at("path").as_string()));
+    Value& tucker2 = row.set("tucker2", Value::map());
+    tucker2.set("possible", reason.empty());
+    tucker2.set("reason", reason);
   }
-  std::cout << "next: tessera train " << arguments.config << '\n';
-  return kDone;
+  return rows;
 }
 
-int layers(const InspectArguments& arguments) {
-  const Inspected inspected = inspect(arguments);
+int layers(const FileArguments& arguments) {
+  Value rows = compressible_layers(load_experiment(arguments.config, arguments.overrides).config);
+  if (arguments.json) {
+    Value answer = Value::map();
+    answer.set("layers", std::move(rows));
+    std::cout << to_json(answer, 2) << '\n';
+    return kDone;
+  }
   std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "tucker2");
-  for (const LayerCost& layer : trace_of(*inspected.model, inspected.input)) {
-    const std::string reason = why_not_factorise(find_module(*inspected.model, layer.path));
-    std::printf("%-32s %-16s %12lld %14lld  %s\n", layer.path.c_str(), layer.kind.c_str(),
-                static_cast<long long>(layer.parameters), static_cast<long long>(layer.macs),
-                reason.empty() ? "yes" : ("no: " + reason).c_str());
+  for (const Value& row : rows.as_list()) {
+    const Value& tucker2 = row.at("tucker2");
+    std::printf("%-32s %-16s %12lld %14lld  %s\n", row.at("path").as_string().c_str(), row.at("kind").as_string().c_str(),
+                static_cast<long long>(row.at("parameters").as_int()), static_cast<long long>(row.at("macs").as_int()),
+                tucker2.at("possible").as_bool() ? "yes" : ("no: " + tucker2.at("reason").as_string()).c_str());
   }
   std::cout << "next: tessera train " << arguments.config << '\n';
   return kDone;
 }
 
-int validate(const InspectArguments& arguments) {
+Value value_of(const ConfigProblem& problem) {
+  Value value = Value::map();
+  value.set("file", problem.mark.file);
+  value.set("line", std::int64_t{problem.mark.line});
+  value.set("column", std::int64_t{problem.mark.column});
+  value.set("path", problem.path);
+  value.set("message", problem.message);
+  return value;
+}
+
+int validate_json(const FileArguments& arguments) {
+  std::vector<ConfigProblem> problems;
+  const std::optional<Experiment> experiment = load_experiment(arguments.config, arguments.overrides, problems);
+  if (experiment) problems = experiment_problems(*experiment);
+  Value answer = Value::map();
+  answer.set("file", arguments.config);
+  answer.set("ok", problems.empty());
+  Value& errors = answer.set("errors", Value::list());
+  for (const ConfigProblem& problem : problems) errors.as_list().push_back(value_of(problem));
+  std::cout << to_json(answer, 2) << '\n';
+  return problems.empty() ? kDone : kBadInput;
+}
+
+int validate(const FileArguments& arguments) {
+  if (arguments.json) return validate_json(arguments);
   check_experiment(load_experiment(arguments.config, arguments.overrides));
   std::cout << arguments.config << ": ok\nnext: tessera plan " << arguments.config << '\n';
   return kDone;
@@ -150,33 +127,14 @@ int print_schema(bool json) {
   return kDone;
 }
 
-std::shared_ptr<InspectArguments> add_file_verb(CLI::App& app, CLI::App*& verb, const char* name, const char* help) {
-  verb = app.add_subcommand(name, help);
-  auto arguments = std::make_shared<InspectArguments>();
-  verb->add_option("config", arguments->config, "experiment file")->required();
-  verb->add_option("overrides", arguments->overrides, "key=value, as for train");
-  verb->footer(str("Example: tessera ", name, " configs/quickstart.yaml"));
-  return arguments;
-}
-
 }  // namespace
 
-void add_plan(CLI::App& app, Run& run) {
-  CLI::App* verb = nullptr;
-  auto arguments = add_file_verb(app, verb, "plan", "Print shapes, parameters, MACs and schedules without training");
-  verb->callback([arguments, &run] { run = [arguments] { return plan(*arguments); }; });
-}
-
 void add_layers(CLI::App& app, Run& run) {
-  CLI::App* verb = nullptr;
-  auto arguments = add_file_verb(app, verb, "layers", "List what may be compressed and how, and why not");
-  verb->callback([arguments, &run] { run = [arguments] { return layers(*arguments); }; });
+  add_file_verb(app, run, "layers", "List what may be compressed and how, and why not", &layers);
 }
 
 void add_validate(CLI::App& app, Run& run) {
-  CLI::App* verb = nullptr;
-  auto arguments = add_file_verb(app, verb, "validate", "Check an experiment file: all errors at once");
-  verb->callback([arguments, &run] { run = [arguments] { return validate(*arguments); }; });
+  add_file_verb(app, run, "validate", "Check an experiment file: all errors at once", &validate);
 }
 
 void add_schema(CLI::App& app, Run& run) {

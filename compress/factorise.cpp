@@ -1,6 +1,7 @@
 #include "compress/factorise.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compress/selector.h"
 #include "core/error.h"
@@ -10,24 +11,41 @@ namespace tessera {
 
 namespace {
 
-bool is_text_list(const Value& value) {
-  if (!value.is_list() || value.as_list().empty()) return false;
-  const Value::List& items = value.as_list();
-  return std::all_of(items.begin(), items.end(), [](const Value& item) { return item.is_string(); });
-}
-
 std::int64_t pixels(const Shape& nhwc) { return nhwc.dim(1) * nhwc.dim(2); }
 
 RankLayer rank_layer(const Conv2d& conv, const LayerCost& cost, bool with_spectra) {
   const Conv2dConfig& options = conv.options();
-  RankLayer layer{.path = conv.path(), .out = options.out, .in = options.in, .taps = options.kernel.h * options.kernel.w,
-                  .input_pixels = pixels(cost.input), .output_pixels = pixels(cost.output),
-                  .bias = options.bias ? options.out : 0, .out_spectrum = {}, .in_spectrum = {}};
+  RankLayer layer{.path = conv.path(),
+                  .out = options.out,
+                  .in = options.in,
+                  .taps = options.kernel.h * options.kernel.w,
+                  .input_pixels = pixels(cost.input),
+                  .output_pixels = pixels(cost.output),
+                  .bias = options.bias ? options.out : 0,
+                  .out_spectrum = {},
+                  .in_spectrum = {}};
   if (with_spectra) {
     layer.out_spectrum = linalg::mode_spectrum(conv.weight().value(), 0);
     layer.in_spectrum = linalg::mode_spectrum(conv.weight().value(), 3);
   }
   return layer;
+}
+
+// Explicit ranks outside their modes, at the key that says so. An empty group of layers has none.
+void append_rank_problems(const RankConfig& ranks, const std::vector<RankLayer>& layers, const std::string& key,
+                          std::vector<BlockProblem>& problems) {
+  if (!ranks.out) return;
+  for (const RankLayer& layer : layers) {
+    const std::pair<const char*, Tucker2Ranks> modes[]{{".out", {.out = *ranks.out, .in = 1}},
+                                                       {".in", {.out = 1, .in = *ranks.in}}};
+    for (const auto& [mode, asked] : modes) {
+      try {
+        check_ranks(layer.path, layer.out, layer.in, asked);
+      } catch (const ConfigError& error) {
+        problems.push_back({key + mode, error.what()});
+      }
+    }
+  }
 }
 
 std::vector<std::string> layer_paths(Module& root) {
@@ -41,27 +59,27 @@ std::vector<std::string> layer_paths(Module& root) {
 }  // namespace
 
 void HooiConfig::fields(Fields& f) {
-  f.add("iterations", iterations, {.help = "most sweeps of the orthogonal iteration; 0 = truncated HOSVD only",
-                                   .range = non_negative, .example = "10"});
-  f.add("tolerance", tolerance, {.help = "stop when a sweep lowers the relative error by less", .range = non_negative,
-                                 .example = "1e-5"});
+  f.add("iterations", iterations,
+        {.help = "most sweeps of the orthogonal iteration; 0 = truncated HOSVD only", .range = non_negative, .example = "10"});
+  f.add("tolerance", tolerance,
+        {.help = "stop when a sweep lowers the relative error by less", .range = non_negative, .example = "1e-5"});
 }
 
 void FactoriseConfig::fields(Fields& f) {
-  f.add("layers", layers, {.help = "selector of the layers, or a list of selectors", .example = "layer[23].*.conv*",
-                           .observable = "report", .required = true});
+  f.add("layers", layers,
+        {.help = "selector of the layers, or a list of selectors",
+         .example = "layer[23].*.conv*",
+         .observable = "report",
+         .required = true});
   f.add("format", format, {.help = "form of the factored weight", .choices = {"tucker2"}, .observable = "report"});
-  f.add("ranks", ranks, {.help = "how many ranks to keep", .observable = "report", .required = true});
+  f.add_one_or_list("ranks", ranks, rank_rules,
+                    {.help = "how many ranks to keep; in a list of rules the last that matches a layer holds for it",
+                     .observable = "report",
+                     .required = true});
   f.add("keep", keep, {.help = "which factored layers to keep", .choices = {"always"}, .observable = "report"});
   f.add("hooi", hooi, {.help = "refinement of the decomposition"});
-  f.require(layers.is_null() || layers.is_string() || is_text_list(layers), "layers", "needs a selector or a list of selectors");
-}
-
-std::vector<std::string> FactoriseConfig::patterns() const {
-  if (!layers.is_list()) return {layers.as_string()};
-  std::vector<std::string> all;
-  for (const Value& item : layers.as_list()) all.push_back(item.as_string());
-  return all;
+  f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
+  f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
 }
 
 std::string why_not_factorise(const Module& module) {
@@ -73,39 +91,119 @@ std::string why_not_factorise(const Module& module) {
   return "";
 }
 
-void FactorisePass::prepare(Module& root, const Shape& input) {
-  plan_.clear();
-  const std::vector<std::string> matched = select(config_.patterns(), layer_paths(root));
+// What a network offers: its leaves, and which of them are matched convolutions.
+struct FactorisePass::Matched {
   Trace trace;
-  root.output_shape(input, &trace);
-  const auto cost_of = [this](const LayerCost& row) { return config_.ranks.params ? row.parameters : row.macs; };
+  std::vector<std::size_t> rows;  // of the trace
+  std::vector<const Conv2d*> convs;  // at these rows
+};
 
-  std::vector<RankLayer> layers;
+// The rows, as indices into Matched, that one rule holds for.
+struct FactorisePass::Group {
+  const RankConfig* ranks;
+  std::string key;  // of the rule, in the block
+  std::vector<std::size_t> members;
+};
+
+std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const Shape& input,
+                                                           std::vector<BlockProblem>& problems) const {
+  std::vector<std::string> selected;
+  try {
+    selected = select(selector_patterns(config_.layers), layer_paths(root));
+  } catch (const ConfigError& error) {
+    problems.push_back({"layers", error.what()});
+    return std::nullopt;
+  }
+  Matched matched;
+  root.output_shape(input, &matched.trace);
+  for (std::size_t row = 0; row < matched.trace.size(); ++row) {
+    const std::string& path = matched.trace[row].path;
+    const auto* conv = dynamic_cast<const Conv2d*>(&find_module(root, path));
+    if (conv == nullptr || std::find(selected.begin(), selected.end(), path) == selected.end()) continue;
+    matched.rows.push_back(row);
+    matched.convs.push_back(conv);
+  }
+  if (!matched.convs.empty()) return matched;
+  problems.push_back({"layers", str("factorise: layers ", to_json(config_.layers),
+                                    " match no convolution; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
+  return std::nullopt;
+}
+
+std::vector<FactorisePass::Group> FactorisePass::groups(const Matched& matched, std::vector<BlockProblem>& problems) const {
+  std::vector<Group> made;
+  std::vector<std::string> paths;
+  for (const Conv2d* conv : matched.convs) paths.push_back(conv->path());
+  if (config_.rank_rules.empty()) {
+    made.push_back({&config_.ranks, "ranks", std::vector<std::size_t>(paths.size())});
+    std::iota(made.back().members.begin(), made.back().members.end(), std::size_t{0});
+    return made;
+  }
+  for (std::size_t r = 0; r < config_.rank_rules.size(); ++r) {
+    made.push_back({&config_.rank_rules[r].ranks, str("ranks[", r, ']'), {}});
+  }
+  const auto rule_of = assign_rules(config_.rank_rules, paths, problems);
+  for (std::size_t i = 0; i < rule_of.size(); ++i) {
+    if (rule_of[i]) made[*rule_of[i]].members.push_back(i);
+  }
+  return made;
+}
+
+void FactorisePass::choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems) {
+  const RankConfig& ranks = *group.ranks;
+  const auto cost_of = [&](const LayerCost& row) { return ranks.params ? row.parameters : row.macs; };
   FixedCost fixed;
-  for (const LayerCost& row : trace) {
-    const Module& module = find_module(root, row.path);
-    const auto* conv = dynamic_cast<const Conv2d*>(&module);
-    if (conv == nullptr || std::find(matched.begin(), matched.end(), row.path) == matched.end()) {
-      fixed.other += cost_of(row);
-    } else if (std::string reason = why_not_factorise(module); !reason.empty()) {
-      fixed.matched += cost_of(row);
-      plan_[row.path] = {std::nullopt, std::move(reason)};
+  for (const LayerCost& row : matched.trace) fixed.other += cost_of(row);
+  std::vector<RankLayer> layers;
+  for (const std::size_t i : group.members) {
+    const LayerCost& row = matched.trace[matched.rows[i]];
+    const Conv2d& conv = *matched.convs[i];
+    fixed.other -= cost_of(row);
+    if (std::string reason = why_not_factorise(conv); reason.empty()) {
+      layers.push_back(rank_layer(conv, row, !ranks.out));
     } else {
-      layers.push_back(rank_layer(*conv, row, !config_.ranks.out));
+      fixed.matched += cost_of(row);
+      Planned& planned = plan_[row.path];
+      planned.choice.reason = std::move(reason);
+      planned.asked = to_string(ranks);
     }
   }
-  TESSERA_CHECK(!layers.empty() || !plan_.empty(), ConfigError, "factorise: layers ", to_json(config_.layers),
-                " match no convolution; matched: ", matched.front(), matched.size() > 1 ? ", ..." : "");
-  const std::vector<RankChoice> choices = select_ranks(config_.ranks, layers, fixed);
-  for (std::size_t i = 0; i < layers.size(); ++i) plan_[layers[i].path] = choices[i];
+  const std::size_t before = problems.size();
+  append_rank_problems(ranks, layers, group.key, problems);
+  if (problems.size() > before) return;
+  try {
+    const std::vector<RankChoice> choices = select_ranks(ranks, layers, fixed);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      Planned& planned = plan_[layers[i].path];
+      planned.choice = choices[i];
+      planned.asked = to_string(ranks);
+    }
+  } catch (const ConfigError& error) {
+    problems.push_back({group.key, error.what()});
+  }
+}
+
+std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& input) {
+  plan_.clear();
+  std::vector<BlockProblem> problems;
+  const std::optional<Matched> matched = match(root, input, problems);
+  if (!matched) return problems;
+  for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
+  if (!problems.empty()) plan_.clear();
+  return problems;
+}
+
+void FactorisePass::prepare(Module& root, const Shape& input) {
+  std::string lines;
+  for (const BlockProblem& problem : try_prepare(root, input)) lines += str(lines.empty() ? "" : "\n", problem.message);
+  if (!lines.empty()) throw ConfigError(lines);
 }
 
 bool FactorisePass::matches(const std::string& path, const Module&) const { return plan_.find(path) != plan_.end(); }
 
 std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport& report) const {
-  const RankChoice& choice = plan_.at(module.path());
+  const auto& [choice, asked] = plan_.at(module.path());
   report.format = config_.format;
-  report.ranks_asked = to_string(config_.ranks);
+  report.ranks_asked = asked;
   report.reason = choice.reason;
   if (!choice.ranks) return nullptr;
   const auto& dense = static_cast<const Conv2d&>(module);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compress/pass.h"
+#include "compress/rank_rules.h"
 #include "compress/rank_select.h"
 #include "core/config/fields.h"
 
@@ -21,32 +22,44 @@ struct HooiConfig {
 struct FactoriseConfig {
   Value layers;  // a selector, or a list of selectors (compress/selector.h)
   std::string format = "tucker2";
-  RankConfig ranks;
+  RankConfig ranks;  // for all layers; not read when there are rules
+  std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
   std::string keep = "always";
   HooiConfig hooi;
   void fields(Fields& f);
-
-  std::vector<std::string> patterns() const;
 };
 
 // Why a module cannot be factored; "" when it can.
 std::string why_not_factorise(const Module& module);
 
-// Ranks are chosen in prepare, over all matched layers together. Modules that a selector matches and that are no convolutions
+// Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that are no convolutions
 // are passed over; convolutions that cannot be factored are reported dense with the reason.
 class FactorisePass final : public Pass {
  public:
   explicit FactorisePass(FactoriseConfig config) : config_(std::move(config)) {}
 
   std::string_view name() const override { return "factorise"; }
-  // Throws ConfigError when a selector matches no layer, all match no convolution, or the ranks cannot be had (rank_select.h).
-  void prepare(Module& root, const Shape& input) override;
+  // What prepare would throw, with the key of each problem: a selector that matches no layer or no convolution, rules that do not
+  // fit (rank_rules.h), ranks that cannot be had (rank_select.h). All of them; none when the pass is prepared.
+  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input);
+  void prepare(Module& root, const Shape& input) override;  // throws ConfigError with one line per problem
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
 
  private:
+  struct Planned {
+    RankChoice choice;
+    std::string asked;  // as the report says it
+  };
+  struct Matched;
+  struct Group;
+
+  std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
+  std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
+  void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
+
   FactoriseConfig config_;
-  std::map<std::string, RankChoice> plan_;  // by path
+  std::map<std::string, Planned> plan_;  // by path
 };
 
 }  // namespace tessera

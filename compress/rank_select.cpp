@@ -25,7 +25,9 @@ class Selection {
   std::int64_t dense(std::size_t i) const {
     return counts_parameters() ? layers_[i].dense_parameters() : layers_[i].dense_macs();
   }
-  std::int64_t dense_total() const { return total([this](std::size_t i) { return dense(i); }); }
+  std::int64_t dense_total() const {
+    return total([this](std::size_t i) { return dense(i); });
+  }
   std::int64_t kept_total() const {
     return total([this](std::size_t i) { return std::min(factored(i, ranks_[i]), dense(i)); });
   }
@@ -150,15 +152,17 @@ void RankConfig::fields(Fields& f) {
   f.add("in", in, {.help = "rank of the input channels", .range = at_least(1), .example = "64", .observable = "report"});
   f.add("params", params, {.help = "fraction of parameters kept", .range = kFraction, .example = "0.3", .observable = "report"});
   f.add("macs", macs, {.help = "fraction of MACs kept", .range = kFraction, .example = "0.4", .observable = "report"});
-  f.add("energy", energy, {.help = "fraction of each mode's squared singular values kept", .range = kFraction, .example = "0.9",
-                           .observable = "report"});
-  f.add("per", per, {.help = "what params and macs are a fraction of", .choices = {"layer", "matched", "network"},
-                     .observable = "report"});
-  f.add("multiple_of", multiple_of, {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16",
-                                     .observable = "report"});
+  f.add("energy", energy,
+        {.help = "fraction of each mode's squared singular values kept",
+         .range = kFraction,
+         .example = "0.9",
+         .observable = "report"});
+  f.add("per", per,
+        {.help = "what params and macs are a fraction of", .choices = {"layer", "matched", "network"}, .observable = "report"});
+  f.add("multiple_of", multiple_of,
+        {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16", .observable = "report"});
   f.require(out.has_value() == in.has_value(), out ? "out" : "in", "explicit ranks name both modes: {out: 32, in: 64}");
-  f.require((out || in) + params.has_value() + macs.has_value() + energy.has_value() == 1, "",
-            "give exactly one of {out, in}, params, macs, energy");
+  f.require(kinds() == 1, "", "give exactly one of {out, in}, params, macs, energy");
 }
 
 std::string to_string(const RankConfig& config) {
@@ -197,8 +201,8 @@ std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const R
         const std::int64_t m = config.multiple_of;
         return std::min((energy_rank(spectrum, *config.energy) + m - 1) / m * m, size);
       };
-      selection.set(i, {.out = at_least_energy(layer.out_spectrum, layer.out),
-                        .in = at_least_energy(layer.in_spectrum, layer.in)});
+      selection.set(i,
+                    {.out = at_least_energy(layer.out_spectrum, layer.out), .in = at_least_energy(layer.in_spectrum, layer.in)});
     } else {
       check_ranks(layer.path, layer.out, layer.in, {.out = *config.out, .in = *config.in});
       selection.set(i, {.out = round_rank(*config.out, layer.out, config.multiple_of),

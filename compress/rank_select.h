@@ -16,9 +16,10 @@ namespace tessera {
 struct RankConfig {
   std::optional<std::int64_t> out{}, in{};
   std::optional<double> params{}, macs{};  // fraction kept
-  std::optional<double> energy{};          // kept squared singular values of each mode, as a fraction
-  std::string per = "matched";         // what params and macs are a fraction of: layer | matched | network
-  std::int64_t multiple_of = 1;        // ranks that are multiples of 16 pay on CPUs with 16 float lanes
+  std::optional<double> energy{};  // kept squared singular values of each mode, as a fraction
+  std::string per = "matched";  // what params and macs are a fraction of: layer | matched | network
+  std::int64_t multiple_of = 1;  // ranks that are multiples of 16 pay on CPUs with 16 float lanes
+  int kinds() const { return (out || in) + params.has_value() + macs.has_value() + energy.has_value(); }
   void fields(Fields& f);
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"
@@ -27,10 +28,10 @@ std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "en
 struct RankLayer {
   std::string path;
   std::int64_t out = 1, in = 1;
-  std::int64_t taps = 1;                             // kh * kw
+  std::int64_t taps = 1;  // kh * kw
   std::int64_t input_pixels = 1, output_pixels = 1;  // per sample
-  std::int64_t bias = 0;                             // bias parameters: kept dense or factored
-  std::vector<double> out_spectrum, in_spectrum;     // singular values of the weight's mode unfoldings, descending
+  std::int64_t bias = 0;  // bias parameters: kept dense or factored
+  std::vector<double> out_spectrum, in_spectrum;  // singular values of the weight's mode unfoldings, descending
 
   std::int64_t dense_parameters() const { return out * in * taps + bias; }
   std::int64_t dense_macs() const { return out * in * taps * output_pixels; }
@@ -42,13 +43,13 @@ struct RankLayer {
 
 struct RankChoice {
   std::optional<Tucker2Ranks> ranks;  // empty: the layer stays dense
-  std::string reason;                 // why it stays dense
+  std::string reason;  // why it stays dense
 };
 
 // Costs of what selection cannot change, in the unit that the fraction is of.
 struct FixedCost {
   std::int64_t matched = 0;  // matched layers that cannot be factored: in the total of `matched` and `network`
-  std::int64_t other = 0;    // every other layer: in the total of `network`
+  std::int64_t other = 0;  // every other layer: in the total of `network`
 };
 
 // Nearest multiple of multiple_of, at least that, at most the mode's size.

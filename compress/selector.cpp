@@ -120,4 +120,17 @@ std::vector<std::string> select(std::span<const std::string> patterns, std::span
   return matched;
 }
 
+bool is_selector(const Value& value) {
+  if (!value.is_list()) return value.is_string();
+  const Value::List& items = value.as_list();
+  return !items.empty() && std::all_of(items.begin(), items.end(), [](const Value& item) { return item.is_string(); });
+}
+
+std::vector<std::string> selector_patterns(const Value& selector) {
+  if (!selector.is_list()) return {selector.as_string()};
+  std::vector<std::string> patterns;
+  for (const Value& item : selector.as_list()) patterns.push_back(item.as_string());
+  return patterns;
+}
+
 }  // namespace tessera

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config/value.h"
+
 namespace tessera {
 
 // Throws ConfigError on an unclosed class or a faulty regular expression.
@@ -18,5 +20,9 @@ std::vector<std::string> select(std::string_view pattern, std::span<const std::s
 
 // The paths that any of several patterns matches, in the paths' order. Each pattern must match at least one path.
 std::vector<std::string> select(std::span<const std::string> patterns, std::span<const std::string> paths);
+
+// How a file writes a selector: one pattern, or a list of at least one.
+bool is_selector(const Value& value);
+std::vector<std::string> selector_patterns(const Value& selector);
 
 }  // namespace tessera

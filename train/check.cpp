@@ -1,7 +1,9 @@
 #include "train/check.h"
 
+#include <algorithm>
 #include <functional>
 
+#include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/error.h"
 #include "train/import_weights.h"
@@ -24,9 +26,14 @@ class Checker {
     }
   }
 
+  // Where the file says `path`, or the nearest block around it.
   void add(const std::string& path, const std::string& message) {
-    const auto mark = marks_.find(path);
-    problems_.push_back({mark != marks_.end() ? mark->second : Mark{}, path, message});
+    std::string place = path;
+    while (!place.empty() && !marks_.contains(place)) {
+      const std::size_t cut = place.find_last_of(".[");
+      place.resize(cut == std::string::npos ? 0 : cut);
+    }
+    problems_.push_back({place.empty() ? Mark{} : marks_.at(place), path, message});
   }
 
   void check_data() {
@@ -60,14 +67,31 @@ class Checker {
                       " is less than one of the ", steps_per_epoch_, " steps of an epoch");
       });
     }
-    if (stage.factorise && model_) {
-      attempt(path + ".factorise", [&] { FactorisePass(*stage.factorise).prepare(*model_, input_); });
-    }
+    if (stage.factorise && model_) attempt(path + ".factorise", [&] { check_factorise(path + ".factorise", index); });
   }
 
-  void finish() const {
-    if (!problems_.empty()) throw_config_error(problems_);
+  // A later stage meets factored layers. They are made quickly: their shapes do not depend on the refinement.
+  void check_factorise(const std::string& path, std::size_t index) {
+    FactoriseConfig config = *config_.stages[index].factorise;
+    config.hooi.iterations = 0;
+    FactorisePass pass(config);
+    const std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
+    for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
+    const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
+    const bool met_later =
+        std::any_of(later, config_.stages.end(), [](const StageConfig& stage) { return stage.factorise.has_value(); });
+    if (found.empty() && met_later) run_pass(model_, pass, input_);
   }
+
+  void check_all() {
+    check_data();
+    check_model();
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) check_stage(i);
+    std::ranges::stable_sort(problems_, {},
+                             [](const ConfigProblem& problem) { return std::pair(problem.mark.line, problem.mark.column); });
+  }
+  const std::vector<ConfigProblem>& problems() const { return problems_; }
+  DataSplits take_data() { return std::move(*data_); }
 
  private:
   const ExperimentConfig& config_;
@@ -81,12 +105,17 @@ class Checker {
 
 }  // namespace
 
-void check_experiment(const Experiment& experiment) {
+DataSplits check_experiment(const Experiment& experiment) {
   Checker checker(experiment);
-  checker.check_data();
-  checker.check_model();
-  for (std::size_t i = 0; i < experiment.config.stages.size(); ++i) checker.check_stage(i);
-  checker.finish();
+  checker.check_all();
+  if (!checker.problems().empty()) throw_config_error(checker.problems());
+  return checker.take_data();
+}
+
+std::vector<ConfigProblem> experiment_problems(const Experiment& experiment) {
+  Checker checker(experiment);
+  checker.check_all();
+  return checker.problems();
 }
 
 }  // namespace tessera

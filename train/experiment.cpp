@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/precision.h"
 
 namespace tessera {
 
@@ -67,12 +68,16 @@ void StageConfig::fields(Fields& f) {
 }
 
 void ExperimentConfig::fields(Fields& f) {
+  const std::span<const std::string_view> precisions = precision_names();
   f.add("version", version,
         {.help = "format of this file", .range = between(1, 1), .observable = "none: only 1 exists", .required = true});
   f.add("name", name, {.help = "folder of the runs", .example = "resnet20-cifar10", .observable = "files", .required = true});
   f.add("seed", seed, {.help = "of every random number", .range = between(0, 9007199254740992.0)});
   f.add("device", device, {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "log"});
-  f.add("precision", precision, {.help = "compute precision", .choices = {"f32"}, .observable = "plan"});
+  f.add("precision", precision,
+        {.help = "compute precision; a device may not support all",
+         .choices = {precisions.begin(), precisions.end()},
+         .observable = "plan"});
   f.add("threads", threads, {.help = "compute and loader threads", .observable = "files"});
   f.add("data", data, {.help = "training, validation and test data", .required = true});
   f.add("model", model, {.help = "the network", .observable = "plan", .required = true});
@@ -84,10 +89,10 @@ void ExperimentConfig::fields(Fields& f) {
   constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
   f.require(is_plain_name(name), "name", str("'", name, "' ", kNameRule));
   f.require(!stages.empty(), "stages", "is empty; a run needs a stage");
-  std::set<std::string> names;
+  std::set<std::string> stage_names;
   for (const StageConfig& stage : stages) {
     f.require(is_plain_name(stage.name), "stages", str("stage name '", stage.name, "' ", kNameRule));
-    f.require(names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
+    f.require(stage_names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
   }
 }
 

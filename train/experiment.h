@@ -10,6 +10,7 @@
 
 #include "compress/factorise.h"
 #include "core/config/fields.h"
+#include "core/config/read.h"
 #include "core/device.h"
 #include "layers/models/model.h"
 #include "optim/builtin.h"
@@ -96,11 +97,14 @@ std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
 struct Experiment {
   ExperimentConfig config;
   Value resolved;  // every key written out, stages merged; loads again to an equal config
-  std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise", ...
+  std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise.ranks", ...
 };
 
 // Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message.
 Experiment load_experiment(const std::string& path, std::span<const std::string> overrides = {});
 Experiment parse_experiment(Value root);
+// The same for callers that want each problem by itself: nothing when there are any, which are appended in the order of the file.
+std::optional<Experiment> load_experiment(const std::string& path, std::span<const std::string> overrides,
+                                          std::vector<ConfigProblem>& problems);
 
 }  // namespace tessera

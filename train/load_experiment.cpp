@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include "core/config/read.h"
 #include "core/error.h"
+#include "core/precision.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
 #include "train/experiment.h"
@@ -71,47 +73,64 @@ void check_micro_batches(const Value& root, const ExperimentConfig& config, std:
 }
 
 void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+  const char* key = "device";
   try {
-    resolve_device(config.device);
+    const Device device = resolve_device(config.device);
+    key = "precision";
+    compute_dtype(config.precision, device);
   } catch (const ConfigError& error) {
-    const Value* value = root.is_map() ? root.find("device") : nullptr;
-    problems.push_back({value != nullptr ? value->mark() : Mark{}, "device", error.what()});
+    const Value* value = root.is_map() ? root.find(key) : nullptr;
+    problems.push_back({value != nullptr ? value->mark() : Mark{}, key, error.what()});
   }
 }
 
-// Positions of blocks and keys down to the stages' own, for problems that show only once the network is built.
-void collect_marks(const Value& value, const std::string& path, int depth, std::map<std::string, Mark>& marks) {
+// Positions of all blocks and keys, for problems that show only once the network is built.
+void collect_marks(const Value& value, const std::string& path, std::map<std::string, Mark>& marks) {
   if (!path.empty()) marks[path] = value.mark();
-  if (depth == 0) return;
   if (value.is_map()) {
     for (const Value::Entry& entry : value.as_map())
-      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, depth - 1, marks);
+      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, marks);
   } else if (value.is_list()) {
-    for (std::size_t i = 0; i < value.as_list().size(); ++i)
-      collect_marks(value.as_list()[i], str(path, '[', i, ']'), depth - 1, marks);
+    for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), marks);
   }
 }
 
-// `problems` come from reading the file.
-Experiment parse(Value root, std::vector<ConfigProblem> problems) {
+// `problems` come from reading the file. Nothing when there are any in the end.
+std::optional<Experiment> parse(Value root, std::vector<ConfigProblem>& problems) {
   const std::size_t from_yaml = problems.size();
   merge_stages(root);
   Experiment experiment;
   read(root, experiment.config, "", problems);
   if (problems.size() == from_yaml) check_micro_batches(root, experiment.config, problems);
   check_device(root, experiment.config, problems);
-  if (!problems.empty()) throw_config_error(tidy(std::move(problems), from_yaml));
-  collect_marks(root, "", 3, experiment.marks);
+  problems = tidy(std::move(problems), from_yaml);
+  if (!problems.empty()) return std::nullopt;
+  collect_marks(root, "", experiment.marks);
   experiment.resolved = write(experiment.config);
   return experiment;
 }
 
-// A path that cannot be read is the user's mistake, not the run's failure.
-Value read_file(const std::string& path, std::vector<ConfigProblem>& problems) {
-  try {
-    return load_yaml(path, problems);
-  } catch (const IoError& error) {
-    throw ConfigError(error.what());
+// "x.yaml:3:1: what" -> its mark and what, for x.yaml; other texts stay whole.
+ConfigProblem split_place(std::string_view line, const std::string& file) {
+  ConfigProblem problem{{}, "", std::string(line)};
+  if (!line.starts_with(file + ":")) return problem;
+  problem.mark.file = file;
+  line.remove_prefix(file.size() + 1);
+  for (int* number : {&problem.mark.line, &problem.mark.column}) {
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), *number);
+    if (error != std::errc() || end == line.data() + line.size() || *end != ':') break;
+    line.remove_prefix(static_cast<std::size_t>(end + 1 - line.data()));
+  }
+  problem.message = line.starts_with(' ') ? line.substr(1) : line;
+  return problem;
+}
+
+// What ended the reading for good says its places in words, a line each.
+void append_fatal(std::string_view text, const std::string& file, std::vector<ConfigProblem>& problems) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    problems.push_back(split_place(text.substr(begin, end - begin), file));
+    begin = end + 1;
   }
 }
 
@@ -126,16 +145,39 @@ void make_absolute(Value& root, std::string_view block, std::string_view key, co
 
 }  // namespace
 
-Experiment parse_experiment(Value root) { return parse(std::move(root), {}); }
-
-Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
+Experiment parse_experiment(Value root) {
   std::vector<ConfigProblem> problems;
-  Value root = read_file(path, problems);
-  for (const std::string& text : overrides) apply_override(root, text);
+  std::optional<Experiment> experiment = parse(std::move(root), problems);
+  if (!experiment) throw_config_error(problems);
+  return std::move(*experiment);
+}
+
+std::optional<Experiment> load_experiment(const std::string& path, std::span<const std::string> overrides,
+                                          std::vector<ConfigProblem>& problems) {
+  Value root;
+  std::string origin = path;
+  try {
+    root = load_yaml(path, problems);
+    origin = "command line";
+    for (const std::string& text : overrides) apply_override(root, text);
+  } catch (const IoError& error) {  // a path that cannot be read is the user's mistake, not the run's failure
+    append_fatal(error.what(), origin, problems);
+    return std::nullopt;
+  } catch (const ConfigError& error) {
+    append_fatal(error.what(), origin, problems);
+    return std::nullopt;
+  }
   const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
   make_absolute(root, "data", "root", base);
   make_absolute(root, "model", "weights", base);
-  return parse(std::move(root), std::move(problems));
+  return parse(std::move(root), problems);
+}
+
+Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {
+  std::vector<ConfigProblem> problems;
+  std::optional<Experiment> experiment = load_experiment(path, overrides, problems);
+  if (!experiment) throw_config_error(problems);
+  return std::move(*experiment);
 }
 
 }  // namespace tessera

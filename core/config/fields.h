@@ -74,6 +74,16 @@ class Fields {
     leave();
   }
 
+  // A block, or a list of other blocks in its place: `ranks: {macs: 0.4}` or `ranks: [{layers: "layer1.*", macs: 0.4}, ...]`. Of
+  // the two members, the list is the one written when it has items.
+  template <Block One, Block Item>
+  void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec) {
+    const bool listed = is_list(key, !list.empty());
+    if (!listed || purpose() == Purpose::describe) add(key, block, spec);
+    if (listed || purpose() == Purpose::describe) add(key, list, spec);
+    if (!listed && purpose() == Purpose::read) list.clear();
+  }
+
   // Selects an alternative by the text under `key` ("name") in the current block, then describes its keys beside it.
   template <class... Ts>
   void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec) {
@@ -105,6 +115,8 @@ class Fields {
   virtual void leave() = 0;
 
   virtual bool present(std::string_view key, bool has_value) = 0;
+  // Whether the value at a key is a list; has_items: whether the member that stands for one holds any.
+  virtual bool is_list(std::string_view key, bool has_items) = 0;
   // The text that selects an alternative. False: it names none, so the keys beside it cannot be judged.
   virtual bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) = 0;
 

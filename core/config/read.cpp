@@ -133,6 +133,10 @@ class ReadFields final : public Fields {
     return top().map->find(key) != nullptr;
   }
 
+  bool is_list(std::string_view key, bool) override {
+    return top().map->find(key) != nullptr && top().map->find(key)->is_list();
+  }
+
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
     const Value* given = take(key, spec);
     const bool known = given ? read_scalar(*given, join(top().path, key), name, spec) : !spec.required;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/config/read.h"
 #include "core/error.h"
 
@@ -52,6 +54,7 @@ class DescribeFields final : public Fields {
     absent_ = !has_value;
     return has_value;
   }
+  bool is_list(std::string_view, bool) override { return false; }
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
     add(key, name, spec);
     return true;
@@ -60,10 +63,20 @@ class DescribeFields final : public Fields {
  private:
   std::string join(std::string_view key) const { return path_.back().empty() ? std::string(key) : str(path_.back(), '.', key); }
 
+  SchemaEntry* find(std::string_view path) {
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const SchemaEntry& each) { return each.path == path; });
+    return found == entries_.end() ? nullptr : &*found;
+  }
+
+  // A key that is recorded again takes several forms: one entry with all their types.
   void record(std::string_view key, std::string_view type, const Value& value, const FieldSpec& spec) {
     std::string shown = value.is_string() ? value.as_string() : to_json(value);
     if (absent_ || value.is_null()) shown = "none";
     if (spec.required) shown = "";
+    if (SchemaEntry* other_form = find(join(key))) {
+      other_form->type += str(" or ", type);
+      return;
+    }
     entries_.push_back({join(key), std::string(type), std::move(shown), spec});
     absent_ = false;
   }

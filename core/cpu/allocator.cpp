@@ -44,6 +44,7 @@ void* Allocator::allocate(std::size_t bytes) {
   }
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
+  if (record_ != nullptr) record_->push_back(stats_.in_use);
   return block;
 }
 
@@ -67,6 +68,11 @@ MemoryStats Allocator::stats() const {
 void Allocator::reset_peak() {
   const std::lock_guard lock(mutex_);
   stats_.peak = stats_.in_use;
+}
+
+void Allocator::record(std::vector<std::size_t>* in_use) {
+  const std::lock_guard lock(mutex_);
+  record_ = in_use;
 }
 
 void Allocator::set_limit(std::size_t bytes) {

@@ -21,6 +21,8 @@ class Allocator {
   MemoryStats stats() const;
   void reset_peak();
   void set_limit(std::size_t bytes);
+  // Appends in_use after every later allocation to `in_use`, until another call; null ends it.
+  void record(std::vector<std::size_t>* in_use);
 
   // Bytes really reserved for a request: the next multiple of 1/8 of its power of two, at least 64.
   static std::size_t size_class(std::size_t bytes) noexcept;
@@ -32,6 +34,7 @@ class Allocator {
   std::map<std::size_t, std::vector<void*>> free_;
   MemoryStats stats_;
   std::size_t limit_ = 0;
+  std::vector<std::size_t>* record_ = nullptr;
 };
 
 // The process's host allocator; never destroyed, so that storages in static objects may outlive main.

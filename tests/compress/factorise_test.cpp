@@ -96,14 +96,78 @@ TEST(Factorise, ListsTheParametersThatChanged) {
 
 TEST(Factorise, MessagesNameTheSelectorOrTheLayer) {
   auto root = network();
-  EXPECT_EQ(message_of<ConfigError>([&] { factorise(root, R"({"layers": "blok.a", "ranks": {"macs": 0.4}})"); }).find(
-                "selector 'blok.a' matches no layer; nearest: block.a"),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              factorise(root, R"({"layers": "blok.a", "ranks": {"macs": 0.4}})");
+            }).find("selector 'blok.a' matches no layer; nearest: block.a"),
             0u);
   EXPECT_EQ(message_of<ConfigError>([&] { factorise(root, R"({"layers": "relu", "ranks": {"macs": 0.4}})"); }),
             "factorise: layers \"relu\" match no convolution; matched: relu");
   EXPECT_EQ(message_of<ConfigError>([&] { factorise(root, R"({"layers": "block.a", "ranks": {"out": 8, "in": 17}})"); }),
             "layer 'block.a': in rank is 17, the mode has size 16; legal range is 1..16");
   EXPECT_EQ(find_module(*root, "block.a").kind(), "conv2d");
+}
+
+TEST(Factorise, TheLastRankRuleThatMatchesHolds) {
+  auto root = network();
+  const PassReport report = factorise(root, R"({"layers": ["stem", "block.[ab]"], "ranks": [
+    {"layers": "*", "macs": 0.5}, {"layers": ["stem", "block.b"], "out": 4, "in": 2}, {"layers": "block.b", "out": 8, "in": 6}]})");
+  ASSERT_EQ(report.layers.size(), 3u);
+  EXPECT_EQ(*report.layers[0].ranks, (Tucker2Ranks{4, 2}));
+  EXPECT_EQ(report.layers[0].ranks_asked, "out 4 in 2");
+  EXPECT_EQ(*report.layers[2].ranks, (Tucker2Ranks{8, 6}));
+  // The fraction is of the one layer that is left to its rule.
+  const LayerReport& a = report.layers[1];
+  EXPECT_EQ(a.ranks_asked, "macs 0.5 per matched");
+  EXPECT_LE(static_cast<double>(a.macs_after), 0.5 * static_cast<double>(a.macs_before));
+  EXPECT_GT(static_cast<double>(a.macs_after), 0.45 * static_cast<double>(a.macs_before));
+}
+
+TEST(Factorise, OneRuleForAllIsTheBlock) {
+  auto one = network();
+  auto listed = network();
+  const PassReport block = factorise(one, R"({"layers": "block.*", "ranks": {"params": 0.6}})");
+  const PassReport list = factorise(listed, R"({"layers": "block.*", "ranks": [{"layers": "*", "params": 0.6}]})");
+  ASSERT_EQ(list.layers.size(), block.layers.size());
+  for (std::size_t i = 0; i < list.layers.size(); ++i) EXPECT_EQ(list.layers[i].ranks, block.layers[i].ranks);
+}
+
+TEST(Factorise, EveryRankRuleMustHoldSomewhereAndEveryLayerNeedsOne) {
+  const auto fault = [](const std::string& ranks) {
+    auto root = network();
+    return message_of<ConfigError>([&] { factorise(root, str(R"({"layers": "block.[ab]", "ranks": )", ranks, "}")); });
+  };
+  EXPECT_EQ(fault(R"([{"layers": "block.?", "macs": 0.5}, {"layers": "stem", "macs": 0.5}])"),
+            "selector 'stem' matches no layer; nearest: block.a, block.b");
+  EXPECT_EQ(fault(R"([{"layers": "block.a", "macs": 0.5}])"),
+            "no rule covers 'block.b'; add a rule for it, or match fewer layers");
+  EXPECT_EQ(fault(R"([{"layers": "block.a", "macs": 0.4}, {"layers": "*", "macs": 0.5}])"),
+            "later rules take every layer that \"block.a\" matches; the last rule that matches a layer holds");
+}
+
+TEST(Factorise, RankRulesAreReadAndWrittenAsTheyStand) {
+  const std::string text = R"([{"layers":"block.a","macs":0.5,"per":"layer","multiple_of":1},)"
+                           R"({"layers":["block.b"],"out":4,"in":2,"per":"matched","multiple_of":1}])";
+  const FactoriseConfig config = config_of(R"({"layers": "block.[ab]", "ranks": )" + text + "}");
+  ASSERT_EQ(config.rank_rules.size(), 2u);
+  const Value written = write(config);
+  EXPECT_EQ(to_json(written.at("ranks")).find(R"([{"layers":"block.a",)"), 0u) << to_json(written);
+  EXPECT_EQ(written, write(read<FactoriseConfig>(written)));
+  EXPECT_EQ(read<FactoriseConfig>(written).rank_rules[1].ranks.out, 4);
+  EXPECT_TRUE(write(config_of(R"({"layers": "*", "ranks": {"macs": 0.5}})")).at("ranks").is_map());
+}
+
+TEST(Factorise, RankRulesAreReadStrictly) {
+  const auto fault = [](const std::string& ranks) {
+    return message_of<ConfigError>([&] { config_of(str(R"({"layers": "*", "ranks": )", ranks, "}")); });
+  };
+  EXPECT_EQ(fault("[]"), "test: ranks: is an empty list; needs a rule");
+  EXPECT_EQ(fault(R"([{"macs": 0.5}])"), "test: ranks[0].layers: required key is missing");
+  EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "mac": 0.5}])"), "test: ranks[0].mac: unknown key; did you mean 'macs'?");
+  EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "energy": 0.5}])"),
+            "test: ranks[0]: give exactly one of {out, in}, params, macs, energy");
+  EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "per": "network"}])"),
+            "test: ranks[0].per: a rule's fraction is per layer or matched; network counts the layers of other rules");
+  EXPECT_EQ(fault(R"([{"layers": 3, "macs": 0.5}])"), "test: ranks[0].layers: needs a selector or a list of selectors");
 }
 
 TEST(Factorise, ConfigRefusesWhatItCannotDo) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "core/memory_history.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu {
@@ -63,6 +64,21 @@ TEST(Allocator, StorageReturnsItsBlock) {
     EXPECT_EQ(memory_stats(Device::cpu()).in_use, before + Allocator::size_class(4000));
   }
   EXPECT_EQ(memory_stats(Device::cpu()).in_use, before);
+}
+
+TEST(Allocator, HistoryRecordsBytesInUseAfterEachAllocation) {
+  const std::size_t before = memory_stats(Device::cpu()).in_use;
+  std::vector<std::size_t> seen;
+  {
+    const MemoryHistory history(Device::cpu());
+    const Tensor x = Tensor::empty({1000});
+    { const Tensor y = Tensor::empty({100}); }
+    const Tensor z = Tensor::empty({10});
+    seen = history.in_use();
+  }
+  const Tensor after = Tensor::empty({10});
+  const std::size_t x = before + Allocator::size_class(4000);
+  EXPECT_EQ(seen, (std::vector<std::size_t>{x, x + Allocator::size_class(400), x + Allocator::size_class(40)}));
 }
 
 }  // namespace

@@ -24,9 +24,11 @@ class Check : public ::testing::Test {
 
   void expect_all_problems(const Outcome& outcome) const {
     EXPECT_EQ(outcome.exit_code, 2);
-    for (const char* problem : {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes", "7:26: stages[0].train: 50%",
-                                "8:29: stages[1].factorise: selector 'conv9' matches no layer",
-                                "9:30: stages[2].factorise: layer 'conv1': out rank is 900"}) {
+    for (const char* problem :
+         {"4:8: model: the network gives [1, 7] for one image; glyphs has 10 classes", "7:26: stages[0].train: 50%",
+          "8:38: stages[1].factorise.layers: selector 'conv9' matches no layer; nearest: conv1,",
+          "9:59: stages[2].factorise.ranks.out: layer 'conv1': out rank is 900, the mode has size 8; "
+          "legal range is 1..8"}) {
       EXPECT_NE(outcome.output.find(file_ + ":" + problem), std::string::npos) << problem << "\nis not in\n" << outcome.output;
     }
   }
@@ -42,10 +44,60 @@ TEST_F(Check, TrainReportsItBeforeMakingAFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
+constexpr const char* kRules = R"(version: 1
+name: rules
+data: {name: glyphs, count: 100, test_count: 20, batch: 10}
+model: {name: layers, layers: [{conv2d: {out: 8, kernel: 3, name: conv1}}, {conv2d: {out: 12, kernel: 3, name: conv2}},
+  {conv2d: {out: 16, kernel: 3, name: conv3}}, global_avg_pool, {linear: {out: 10}}]}
+optimizer: {name: sgd}
+stages:
+  - name: factorise
+    factorise:
+      layers: "conv*"
+      ranks:
+        - {layers: conv1, macs: 0.9}
+        - {layers: "conv[12]", out: 13, in: 9}
+        - {layers: convx, macs: 0.5}
+  - {name: open, factorise: {layers: "conv*", ranks: [{layers: conv2, macs: 0.5}]}}
+  - {name: again, factorise: {layers: conv2, ranks: [{layers: conv2, out: 2, in: 2}]}}
+  - {name: twice, factorise: {layers: conv2, ranks: {out: 2, in: 2}}}
+)";
+
+TEST_F(Check, RankRulesAreCheckedOneByOne) {
+  write_bytes(file_, kRules);
+  const Outcome outcome = run_program({"validate", file_});
+  EXPECT_EQ(outcome.exit_code, 2);
+  std::string expected;
+  for (const char* problem :
+       {"12:20: stages[0].factorise.ranks[0].layers: later rules take every layer that \"conv1\" matches; the last rule that "
+        "matches a layer holds",
+        "13:37: stages[0].factorise.ranks[1].out: layer 'conv1': out rank is 13, the mode has size 8; legal range is 1..8",
+        "13:37: stages[0].factorise.ranks[1].out: layer 'conv2': out rank is 13, the mode has size 12; legal range is 1..12",
+        "13:45: stages[0].factorise.ranks[1].in: layer 'conv1': in rank is 9, the mode has size 1; legal range is 1..1",
+        "13:45: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
+        "14:20: stages[0].factorise.ranks[2].layers: selector 'convx' matches no layer; nearest: conv1, conv2, conv3",
+        "15:54: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
+        "17:39: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
+    expected += str(file_, ":", problem, "\n");
+  }
+  EXPECT_EQ(outcome.output, expected);
+}
+
 TEST_F(Check, DeviceThatIsNotThereIsRefused) {
   const Outcome outcome = run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.output.find("no CUDA backend"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Check, PrecisionThatTheDeviceLacksIsRefused) {
+  for (const char* precision : {"tf32", "bf16", "f16"}) {
+    write_bytes(file_, str("version: 1\nname: x\nprecision: ", precision,
+                           "\ndata: {name: glyphs}\nmodel: {name: lenet5}\nstages: [{name: a, train: 1e}]\n"));
+    const Outcome outcome = run_program({"train", file_, "--runs", folder_ / "runs"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.output, str(file_, ":3:12: precision: ", precision, " is not supported on cpu yet; supported: f32\n"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
 }  // namespace

@@ -69,12 +69,14 @@ TEST(Experiment, AnotherNameReplacesTheBlock) {
 TEST(Experiment, TheResolvedFileLoadsToTheSameConfig) {
   const Experiment first = parse(str(kHead, "optimizer: {name: adamw, lr: 0.001}\nema: {decay: 0.9}\nmicro_batch: 16\n",
                                      "stages:\n  - {name: a, train: 50s, optimizer: {name: sgd, lr: 0.25}}\n",
-                                     "  - {name: b, factorise: {layers: conv2, ranks: {energy: 0.9}}}\n"));
+                                     "  - {name: b, factorise: {layers: conv2, ranks: {energy: 0.9}}}\n",
+                                     "  - {name: c, factorise: {layers: conv2, ranks: [{layers: \"*2\", out: 3, in: 2}]}}\n"));
   const Experiment again = parse(to_yaml(first.resolved));
   EXPECT_EQ(to_yaml(again.resolved), to_yaml(first.resolved));
   EXPECT_EQ(again.resolved, first.resolved);
   EXPECT_DOUBLE_EQ(again.config.stages[0].training.optimizer.lr(), 0.25);
   EXPECT_EQ(again.config.stages[1].training.micro_batch, 16);
+  EXPECT_EQ(again.config.stages[2].factorise->rank_rules.at(0).ranks.out, 3);
 }
 
 TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {

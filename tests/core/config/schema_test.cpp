@@ -48,6 +48,21 @@ TEST(Schema, GivesTypesAndDefaults) {
   EXPECT_EQ(entry("stages[].admm.ranks").default_value, "[8]");
 }
 
+struct Forms {
+  Sgd one;
+  std::vector<Stage> list;
+  void fields(Fields& f) { f.add_one_or_list("form", one, list, {}); }
+};
+
+TEST(Schema, ABlockOrAListIsOneKeyWithBothSetsOfKeys) {
+  std::vector<std::string> lines;
+  for (const SchemaEntry& each : schema<Forms>()) lines.push_back(each.path + ": " + each.type);
+  ASSERT_EQ(lines.size(), 10u);
+  EXPECT_EQ(lines[0], "form: block or list of blocks");
+  EXPECT_EQ(lines[1], "form.lr: number");
+  EXPECT_EQ(lines[4], "form[].name: text");
+}
+
 TEST(Schema, CarriesTheDescription) {
   EXPECT_EQ(entry("optimizer(sgd).lr").spec.help, "learning rate");
   EXPECT_EQ(range_text(entry("optimizer(sgd).lr").spec.range), "greater than 0");

@@ -1,0 +1,106 @@
+// plan: what an experiment will do and need, without training.
+#include "train/plan.h"
+
+#include <cstdio>
+#include <iostream>
+
+#include "cli/file_verb.h"
+#include "compress/report.h"
+#include "core/error.h"
+
+namespace tessera::cli {
+namespace {
+
+using Count = long long;  // of printf
+
+std::string mib(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
+  return text;
+}
+
+void print_trace(const Trace& trace, const Cost& total) {
+  std::printf("%-32s %-16s %-20s %-20s %12s %14s\n", "layer", "kind", "input", "output", "parameters", "MACs");
+  for (const LayerCost& layer : trace) {
+    std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", layer.path.c_str(), layer.kind.c_str(), str(layer.input).c_str(),
+                str(layer.output).c_str(), Count{layer.parameters}, Count{layer.macs});
+  }
+  std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", "total", "", "", "", Count{total.parameters}, Count{total.macs});
+}
+
+void print_factorisation(const StagePlan& stage) {
+  std::printf("factorise (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n");
+  std::cout << summary(*stage.factorised) << '\n';
+  for (const RanksPlan& ranks : stage.ranks) {
+    std::printf("asked %s: %lld of %lld layers factored, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
+                Count{ranks.factored}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
+  }
+  print_trace(stage.layers, stage.cost);
+}
+
+void print_schedule(const Plan& plan, const SchedulePlan& schedule) {
+  std::printf("train: %lld steps of %lld samples = %g epochs of %lld steps\n", Count{schedule.steps}, Count{plan.batch},
+              schedule.epochs, Count{plan.steps_per_epoch});
+  std::printf("learning rate (%s): first %g, peak %g, last %g; ", schedule.name.c_str(), schedule.first_lr, schedule.peak_lr,
+              schedule.last_lr);
+  if (schedule.warmup_steps > 0) {
+    std::printf("warm-up ends after %lld steps\n", Count{schedule.warmup_steps});
+  } else {
+    std::printf("no warm-up\n");
+  }
+}
+
+void print_memory(const MemoryPlan& memory) {
+  std::printf("memory at the peak of a training step: %s\n", mib(memory.peak()).c_str());
+  const std::pair<const char*, std::int64_t> parts[]{{"data set", memory.data_set},
+                                                     {"loader's batches", memory.loader},
+                                                     {"weights and buffers", memory.weights},
+                                                     {"optimiser", memory.optimizer},
+                                                     {"moving averages", memory.hooks},
+                                                     {"gradients", memory.gradients},
+                                                     {"saved activations", memory.activations}};
+  for (const auto& [name, bytes] : parts) std::printf("  %-24s %12s\n", name, mib(bytes).c_str());
+  const char* rest = memory.temporaries >= 0 ? "temporaries" : "not alive at once";
+  std::printf("  %-24s %12s\n", rest, mib(memory.temporaries).c_str());
+}
+
+void print_disk(const DiskPlan& disk) {
+  std::printf("checkpoints: %s at the stage's end", mib(disk.end_bytes).c_str());
+  const std::int64_t others = disk.best + disk.newest;
+  if (others > 0) {
+    std::printf(", at most %lld of %s beside it (%lld best, %lld newest)", Count{others}, mib(disk.training_bytes).c_str(),
+                Count{disk.best}, Count{disk.newest});
+  }
+  std::printf("; %s on disk\n", mib(disk.bytes()).c_str());
+}
+
+int plan(const FileArguments& arguments) {
+  const Plan plan = make_plan(load_experiment(arguments.config, arguments.overrides));
+  if (arguments.json) {
+    std::cout << to_json(to_value(plan), 2) << '\n';
+    return kDone;
+  }
+  std::printf("data: %s, %lld training, %lld validation, %lld test samples of %s\n", plan.data.c_str(), Count{plan.train_samples},
+              Count{plan.val_samples}, Count{plan.test_samples}, str(plan.input).c_str());
+  std::printf("device: %s, precision %s\n", plan.device.c_str(), plan.precision.c_str());
+  print_trace(plan.layers, plan.cost);
+  std::printf("weights and buffers on disk: %.1f KiB\n", static_cast<double>(plan.cost.weight_bytes) / 1024.0);
+  for (const StagePlan& stage : plan.stages) {
+    std::printf("\nstage %s\n", stage.name.c_str());
+    if (stage.factorised) print_factorisation(stage);
+    if (stage.schedule) print_schedule(plan, *stage.schedule);
+    if (stage.memory) print_memory(*stage.memory);
+    print_disk(stage.disk);
+  }
+  std::printf("\nin all: memory %s, checkpoints at most %s\n", mib(plan.memory_peak()).c_str(), mib(plan.disk_bytes()).c_str());
+  std::cout << "next: tessera train " << arguments.config << '\n';
+  return kDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Run& run) {
+  add_file_verb(app, run, "plan", "Print shapes, parameters, MACs, memory, disk and schedules without training", &plan);
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,30 @@
+// How much disk the checkpoints of a run will take.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/module.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+// Checkpoints of one stage: how large, and how many stay when the run has ended.
+struct DiskPlan {
+  std::int64_t training_bytes = 0;  // one saved while the stage trains; 0 when it does not train
+  std::int64_t end_bytes = 0;  // the one at the stage's end, which always stays
+  std::int64_t best = 0;  // 1 when the best one, always kept too, may be another than the last
+  std::int64_t newest = 0;  // of the newest `checkpoint.keep` that are neither, at most this many are of this stage
+
+  std::int64_t bytes() const { return end_bytes + (best + newest) * training_bytes; }
+};
+
+// Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
+// counters in the manifest. `newest` is left to plan_kept.
+DiskPlan plan_checkpoint(Module& model, const TrainingConfig& training, bool trains);
+
+// Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
+void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,
+               std::int64_t steps_per_epoch, bool validates);
+
+}  // namespace tessera

@@ -1,0 +1,165 @@
+#include "train/plan.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "train/check.h"
+#include "train/environment.h"
+#include "train/import_weights.h"
+
+namespace tessera {
+namespace {
+
+Trace trace_of(const Module& model, const Shape& input) {
+  Trace trace;
+  model.output_shape(input, &trace);
+  return trace;
+}
+
+double fraction(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1.0;
+}
+
+// In the order in which the rows first ask.
+std::vector<RanksPlan> plan_ranks(const PassReport& report) {
+  std::vector<RanksPlan> plans;
+  std::vector<Cost> before, after;
+  for (const LayerReport& row : report.layers) {
+    const auto same =
+        std::find_if(plans.begin(), plans.end(), [&](const RanksPlan& plan) { return plan.asked == row.ranks_asked; });
+    const auto i = static_cast<std::size_t>(same - plans.begin());
+    if (same == plans.end()) {
+      plans.emplace_back().asked = row.ranks_asked;
+      before.emplace_back();
+      after.emplace_back();
+    }
+    ++plans[i].layers;
+    plans[i].factored += row.decision == Decision::factored ? 1 : 0;
+    before[i].parameters += row.parameters_before;
+    before[i].macs += row.macs_before;
+    after[i].parameters += row.parameters_after;
+    after[i].macs += row.macs_after;
+  }
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    plans[i].parameters_kept = fraction(after[i].parameters, before[i].parameters);
+    plans[i].macs_kept = fraction(after[i].macs, before[i].macs);
+  }
+  return plans;
+}
+
+// The first step after which the rate stops rising. Every schedule rises strictly through its warm-up and never again.
+std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& length) {
+  const double base = training.optimizer.lr();
+  const auto rises = [&](std::int64_t step) {
+    return scheduled_lr(training.schedule, base, step + 1, length) > scheduled_lr(training.schedule, base, step, length);
+  };
+  std::int64_t low = 0;
+  std::int64_t high = length.steps - 1;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (rises(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+class Planner {
+ public:
+  Planner(const ExperimentConfig& config, DataSplits data) : config_(config), data_(std::move(data)) {
+    const Shape& images = data_.train.dataset->images.shape();
+    plan_.input = Shape{1, images[1], images[2], images[3]};
+    plan_.data = config.data.name;
+    plan_.train_samples = data_.train.size();
+    plan_.val_samples = data_.val.size();
+    plan_.test_samples = data_.test.size();
+    plan_.batch = config.data.batch;
+    plan_.steps_per_epoch = steps_per_epoch(config.data, data_.train.size());
+    plan_.device = resolve_device(config.device).name();
+    plan_.precision = config.precision;
+    model_ = initial_model(real_vfs(), config.model, plan_.input, static_cast<std::uint64_t>(config.seed)).model;
+    plan_.layers = trace_of(*model_, plan_.input);
+    plan_.cost = total_cost(*model_, plan_.input);
+  }
+
+  Plan run() {
+    for (const StageConfig& stage : config_.stages) plan_.stages.push_back(plan_stage(stage));
+    plan_disk();
+    return std::move(plan_);
+  }
+
+ private:
+  StagePlan plan_stage(const StageConfig& stage) {
+    StagePlan plan;
+    plan.name = stage.name;
+    if (stage.factorise) {
+      FactorisePass pass(*stage.factorise);
+      plan.factorised = run_pass(model_, pass, plan_.input);
+      plan.ranks = plan_ranks(*plan.factorised);
+    }
+    plan.layers = trace_of(*model_, plan_.input);
+    plan.cost = total_cost(*model_, plan_.input);
+    if (stage.train) {
+      plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
+      plan.memory = plan_memory(*model_, config_, stage.training, data_, plan_.input);
+    }
+    plan.disk = plan_checkpoint(*model_, stage.training, stage.train.has_value());
+    return plan;
+  }
+
+  void plan_disk() {
+    std::vector<DiskPlan> disks;
+    std::vector<std::int64_t> steps;
+    for (const StagePlan& stage : plan_.stages) {
+      disks.push_back(stage.disk);
+      steps.push_back(stage.schedule ? stage.schedule->steps : 0);
+    }
+    plan_kept(disks, steps, config_.checkpoint, plan_.steps_per_epoch, plan_.val_samples > 0);
+    for (std::size_t i = 0; i < disks.size(); ++i) plan_.stages[i].disk = disks[i];
+  }
+
+  const ExperimentConfig& config_;
+  DataSplits data_;
+  std::unique_ptr<Module> model_;
+  Plan plan_;
+};
+
+}  // namespace
+
+SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch) {
+  const StageLength length{.steps = steps, .steps_per_epoch = steps_per_epoch};
+  const auto lr = [&](std::int64_t step) { return scheduled_lr(training.schedule, training.optimizer.lr(), step, length); };
+  SchedulePlan plan;
+  plan.name = std::visit([](const auto& form) { return std::string(form.kName); }, training.schedule.form);
+  plan.steps = steps;
+  plan.epochs = static_cast<double>(steps) / static_cast<double>(steps_per_epoch);
+  const std::int64_t top = end_of_rise(training, length);
+  plan.warmup_steps = top > 0 ? top + 1 : 0;
+  plan.first_lr = lr(0);
+  plan.last_lr = lr(steps - 1);
+  plan.peak_lr = std::max(lr(top), plan.last_lr);  // a floor above the base rate is approached from below
+  return plan;
+}
+
+std::int64_t Plan::memory_peak() const {
+  std::int64_t peak = 0;
+  for (const StagePlan& stage : stages) {
+    if (stage.memory) peak = std::max(peak, stage.memory->peak());
+  }
+  return peak;
+}
+
+std::int64_t Plan::disk_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StagePlan& stage : stages) bytes += stage.disk.bytes();
+  return bytes;
+}
+
+Plan make_plan(const Experiment& experiment) {
+  set_compute_threads(experiment.config.threads.compute);  // kernels' work memory depends on them
+  return Planner(experiment.config, check_experiment(experiment)).run();
+}
+
+}  // namespace tessera
