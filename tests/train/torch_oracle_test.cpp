@@ -30,15 +30,15 @@ class TorchOracle : public ::testing::Test {
                                  folder_.path().string() + " 2>&1"),
               "");
   }
-  Tensor read(const std::string& name) const {
+  Tensor tensor(const std::string& name) const {
     return decode_safetensors(real_vfs().read_file(folder_.path() / (name + ".safetensors")), name).tensors.at(name);
   }
 
   // The folder's y is what the model makes of its x.
   void expect_same_logits(Module& model) const {
     const NoGrad no_grad;
-    const Tensor ours = model.forward(Var(read("x")), {}).value();
-    const Tensor theirs = read("y");
+    const Tensor ours = model.forward(Var(tensor("x")), {}).value();
+    const Tensor theirs = tensor("y");
     ASSERT_EQ(ours.shape(), theirs.shape());
     const std::vector<float> a = ours.contiguous().to_vector<float>();
     const std::vector<float> b = theirs.to_vector<float>();
@@ -80,7 +80,7 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   config.head = std::string("reset");
   std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
   // Ranks as large as the kernel: only the metadata tells the axes of the core apart.
-  FactorisePass pass(read<FactoriseConfig>(parse_json(R"({"layers": "layer1.*.conv2", "ranks": {"out": 3, "in": 3}})", "test")));
+  FactorisePass pass(tessera::read<FactoriseConfig>(parse_json(R"({"layers": "layer1.*.conv2", "ranks": {"out": 3, "in": 3}})", "test")));
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 2u);
   const Tensor before = model_state(*model).tensors.at("layer1.0.conv2.core").clone();
   TrainingConfig training;
