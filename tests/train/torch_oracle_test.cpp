@@ -100,6 +100,9 @@ TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
   const auto model = build_model({.name = "lenet5", .classes = 10}, input);
   testing::randomise(*model);
   expect_same_logits_exported(*model, input);
+  const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
+  EXPECT_NE(shown.find("(fc3): Linear(in_features=84, out_features=10, bias=True)"), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("output: [1, 10]\n")) << shown;
 }
 
 TEST_F(TorchOracle, EveryKindOfLayerIsExported) {
