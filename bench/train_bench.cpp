@@ -16,7 +16,9 @@
 #include "bench/summary.h"
 #include "bench/torch_rival.h"
 #include "bench/train_workload.h"
+#include "core/decisions.h"
 #include "core/error.h"
+#include "train/decisions_file.h"
 #include "train/environment.h"
 #include "train/experiment.h"
 
@@ -169,6 +171,7 @@ void measure(const Options& options) {
   set_compute_threads(options.threads);
   const double peak = fma_peak_gflops(options.threads);
   const WorkloadConfig config;
+  const DecisionScope decisions({.measure = true});
   const ScratchFolder folder;
   TrainWorkload workload(config);
   workload.write_inputs(folder.path());
@@ -192,6 +195,7 @@ void measure(const Options& options) {
   row.set("torch_ms", to_value(summarise(result.theirs)));
   row.set("ratio", to_value(summarise(result.ratios)));
   row.set("tessera_losses", to_value(losses));
+  row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_losses", to_value(rival_losses));
   row.set("torch", rival.environment());
   row.set("torch_settings", to_value(chosen.settings));

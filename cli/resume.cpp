@@ -3,6 +3,7 @@
 
 #include "cli/running.h"
 #include "train/amend.h"
+#include "train/fork.h"
 
 namespace tessera::cli {
 namespace {

@@ -7,6 +7,7 @@
 #include "cli/running.h"
 #include "core/error.h"
 #include "train/check.h"
+#include "train/decisions_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -17,13 +18,15 @@ struct TrainArguments {
   std::string seeds;
   std::string runs;
   std::string time_limit;
+  std::string decisions;
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
-Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder, const StopRequest& stop) {
+Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder,
+              const SessionOptions& options) {
   try {
     const std::string text = real_vfs().read_file(arguments.config);
-    return Session::start(real_vfs(), experiment, text, folder, session_options(stop));
+    return Session::start(real_vfs(), experiment, text, folder, options);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(folder.path(), ignored);
@@ -58,9 +61,11 @@ std::string quoted(const std::string& text) {
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
   check_experiment(experiment);
+  SessionOptions options = session_options(stop);
+  if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(begin(arguments, experiment, folder, stop), folder.path());
+  return finish(begin(arguments, experiment, folder, options), folder.path());
 }
 
 void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {
@@ -70,6 +75,7 @@ void print_missing(const TrainArguments& arguments, std::span<const std::string>
   for (const std::string& entry : arguments.overrides) command += ' ' + quoted(entry);
   command += " --seeds " + list;
   if (!arguments.runs.empty()) command += " --runs " + quoted(arguments.runs);
+  if (!arguments.decisions.empty()) command += " --decisions " + quoted(arguments.decisions);
   if (!arguments.time_limit.empty()) command += " --time-limit " + arguments.time_limit;
   std::cout << "not started: seed " << list << ". Run with:\n  " << command << '\n';
 }
@@ -103,6 +109,7 @@ void add_train(CLI::App& app, Run& run) {
   verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->type_name("LIST")->expected(1);
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb->add_option("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
   verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
   verb->callback([arguments, &run] { run = [arguments] { return train(*arguments); }; });
 }

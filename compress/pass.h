@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/config/fields.h"
 #include "core/module.h"
 #include "layers/tucker2_conv2d.h"
 
@@ -32,6 +33,7 @@ struct LayerReport {
   Decision decision = Decision::dense;
   std::string reason;                  // why the layer stays dense; empty when it is factored
   double seconds = 0;                  // spent in rewrite
+  void fields(Fields& f);              // all but the seconds, which no two runs share
 };
 
 class Pass {

@@ -1,10 +1,10 @@
 #include "compress/pass_runner.h"
 
 #include <chrono>
-#include <cmath>
 #include <map>
 
 #include "core/error.h"
+#include "core/finite.h"
 
 namespace tessera {
 
@@ -20,18 +20,11 @@ Costs trace_by_path(const Module& root, const Shape& input) {
   return costs;
 }
 
-bool all_finite(const Tensor& tensor) {
-  if (!is_floating(tensor.dtype())) return true;
-  for (const double value : tensor.to(DType::f64).contiguous().to_vector<double>()) {
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
-}
-
 void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
   for (const auto& parameter : after.parameters()) {
-    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass, "': ",
-                  join_path(before.path(), parameter->name()), " contains NaN or Inf after the rewrite; the dense layer is kept");
+    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass,
+                  "': ", join_path(before.path(), parameter->name()),
+                  " contains NaN or Inf after the rewrite; the dense layer is kept");
   }
   const Shape output = after.output_shape(cost.input);
   TESSERA_CHECK(output == cost.output, InternalError, "pass '", pass, "': layer '", before.path(), "' gives ", cost.output,
@@ -87,6 +80,39 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
 }
 
 }  // namespace
+
+void LayerReport::fields(Fields& f) {
+  f.add("path", path, {.help = "dotted path"});
+  f.add("kind_before", kind_before, {.help = "module kind"});
+  f.add("kind_after", kind_after, {.help = "module kind"});
+  f.add("format", format, {.help = "form of the factored weight"});
+  f.add("ranks_asked", ranks_asked, {.help = "as the experiment file says"});
+  std::optional<std::int64_t> out = ranks ? std::optional(ranks->out) : std::nullopt;
+  std::optional<std::int64_t> in = ranks ? std::optional(ranks->in) : std::nullopt;
+  f.add("rank_out", out, {.help = "output rank reached"});
+  f.add("rank_in", in, {.help = "input rank reached"});
+  ranks = out && in ? std::optional(Tucker2Ranks{*out, *in}) : std::nullopt;
+  f.add("relative_error", relative_error, {.help = "of the weight"});
+  f.add("parameters_before", parameters_before, {.help = "of the layer"});
+  f.add("parameters_after", parameters_after, {.help = "of the layer"});
+  f.add("macs_before", macs_before, {.help = "per sample"});
+  f.add("macs_after", macs_after, {.help = "per sample"});
+  std::string text(name_of(decision));
+  f.add("decision", text, {.help = "what became of it", .choices = {"dense", "factored"}});
+  decision = text == "factored" ? Decision::factored : Decision::dense;
+  f.add("reason", reason, {.help = "why it stays dense"});
+}
+
+void PassReport::fields(Fields& f) {
+  f.add("pass", pass, {.help = "its name"});
+  f.add("layers", layers, {.help = "matched layers"});
+  f.add("parameters_before", before.parameters, {.help = "of the network"});
+  f.add("parameters_after", after.parameters, {.help = "of the network"});
+  f.add("macs_before", before.macs, {.help = "of the network, per sample"});
+  f.add("macs_after", after.macs, {.help = "of the network, per sample"});
+  f.add("weight_bytes_before", before.weight_bytes, {.help = "of the network"});
+  f.add("weight_bytes_after", after.weight_bytes, {.help = "of the network"});
+}
 
 PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input) {
   PassReport report;

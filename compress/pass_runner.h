@@ -13,10 +13,11 @@ namespace tessera {
 
 struct PassReport {
   std::string pass;
-  std::vector<LayerReport> layers;   // matched layers, in tree order
-  Cost before;                       // of the whole network
+  std::vector<LayerReport> layers;  // matched layers, in tree order
+  Cost before;  // of the whole network
   Cost after;
   std::vector<ModelChange> changes;  // parameters of replaced layers, for Hook::on_model_changed
+  void fields(Fields& f);  // what a report shows: all but the changes
 };
 
 // `input` is a probe batch shape. A replacement goes in only after its weights are all finite (NumericError) and its output

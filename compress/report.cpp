@@ -1,8 +1,9 @@
 #include "compress/report.h"
 
-#include <cmath>
-
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 
 #include "core/error.h"
 
@@ -11,7 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kHeader =
-    "path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
+    "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
     "macs_before,macs_after,decision,reason\n";
 
 std::string quoted(const std::string& text) {
@@ -29,21 +30,95 @@ std::string shortest(double value) {
   return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
 }
 
-std::string csv_row(const LayerReport& layer) {
+std::string csv_row(const std::string& stage, const LayerReport& layer) {
   const std::string out = layer.ranks ? std::to_string(layer.ranks->out) : "";
   const std::string in = layer.ranks ? std::to_string(layer.ranks->in) : "";
-  return str(quoted(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
+  return str(quoted(stage), ',', quoted(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
              quoted(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before, ',',
              layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',',
              quoted(layer.reason), '\n');
 }
 
+struct Totals {
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+};
+
+Totals total(std::span<const LayerReport> layers, std::int64_t LayerReport::*before, std::int64_t LayerReport::*after) {
+  Totals totals;
+  for (const LayerReport& layer : layers) {
+    totals.before += layer.*before;
+    totals.after += layer.*after;
+  }
+  return totals;
+}
+
+std::string kept(const Totals& totals) {
+  char text[32];
+  const double share = totals.before > 0 ? static_cast<double>(totals.after) / static_cast<double>(totals.before) : 1.0;
+  std::snprintf(text, sizeof text, "%.4f", share);
+  return text;
+}
+
+std::string totals_row(const char* label, const Totals& totals) {
+  return str("| ", label, " | ", totals.before, " | ", totals.after, " | ", kept(totals), " |\n");
+}
+
+std::string layer_row(const LayerReport& layer) {
+  const std::string ranks = layer.ranks ? str("out ", layer.ranks->out, ", in ", layer.ranks->in) : str("dense: ", layer.reason);
+  char error[32];
+  std::snprintf(error, sizeof error, "%.4f", layer.relative_error);
+  return str("| ", markdown_cell(layer.path), " | ", layer.format, " | ", markdown_cell(ranks), " | ", error, " | ",
+             layer.parameters_before, " -> ", layer.parameters_after, " | ", layer.macs_before, " -> ", layer.macs_after, " |\n");
+}
+
+// Rules in the order in which layers first ask; one, unless layers have rules of their own.
+std::string asked(std::span<const LayerReport> layers) {
+  std::vector<std::string> rules;
+  for (const LayerReport& layer : layers) {
+    if (std::find(rules.begin(), rules.end(), layer.ranks_asked) == rules.end()) rules.push_back(layer.ranks_asked);
+  }
+  std::string text;
+  for (const std::string& rule : rules) text += (text.empty() ? std::string() : std::string("; ")) + rule;
+  return text;
+}
+
+std::size_t count_factored(std::span<const LayerReport> layers) {
+  return static_cast<std::size_t>(
+      std::count_if(layers.begin(), layers.end(), [](const LayerReport& layer) { return layer.decision == Decision::factored; }));
+}
+
 }  // namespace
 
-std::string layers_csv(std::span<const LayerReport> layers) {
-  std::string csv(kHeader);
-  for (const LayerReport& layer : layers) csv += csv_row(layer);
-  return csv;
+std::string layers_csv_header() { return std::string(kHeader); }
+
+std::string layers_csv_rows(const std::string& stage, std::span<const LayerReport> layers) {
+  std::string rows;
+  for (const LayerReport& layer : layers) rows += csv_row(stage, layer);
+  return rows;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c == '\n' ? ' ' : c;
+  }
+  return cell;
+}
+
+std::string pass_markdown(const PassReport& report) {
+  const std::span<const LayerReport> layers = report.layers;
+  std::string text = str("Asked: ", asked(layers), ". ", count_factored(layers), " of ", layers.size(),
+                         " matched layers factored.\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
+  text +=
+      totals_row("parameters, matched layers", total(layers, &LayerReport::parameters_before, &LayerReport::parameters_after));
+  text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));
+  text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
+  text += totals_row("MACs, network", {report.before.macs, report.after.macs});
+  text += "\n| layer | format | ranks | relative error | parameters | MACs |\n|---|---|---|---:|---:|---:|\n";
+  for (const LayerReport& layer : layers) text += layer_row(layer);
+  return text;
 }
 
 std::string summary(const PassReport& report) {

@@ -1,18 +1,26 @@
-// The compressed layers of a run as rows of layers.csv.
+// What a pass did, for people and for layers.csv. docs/report.md defines every column. The time a rewrite took is left out, so
+// that equal runs write equal files.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "compress/pass_runner.h"
 
 namespace tessera {
 
-// Header and one line per layer, RFC 4180 quoting, "\n" line ends, numbers in the shortest form that reads back equal. The time a
-// rewrite took is left out, so that equal runs write equal files.
-std::string layers_csv(std::span<const LayerReport> layers);
+// layers.csv: the header, and one line per layer of a stage. RFC 4180 quoting, "\n" line ends, numbers in the shortest form that
+// reads back equal.
+std::string layers_csv_header();
+std::string layers_csv_rows(const std::string& stage, std::span<const LayerReport> layers);
 
 // For people: one sentence on the whole, then a line per layer that stayed dense with its reason.
 std::string summary(const PassReport& report);
+
+// Asked and reached, a table of the totals and one of the layers.
+std::string pass_markdown(const PassReport& report);
+// Text as it may stand in a cell of a Markdown table.
+std::string markdown_cell(std::string_view text);
 
 }  // namespace tessera

@@ -13,7 +13,6 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 // Replaces the sink; call before threads start. An empty function discards.
 void set_log_sink(LogSink sink);
 void log(LogLevel level, std::string_view message);
-inline void log_info(std::string_view message) { log(LogLevel::info, message); }
 inline void log_warning(std::string_view message) { log(LogLevel::warning, message); }
 
 }  // namespace tessera

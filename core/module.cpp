@@ -83,7 +83,8 @@ void for_each_module(Module& root, const std::function<void(Module&)>& visit) {
 std::vector<NamedParameter> named_parameters(Module& root) {
   std::vector<NamedParameter> all;
   for_each_module(root, [&](Module& module) {
-    for (const auto& parameter : module.parameters()) all.push_back({join_path(module.path(), parameter->name()), parameter.get()});
+    for (const auto& parameter : module.parameters())
+      all.push_back({join_path(module.path(), parameter->name()), parameter.get()});
   });
   return all;
 }
@@ -110,7 +111,8 @@ Module& find_module(Module& root, std::string_view path) {
   throw ConfigError(message);
 }
 
-std::unique_ptr<Module> replace_module(std::unique_ptr<Module>& root, std::string_view path, std::unique_ptr<Module> replacement) {
+std::unique_ptr<Module> replace_module(std::unique_ptr<Module>& root, std::string_view path,
+                                       std::unique_ptr<Module> replacement) {
   if (path.empty()) {
     std::swap(root, replacement);
     return replacement;

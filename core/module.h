@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/autograd/numeric_check.h"
 #include "core/autograd/var.h"
 #include "core/config/value.h"
 #include "core/parameter.h"
@@ -33,10 +34,10 @@ struct Buffer {
 struct LayerCost {
   std::string path;
   std::string kind;
-  Shape input;   // with the batch dimension
+  Shape input;  // with the batch dimension
   Shape output;
   std::int64_t parameters = 0;
-  std::int64_t macs = 0;          // multiply-accumulates per sample; convolutions and linear layers only
+  std::int64_t macs = 0;  // multiply-accumulates per sample; convolutions and linear layers only
   std::int64_t weight_bytes = 0;  // parameters and buffers as stored
 };
 using Trace = std::vector<LayerCost>;
@@ -52,7 +53,12 @@ class Module {
   virtual std::string_view kind() const = 0;
   virtual Value config() const = 0;
 
+  // What a module computes, for modules to implement. Callers write module(x, context), which names it in numeric checks.
   virtual Var forward(const Var& x, const Context& context) = 0;
+  Var operator()(const Var& x, const Context& context) {
+    const ModuleScope scope(path_);
+    return forward(x, context);
+  }
   // Shape of forward's result; checks the input's shape without computing. Appends to `trace` when given.
   virtual Shape output_shape(const Shape& input, Trace* trace = nullptr) const = 0;
   // Fresh random or constant parameters and buffers of this module alone, from (seed, path()).

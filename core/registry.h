@@ -41,7 +41,17 @@ class Registry {
     return all;
   }
 
-  // Throws ConfigError: "unknown layer 'covn2d'; did you mean 'conv2d'? known: ..." and on every fault of the config.
+  // Why `name`, which the registry does not contain, is wrong: "unknown layer 'covn2d'; did you mean 'conv2d'?; known: ...".
+  std::string unknown(std::string_view name) const {
+    const std::vector<std::string_view> known = names();
+    std::string message = str("unknown ", what_, " '", name, "'");
+    if (const auto near = nearest_names(name, known, 1); !near.empty()) message += str("; did you mean '", near[0], "'?");
+    message += "; known:";
+    for (const std::string_view other : known) message += str(' ', other);
+    return message;
+  }
+
+  // Throws ConfigError: unknown(name), and on every fault of the config.
   std::unique_ptr<Product> build(std::string_view name, const Value& config) const { return find(name).build(config); }
   void check(std::string_view name, const Value& config, std::string_view path, std::vector<ConfigProblem>& problems) const {
     find(name).check(config, path, problems);
@@ -58,12 +68,7 @@ class Registry {
   const Entry& find(std::string_view name) const {
     const auto found = entries_.find(name);
     if (found != entries_.end()) return found->second;
-    const std::vector<std::string_view> known = names();
-    std::string message = str("unknown ", what_, " '", name, "'");
-    if (const auto near = nearest_names(name, known, 1); !near.empty()) message += str("; did you mean '", near[0], "'?");
-    message += "; known:";
-    for (const std::string_view other : known) message += str(' ', other);
-    throw ConfigError(message);
+    throw ConfigError(unknown(name));
   }
 
   std::string what_;

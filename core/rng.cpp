@@ -1,5 +1,7 @@
 #include "core/rng.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -26,7 +28,8 @@ void fill_blocks(T* data, std::int64_t count, Draw&& draw) {
   cpu::parallel_for((count + 3) / 4, cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t block = begin; block < end; ++block) {
       const std::array<double, 4> values = draw(static_cast<std::uint64_t>(block));
-      for (std::int64_t i = 0; i < 4 && block * 4 + i < count; ++i) data[block * 4 + i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
+      const std::int64_t length = std::min<std::int64_t>(4, count - block * 4);
+      for (std::int64_t i = 0; i < length; ++i) data[block * 4 + i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
     }
   });
 }

@@ -1,7 +1,9 @@
 #include "layers/batch_norm.h"
 
 #include "core/config/read.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
+#include "core/ops/relu.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -21,9 +23,19 @@ BatchNorm::BatchNorm(const BatchNormConfig& config)
 
 Value BatchNorm::config() const { return write(config_); }
 
-Var BatchNorm::forward(const Var& x, const Context& context) {
-  return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value,
-                    {.training = context.training, .momentum = config_.momentum, .eps = config_.eps});
+Var BatchNorm::forward(const Var& x, const Context& context, bool relu, const Var& residual) {
+  const BatchNormOptions options{
+      .training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
+}
+
+Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context) {
+  if (auto* const batch_norm = dynamic_cast<BatchNorm*>(&norm)) {
+    const ModuleScope scope(norm.path());
+    return batch_norm->forward(x, context, true, residual);
+  }
+  const Var y = norm(x, context);
+  return relu(residual.defined() ? add(y, residual) : y);
 }
 
 Shape BatchNorm::output_shape(const Shape& input, Trace* trace) const {

@@ -23,7 +23,9 @@ class BatchNorm final : public Module {
 
   std::string_view kind() const override { return "batch_norm"; }
   Value config() const override;
-  Var forward(const Var& x, const Context& context) override;
+  Var forward(const Var& x, const Context& context) override { return forward(x, context, false); }
+  // With what follows in the same op: y = relu(bn(x) + residual); the residual may be undefined.
+  Var forward(const Var& x, const Context& context, bool relu, const Var& residual = {});
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
 
@@ -36,5 +38,8 @@ class BatchNorm final : public Module {
   Buffer& running_mean_;
   Buffer& running_var_;
 };
+
+// relu(norm(x) + residual), the residual may be undefined: one op where `norm` is a BatchNorm, else one after another.
+Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context);
 
 }  // namespace tessera

@@ -12,8 +12,8 @@ void ResidualConfig::fields(Fields& f) { f.add("relu", relu, {.help = "applies r
 Value Residual::config() const { return write(config_); }
 
 Var Residual::forward(const Var& x, const Context& context) {
-  const Var body = child("body").forward(x, context);
-  const Var sum = add(body, has_child("shortcut") ? child("shortcut").forward(x, context) : x);
+  const Var body = child("body")(x, context);
+  const Var sum = add(body, has_child("shortcut") ? child("shortcut")(x, context) : x);
   return config_.relu ? relu(sum) : sum;
 }
 

@@ -5,10 +5,8 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
-#include "core/ops/arithmetic.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
-#include "core/ops/relu.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
@@ -55,15 +53,14 @@ void ResidualBlockConfig::fields(Fields& f) {
   f.add("in", in, {.help = "input channels", .range = at_least(1), .example = "64", .observable = "plan"});
   f.add("out", out, {.help = "output channels", .range = at_least(1), .example = "128", .observable = "plan"});
   f.add("stride", stride, {.help = "of the first 3x3 convolution", .range = at_least(1), .example = "2", .observable = "plan"});
-  f.add("shortcut", shortcut,
-        {.help = "what is added", .choices = {"identity", "option_a", "projection"}, .observable = "plan"});
+  f.add("shortcut", shortcut, {.help = "what is added", .choices = {"identity", "option_a", "projection"}, .observable = "plan"});
 }
 
 Value ResidualBlock::config() const { return write(config_); }
 
 Var ResidualBlock::shortcut(const Var& x, const Context& context) const {
   if (config_.shortcut == "identity") return x;
-  if (config_.shortcut == "projection") return child("downsample").forward(x, context);
+  if (config_.shortcut == "projection") return child("downsample")(x, context);
   const Var sampled = config_.stride == 1 ? x : avg_pool2d(x, subsample(config_.stride));
   const std::int64_t extra = config_.out - config_.in;
   const std::array<std::pair<std::int64_t, std::int64_t>, 4> padding{{{0, 0}, {0, 0}, {0, 0}, {extra / 2, extra - extra / 2}}};
@@ -71,12 +68,13 @@ Var ResidualBlock::shortcut(const Var& x, const Context& context) const {
 }
 
 Var ResidualBlock::forward(const Var& x, const Context& context) {
+  const Var joined = shortcut(x, context);
   Var y = x;
   for (int i = 1; i <= convolutions_; ++i) {
-    y = child(str("bn", i)).forward(child(str("conv", i)).forward(y, context), context);
-    if (i < convolutions_) y = relu(y);
+    const Var conv = child(str("conv", i))(y, context);
+    y = norm_add_relu(child(str("bn", i)), conv, i < convolutions_ ? Var() : joined, context);
   }
-  return relu(add(y, shortcut(x, context)));
+  return y;
 }
 
 Shape ResidualBlock::output_shape(const Shape& input, Trace* trace) const {

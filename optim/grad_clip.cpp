@@ -5,20 +5,39 @@
 
 namespace tessera {
 
+namespace {
+
+bool counts(const Parameter& parameter) { return parameter.trainable() && parameter.grad().defined(); }
+
+Tensor norm_of(std::span<const Tensor> grads) {
+  const Device device = grads.empty() ? Device() : grads.front().device();
+  Tensor norm = Tensor::empty({}, DType::f64, device);
+  TESSERA_DISPATCH(device, global_norm, grads, norm);
+  return norm;
+}
+
+}  // namespace
+
+Tensor grad_norm(const std::vector<NamedParameter>& parameters) {
+  std::vector<Tensor> grads;
+  for (const NamedParameter& named : parameters) {
+    if (counts(*named.parameter)) grads.push_back(named.parameter->grad().contiguous());
+  }
+  return norm_of(grads);
+}
+
 Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm) {
   TESSERA_CHECK(max_norm > 0, InternalError, "clip_grad_norm: max_norm is ", max_norm, "; must be above 0");
   std::vector<Tensor> grads;
   for (const NamedParameter& named : parameters) {
     Parameter& parameter = *named.parameter;
-    if (!parameter.trainable() || !parameter.grad().defined()) continue;
+    if (!counts(parameter)) continue;
     // Ops may hand one tensor to two inputs; scaling it in place for both would scale it twice.
     if (!parameter.grad().sole_owner() || !parameter.grad().is_contiguous()) parameter.set_grad(parameter.grad().clone());
     grads.push_back(parameter.grad());
   }
-  const Device device = grads.empty() ? Device() : grads.front().device();
-  Tensor norm = Tensor::empty({}, DType::f64, device);
-  TESSERA_DISPATCH(device, global_norm, grads, norm);
-  for (const Tensor& grad : grads) TESSERA_DISPATCH(device, scale_to_norm, grad, norm, max_norm);
+  const Tensor norm = norm_of(grads);
+  for (const Tensor& grad : grads) TESSERA_DISPATCH(grad.device(), scale_to_norm, grad, norm, max_norm);
   return norm;
 }
 

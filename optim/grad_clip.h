@@ -9,6 +9,10 @@
 
 namespace tessera {
 
+// The norm that clip_grad_norm clips to, without touching a gradient. NaN or Inf when any f32 gradient holds one, and only then:
+// the sum is in double.
+Tensor grad_norm(const std::vector<NamedParameter>& parameters);
+
 // Returns the norm before clipping, an f64 scalar on the gradients' device: reading it is the caller's decision. A NaN or Inf
 // norm leaves NaN gradients for the sticky flag to find. The sum runs over blocks of fixed size in fixed order, so that the
 // thread count moves no bit. Parameters without a gradient, or not trainable, do not count. f32 and f64.

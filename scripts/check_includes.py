@@ -2,8 +2,8 @@
 """Refuses an #include against the direction of the tree.
 
 core <- layers <- compress <- admm <- train <- {cli, bench, examples, tests} and core <- optim <- train; layers and optim
-do not see each other. A library outside is named only by its wrapper folder. Every quoted include must exist,
-as a file or as the template that CMake makes it from.
+do not see each other. A library outside is named only by its wrapper folder: no other header includes it, reaches it through
+headers of ours, or names one of its types. Every quoted include must exist, as a file or as the template that CMake makes it from.
 
 Usage: check_includes.py [ROOT]      checks every C++ and CUDA file below ROOT (default: the repository)
        check_includes.py --self-test
@@ -41,6 +41,17 @@ WRAPPED = (
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
 
+# What a header outside the wrapper may not say, forward declarations included.
+TYPES = {
+    "oneDNN": r"\b(dnnl|dnnl_\w+_t)\b",
+    "yaml-cpp": r"\bYAML\b",
+    "Eigen": r"\bEigen\b",
+    "nlohmann-json": r"\bnlohmann\b",
+    "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
+    "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
+}
+
+HEADERS = {".h", ".hpp", ".inc"}
 SOURCES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
@@ -51,12 +62,44 @@ def allowed_within_core(path, included):
     return not (is_root_header and included.startswith("core/ops/") and included != "core/ops/dispatch.h")
 
 
+def is_wrapper(path, files):
+    return any(fnmatch.fnmatchcase(path.as_posix(), allowed) for allowed in files)
+
+
+def read_lines(file):
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+
+
+def reached_library(root, path, header):
+    """(library, the header of ours that includes it), reached from `path` through `header`, that path may not name; or None."""
+    waiting, seen = [header], {header}
+    while waiting:
+        current = waiting.pop()
+        for found in filter(None, map(INCLUDE.match, read_lines(root / current))):
+            name = found.group(1) or found.group(2)
+            for pattern, files, library in WRAPPED:
+                if re.match(pattern, name) and not is_wrapper(path, files):
+                    return library, current
+            if found.group(1) and name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return None
+
+
+def named_type(path, line):
+    """Why `path`, a header, may not say what stands in this line, or None."""
+    code = re.sub(r'"(\\.|[^"\\])*"|//.*', "", line)
+    for _, files, library in WRAPPED:
+        if not is_wrapper(path, files) and (found := re.search(TYPES[library], code)):
+            return f"{found.group(0)}: {library} is named only in {', '.join(files)}"
+    return None
+
+
 def complaint(root, path, quoted, angled):
     """Why `path` (relative to root) may not include this header, or None."""
     header = quoted or angled
-    name = path.as_posix()
     for pattern, files, library in WRAPPED:
-        if re.match(pattern, header) and not any(fnmatch.fnmatchcase(name, allowed) for allowed in files):
+        if re.match(pattern, header) and not is_wrapper(path, files):
             return f"{library} is named only in {', '.join(files)}"
     if quoted is None:
         return "our own headers are included with quotes" if (root / header).is_file() else None
@@ -67,6 +110,8 @@ def complaint(root, path, quoted, angled):
         return f"{source}/ may include only {', '.join(sorted(MAY_INCLUDE.get(source, set()) | {source}))}"
     if not allowed_within_core(path, header):
         return "of core/ops/, headers in core/ may include only dispatch.h"
+    if path.suffix in HEADERS and (reached := reached_library(root, path, header)):
+        return f"brings {reached[0]} into a header, from {reached[1]}"
     return None
 
 
@@ -80,11 +125,12 @@ def check(root):
             if file.suffix not in SOURCES or path.parts[:2] == ("tests", "consumer"):
                 continue
             count += 1
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-                found = INCLUDE.match(line)
-                why = complaint(root, path, *found.groups()) if found else None
-                if why:
-                    problems.append(f"{path}:{number}: {found.group(1) or found.group(2)}: {why}")
+            for number, line in enumerate(read_lines(file), start=1):
+                if found := INCLUDE.match(line):
+                    if why := complaint(root, path, *found.groups()):
+                        problems.append(f"{path}:{number}: {found.group(1) or found.group(2)}: {why}")
+                elif file.suffix in HEADERS and (why := named_type(path, line)):
+                    problems.append(f"{path}:{number}: {why}")
     return problems, count
 
 
@@ -137,6 +183,52 @@ SELF_TEST = (
     ("core/tensor.h", "<cstddef>", True),
 )
 
+WRAPPER = {
+    "core/cpu/onednn.h": "#include <dnnl.hpp>\n",
+    "core/cpu/plan.h": '#include "core/cpu/onednn.h"\n',
+    "train/config/node.h": "#include <yaml-cpp/yaml.h>\n",
+    "core/cuda/stream.h": "#include <cuda_runtime.h>\n",
+}
+# (file beside those of WRAPPER, its text, the line complained about or None)
+SELF_TEST_TYPES = (
+    ("core/tensor.h", '\n#include "core/cpu/onednn.h"\n', 2),
+    ("core/tensor.h", '#include "core/cpu/plan.h"\n', 1),
+    ("core/tensor.cpp", '#include "core/cpu/plan.h"\n', None),
+    ("core/cpu/gemm.h", '#include "core/cpu/plan.h"\n', None),
+    ("train/trainer.h", '#include "train/config/node.h"\n', 1),
+    ("train/config/reader.h", '#include "train/config/node.h"\n', None),
+    ("core/device.h", '#include "core/cuda/stream.h"\n', 1),
+    ("core/device.h", "\nvoid use(cudaStream_t stream);\n", 2),
+    ("core/device.h", "struct CUstream_st;\n", 1),
+    ("core/device.h", "// cudaStream_t is not named here\n", None),
+    ("core/device.h", "namespace cuda { void map(); }\n", None),
+    ("core/tensor.h", "namespace dnnl { class memory; }\n", 1),
+    ("layers/linear.h", "dnnl_memory_desc_t layout;\n", 1),
+    ("core/config/value.h", "namespace YAML { class Node; }\n", 1),
+    ("train/config/yaml.h", "namespace YAML { class Node; }\n", None),
+    ("train/trainer.h", 'const char* help = "YAML";\n', None),
+    ("train/trainer.h", "Value from(const YAML::Node& node);\n", 1),
+    ("train/trainer.cpp", "namespace YAML { class Node; }\n", None),
+)
+
+
+def self_test_types():
+    """Number of cases of SELF_TEST_TYPES that check() judges wrongly."""
+    wrong = 0
+    for name, text, line in SELF_TEST_TYPES:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for file, content in {**WRAPPER, name: text}.items():
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                (root / file).write_text(content, encoding="utf-8")
+            problems, _ = check(root)
+        places = [":".join(problem.split(":")[:2]) for problem in problems]
+        if places != ([f"{name}:{line}"] if line else []):
+            print(f"{name} with {text!r}: expected a complaint of line {line}, got {problems}")
+            wrong += 1
+    print(f"{len(SELF_TEST_TYPES) - wrong} of {len(SELF_TEST_TYPES)} headers judged rightly")
+    return wrong
+
 
 def self_test():
     """Number of cases of SELF_TEST that check() judges wrongly."""
@@ -163,7 +255,7 @@ def self_test():
 
 def main(arguments):
     if arguments == ["--self-test"]:
-        return 1 if self_test() else 0
+        return 1 if self_test() + self_test_types() else 0
     if len(arguments) > 1 or arguments[:1] == ["--help"]:
         print(__doc__)
         return 1

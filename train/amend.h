@@ -1,4 +1,4 @@
-// Changes to a run that has begun: the few that resume may take, and fork for all others.
+// Changes to a run that has begun: the few that resume may take. All others need a fork (train/fork.h).
 #pragma once
 
 #include <span>
@@ -13,13 +13,5 @@ namespace tessera {
 // loader threads. Anything else throws ConfigError naming the key and a fork command that takes it. Holds the run's lock
 // meanwhile: IoError, and nothing changed, while the run is being trained. Appends to the run's train.log.
 void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides);
-
-// A new run folder that starts from a checkpoint of `parent`: the last one of the stage named `at`, or the one of global step
-// `at`. It also receives the ends of earlier stages, which the table compares with. A training key of the top level
-// (training_keys()) is set in every stage that is not over at the checkpoint. Throws ConfigError, before any folder is made, on
-// changes that the checkpoint cannot go on with: network, seed, data, stages that are over, and inside a stage whatever its saved
-// state depends on.
-RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
-                   const std::string& runs);
 
 }  // namespace tessera

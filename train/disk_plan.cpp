@@ -5,6 +5,7 @@
 #include "core/io/safetensors.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/manifest.h"
+#include "train/decisions_file.h"
 #include "train/model_state.h"
 #include "train/position.h"
 #include "train/stage_trainer.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
 // What CheckpointStore::save writes for these parts.
-std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model) {
+std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model, const RunHistory& history) {
   Manifest manifest;
   Value metas = Value::map();
   std::int64_t total = 0;
@@ -36,8 +37,20 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   manifest.extra.set("model", describe(model));
   manifest.extra.set("position", write(Position{}));
   manifest.extra.set("stage_name", "");
+  manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
   manifest.extra.set("data", std::string(kHashDigits, '0'));
+  manifest.extra.set("history", write(history));
+  manifest.extra.set("decisions", to_value(DecisionMap()));
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
+}
+
+// With numbers as long as those that a run fills in.
+void finish(StageRecord& record, bool trains) {
+  constexpr double long_number = 1.0 / 3.0;
+  record.done = true;
+  if (!trains) return;
+  record.loss = record.accuracy = record.best_accuracy = long_number;
+  record.best_step = 0;
 }
 
 // Checkpoints that a stage saves before its last step, of which the best is not counted.
@@ -54,18 +67,20 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
 
 }  // namespace
 
-DiskPlan plan_checkpoint(Module& model, const TrainingConfig& training, bool trains) {
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, RunHistory& history) {
   DiskPlan plan;
   const State weights = model_state(model);
-  if (!trains) {
-    plan.end_bytes = encoded_bytes({{"model", weights}}, model);
+  if (!stage.train) {
+    finish(history.of(stage.name), false);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history);
     return plan;
   }
-  std::map<std::string, State> parts = StageTrainer(model, training, 0, 1, 1).state();
+  std::map<std::string, State> parts = StageTrainer(model, stage.training, 0, 1, 1).state();
   parts["model"] = weights;
-  plan.training_bytes = encoded_bytes(parts, model);
+  plan.training_bytes = encoded_bytes(parts, model, history);
+  finish(history.of(stage.name), true);
   parts.erase("hook.ema");  // has become the weights
-  plan.end_bytes = encoded_bytes(parts, model);
+  plan.end_bytes = encoded_bytes(parts, model, history);
   return plan;
 }
 

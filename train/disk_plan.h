@@ -6,6 +6,7 @@
 
 #include "core/module.h"
 #include "train/experiment.h"
+#include "train/history.h"
 
 namespace tessera {
 
@@ -20,8 +21,9 @@ struct DiskPlan {
 };
 
 // Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
-// counters in the manifest. `newest` is left to plan_kept.
-DiskPlan plan_checkpoint(Module& model, const TrainingConfig& training, bool trains);
+// counters in the manifest, and the choices that a clock will take (about 100 bytes each). `newest` is left to plan_kept.
+// `history` is as it is once the stage's pass has run; it is brought to the stage's end.
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, RunHistory& history);
 
 // Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,

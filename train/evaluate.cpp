@@ -28,7 +28,7 @@ Evaluation evaluate(Module& model, Loader& loader) {
   loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
-    const Var logits = model.forward(Var(batch.x), Context{});
+    const Var logits = model(Var(batch.x), Context{});
     result.loss += cross_entropy(logits, batch.y).value().item() * static_cast<double>(batch.x.dim(0));
     result.correct += count_correct(logits.value(), batch.y);
     result.samples += batch.x.dim(0);

@@ -78,6 +78,8 @@ void ExperimentConfig::fields(Fields& f) {
         {.help = "compute precision; a device may not support all",
          .choices = {precisions.begin(), precisions.end()},
          .observable = "plan"});
+  f.add("deterministic", deterministic,
+        {.help = "true: fixed algorithms; false: the fastest, found by timing and kept in decisions.json", .observable = "files"});
   f.add("threads", threads, {.help = "compute and loader threads", .observable = "files"});
   f.add("data", data, {.help = "training, validation and test data", .required = true});
   f.add("model", model, {.help = "the network", .observable = "plan", .required = true});

@@ -74,6 +74,7 @@ struct ExperimentConfig {
   std::int64_t seed = 0;
   std::string device = "auto";
   std::string precision = "f32";
+  bool deterministic = false;  // no choice by a clock: the first algorithm of each op
   ThreadsConfig threads;
   DataConfig data;
   ModelConfig model;

@@ -93,9 +93,9 @@ class DryRun {
     const Batch batch = blank_batch(sample_, size);
     const StepState step;
     const Context context{.training = true, .seed = 0, .step = &step};
-    { model_->forward(Var(batch.x), context); }  // what a first call keeps for good is not the graph's
+    { (*model_)(Var(batch.x), context); }  // what a first call keeps for good is not the graph's
     const std::int64_t before = in_use();
-    const Var output = model_->forward(Var(batch.x), context);
+    const Var output = (*model_)(Var(batch.x), context);
     return static_cast<double>(in_use() - before);
   }
 

@@ -98,6 +98,7 @@ class Planner {
       FactorisePass pass(*stage.factorise);
       plan.factorised = run_pass(model_, pass, plan_.input);
       plan.ranks = plan_ranks(*plan.factorised);
+      history_.of(stage.name).factorise = plan.factorised;
     }
     plan.layers = trace_of(*model_, plan_.input);
     plan.cost = total_cost(*model_, plan_.input);
@@ -105,7 +106,7 @@ class Planner {
       plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
       plan.memory = plan_memory(*model_, config_, stage.training, data_, plan_.input);
     }
-    plan.disk = plan_checkpoint(*model_, stage.training, stage.train.has_value());
+    plan.disk = plan_checkpoint(*model_, stage, history_);
     return plan;
   }
 
@@ -123,6 +124,7 @@ class Planner {
   const ExperimentConfig& config_;
   DataSplits data_;
   std::unique_ptr<Module> model_;
+  RunHistory history_;  // what a checkpoint's manifest would hold
   Plan plan_;
 };
 

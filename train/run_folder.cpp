@@ -1,6 +1,7 @@
 #include "train/run_folder.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 
@@ -32,6 +33,12 @@ RunFolder RunFolder::open(Vfs& vfs, const std::string& path) {
   TESSERA_CHECK(vfs.exists(folder.resolved_config()), ConfigError, trimmed,
                 " is not a run folder: config.resolved.yaml is missing; give runs/<name>/<n>");
   return folder;
+}
+
+void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides) {
+  std::ofstream log(folder.log(), std::ios::app);
+  for (const std::string& text : overrides) log << what << " with " << text << '\n';
+  TESSERA_CHECK(log.good(), IoError, "cannot write to ", folder.log());
 }
 
 }  // namespace tessera

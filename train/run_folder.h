@@ -1,6 +1,7 @@
 // The folder of one run: runs/<name>/<n>/. Made by train, read by every other verb; nothing outside it is needed to resume.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/io/vfs.h"
@@ -24,6 +25,7 @@ class RunFolder {
   std::string timing() const { return path_ + "/timing.jsonl"; }  // clock figures
   std::string status() const { return path_ + "/status.json"; }
   std::string layers() const { return path_ + "/layers.csv"; }
+  std::string report() const { return path_ + "/report.md"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:
@@ -31,5 +33,8 @@ class RunFolder {
 
   std::string path_;
 };
+
+// One line to the run's train.log for each override: "<what> with <override>". Throws IoError naming the file.
+void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides);
 
 }  // namespace tessera

@@ -6,18 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "core/decisions.h"
 #include "core/io/vfs.h"
-#include "core/module.h"
 #include "train/checkpoint/store.h"
-#include "train/data/builtin.h"
-#include "train/data/loader.h"
-#include "train/environment.h"
 #include "train/experiment.h"
-#include "train/json_lines.h"
-#include "train/position.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
-#include "train/stage_trainer.h"
+#include "train/run_records.h"
+#include "train/run_state.h"
 #include "train/stop.h"
 
 namespace tessera {
@@ -26,6 +22,7 @@ struct SessionOptions {
   std::ostream* out = nullptr;  // progress and plain lines; null = silent
   bool terminal = false;  // out is a terminal: draw a bar
   StopRequest stop;
+  DecisionMap decisions = {};  // of a run to replay; for a fresh run only
 };
 
 enum class RunOutcome { finished, stopped };
@@ -38,17 +35,25 @@ class Session {
   // environment differs from the one the run began in.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
 
-  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then.
+  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then. After a
+  // NaN or Inf the steps since it are replayed, to name the op that made the first one; that writes nothing but lines of the log.
   RunOutcome run();
 
  private:
-  Session(Vfs& vfs, Experiment experiment, RunFolder folder, SessionOptions options);
+  Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options);
 
   void load(const Checkpoint& checkpoint);
+  // With the files that the history determines brought to where the run stands: one killed just after a save may lack them.
+  void open_records(RunHistory history);
+  void write_report();
   RunOutcome run_stages();
   RunOutcome run_stage();
+  void end_stage();
   void prepare_stage();
   RunOutcome train_stage();
+  RunOutcome train_steps(std::int64_t total);
+  std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
+  std::string way_on() const;
   void after_step(std::int64_t stage_steps);
   void log_interval();
   bool evaluate_epoch();  // whether validation accuracy is the stage's best so far
@@ -56,30 +61,23 @@ class Session {
   void pin_checkpoint();
   void write_status(const std::string& state);
   void write_failure();  // throws nothing: an error is on its way
-  const StageConfig& stage() const { return experiment_.config.stages[static_cast<std::size_t>(position_.stage)]; }
-  std::int64_t stage_steps() const;
-  std::unique_ptr<StageTrainer> make_trainer();
-  std::unique_ptr<Loader> training_loader() const;
+  const ExperimentConfig& config() const { return state_.config(); }
+  const StageConfig& stage() const { return state_.stage(); }
 
   Vfs& vfs_;
-  Experiment experiment_;
   RunFolder folder_;
   SessionOptions options_;
   RunLock lock_;
   CheckpointStore store_;
-  DataSplits data_;
-  std::unique_ptr<Module> model_;
-  std::unique_ptr<StageTrainer> trainer_;  // of the stage that is training
-  std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
-  Position position_;
-  std::unique_ptr<JsonLines> metrics_;
-  std::unique_ptr<JsonLines> timing_;
+  RunState state_;
+  std::unique_ptr<DecisionScope> decisions_;  // from before the first step on
+  std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
+  std::optional<double> last_accuracy_;  // on val; empty before the first evaluation
   std::int64_t last_saved_ = -1;
   std::int64_t last_saved_time_ = 0;  // seconds since 1970
   std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
-  std::int64_t steps_per_epoch_ = 0;
 };
 
 }  // namespace tessera

@@ -3,24 +3,22 @@
 #include <cmath>
 
 #include "core/autograd/backward.h"
+#include "core/autograd/numeric_check.h"
 #include "core/error.h"
+#include "core/finite.h"
 #include "core/ops/accumulate.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cross_entropy.h"
 #include "optim/grad_clip.h"
+#include "train/step_check.h"
 
 namespace tessera {
 namespace {
 
-bool all_finite(const Tensor& tensor) {
-  bool finite = true;
-  dispatch_real(tensor.dtype(), "check_finite", [&]<class T>() {
-    const Tensor host = tensor.to(Device::cpu()).contiguous();
-    const T* values = host.data<T>();
-    for (std::int64_t i = 0; finite && i < host.numel(); ++i) finite = std::isfinite(values[i]);
-  });
-  return finite;
-}
+constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gradients with clip_norm";
+
+// The sign of a NaN means nothing.
+std::string spelled(double value) { return std::isnan(value) ? std::string("nan") : str(value); }
 
 std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
 
@@ -34,7 +32,8 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
       length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
       parameters_(named_parameters(model)),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
-      loss_sum_(Tensor::zeros({}, DType::f64)) {
+      loss_sum_(Tensor::zeros({}, DType::f64)),
+      norm_sum_(Tensor::zeros({}, DType::f64)) {
   if (config_.ema) {
     auto ema = std::make_unique<Ema>(*config_.ema, model_);
     ema_ = ema.get();
@@ -43,7 +42,7 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
 }
 
 Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
-  return cross_entropy(model_.forward(Var(x), context), y, {.label_smoothing = config_.loss.label_smoothing});
+  return cross_entropy(model_(Var(x), context), y, {.label_smoothing = config_.loss.label_smoothing});
 }
 
 void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
@@ -68,36 +67,42 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
   for (const auto& hook : hooks_) hook->on_step_begin(model_, state);
   step_state_.set(state);
+  if (NumericCheck::active()) check_batch(batch.x);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
-  if (config_.clip_norm) clip_grad_norm(parameters_, *config_.clip_norm);
-  optimizer_->step(step_state_);
-  for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
+  update_weights();
   for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
   ++loss_count_;
+}
+
+void StageTrainer::update_weights() {
+  if (NumericCheck::active()) check_gradients(model_, parameters_);
+  accumulate(norm_sum_, config_.clip_norm ? clip_grad_norm(parameters_, *config_.clip_norm) : grad_norm(parameters_));
+  optimizer_->step(step_state_);
+  for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
+  if (NumericCheck::active()) check_update(parameters_, optimizer_->state());
 }
 
 double StageTrainer::take_mean_loss() {
   const double mean = loss_count_ > 0 ? loss_sum_.item() / static_cast<double>(loss_count_) : 0.0;
   loss_sum_.fill(0.0);
   loss_count_ = 0;
-  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", mean,
-                "; lower the learning rate, add warmup, or clip gradients with clip_norm");
+  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", spelled(mean), "; ", kAdvice);
   return mean;
 }
 
 void StageTrainer::check_finite() const {
   for (const NamedParameter& entry : parameters_) {
-    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "training: ", entry.path,
-                  " holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
+    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "training: ", entry.path, " holds a NaN or Inf; ", kAdvice);
   }
   for (const NamedBuffer& entry : named_buffers(model_)) {
-    TESSERA_CHECK(all_finite(entry.buffer->value), NumericError, "training: ", entry.path, " holds a NaN or Inf");
+    TESSERA_CHECK(all_finite(entry.buffer->value), NumericError, "training: ", entry.path, " holds a NaN or Inf; ", kAdvice);
   }
   for (const auto& [name, tensor] : optimizer_->state().tensors) {
-    TESSERA_CHECK(all_finite(tensor), NumericError, "training: the optimiser's ", name, " holds a NaN or Inf");
+    TESSERA_CHECK(all_finite(tensor), NumericError, "training: the optimiser's ", name, " holds a NaN or Inf; ", kAdvice);
   }
-  TESSERA_CHECK(std::isfinite(loss_sum_.item()), NumericError, "training: the loss is ", loss_sum_.item());
+  TESSERA_CHECK(all_finite(loss_sum_), NumericError, "training: the loss is ", spelled(loss_sum_.item()), "; ", kAdvice);
+  TESSERA_CHECK(all_finite(norm_sum_), NumericError, "training: a gradient held a NaN or Inf; ", kAdvice);
 }
 
 void StageTrainer::end_epoch() {

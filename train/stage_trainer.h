@@ -22,15 +22,17 @@ class StageTrainer {
   StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
                std::int64_t total_steps);
 
-  // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum.
+  // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum. Under a
+  // NumericCheck throws NumericError naming the first op, or the first part of the step between ops, that made a NaN or Inf.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
 
   // Mean loss since the last call; clears the sum. The only read of a device value in training.
   double take_mean_loss();
   double last_lr() const noexcept { return step_state_.host().lr; }
 
-  // Throws NumericError naming the first parameter with a NaN or Inf, or the loss. A bad gradient makes its weight bad in the
-  // same step and it stays so, which makes the weights the sticky flag.
+  // Throws NumericError naming the first parameter, buffer or optimiser value with a NaN or Inf, or saying that a loss or
+  // gradient since the trainer was made held one. That is kept in sums of its own: a mask may hide a bad gradient from every
+  // weight.
   void check_finite() const;
 
   // Evaluation weights: the moving average where there is one. Calls `body` with them in place.
@@ -52,6 +54,7 @@ class StageTrainer {
  private:
   Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
   void accumulate_gradients(const Batch& batch, const Context& context);
+  void update_weights();
 
   Module& model_;
   TrainingConfig config_;
@@ -63,6 +66,7 @@ class StageTrainer {
   std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
   Ema* ema_ = nullptr;  // one of hooks_, when the stage averages
   Tensor loss_sum_;  // f64 scalar
+  Tensor norm_sum_;  // of gradients over steps, f64 scalar: finite as long as every gradient was
   std::int64_t loss_count_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <utility>
 
+#include "core/decisions.h"
 #include "core/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -142,6 +143,7 @@ void add_accuracies(Group& group, const LoadedRun& run) {
 }  // namespace
 
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out) {
+  const DecisionScope fastest({.measure = true});  // every network at its best; the runs' own choices are not touched
   std::vector<Group> groups;
   for (const std::string& path : runs) {
     const LoadedRun run = load_run(vfs, path);

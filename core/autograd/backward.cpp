@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/autograd/numeric_check.h"
 #include "core/error.h"
 #include "core/ops/accumulate.h"
 
@@ -24,6 +25,7 @@ class Sweep {
     auto [slot, fresh] = pending_.try_emplace(node.get());
     if (fresh) queue_.push(node);
     slot->second = fresh ? std::move(grad) : sum(std::move(slot->second), grad);
+    if (!fresh && NumericCheck::active()) numeric_check::sum(*node, slot->second);
   }
 
   bool empty() const { return queue_.empty(); }
@@ -71,6 +73,7 @@ void visit(Sweep& sweep, Node& node, const Tensor& grad) {
   Grads grads = node.op->backward(grad.contiguous(), NeedsGrad(needs));
   TESSERA_CHECK(grads.size() == node.inputs.size(), InternalError, "backward: ", node.op->name(), " returned ", grads.size(),
                 " gradients for ", node.inputs.size(), " inputs");
+  if (NumericCheck::active()) numeric_check::backward(node, grad, grads);
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined() || !node.inputs[i]->requires_grad) continue;
     check_gradient(node, *node.inputs[i], grads[i]);
@@ -98,6 +101,7 @@ void backward(const Var& y, const Tensor& grad_y) {
     TESSERA_CHECK(!node->swept, InternalError,
                   "backward: the graph behind this value was already swept and released; run the forward again");
     visit(sweep, *node, grad);
+    if (NumericCheck::active()) numeric_check::forget(*node);
     node->swept = true;
     node->op.reset();
     node->inputs.clear();

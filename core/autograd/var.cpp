@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "core/autograd/numeric_check.h"
 #include "core/error.h"
 
 namespace tessera {
@@ -56,8 +57,8 @@ const Tensor& Var::grad() const {
 
 void Var::set_grad(Tensor grad) const {
   TESSERA_CHECK(is_leaf(), InternalError, "set_grad: only leaves keep a gradient");
-  TESSERA_CHECK(!grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype()), ShapeError,
-                "set_grad: gradient is ", describe(grad), ", value is ", describe(value()));
+  TESSERA_CHECK(!grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype()), ShapeError, "set_grad: gradient is ",
+                describe(grad), ", value is ", describe(value()));
   node_->grad = std::move(grad);
 }
 
@@ -76,6 +77,7 @@ void Var::set_requires_grad(bool requires_grad) const {
 Var record(std::unique_ptr<Op> op, std::span<const Var> inputs, Tensor y) {
   TESSERA_CHECK(inputs.size() <= NeedsGrad::kMaxInputs, InternalError, op->name(), ": ", inputs.size(), " inputs; at most ",
                 NeedsGrad::kMaxInputs);
+  if (NumericCheck::active()) numeric_check::forward(*op, inputs, y);
   bool needed = false;
   for (const Var& input : inputs) needed = needed || input.requires_grad();
   auto node = std::make_shared<Node>(std::move(y), needed && recording);
@@ -84,6 +86,7 @@ Var record(std::unique_ptr<Op> op, std::span<const Var> inputs, Tensor y) {
     node->op = std::move(op);
     node->inputs.reserve(inputs.size());
     for (const Var& input : inputs) node->inputs.push_back(input.node());
+    if (NumericCheck::active()) numeric_check::remember(*node);
   }
   return Var(std::move(node));
 }

@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+class Value;
+struct ConfigProblem;
+
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -24,12 +27,14 @@ constexpr Range between(double min, double max) { return {.min = min, .max = max
 
 struct FieldSpec {
   std::string_view help = {};
-  Range range = {};                            // numbers, and each element of a list of numbers
+  Range range = {};  // numbers, and each element of a list of numbers
   std::vector<std::string_view> choices = {};  // legal texts; empty = any
   std::string_view example = {};
   // Where setting the key shows: "plan", "bytes", "report", "files", "log", or "none: reason".
   std::string_view observable = "bytes";
   bool required = false;
+  // Of a key that is kept as a Value: judges it where it is read, appending to `problems` with `path` in front.
+  void (*check)(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems) = nullptr;
 };
 
 }  // namespace tessera

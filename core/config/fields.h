@@ -39,7 +39,7 @@ class Fields {
   virtual void add(std::string_view key, std::vector<std::int64_t>& value, const FieldSpec& spec) = 0;
   virtual void add(std::string_view key, std::vector<double>& value, const FieldSpec& spec) = 0;
   virtual void add(std::string_view key, std::vector<std::string>& value, const FieldSpec& spec) = 0;
-  // Kept as it stands; its reader comes later (a module's config, checked by the module registry).
+  // Kept as it stands; its reader comes later. FieldSpec::check judges it already here.
   virtual void add(std::string_view key, Value& value, const FieldSpec& spec) = 0;
 
   // A nested block.

@@ -53,7 +53,10 @@ class ReadFields final : public Fields {
   void add(std::string_view key, std::vector<double>& value, const FieldSpec& spec) override { list(key, value, spec); }
   void add(std::string_view key, std::vector<std::string>& value, const FieldSpec& spec) override { list(key, value, spec); }
   void add(std::string_view key, Value& value, const FieldSpec& spec) override {
-    if (const Value* given = take(key, spec)) value = *given;
+    const Value* given = take(key, spec);
+    if (!given) return;
+    if (spec.check != nullptr) spec.check(*given, join(top().path, key), problems_);
+    value = *given;
   }
   void add(std::string_view key, Extent& value, const FieldSpec& spec) override {
     const Value* given = take(key, spec);

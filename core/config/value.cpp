@@ -16,6 +16,17 @@ namespace {
 
 std::string to_string(const Mark& mark) { return mark.line > 0 ? str(mark.file, ':', mark.line, ':', mark.column) : mark.file; }
 
+// Neither these nor a default for list()'s items in the class: both need the destructor of Map, and Entry is incomplete there.
+Value::Value(bool value) : data_(value) {}
+Value::Value(int value) : data_(std::int64_t{value}) {}
+Value::Value(std::int64_t value) : data_(value) {}
+Value::Value(double value) : data_(value) {}
+Value::Value(const char* value) : data_(std::string(value)) {}
+Value::Value(std::string value) : data_(std::move(value)) {}
+Value::Value(std::string_view value) : data_(std::string(value)) {}
+
+Value Value::list() { return list(List{}); }
+
 Value Value::list(List items) {
   Value value;
   value.data_ = std::move(items);

@@ -27,14 +27,15 @@ class Value {
   enum class Kind { null, boolean, integer, real, string, list, map };
 
   Value() = default;  // null
-  Value(bool value) : data_(value) {}
-  Value(int value) : data_(std::int64_t{value}) {}
-  Value(std::int64_t value) : data_(value) {}
-  Value(double value) : data_(value) {}
-  Value(const char* value) : data_(std::string(value)) {}
-  Value(std::string value) : data_(std::move(value)) {}
-  Value(std::string_view value) : data_(std::string(value)) {}
-  static Value list(List items = {});
+  Value(bool value);
+  Value(int value);
+  Value(std::int64_t value);
+  Value(double value);
+  Value(const char* value);
+  Value(std::string value);
+  Value(std::string_view value);
+  static Value list();
+  static Value list(List items);
   static Value map();
 
   Kind kind() const noexcept { return static_cast<Kind>(data_.index()); }

@@ -53,6 +53,16 @@ struct ChannelBlock {
     for (int k = 0; k < K; ++k) a.v[k] *= b.v[k];
     return a;
   }
+  // max(a, 0); NaN stays NaN.
+  friend ChannelBlock positive_part(ChannelBlock a) {
+    for (int k = 0; k < K; ++k) a.v[k] = a.v[k] <= Vec{} ? Vec{} : a.v[k];
+    return a;
+  }
+  // g where y > 0, else 0.
+  friend ChannelBlock where_positive(const ChannelBlock& y, ChannelBlock g) {
+    for (int k = 0; k < K; ++k) g.v[k] = y.v[k] > Vec{} ? g.v[k] : Vec{};
+    return g;
+  }
 };
 
 // Calls body.operator()<Block>(first channel) until `channels` are covered.

@@ -74,7 +74,7 @@ void check_layout(const std::vector<Entry>& entries, std::size_t data_bytes, std
 Tensor read_tensor(const Entry& entry, std::string_view data, std::string_view origin) {
   TESSERA_CHECK(entry.shape.size() <= static_cast<std::size_t>(Shape::kMaxRank), IoError, "safetensors: ", origin, ": tensor '",
                 entry.name, "' has ", entry.shape.size(), " dimensions; tessera holds at most ", Shape::kMaxRank);
-  const Tensor tensor = Tensor::empty(Shape(std::span(entry.shape)), safetensors::parse_dtype(entry, origin));
+  Tensor tensor = Tensor::empty(Shape(std::span(entry.shape)), safetensors::parse_dtype(entry, origin));
   if (tensor.bytes() > 0) std::memcpy(tensor.raw(), data.data() + entry.begin, tensor.bytes());
   return tensor;
 }

@@ -8,35 +8,47 @@ namespace {
 
 Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
 
+// What the forward keeps for the backward.
+struct BatchNormSaved {
+  Tensor x, gamma, mean, inv_std;
+  Tensor y;  // defined where a ReLU followed
+  bool training;
+  bool residual;
+};
+
 class BatchNormOp final : public Op {
  public:
-  BatchNormOp(Tensor x, Tensor gamma, Tensor mean, Tensor inv_std, bool training)
-      : x_(std::move(x)), gamma_(std::move(gamma)), mean_(std::move(mean)), inv_std_(std::move(inv_std)), training_(training) {}
+  explicit BatchNormOp(BatchNormSaved saved) : saved_(std::move(saved)) {}
   std::string_view name() const override { return "batch_norm"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
-    const Tensor x = as_rows(x_);
-    const Tensor g = as_rows(grad_y);
-    Grads grads(3);
-    if (training_ || needs[1] || needs[2]) {
-      grads[1] = Tensor::empty_like(gamma_);
-      grads[2] = Tensor::empty_like(gamma_);
-      TESSERA_DISPATCH(x.device(), batch_norm_backward_parameters, x, g, mean_, inv_std_, grads[1], grads[2]);
+    const auto& [saved_x, gamma, mean, inv_std, saved_y, training, residual] = saved_;
+    const Tensor x = as_rows(saved_x);
+    Tensor y = saved_y.defined() ? as_rows(saved_y) : Tensor();
+    Tensor g = as_rows(grad_y);
+    Grads grads(residual ? 4 : 3);
+    const bool residual_needed = residual && needs[3];
+    if (residual_needed) grads[3] = y.defined() ? Tensor::empty_like(saved_x) : grad_y;
+    const Tensor masked = residual_needed && y.defined() ? as_rows(grads[3]) : Tensor();
+    if (training || needs[1] || needs[2] || masked.defined()) {
+      grads[1] = Tensor::empty_like(gamma);
+      grads[2] = Tensor::empty_like(gamma);
+      TESSERA_DISPATCH(x.device(), batch_norm_backward_parameters, x, g, y, mean, inv_std, grads[1], grads[2], masked);
+    }
+    if (masked.defined()) {
+      g = masked;
+      y = Tensor();
     }
     if (needs[0]) {
-      grads[0] = Tensor::empty_like(x_);
-      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, mean_, inv_std_, gamma_, grads[1], grads[2], training_,
+      grads[0] = Tensor::empty_like(saved_x);
+      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, y, mean, inv_std, gamma, grads[1], grads[2], training,
                        as_rows(grads[0]));
     }
     return grads;
   }
 
  private:
-  Tensor x_;
-  Tensor gamma_;
-  Tensor mean_;
-  Tensor inv_std_;
-  bool training_;
+  BatchNormSaved saved_;
 };
 
 void check(const Tensor& x, std::initializer_list<NamedOperand> per_channel) {
@@ -51,11 +63,16 @@ void check(const Tensor& x, std::initializer_list<NamedOperand> per_channel) {
 }  // namespace
 
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,
-               const BatchNormOptions& options) {
+               const BatchNormOptions& options, const Var& residual) {
   check(x.value(),
         {{"gamma", gamma.value()}, {"beta", beta.value()}, {"running_mean", running_mean}, {"running_var", running_var}});
   TESSERA_CHECK(running_mean.is_contiguous() && running_var.is_contiguous(), ShapeError,
                 "batch_norm: running statistics are updated in place; running_mean and running_var must be contiguous");
+  if (residual.defined()) {
+    check_operands("batch_norm", {{"x", x.value()}, {"residual", residual.value()}});
+    TESSERA_CHECK(residual.shape() == x.shape(), ShapeError, "batch_norm: residual does not fit: x is ", x.shape(),
+                  ", residual is ", residual.shape(), "; the shapes must be equal");
+  }
   const Tensor input = x.value().contiguous();
   const Tensor scale = gamma.value().contiguous();
   const Tensor rows = as_rows(input);
@@ -71,8 +88,18 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
   const Tensor inv_std = Tensor::empty_like(var);
   TESSERA_DISPATCH(device, batch_norm_inv_std, var, inv_std, options.eps);
   Tensor y = Tensor::empty_like(input);
-  TESSERA_DISPATCH(device, batch_norm_forward, rows, mean, inv_std, scale, beta.value().contiguous(), as_rows(y));
-  return record(std::make_unique<BatchNormOp>(input, scale, mean, inv_std, options.training), {x, gamma, beta}, std::move(y));
+  const Tensor added = residual.defined() ? as_rows(residual.value().contiguous()) : Tensor();
+  TESSERA_DISPATCH(device, batch_norm_forward, rows, mean, inv_std, scale, beta.value().contiguous(), added, options.relu,
+                   as_rows(y));
+  auto op = std::make_unique<BatchNormOp>(BatchNormSaved{.x = input,
+                                                         .gamma = scale,
+                                                         .mean = mean,
+                                                         .inv_std = inv_std,
+                                                         .y = options.relu ? y : Tensor(),
+                                                         .training = options.training,
+                                                         .residual = residual.defined()});
+  if (!residual.defined()) return record(std::move(op), {x, gamma, beta}, std::move(y));
+  return record(std::move(op), {x, gamma, beta, residual}, std::move(y));
 }
 
 }  // namespace tessera

@@ -106,9 +106,21 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
   }
 }
 
+// Calls body.operator()<a, b>() with the two facts as constants: no branch stays in the loops.
+template <class Body>
+void with_constants(bool a, bool b, Body&& body) {
+  if (a) return b ? body.template operator()<true, true>() : body.template operator()<true, false>();
+  return b ? body.template operator()<false, true>() : body.template operator()<false, false>();
+}
+
 template <class T>
+const T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+template <class T, bool kResidual, bool kRelu>
 void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
-               const Tensor& y) {
+               const Tensor& residual, const Tensor& y) {
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
@@ -117,26 +129,40 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
         const Block scale = Block::load(gamma.data<T>() + c) * Block::load(inv_std.data<T>() + c);
         const Block shift = Block::load(beta.data<T>() + c);
         const T* from = x.data<T>() + c;
+        [[maybe_unused]] const T* added = kResidual ? residual.data<T>() + c : nullptr;
         T* to = y.data<T>() + c;
         for (std::int64_t at = first * channels; at < last * channels; at += channels) {
-          ((Block::load(from + at) - centre) * scale + shift).store(to + at);
+          Block value = (Block::load(from + at) - centre) * scale + shift;
+          if constexpr (kResidual) value = value + Block::load(added + at);
+          if constexpr (kRelu) value = positive_part(value);
+          value.store(to + at);
         }
       });
     });
   });
 }
 
+// The gradient that counts behind a ReLU, walked channel block by channel block.
+template <class T>
+struct MaskedGradient {
+  const T* g;
+  const T* y;  // null: everything counts
+  T* masked;  // null: not kept
+};
+
 // Sums of g and of g * (x - mean) over rows [begin, end), added to the part's doubles.
-template <class T, class Block>
-void add_piece(const T* x, const T* g, const T* mean, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c,
-               double* sum_g, double* sum_gx) {
+template <class T, class Block, bool kRelu, bool kKeep>
+void add_piece(const T* x, const MaskedGradient<T>& gradient, const T* mean, std::int64_t begin, std::int64_t end,
+               std::int64_t channels, std::int64_t c, double* sum_g, double* sum_gx) {
   const Block centre = Block::load(mean + c);
   Block plain = Block::filled(0);
   Block weighted = Block::filled(0);
   for (std::int64_t at = begin * channels + c; at < end * channels; at += channels) {
-    const Block gradient = Block::load(g + at);
-    plain = plain + gradient;
-    weighted = weighted + gradient * (Block::load(x + at) - centre);
+    Block g = Block::load(gradient.g + at);
+    if constexpr (kRelu) g = where_positive(Block::load(gradient.y + at), g);
+    if constexpr (kKeep) g.store(gradient.masked + at);
+    plain = plain + g;
+    weighted = weighted + g * (Block::load(x + at) - centre);
   }
   std::array<T, Block::kChannels> p{}, w{};
   plain.store(p.data());
@@ -147,8 +173,8 @@ void add_piece(const T* x, const T* g, const T* mean, std::int64_t begin, std::i
   }
 }
 
-template <class T>
-void backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
+template <class T, bool kRelu, bool kKeep>
+void backward_parameters(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const Tensor& inv_std,
                          const Tensor& grad_gamma, const Tensor& grad_beta) {
   const std::int64_t channels = x.dim(1);
   const int parts = parts_of(x.dim(0), channels);
@@ -157,8 +183,8 @@ void backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& me
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int part) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
       for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
-        add_piece<T, Block>(x.data<T>(), grad_y.data<T>(), mean.data<T>(), first, last, channels, c, sum_g.part(part),
-                            sum_gx.part(part));
+        add_piece<T, Block, kRelu, kKeep>(x.data<T>(), gradient, mean.data<T>(), first, last, channels, c, sum_g.part(part),
+                                          sum_gx.part(part));
       });
     });
   });
@@ -189,8 +215,8 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
   return terms;
 }
 
-template <class T>
-void backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const InputGradient<T>& terms,
+template <class T, bool kRelu>
+void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const InputGradient<T>& terms,
                     const Tensor& grad_x) {
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
@@ -202,10 +228,11 @@ void backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, c
         const Block slope = Block::load(terms.slope.data() + at_channel);
         const Block offset = Block::load(terms.offset.data() + at_channel);
         const T* from = x.data<T>() + c;
-        const T* g = grad_y.data<T>() + c;
         T* to = grad_x.data<T>() + c;
         for (std::int64_t at = first * channels; at < last * channels; at += channels) {
-          (Block::load(g + at) * scale - (Block::load(from + at) - centre) * slope - offset).store(to + at);
+          Block g = Block::load(gradient.g + c + at);
+          if constexpr (kRelu) g = where_positive(Block::load(gradient.y + c + at), g);
+          (g * scale - (Block::load(from + at) - centre) * slope - offset).store(to + at);
         }
       });
     });
@@ -219,8 +246,12 @@ void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& va
 }
 
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
-                        const Tensor& y) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { normalise<T>(x, mean, inv_std, gamma, beta, y); });
+                        const Tensor& residual, bool relu, const Tensor& y) {
+  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
+    with_constants(residual.defined(), relu, [&]<bool kResidual, bool kRelu>() {
+      normalise<T, kResidual, kRelu>(x, mean, inv_std, gamma, beta, residual, y);
+    });
+  });
 }
 
 void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
@@ -245,18 +276,25 @@ void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps) {
   });
 }
 
-void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& grad_gamma, const Tensor& grad_beta) {
-  dispatch_real(x.dtype(), "batch_norm",
-                [&]<class T>() { backward_parameters<T>(x, grad_y, mean, inv_std, grad_gamma, grad_beta); });
+void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
+                                    const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
+                                    const Tensor& grad_masked) {
+  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
+    T* const masked = grad_masked.defined() ? grad_masked.data<T>() : nullptr;
+    with_constants(y.defined(), masked != nullptr, [&]<bool kRelu, bool kKeep>() {
+      backward_parameters<T, kRelu, kKeep>(x, {grad_y.data<T>(), data_or_null<T>(y), masked}, mean, inv_std, grad_gamma, grad_beta);
+    });
+  });
 }
 
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
-                               const Tensor& grad_x) {
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
+                               bool training, const Tensor& grad_x) {
   dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
     const auto terms = input_gradient<T>(inv_std, gamma, grad_gamma, grad_beta, std::max<std::int64_t>(x.dim(0), 1), training);
-    backward_input<T>(x, grad_y, mean, terms, grad_x);
+    const MaskedGradient<T> gradient{grad_y.data<T>(), data_or_null<T>(y), nullptr};
+    if (y.defined()) return backward_input<T, true>(x, gradient, mean, terms, grad_x);
+    backward_input<T, false>(x, gradient, mean, terms, grad_x);
   });
 }
 

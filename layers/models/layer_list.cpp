@@ -16,36 +16,32 @@ struct Item {
   Value config = Value::map();
 };
 
-std::string at(const Value& value) {
-  const std::string mark = to_string(value.mark());
-  return mark.empty() ? "layers: " : mark + ": layers: ";
-}
+std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
+// Of a list that check_layer_list has passed.
 Item parse_item(const Value& value, std::size_t index) {
   Item item{.kind = {}, .name = str(index)};
   if (value.is_string()) {
     item.kind = value.as_string();
     return item;
   }
-  TESSERA_CHECK(value.is_map() && value.as_map().size() == 1, ConfigError, at(value), "item ", index, " is ", value.kind_name(),
-                "; needs a layer's kind, or one kind with its settings, as in {conv2d: {out: 32}}");
   item.kind = value.as_map().front().key;
   if (!value.as_map().front().value.is_null()) item.config = value.as_map().front().value;
   if (const Value* name = item.config.is_map() ? item.config.find("name") : nullptr) {
-    item.name = name->as_string();
+    if (name->is_string()) item.name = name->as_string();
     item.config.erase("name");
   }
   return item;
 }
 
-// Sizes that only the running shape knows.
-void infer_input(Item& item, const Registry<Module>& layers, std::int64_t features) {
-  if (!item.config.is_map()) return;
+// Keys of sizes that only the running shape knows, and that the item leaves to it.
+std::vector<std::string> sizes_to_infer(const Item& item, const Registry<Module>& layers) {
+  std::vector<std::string> keys;
+  if (!item.config.is_map()) return keys;
   for (const SchemaEntry& entry : layers.schema_of(item.kind)) {
-    if ((entry.path == "in" || entry.path == "channels") && item.config.find(entry.path) == nullptr) {
-      item.config.set(entry.path, features);
-    }
+    if ((entry.path == "in" || entry.path == "channels") && item.config.find(entry.path) == nullptr) keys.push_back(entry.path);
   }
+  return keys;
 }
 
 bool is_composite(std::string_view kind) {
@@ -53,21 +49,72 @@ bool is_composite(std::string_view kind) {
   return std::find(std::begin(kComposite), std::end(kComposite), kind) != std::end(kComposite);
 }
 
+void check_name(const Value& settings, const std::string& path, std::vector<ConfigProblem>& problems) {
+  const Value* name = settings.is_map() ? settings.find("name") : nullptr;
+  if (name == nullptr || name->is_string()) return;
+  problems.push_back({name->mark(), path + ".name", str("expected text, found ", name->kind_name())});
+}
+
+// Sizes to infer are set to null: that keeps the block's rules, which may need them, from judging defaults. The complaints about
+// the nulls themselves are dropped.
+void check_settings(Item item, const Registry<Module>& layers, const std::string& path, std::vector<ConfigProblem>& problems) {
+  const std::vector<std::string> unknown_sizes = sizes_to_infer(item, layers);
+  for (const std::string& key : unknown_sizes) item.config.set(key, Value());
+  std::vector<ConfigProblem> found;
+  layers.check(item.kind, item.config, path, found);
+  for (ConfigProblem& problem : found) {
+    const bool is_unknown_size = std::any_of(unknown_sizes.begin(), unknown_sizes.end(),
+                                             [&](const std::string& key) { return problem.path == str(path, '.', key); });
+    if (!is_unknown_size) problems.push_back(std::move(problem));
+  }
+}
+
+void check_item(const Value& value, std::size_t index, const Registry<Module>& layers, const std::string& path,
+                std::vector<ConfigProblem>& problems) {
+  if (!value.is_string() && (!value.is_map() || value.as_map().size() != 1)) {
+    const std::string found = value.is_map() ? str(value.as_map().size(), " keys") : std::string(value.kind_name());
+    problems.push_back({value.mark(), path, str("expected one kind, as in relu or {conv2d: {out: 32}}, found ", found)});
+    return;
+  }
+  const Item item = parse_item(value, index);
+  if (is_composite(item.kind)) {
+    problems.push_back({value.mark(), path, str(item.kind, " is made of other layers; name layers without children")});
+    return;
+  }
+  if (!layers.contains(item.kind)) {
+    problems.push_back({value.mark(), path, layers.unknown(item.kind)});
+    return;
+  }
+  const std::string inner = str(path, '.', item.kind);
+  if (value.is_map()) check_name(value.as_map().front().value, inner, problems);
+  check_settings(item, layers, inner, problems);
+}
+
 }  // namespace
 
+void check_layer_list(const Value& list, std::string_view path, std::vector<ConfigProblem>& problems) {
+  if (list.is_null()) return;  // not given
+  if (!list.is_list()) {
+    problems.push_back({list.mark(), std::string(path), str("expected a list of layers, found ", list.kind_name())});
+    return;
+  }
+  if (list.as_list().empty()) problems.push_back({list.mark(), std::string(path), "the list is empty; needs a layer"});
+  const Registry<Module> layers = builtin_layers();
+  for (std::size_t i = 0; i < list.as_list().size(); ++i) check_item(list.as_list()[i], i, layers, item_path(path, i), problems);
+}
+
 std::unique_ptr<Module> layer_list(const ModelConfig& config, const Shape& input) {
+  std::vector<ConfigProblem> problems;
+  check_layer_list(config.layers, "model.layers", problems);
+  if (!problems.empty()) throw_config_error(problems);
   const Registry<Module> layers = builtin_layers();
   const Value::List& list = config.layers.as_list();
-  TESSERA_CHECK(!list.empty(), ConfigError, at(config.layers), "the list is empty");
   Chain chain(input);
-  std::vector<ConfigProblem> problems;
   for (std::size_t i = 0; i < list.size(); ++i) {
     Item item = parse_item(list[i], i);
-    TESSERA_CHECK(!is_composite(item.kind), ConfigError, at(list[i]), "item ", i, " is a ", item.kind,
-                  ", which is made of other layers; name layers without children");
-    infer_input(item, layers, chain.features());
-    layers.check(item.kind, item.config, str("layers[", i, "].", item.kind), problems);
-    if (!problems.empty()) throw_config_error(problems);
+    for (const std::string& key : sizes_to_infer(item, layers)) item.config.set(key, chain.features());
+    layers.check(item.kind, item.config, str(item_path("model.layers", i), '.', item.kind), problems);
+    if (!problems.empty()) throw_config_error(problems);  // the items behind it need the shape that it would give
     chain.add(item.name, layers.build(item.kind, item.config));
   }
   return chain.finish();

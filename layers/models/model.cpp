@@ -58,14 +58,12 @@ void ModelConfig::fields(Fields& f) {
          .range = at_least(1),
          .observable = "plan"});
   f.add("in_channels", in_channels, {.help = "channels the images must have", .range = at_least(1), .observable = "plan"});
-  f.add("hidden", hidden,
-        {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]", .observable = "plan"});
-  f.add("shortcut", shortcut,
-        {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
-         .choices = {"", "option_a", "projection"},
-         .observable = "plan"});
-  f.add("layers", layers,
-        {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]", .observable = "plan"});
+  f.add("hidden", hidden, {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]",
+                           .observable = "plan"});
+  f.add("shortcut", shortcut, {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
+                               .choices = {"", "option_a", "projection"}, .observable = "plan"});
+  f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
+                           .observable = "plan", .check = &models::check_layer_list});
   f.add("weights", weights,
         {.help = "start from a trained network: a .safetensors file or a run folder; relative to this file",
          .example = "resnet18.safetensors"});

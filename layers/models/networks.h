@@ -27,7 +27,11 @@ std::unique_ptr<Module> vgg16(const ModelConfig& config, const Shape& input);
 // bn2, relu2; fc.
 std::unique_ptr<Module> mobilenet_v1(const ModelConfig& config, const Shape& input);
 
-// config.layers.
+// config.layers: a list of `kind` or `{kind: {settings}}`; sizes of the input are inferred. Throws ConfigError on every fault
+// that check_layer_list finds, on a rule that an inferred size breaks, ShapeError on layers that do not fit together.
 std::unique_ptr<Module> layer_list(const ModelConfig& config, const Shape& input);
+
+// What can be said of the list without knowing its input: every fault of every item, with `path` in front.
+void check_layer_list(const Value& list, std::string_view path, std::vector<ConfigProblem>& problems);
 
 }  // namespace tessera::models

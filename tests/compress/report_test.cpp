@@ -2,30 +2,47 @@
 
 #include <gtest/gtest.h>
 
+#include "core/config/read.h"
+
 namespace tessera::testing {
 namespace {
 
 TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
-  const LayerReport factored{.path = "layer1.0.conv1", .kind_before = "conv2d", .kind_after = "tucker2_conv2d",
-                             .format = "tucker2", .ranks_asked = "out 8 in 4", .ranks = Tucker2Ranks{8, 4},
-                             .relative_error = 0.25, .parameters_before = 1000,
-                             .parameters_after = 300, .macs_before = 64000, .macs_after = 20000,
-                             .decision = Decision::factored, .reason = "", .seconds = 0.5};
-  const LayerReport dense{.path = "conv1", .kind_before = "conv2d", .kind_after = "conv2d", .format = "tucker2",
-                          .ranks_asked = "macs 0.4 per matched", .ranks = {}, .parameters_before = 9, .parameters_after = 9,
-                          .macs_before = 81, .macs_after = 81, .reason = "too \"small\", stays"};
+  const LayerReport factored{.path = "layer1.0.conv1",
+                             .kind_before = "conv2d",
+                             .kind_after = "tucker2_conv2d",
+                             .format = "tucker2",
+                             .ranks_asked = "out 8 in 4",
+                             .ranks = Tucker2Ranks{8, 4},
+                             .relative_error = 0.25,
+                             .parameters_before = 1000,
+                             .parameters_after = 300,
+                             .macs_before = 64000,
+                             .macs_after = 20000,
+                             .decision = Decision::factored,
+                             .reason = "",
+                             .seconds = 0.5};
+  const LayerReport dense{.path = "conv1",
+                          .kind_before = "conv2d",
+                          .kind_after = "conv2d",
+                          .format = "tucker2",
+                          .ranks_asked = "macs 0.4 per matched",
+                          .ranks = {},
+                          .parameters_before = 9,
+                          .parameters_after = 9,
+                          .macs_before = 81,
+                          .macs_after = 81,
+                          .reason = "too \"small\", stays"};
   const LayerReport layers[]{factored, dense};
-  EXPECT_EQ(layers_csv(layers),
-            "path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
-            "macs_before,macs_after,decision,reason\n"
-            "layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,factored,\n"
-            "conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,dense,\"too \"\"small\"\", stays\"\n");
+  EXPECT_EQ(
+      layers_csv_header() + layers_csv_rows("tucker, once", layers),
+      "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
+      "macs_before,macs_after,decision,reason\n"
+      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,factored,\n"
+      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,dense,\"too \"\"small\"\", stays\"\n");
 }
 
-TEST(LayersCsv, IsAHeaderWithoutLayers) {
-  const std::string csv = layers_csv({});
-  EXPECT_EQ(csv.find('\n'), csv.size() - 1);
-}
+TEST(LayersCsv, HasNoRowsWithoutLayers) { EXPECT_EQ(layers_csv_rows("stage", {}), ""); }
 
 TEST(Summary, CountsTheFactoredAndNamesTheDense) {
   PassReport report;
@@ -42,6 +59,72 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
   EXPECT_EQ(summary(report),
             "1 of 2 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000\n"
             "  b stays dense: has 4 groups");
+}
+
+PassReport two_layers() {
+  PassReport report;
+  report.pass = std::string("factorise");
+  report.before = {.parameters = 2000, .macs = 90000, .weight_bytes = 8000};
+  report.after = {.parameters = 1300, .macs = 46000, .weight_bytes = 5200};
+  report.layers.push_back({.path = "a",
+                           .kind_before = "conv2d",
+                           .kind_after = "tucker2_conv2d",
+                           .format = "tucker2",
+                           .ranks_asked = "macs 0.4 per matched",
+                           .ranks = Tucker2Ranks{8, 4},
+                           .relative_error = 0.25,
+                           .parameters_before = 1000,
+                           .parameters_after = 300,
+                           .macs_before = 64000,
+                           .macs_after = 20000,
+                           .decision = Decision::factored,
+                           .reason = "",
+                           .seconds = 0.5});
+  report.layers.push_back({.path = "b",
+                           .kind_before = "conv2d",
+                           .kind_after = "conv2d",
+                           .format = "tucker2",
+                           .ranks_asked = "macs 0.4 per matched",
+                           .ranks = {},
+                           .parameters_before = 200,
+                           .parameters_after = 200,
+                           .macs_before = 16000,
+                           .macs_after = 16000,
+                           .reason = "has 4 | groups"});
+  return report;
+}
+
+TEST(PassMarkdown, TellsAskedReachedAndEveryLayer) {
+  EXPECT_EQ(pass_markdown(two_layers()),
+            "Asked: macs 0.4 per matched. 1 of 2 matched layers factored.\n"
+            "\n"
+            "| | before | after | kept |\n"
+            "|---|---:|---:|---:|\n"
+            "| parameters, matched layers | 1200 | 500 | 0.4167 |\n"
+            "| MACs, matched layers | 80000 | 36000 | 0.4500 |\n"
+            "| parameters, network | 2000 | 1300 | 0.6500 |\n"
+            "| MACs, network | 90000 | 46000 | 0.5111 |\n"
+            "\n"
+            "| layer | format | ranks | relative error | parameters | MACs |\n"
+            "|---|---|---|---:|---:|---:|\n"
+            "| a | tucker2 | out 8, in 4 | 0.2500 | 1000 -> 300 | 64000 -> 20000 |\n"
+            "| b | tucker2 | dense: has 4 \\| groups | 0.0000 | 200 -> 200 | 16000 -> 16000 |\n");
+}
+
+TEST(PassMarkdown, ListsEveryRuleOnce) {
+  PassReport report = two_layers();
+  report.layers.push_back(report.layers[0]);
+  report.layers[1].ranks_asked = std::string("energy 0.9");
+  const std::string text = pass_markdown(report);
+  EXPECT_TRUE(text.starts_with("Asked: macs 0.4 per matched; energy 0.9. 2 of 3 matched layers factored.\n")) << text;
+}
+
+TEST(PassReport, ComesBackFromItsFields) {
+  const PassReport report = two_layers();
+  const PassReport again = read<PassReport>(parse_json(to_json(write(report)), "test"));
+  EXPECT_EQ(pass_markdown(again), pass_markdown(report));
+  EXPECT_EQ(layers_csv_rows("s", again.layers), layers_csv_rows("s", report.layers));
+  EXPECT_EQ(again.layers[0].seconds, 0) << "two runs would differ in it";
 }
 
 }  // namespace

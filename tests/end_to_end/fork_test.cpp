@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tests/end_to_end/program.h"
-#include "train/amend.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/config/yaml.h"
 
@@ -51,7 +50,8 @@ class Fork : public ::testing::Test {
     return run_program(overrides);
   }
 
-  void expect_refused(const std::string& at, const std::vector<std::string>& overrides, const std::string& key, const std::string& why) {
+  void expect_refused(const std::string& at, const std::vector<std::string>& overrides, const std::string& key,
+                      const std::string& why) {
     const Outcome outcome = fork(at, overrides);
     EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
     EXPECT_NE(outcome.output.find(key), std::string::npos) << outcome.output;

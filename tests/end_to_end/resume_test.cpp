@@ -35,6 +35,7 @@ stages:
   - {name: dense, train: 2e}
   - {name: factorised, factorise: {layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}}
   - {name: finetuned, train: 1e, optimizer: {lr: 0.01}}
+  - {name: again, factorise: {layers: conv1, format: tucker2, ranks: {out: 4, in: 1}}, train: 6s}
 checkpoint: {every: 4s, keep: 2}
 log_every: 3
 )";
@@ -48,10 +49,15 @@ std::string newest_checkpoint(const std::string& run) {
   return newest;
 }
 
-// What must be equal: every tensor of the last checkpoint, and the metrics.
+// What must be equal: every tensor of the last checkpoint, the metrics, and what the run reports.
 std::string fingerprint(const std::string& run) {
   const std::string checkpoint = newest_checkpoint(run);
   std::string bytes = read_bytes(run + "/metrics.jsonl");
+  for (const std::string file : {"/report.md", "/layers.csv"}) {
+    const std::string content = read_bytes(run + file);
+    EXPECT_FALSE(content.empty()) << file;
+    bytes += content;
+  }
   std::vector<std::string> parts;
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
     if (entry.path().extension() == ".safetensors") parts.push_back(entry.path().string());
@@ -99,6 +105,25 @@ TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
   const Outcome finished = run_program(arguments);
   ASSERT_EQ(finished.exit_code, 0) << finished.output;
   EXPECT_TRUE(fingerprint(run) == straight);
+}
+
+// Between a pass, its files, the checkpoint and the report that follow it there is no safe place: each is tried.
+TEST_F(Resume, KilledAroundAPassReportsTheSame) {
+  const std::string straight = fingerprint(train("straight"));
+  const std::vector<std::string> places{"factorise:1", "save:27", "step:33", "save:40", "factorise:3", "save:45", "save:47"};
+  const std::string run = folder_ / "killed/small/1";
+  std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed"};
+  for (const std::string& place : places) {
+    const Outcome killed = run_program(arguments, {"TESSERA_KILL_AT=" + place});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    arguments = {"resume", run};
+  }
+  const Outcome finished = run_program(arguments);
+  ASSERT_EQ(finished.exit_code, 0) << finished.output;
+  EXPECT_TRUE(fingerprint(run) == straight) << read_bytes(run + "/report.md");
+  const std::string layers = read_bytes(run + "/layers.csv");
+  EXPECT_NE(layers.find("\nfactorised,conv2,"), std::string::npos) << layers;
+  EXPECT_NE(layers.find("\nagain,conv1,"), std::string::npos) << layers;
 }
 
 TEST_F(Resume, AnotherSeedGivesOtherBytes) {

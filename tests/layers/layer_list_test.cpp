@@ -32,13 +32,36 @@ TEST(LayerList, InfersInputSizesFromTheRunningShape) {
   EXPECT_EQ(model->output_shape({2, 6, 4, 3}), (Shape{2, 7}));
 }
 
-TEST(LayerList, FaultsNameTheItem) {
-  EXPECT_NE(message_of(R"(["relu", {"linear": {"uot": 3}}])", {1, 4}).find("layers[1].linear"), std::string::npos);
-  EXPECT_NE(message_of(R"([{"liner": {"out": 3}}])", {1, 4}).find("did you mean 'linear'"), std::string::npos);
-  EXPECT_NE(message_of(R"([3])", {1, 4}).find("item 0 is an integer"), std::string::npos);
-  EXPECT_NE(message_of(R"(["basic_block"])", {1, 4, 4, 2}).find("made of other layers"), std::string::npos);
-  EXPECT_NE(message_of(R"([])", {1, 4}).find("empty"), std::string::npos);
+// Texts that are parsed as JSON carry no line, so messages start with their origin.
+TEST(LayerList, ReportsEveryFaultyItemAtOnce) {
+  EXPECT_EQ(
+      message_of(R"(["relu", {"linear": {"uot": 3}}, {"liner": {"out": 3}}, 3, "basic_block", {"relu": {}, "flatten": {}},
+                          {"conv2d": {"out": "x", "kernel": 0, "name": 7}}, {"conv2d": 3}, {"dropout": {"p": 2}}])",
+                 {1, 4, 4, 3}),
+      "test: model.layers[1].linear.uot: unknown key; did you mean 'out'?\n"
+      "test: model.layers[2]: unknown layer 'liner'; did you mean 'linear'?; known: avg_pool2d basic_block batch_norm bottleneck "
+      "conv2d dropout flatten gelu global_avg_pool layer_norm linear max_pool2d relu residual sequential sigmoid silu tanh "
+      "tucker2_conv2d\n"
+      "test: model.layers[3]: expected one kind, as in relu or {conv2d: {out: 32}}, found an integer\n"
+      "test: model.layers[4]: basic_block is made of other layers; name layers without children\n"
+      "test: model.layers[5]: expected one kind, as in relu or {conv2d: {out: 32}}, found 2 keys\n"
+      "test: model.layers[6].conv2d.name: expected text, found an integer\n"
+      "test: model.layers[6].conv2d.out: expected an integer, found text 'x'\n"
+      "test: model.layers[6].conv2d.kernel: is 0; must be at least 1\n"
+      "test: model.layers[7].conv2d: expected a block, found 3\n"
+      "test: model.layers[8].dropout.p: is 2; must be in [0, 1)");
+}
+
+TEST(LayerList, FaultsThatNeedTheShapeNameTheItem) {
+  EXPECT_EQ(message_of(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 3}),
+            "test: model.layers[1].conv2d.groups: must divide in and out");
+  EXPECT_EQ(message_of(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 8}), "nothing thrown");
   EXPECT_NE(message_of(R"([{"relu": {"name": "a"}}, {"relu": {"name": "a"}}])", {1, 4}).find("two children"), std::string::npos);
+}
+
+TEST(LayerList, AnEmptyListIsNoNetwork) {
+  EXPECT_EQ(message_of("[]", {1, 4}), "test: model.layers: the list is empty; needs a layer");
+  EXPECT_EQ(message_of("{}", {1, 4}), "test: model.layers: expected a list of layers, found a block");
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "core/autograd/numeric_check.h"
 #include "core/config/read.h"
 #include "core/error.h"
 
@@ -130,6 +132,31 @@ TEST(Models, KeysThatTheModelCannotFollowAreErrors) {
   refuse(R"({"name": "layers"})");
   refuse(R"({"name": "resnet20", "classes": 0})");
   EXPECT_EQ(read<ModelConfig>(parse_json(R"({"name": "mlp", "hidden": [3, 2]})", "test")).hidden.size(), 2u);
+}
+
+// Parents call children so that a numeric check knows who ran an op.
+TEST(Models, ABadWeightIsNamedByItsLayersPath) {
+  const Shape input{2, 16, 16, 3};
+  const Var x(Tensor::full(input, 0.5));
+  for (const char* shortcut : {"option_a", "projection"}) {
+    const auto model = build_model({.name = "resnet8", .shortcut = shortcut}, input);
+    initialize(*model, 1);
+    for (const NamedParameter& entry : named_parameters(*model)) {
+      SCOPED_TRACE(entry.path);
+      const Tensor good = entry.parameter->value().clone();
+      entry.parameter->set_value(Tensor::full(good.shape(), std::numeric_limits<double>::quiet_NaN()));
+      const NumericCheck check;
+      try {
+        (*model)(x, Context{});
+        ADD_FAILURE() << "not found";
+      } catch (const NumericError& error) {
+        const std::string layer = entry.path.substr(0, entry.path.rfind('.'));
+        EXPECT_NE(std::string(error.what()).find(" (" + layer + ") forward was given the first NaN: input "), std::string::npos)
+            << error.what();
+      }
+      entry.parameter->set_value(good);
+    }
+  }
 }
 
 }  // namespace

@@ -34,6 +34,19 @@ TEST(GradClip, ScalesToTheGlobalNorm) {
   }
 }
 
+TEST(GradClip, NormAloneTouchesNothing) {
+  const auto model = make_model();
+  const auto parameters = named_parameters(*model);
+  set_gradients(*model, 1);
+  const auto before = to_doubles(parameters[0].parameter->grad());
+  EXPECT_NEAR(grad_norm(parameters).item(), norm_of(parameters), 1e-12);
+  EXPECT_EQ(to_doubles(parameters[0].parameter->grad()), before);
+  parameters[0].parameter->set_grad(Tensor::full(parameters[0].parameter->value().shape(), 3e38));
+  EXPECT_TRUE(std::isfinite(grad_norm(parameters).item())) << "the largest floats are no Inf";
+  parameters[0].parameter->grad().slice(0, 0, 1).fill(-INFINITY);
+  EXPECT_FALSE(std::isfinite(grad_norm(parameters).item()));
+}
+
 TEST(GradClip, LeavesSmallGradientsAlone) {
   const auto model = make_model();
   const auto parameters = named_parameters(*model);

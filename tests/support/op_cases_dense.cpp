@@ -246,6 +246,36 @@ void add_batch_norm(std::vector<OpCase>& cases, const std::string& name, const S
       make_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
 }
 
+struct Fused {
+  bool residual, relu;
+  bool training = true;
+};
+
+// With an addition and a ReLU behind it, all in one op.
+void add_fused_batch_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x, Fused fused) {
+  const auto [residual, relu, training] = fused;
+  const auto op = [=](std::span<const Var> in) {
+    const Tensor mean = Tensor::full(in[1].shape(), training ? 0.0 : 0.1, in[1].dtype(), in[1].device());
+    const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
+    return batch_norm(in[0], in[1], in[2], mean, var, {.training = training, .relu = relu}, residual ? in[3] : Var());
+  };
+  const auto reference = [=](Inputs in) {
+    const Tensor y = training ? norm_reference(in, false) : zeros(x);
+    const int64_t columns = x.dim(-1);
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      double& value = y.data<double>()[i];
+      const int64_t c = i % columns;
+      if (!training) value = (in[0].data<double>()[i] - 0.1) / std::sqrt(1 + 1e-5) * at(in[1], c) + at(in[2], c);
+      if (residual) value += in[3].data<double>()[i];
+      if (relu) value = std::max(value, 0.0);
+    }
+    return y;
+  };
+  std::vector<Shape> inputs{x, {x.dim(-1)}, {x.dim(-1)}};
+  if (residual) inputs.push_back(x);
+  cases.push_back(make_case("batch_norm/" + name, inputs, op, reference));
+}
+
 void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
   cases.push_back(make_case(
       "layer_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}},
@@ -294,6 +324,14 @@ std::vector<OpCase> dense_op_cases() {
   add_batch_norm(cases, "images_c33", {2, 17, 19, 33});
   add_batch_norm(cases, "rows_c16", {67, 16});
   add_batch_norm(cases, "batch0", {0, 3, 3, 5});
+  add_fused_batch_norm(cases, "relu_c7", {3, 5, 4, 7}, {false, true});
+  add_fused_batch_norm(cases, "relu_c33", {2, 7, 9, 33}, {false, true});
+  add_fused_batch_norm(cases, "residual_relu_c16", {2, 5, 7, 16}, {true, true});
+  add_fused_batch_norm(cases, "residual_relu_c33", {1, 9, 7, 33}, {true, true});
+  add_fused_batch_norm(cases, "residual_c9", {3, 4, 5, 9}, {true, false});
+  add_fused_batch_norm(cases, "residual_relu_inference", {3, 5, 4, 7}, {true, true, false});
+  add_fused_batch_norm(cases, "relu_inference", {2, 5, 4, 9}, {false, true, false});
+  add_fused_batch_norm(cases, "residual_relu_batch0", {0, 3, 3, 5}, {true, true});
   add_layer_norm(cases, "odd", {3, 5, 7});
   add_layer_norm(cases, "wide", {2, 257});
   add_layer_norm(cases, "one_row", {16});

@@ -99,6 +99,18 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
   EXPECT_EQ(error_of(str(kHead, "stages: [{name: a}]\n")), "x.yaml:5:10: stages[0]: a stage needs train, factorise or both");
 }
 
+TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
+  EXPECT_EQ(error_of(str("version: 1\nname: x\nsead: 1\ndata: {name: glyphs}\nmodel:\n  name: layers\n  layers:\n",
+                         "    - {conv2d: {out: 8, kernal: 3, groups: 2}}\n    - rellu\n    - {batch_norm: {chanels: 8}}\n",
+                         "    - global_avg_pool\n", kStages)),
+            "x.yaml:3:1: sead: unknown key; did you mean 'seed'?\n"
+            "x.yaml:8:25: model.layers[0].conv2d.kernal: unknown key; did you mean 'kernel'?\n"
+            "x.yaml:9:7: model.layers[1]: unknown layer 'rellu'; did you mean 'relu'?; known: avg_pool2d basic_block batch_norm "
+            "bottleneck conv2d dropout flatten gelu global_avg_pool layer_norm linear max_pool2d relu residual sequential "
+            "sigmoid silu tanh tucker2_conv2d\n"
+            "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
+}
+
 TEST(Experiment, MicroBatchesAreEqualSharesOfTheBatch) {
   EXPECT_EQ(error_of(str(kHead, "micro_batch: 64\n", kStages)), "");
   EXPECT_EQ(error_of(str(kHead, "micro_batch: 24\n", kStages)),

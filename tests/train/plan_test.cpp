@@ -192,9 +192,10 @@ constexpr const char* kStages =
     "  - {name: tune, train: 4e}\n";
 
 TEST(PlanDisk, IsWhatARunLeavesBehind) {
-  const Experiment made = experiment(
-      str(kConv, "optimizer: {name: sgd, momentum: 0.9}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, keep: 2, best: false}\n",
-          kStages));
+  const Experiment made = experiment(str(kConv,
+                                         "optimizer: {name: sgd, momentum: 0.9}\nema: {decay: 0.9}\ncheckpoint: {every: 1e, "
+                                         "keep: 2, best: false}\ndeterministic: true\n",
+                                         kStages));
   const Plan plan = make_plan(made);
   EXPECT_EQ(plan.stages[0].disk.newest, 0);  // the last stage saves more than `keep`
   EXPECT_EQ(plan.stages[1].disk.training_bytes, 0);
@@ -205,8 +206,8 @@ TEST(PlanDisk, IsWhatARunLeavesBehind) {
 }
 
 TEST(PlanDisk, KeepsTheBestOfEachStageAtMost) {
-  const Experiment made =
-      experiment(str(kConv, "optimizer: {name: sgd, momentum: 0.9}\ncheckpoint: {every: 1e, keep: 1}\n", kStages));
+  const Experiment made = experiment(
+      str(kConv, "optimizer: {name: sgd, momentum: 0.9}\ncheckpoint: {every: 1e, keep: 1}\ndeterministic: true\n", kStages));
   const Plan plan = make_plan(made);
   EXPECT_EQ(plan.stages[0].disk.best, 1);
   EXPECT_EQ(plan.stages[1].disk.best, 0);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/autograd/numeric_check.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "layers/linear.h"
@@ -117,6 +118,92 @@ TEST(StageTrainer, NamesTheWeightThatIsNoNumber) {
   model->child("fc2").parameter("weight").value().slice(0, 2, 3).fill(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(non_finite(trainer),
             "training: fc2.weight holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
+}
+
+// Huge images meet a first layer that a mask holds at zero: the loss is finite, that layer's gradient is not.
+std::unique_ptr<Module> masked_model() {
+  auto model = make_model();
+  model->child("fc1").parameter("weight").set_mask(Tensor::zeros({7, 5}, DType::u8));
+  model->child("fc2").parameter("weight").set_value(Tensor::full({3, 7}, 1e10));
+  model->child("fc2").parameter("weight").value().slice(0, 0, 1).fill(-1e10);
+  return model;
+}
+
+Batch huge_batch() {
+  Batch batch = make_batch(4);  // one class more often than the others: gradients do not cancel
+  batch.x.fill(3e38);
+  return batch;
+}
+
+TEST(StageTrainer, RemembersAGradientThatAMaskHides) {
+  const auto model = masked_model();
+  StageTrainer trainer(*model, plain_sgd(1e-12), 1, 10, 10);
+  trainer.step(huge_batch(), 0, 0);
+  EXPECT_TRUE(std::isfinite(trainer.take_mean_loss()));
+  for (const float weight : weights_of(*model)) EXPECT_TRUE(std::isfinite(weight));
+  const std::string message =
+      "training: a gradient held a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm";
+  EXPECT_EQ(non_finite(trainer), message);
+  trainer.step(make_batch(6), 1, 1);
+  EXPECT_EQ(non_finite(trainer), message) << "later good steps must not clear it";
+}
+
+TEST(StageTrainer, NoSettingHidesABadGradient) {
+  for (const double lr : {0.0, 1e-12}) {
+    for (const bool clip : {false, true}) {
+      SCOPED_TRACE(str("lr ", lr, " clip ", clip));
+      const auto model = masked_model();
+      TrainingConfig config = plain_sgd(lr);
+      if (clip) config.clip_norm = 1.0;
+      StageTrainer trainer(*model, config, 1, 10, 10);
+      trainer.step(huge_batch(), 0, 0);
+      EXPECT_NE(non_finite(trainer), "");
+    }
+  }
+}
+
+std::string checked_step(StageTrainer& trainer, const Batch& batch) {
+  const NumericCheck check;
+  try {
+    trainer.step(batch, 0, 0);
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheOp) {
+  const auto model = masked_model();
+  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  const std::string message = checked_step(trainer, huge_batch());
+  EXPECT_TRUE(message.starts_with("linear (fc1) backward made the first Inf: gradient of input 1 f32 [7, 5] at [0, 0] is ")) << message;
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheBatch) {
+  const auto model = make_model();
+  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  Batch batch = make_batch(6);
+  batch.x.slice(0, 2, 3).slice(1, 4, 5).fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(checked_step(trainer, batch), "the batch brought the first NaN: images f32 [6, 5] at [2, 4] is nan");
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheWeightThatAnUpdateSpoils) {
+  const auto model = make_model();
+  model->child("fc1").parameter("weight").set_trainable(false);
+  StageTrainer trainer(*model, plain_sgd(1e300), 1, 10, 10);  // not a float any more
+  const std::string message = checked_step(trainer, make_batch(6));
+  EXPECT_TRUE(message.starts_with("the update made the first ")) << message;
+  EXPECT_NE(message.find(": fc1.bias f32 [7] at [0] is "), std::string::npos) << message;
+  EXPECT_NE(message.find("; the gradients were finite, up to "), std::string::npos) << message;
+}
+
+TEST(StageTrainer, ACheckedStepTakesTheSameStep) {
+  const auto plain = make_model();
+  StageTrainer(*plain, plain_sgd(1), 1, 10, 10).step(make_batch(6), 0, 0);
+  const auto checked = make_model();
+  StageTrainer trainer(*checked, plain_sgd(1), 1, 10, 10);
+  EXPECT_EQ(checked_step(trainer, make_batch(6)), "");
+  EXPECT_EQ(weights_of(*checked), weights_of(*plain));
 }
 
 TEST(StageTrainer, ALossThatIsNoNumberIsAnError) {

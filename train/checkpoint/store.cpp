@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/hash.h"
-#include "core/io/safetensors.h"
+#include "train/checkpoint/part_files.h"
 
 namespace tessera {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 using Path = std::filesystem::path;
 
 constexpr std::string_view kStepPrefix = "step-";
-constexpr std::string_view kStateName = "state.json";
-constexpr std::string_view kTensorSuffix = ".safetensors";
 constexpr std::uint64_t kReservedBytes = 1u << 20;  // for state, manifest, headers and the file system's own blocks
 
 std::optional<std::int64_t> parse_number(std::string_view text) {
@@ -38,57 +35,6 @@ std::string step_name(std::int64_t step) {
 
 bool is_leftover(std::string_view name) {
   return name.starts_with(".tmp-") || name.starts_with(".trash-") || name.starts_with(".latest.tmp-");
-}
-
-void check_part_name(const std::string& name) {
-  constexpr std::string_view kLegal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-  TESSERA_CHECK(!name.empty() && name.front() != '.' && name.find_first_not_of(kLegal) == std::string::npos, InternalError,
-                "checkpoint: part name '", name, "': letters, digits, '_', '-' and '.' only, and no '.' in front");
-}
-
-// One new file, synced, with its hash taken from the bytes as they pass.
-class HashedFile {
- public:
-  HashedFile(Vfs& vfs, const Path& folder, std::string name)
-      : record_{std::move(name), 0, {}}, file_(vfs.create(folder / record_.name)) {}
-  void write(std::string_view bytes) {
-    file_->write(bytes);
-    hash_.update(bytes);
-    record_.bytes += static_cast<std::int64_t>(bytes.size());
-  }
-  FileRecord finish() {
-    file_->sync();
-    file_->close();
-    record_.hash = hash_.hex();
-    return std::move(record_);
-  }
-
- private:
-  FileRecord record_;
-  std::unique_ptr<WritableFile> file_;
-  Xxh3Stream hash_;
-};
-
-FileRecord write_file(Vfs& vfs, const Path& folder, std::string_view name, std::string_view bytes) {
-  HashedFile file(vfs, folder, std::string(name));
-  file.write(bytes);
-  return file.finish();
-}
-
-// Adds one file's content to the parts; returns the number of tensors it held.
-std::int64_t add_file(Checkpoint& checkpoint, const FileRecord& record, std::string_view bytes, const Path& path) {
-  if (record.name == kStateName) {
-    const Value metas = parse_json(bytes, path.string());
-    TESSERA_CHECK(metas.is_map(), IoError, "checkpoint: ", path.string(), ": holds ", metas.kind_name(), ", needs a block");
-    for (const Value::Entry& entry : metas.as_map()) checkpoint.parts[entry.key].meta = entry.value;
-    return 0;
-  }
-  if (!record.name.ends_with(kTensorSuffix)) return 0;
-  const std::string part = record.name.substr(0, record.name.size() - kTensorSuffix.size());
-  SafetensorsFile file = decode_safetensors(bytes, path.string());
-  const auto count = static_cast<std::int64_t>(file.tensors.size());
-  checkpoint.parts[part].tensors = std::move(file.tensors);
-  return count;
 }
 
 }  // namespace
@@ -128,11 +74,11 @@ SaveResult CheckpointStore::save(std::int64_t step, const std::map<std::string, 
   const Path target = folder_ / free_name(step);
   try {
     vfs_.make_directory(temporary);
-    Manifest manifest = write_files(temporary, parts);
+    Manifest manifest = write_parts(vfs_, temporary, parts);
     manifest.step = step;
     manifest.pinned = pinned_;
     manifest.extra = manifest_extra;
-    write_file(vfs_, temporary, kManifestName, encode_manifest(manifest));
+    write_hashed(vfs_, temporary, kManifestName, encode_manifest(manifest));
     vfs_.sync_directory(temporary);
     vfs_.rename(temporary, target);
   } catch (...) {
@@ -156,23 +102,6 @@ void CheckpointStore::check_space(const std::map<std::string, State>& parts) con
   const std::uint64_t free = vfs_.free_space(folder_);
   TESSERA_CHECK(free >= bytes, IoError, "checkpoint: not enough space: path is ", folder_.string(), ": ", free, " bytes free, ",
                 bytes, " needed; free some or lower checkpoint.keep");
-}
-
-Manifest CheckpointStore::write_files(const Path& folder, const std::map<std::string, State>& parts) {
-  Manifest manifest;
-  Value metas = Value::map();
-  for (const auto& [name, state] : parts) {
-    check_part_name(name);
-    metas.set(name, state.meta);
-    if (state.tensors.empty()) continue;
-    HashedFile file(vfs_, folder, name + std::string(kTensorSuffix));
-    encode_safetensors({.tensors = state.tensors, .metadata = {{"tessera.layout", "OHWI"}}},
-                       [&](std::string_view bytes) { file.write(bytes); });
-    manifest.files.push_back(file.finish());
-    manifest.tensors += static_cast<std::int64_t>(state.tensors.size());
-  }
-  manifest.files.push_back(write_file(vfs_, folder, kStateName, to_json(metas, 2) + "\n"));
-  return manifest;
 }
 
 void CheckpointStore::commit(const Path& target) {
@@ -298,14 +227,8 @@ Manifest CheckpointStore::read_own_manifest(const Folder& folder) const {
 Checkpoint CheckpointStore::read(const Folder& folder) const {
   const Path path = folder_ / folder.name;
   Manifest manifest = read_own_manifest(folder);
-  Checkpoint checkpoint{.step = manifest.step, .folder = path, .parts = {}, .manifest = std::move(manifest.extra), .damaged = {}};
-  std::int64_t tensors = 0;
-  for (const FileRecord& record : manifest.files) {
-    tensors += add_file(checkpoint, record, read_verified(vfs_, path, record), path / record.name);
-  }
-  TESSERA_CHECK(tensors == manifest.tensors, IoError, "checkpoint: ", path.string(), ": files hold ", tensors,
-                " tensors, manifest says ", manifest.tensors);
-  return checkpoint;
+  std::map<std::string, State> parts = read_parts(vfs_, path, manifest);
+  return {manifest.step, path, std::move(parts), std::move(manifest.extra), {}};
 }
 
 }  // namespace tessera

@@ -24,8 +24,8 @@ struct Checkpoint {
   std::int64_t step = 0;
   std::filesystem::path folder;
   std::map<std::string, State> parts;  // "model", "optimizer", "hook.admm", ...; tensors on the CPU
-  Value manifest = Value::map();       // what save() was given
-  std::vector<std::string> damaged;    // one message for each newer checkpoint that was passed over
+  Value manifest = Value::map();  // what save() was given
+  std::vector<std::string> damaged;  // one message for each newer checkpoint that was passed over
 };
 
 struct SaveResult {
@@ -75,7 +75,6 @@ class CheckpointStore {
   Manifest read_own_manifest(const Folder& folder) const;
   Checkpoint read(const Folder& folder) const;
   void check_space(const std::map<std::string, State>& parts) const;
-  Manifest write_files(const std::filesystem::path& folder, const std::map<std::string, State>& parts);
   void commit(const std::filesystem::path& target);
   void remove_old(const std::string& saved, std::vector<std::string>& warnings);
   void discard(const std::string& name);

@@ -39,7 +39,6 @@ class Loader::Assembler {
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
-  std::int64_t samples_per_epoch() const { return std::min(subset_.size(), batches_per_epoch() * options_.batch); }
 
   Batch assemble(std::int64_t position) const {
     const std::int64_t epoch = position / batches_per_epoch();
@@ -69,8 +68,8 @@ class Loader::Assembler {
 
   void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
     const auto bytes = static_cast<std::size_t>(image_.numel());
-    const std::span<const std::uint8_t> source(subset_.dataset->images.data<std::uint8_t>() + static_cast<std::size_t>(index) * bytes,
-                                               bytes);
+    const auto* images = subset_.dataset->images.data<std::uint8_t>();
+    const std::span source(images + static_cast<std::size_t>(index) * bytes, bytes);
     if (augmentation_.empty()) return table_.apply(source, out);
     std::copy(source.begin(), source.end(), scratch.pixels.begin());
     augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
@@ -208,7 +207,6 @@ Loader::Loader(Subset subset, LoaderOptions options) {
 Loader::~Loader() = default;
 
 std::int64_t Loader::batches_per_epoch() const noexcept { return assembler_->batches_per_epoch(); }
-std::int64_t Loader::samples_per_epoch() const noexcept { return assembler_->samples_per_epoch(); }
 std::int64_t Loader::epoch() const noexcept { return position_ / std::max<std::int64_t>(1, batches_per_epoch()); }
 std::int64_t Loader::batch() const noexcept { return position_ % std::max<std::int64_t>(1, batches_per_epoch()); }
 

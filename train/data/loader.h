@@ -38,7 +38,6 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   std::int64_t batches_per_epoch() const noexcept;
-  std::int64_t samples_per_epoch() const noexcept;  // with drop_last, less than the subset's size may be
 
   // The batch at the position, which then moves on, into the next epoch after the last batch. Rethrows what assembling
   // that batch threw and stays there. Calls come from one thread.

@@ -7,12 +7,14 @@
 
 #include "core/autograd/backward.h"
 #include "core/cpu/onednn.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/relu.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -178,6 +180,28 @@ TEST(BatchNorm, NamesWhatDoesNotFit) {
               batch_norm(ones({2, 3}), ones({2}), ones({3}), stats, stats, {.training = true});
             }),
             "batch_norm: gamma does not fit: x is [2, 3], gamma is [2]; gamma must be [x.dim(-1)]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              batch_norm(ones({2, 3}), ones({3}), ones({3}), stats, stats, {.training = true}, ones({2, 1}));
+            }),
+            "batch_norm: residual does not fit: x is [2, 3], residual is [2, 1]; the shapes must be equal");
+}
+
+TEST(BatchNorm, FusedTailEqualsTheThreeOps) {
+  const auto run = [](bool fused) {
+    const Var x(random({3, 7, 5, 19}, 1, DType::f32), true);
+    const Var residual(random({3, 7, 5, 19}, 2, DType::f32), true);
+    const Var gamma(random({19}, 3, DType::f32), true);
+    const Var beta(random({19}, 4, DType::f32), true);
+    const Tensor mean = Tensor::zeros({19});
+    const Tensor var = Tensor::full({19}, 1);
+    const Var y = fused ? batch_norm(x, gamma, beta, mean, var, {.training = true, .relu = true}, residual)
+                        : relu(add(batch_norm(x, gamma, beta, mean, var, {.training = true}), residual));
+    backward(y, random(y.shape(), 5, DType::f32));
+    std::vector<std::vector<float>> all{y.value().to_vector<float>(), mean.to_vector<float>(), var.to_vector<float>()};
+    for (const Var& leaf : {x, residual, gamma, beta}) all.push_back(leaf.grad().to_vector<float>());
+    return all;
+  };
+  EXPECT_EQ(run(true), run(false));
 }
 
 TEST(LayerNorm, NamesWhatDoesNotFit) {

@@ -95,7 +95,8 @@ TEST(Yaml, RefusesRepeatedKeysNamingBoth) {
 }
 
 TEST(Yaml, RepeatedKeysCarryTheirPath) {
-  EXPECT_EQ(error_of("s:\n  - {a: 1}\n  - {b: {c: [x, {d: 1, d: 2}]}}\n"), "x.yaml:3:24: s[1].b.c[1].d: repeated key; first at x.yaml:3:18");
+  EXPECT_EQ(error_of("s:\n  - {a: 1}\n  - {b: {c: [x, {d: 1, d: 2}]}}\n"),
+            "x.yaml:3:24: s[1].b.c[1].d: repeated key; first at x.yaml:3:18");
 }
 
 TEST(Yaml, AReaderOfBlocksMayGoOnAfterFaults) {

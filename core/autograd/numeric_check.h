@@ -1,0 +1,50 @@
+// A mode that finds the op in which numbers stop being numbers. It costs a pass over every tensor: for replays, not for training.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/autograd/var.h"
+
+namespace tessera {
+
+// While one lives, on its thread: the output of every recorded op and every gradient that a sweep makes is checked, and the first
+// NaN or Inf throws NumericError with the op, the module that ran it, the direction, the element, and whether what the op was
+// given was finite:
+//   relu (layer2.0) forward made the first Inf: output f32 [2, 3] at [0, 1] is inf; its inputs were finite, up to 3e+38 in
+//   magnitude
+class NumericCheck {
+ public:
+  NumericCheck() noexcept;
+  ~NumericCheck();
+  NumericCheck(const NumericCheck&) = delete;
+  NumericCheck& operator=(const NumericCheck&) = delete;
+
+  static bool active() noexcept;
+
+ private:
+  bool previous_;
+};
+
+// The module whose forward runs in this scope of the thread. Module's call operator opens one; `path` must outlive it.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const std::string& path) noexcept;
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  const std::string* previous_;
+};
+
+// What record and the sweep call while the mode is active.
+namespace numeric_check {
+void forward(const Op& op, std::span<const Var> inputs, const Tensor& y);
+void remember(const Node& node);  // the path of the scope, for the node's backward
+void backward(const Node& node, const Tensor& grad_y, const Grads& grads);
+void sum(const Node& node, const Tensor& total);  // of the gradients of the node's value
+void forget(const Node& node);
+}  // namespace numeric_check
+
+}  // namespace tessera

@@ -1,0 +1,85 @@
+#include "core/decisions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kRounds = 5;
+// A gain below this is noise, and the first candidate has the advantage of being everyone's.
+constexpr double kDisplaces = 0.97;
+
+std::vector<DecisionPolicy*> policies;  // of the scopes in force; the last one decides
+std::atomic<std::uint64_t> epoch{0};
+
+std::optional<std::size_t> find(std::span<const std::string> candidates, const std::string& name) {
+  const auto found = std::find(candidates.begin(), candidates.end(), name);
+  if (found == candidates.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - candidates.begin());
+}
+
+// In turn, so that the machine's drift hits all alike; the minimum, since disturbances only add.
+std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>& seconds) {
+  std::vector<double> best(count, std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < count; ++i) seconds(i);  // warm-up
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < count; ++i) best[i] = std::min(best[i], seconds(i));
+  }
+  std::size_t chosen = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    if (best[i] < kDisplaces * best[chosen]) chosen = i;
+  }
+  return chosen;
+}
+
+std::string names_of(std::span<const std::string> candidates) {
+  std::string all;
+  for (const std::string& name : candidates) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+}  // namespace
+
+DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
+  policies.push_back(&policy_);
+  ++epoch;
+}
+
+DecisionScope::~DecisionScope() {
+  std::erase(policies, &policy_);
+  ++epoch;
+}
+
+const DecisionMap& DecisionScope::taken() const { return policy_.known; }
+
+std::uint64_t decision_epoch() noexcept { return epoch; }
+
+bool decisions_active() noexcept { return !policies.empty(); }
+
+std::size_t decide(const std::string& key, std::span<const std::string> candidates,
+                   const std::function<double(std::size_t)>& seconds) {
+  TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
+  if (policies.empty()) return 0;
+  DecisionPolicy* const policy = policies.back();
+  if (const auto forced = find(candidates, policy->forced)) return *forced;
+  if (const auto known = policy->known.find(key); known != policy->known.end()) {
+    if (const auto index = find(candidates, known->second)) return *index;
+    log_warning(str("decisions: ", key, " was decided as '", known->second, "', which is not offered here; '", candidates[0],
+                    "' of ", names_of(candidates), " is used and bytes may differ"));
+    return 0;
+  }
+  if (!policy->measure || candidates.size() == 1) return 0;
+  const std::size_t chosen = fastest(candidates.size(), seconds);
+  if (policy->on_measured) policy->on_measured(key, candidates[chosen]);
+  policy->known.emplace(key, candidates[chosen]);
+  return chosen;
+}
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+// Choices taken from a clock, such as which algorithm runs one shape of a convolution. Each has a key and a name, so that a run
+// can record it before it is used, and a resumed or replayed run takes the same one and never measures again: results keep
+// their bytes although timings do not repeat.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+using DecisionMap = std::map<std::string, std::string>;  // key -> name of the choice
+
+struct DecisionPolicy {
+  // false: a key that is not known takes its first candidate, and no clock is read.
+  bool measure = false;
+  DecisionMap known = {};
+  // Taken wherever a candidate has this name, before anything else: for tests and benchmarks of one algorithm.
+  std::string forced = {};
+  // Told each measured choice before decide() returns it. May throw; the choice is then not taken.
+  std::function<void(const std::string& key, const std::string& choice)> on_measured = {};
+};
+
+// Makes `policy` the process's for its lifetime; the newest scope decides, without one nothing is measured. Not for several
+// threads at once.
+class DecisionScope {
+ public:
+  explicit DecisionScope(DecisionPolicy policy);
+  ~DecisionScope();
+  DecisionScope(const DecisionScope&) = delete;
+  DecisionScope& operator=(const DecisionScope&) = delete;
+
+  // What was known at the start and what was measured since.
+  const DecisionMap& taken() const;
+
+ private:
+  DecisionPolicy policy_;
+};
+
+// Differs between scopes: part of the key of caches whose content depends on a decision.
+std::uint64_t decision_epoch() noexcept;
+
+// Whether a scope is in force; without one, candidates beyond the first need not be prepared.
+bool decisions_active() noexcept;
+
+// Index of the candidate to use for `key`. `seconds(i)` runs candidate i once and returns its time; it is called only where
+// a clock decides. A later candidate displaces an earlier one when its best time is below 0.97 of that one's. A known name
+// that is not offered (another instruction set, another library) is warned about, and the first candidate is taken.
+// `candidates` must not be empty.
+std::size_t decide(const std::string& key, std::span<const std::string> candidates,
+                   const std::function<double(std::size_t)>& seconds);
+
+}  // namespace tessera

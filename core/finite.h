@@ -1,0 +1,27 @@
+// Finding NaN and Inf in tensors. Reads the device: never inside a step, unless numbers are being checked.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace tessera {
+
+// Integer tensors are finite, and so are undefined ones.
+bool all_finite(const Tensor& tensor);
+
+// The first NaN or Inf in row-major order.
+struct BadElement {
+  Shape index;
+  double value = 0;
+  std::string_view kind() const;  // "NaN" or "Inf"
+};
+std::optional<BadElement> first_bad_element(const Tensor& tensor);
+// "f32 [2, 3] at [0, 2] is nan"
+std::string describe(const Tensor& tensor, const BadElement& bad);
+
+// Of the finite elements; 0 when there are none.
+double largest_magnitude(const Tensor& tensor);
+
+}  // namespace tessera

@@ -1,0 +1,193 @@
+#include "core/ops/conv2d_plan_cpu.h"
+
+#include <chrono>
+
+#include "core/cpu/onednn.h"
+#include "core/decisions.h"
+
+namespace tessera::cpu {
+namespace {
+
+using reference::Conv2dGeometry;
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+// oneDNN's descriptions of our tensors. It names sizes in NCHW and OIHW order whatever the strides.
+struct Layouts {
+  Desc x, weight, bias, y;
+  Dims weight_sizes;
+};
+
+Layouts describe(const Conv2dGeometry& g, bool with_bias) {
+  const std::int64_t gi = g.group_in();
+  const std::int64_t per_out = g.kh * g.kw * gi;
+  Dims sizes{g.out, gi, g.kh, g.kw};
+  Dims strides{per_out, 1, g.kw * gi, gi};
+  if (g.options.groups > 1) {
+    sizes = {g.options.groups, g.group_out(), gi, g.kh, g.kw};
+    strides = {g.group_out() * per_out, per_out, 1, g.kw * gi, gi};
+  }
+  return {onednn::strided({g.n, g.in, g.h, g.w}, {g.h * g.w * g.in, 1, g.w * g.in, g.in}), onednn::strided(sizes, strides),
+          with_bias ? onednn::strided({g.out}, {1}) : Desc(),
+          onednn::strided({g.n, g.out, g.oh, g.ow}, {g.oh * g.ow * g.out, 1, g.ow * g.out, g.out}), sizes};
+}
+
+// oneDNN counts gaps between taps (0 = dense) and takes the border on both sides. Ours may leave pixels on the right that no
+// window reaches; the right border then is 0.
+struct Window {
+  Dims stride, dilation, left, right;
+};
+
+Window describe_window(const Conv2dGeometry& g) {
+  const auto& [stride, padding, dilation, groups] = g.options;
+  const auto right = [](std::int64_t count, std::int64_t step, std::int64_t kernel, std::int64_t gap, std::int64_t size,
+                        std::int64_t left) {
+    return std::max<std::int64_t>(0, (count - 1) * step + gap * (kernel - 1) + 1 - size - left);
+  };
+  return {{stride.h, stride.w},
+          {dilation.h - 1, dilation.w - 1},
+          {padding.h, padding.w},
+          {right(g.oh, stride.h, g.kh, dilation.h, g.h, padding.h), right(g.ow, stride.w, g.kw, dilation.w, g.w, padding.w)}};
+}
+
+using Forward = dnnl::convolution_forward;
+using BackwardInput = dnnl::convolution_backward_data;
+using BackwardWeight = dnnl::convolution_backward_weights;
+
+// What oneDNN is asked for; where it differs from our layouts, the primitive reorders on the way in and out.
+struct Request {
+  dnnl::algorithm algorithm;
+  Desc x, weight, y;
+};
+
+Forward::primitive_desc forward_description(const Layouts& l, const Window& w, const Request& r) {
+  return {Forward::desc(dnnl::prop_kind::forward_training, r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left,
+                        w.right),
+          onednn::attributes(), onednn::engine()};
+}
+
+std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window& w, const Request& r) {
+  const auto chosen = forward_description(l, w, r);
+  std::vector<onednn::Operand> operands{{DNNL_ARG_SRC, l.x, chosen.src_desc()},
+                                        {DNNL_ARG_WEIGHTS, l.weight, chosen.weights_desc()},
+                                        {DNNL_ARG_DST, l.y, chosen.dst_desc(), true}};
+  if (!l.bias.is_zero()) operands.push_back({DNNL_ARG_BIAS, l.bias, chosen.bias_desc()});
+  return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(), operands);
+}
+
+std::unique_ptr<onednn::Primitive> build_backward_input(const Layouts& l, const Window& w, const Request& r) {
+  const BackwardInput::desc wanted(r.algorithm, r.x, r.weight, r.y, w.stride, w.dilation, w.left, w.right);
+  const BackwardInput::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine(), forward_description(l, w, r));
+  const std::vector<onednn::Operand> operands{{DNNL_ARG_DIFF_SRC, l.x, chosen.diff_src_desc(), true},
+                                              {DNNL_ARG_WEIGHTS, l.weight, chosen.weights_desc()},
+                                              {DNNL_ARG_DIFF_DST, l.y, chosen.diff_dst_desc()}};
+  return std::make_unique<onednn::Primitive>(BackwardInput(chosen), chosen.scratchpad_desc(), operands);
+}
+
+std::unique_ptr<onednn::Primitive> build_backward_weight(const Layouts& l, const Window& w, const Request& r) {
+  const BackwardWeight::desc wanted(r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right);
+  const BackwardWeight::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine(), forward_description(l, w, r));
+  std::vector<onednn::Operand> operands{{DNNL_ARG_SRC, l.x, chosen.src_desc()},
+                                        {DNNL_ARG_DIFF_WEIGHTS, l.weight, chosen.diff_weights_desc(), true},
+                                        {DNNL_ARG_DIFF_DST, l.y, chosen.diff_dst_desc()}};
+  if (!l.bias.is_zero()) operands.push_back({DNNL_ARG_DIFF_BIAS, l.bias, chosen.diff_bias_desc(), true});
+  return std::make_unique<onednn::Primitive>(BackwardWeight(chosen), chosen.scratchpad_desc(), operands);
+}
+
+std::unique_ptr<onednn::Primitive> build(Conv2dPass pass, const Layouts& layouts, const Window& window, const Request& request) {
+  return onednn::build_or_null([&] {
+    switch (pass) {
+      case Conv2dPass::forward: return build_forward(layouts, window, request);
+      case Conv2dPass::backward_input: return build_backward_input(layouts, window, request);
+      case Conv2dPass::backward_weight: return build_backward_weight(layouts, window, request);
+    }
+    throw InternalError("conv2d: unknown pass");
+  });
+}
+
+// Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
+std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window) {
+  for (const Desc& weight : {onednn::any_layout(l.weight_sizes), l.weight}) {
+    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y};
+    if (auto primitive = build(pass, l, window, request)) return primitive;
+  }
+  return nullptr;
+}
+
+// Images are reordered to oneDNN's blocked layout and back: pays where the algorithm gains more than the reorders cost.
+std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts& l, const Window& window,
+                                                 dnnl::algorithm algorithm) {
+  return build(pass, l, window,
+               {algorithm, onednn::any_layout(l.x.dims()), onednn::any_layout(l.weight_sizes), onednn::any_layout(l.y.dims())});
+}
+
+// A 1x1 convolution that visits every pixel once is a matrix product over pixels.
+bool is_pointwise(const Conv2dGeometry& g) {
+  const Extent one{1, 1};
+  return g.kh == 1 && g.kw == 1 && g.options.stride == one && g.options.padding == Extent{0, 0} && g.options.groups == 1;
+}
+
+bool suits_winograd(const Conv2dGeometry& g) {
+  const Extent one{1, 1};
+  return g.kh == 3 && g.kw == 3 && g.options.stride == one && g.options.dilation == one && g.options.groups == 1;
+}
+
+// Below this, choosing costs more than a wrong choice.
+constexpr double kLeastFlopsToMeasure = 4e6;
+
+double flops(const Conv2dGeometry& g) {
+  return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
+}
+
+// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2"
+std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+  const char* const name = pass == Conv2dPass::forward          ? "forward"
+                           : pass == Conv2dPass::backward_input ? "backward_input"
+                                                                : "backward_weight";
+  const auto& [stride, padding, dilation, groups] = g.options;
+  return str("conv2d.", name, " n", g.n, " h", g.h, " w", g.w, " c", g.in, '>', g.out, " k", g.kh, 'x', g.kw, " s", stride.h, 'x',
+             stride.w, " p", padding.h, 'x', padding.w, " d", dilation.h, 'x', dilation.w, " g", groups, " bias",
+             static_cast<int>(with_bias), " threads", onednn::threads_now());
+}
+
+struct Candidates {
+  std::vector<std::string> names;
+  std::vector<std::unique_ptr<onednn::Primitive>> primitives;
+
+  void offer(std::string name, std::unique_ptr<onednn::Primitive> primitive) {
+    if (!primitive) return;
+    names.push_back(std::move(name));
+    primitives.push_back(std::move(primitive));
+  }
+};
+
+Candidates candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+  const Layouts layouts = describe(g, with_bias);
+  const Window window = describe_window(g);
+  Candidates all;
+  all.offer("nhwc", build_nhwc(pass, layouts, window));
+  if (!decisions_active() || flops(g) < kLeastFlopsToMeasure) return all;
+  all.offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
+  if (suits_winograd(g)) all.offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
+                                               const std::function<void(onednn::Primitive&)>& run) {
+  using Method = Conv2dPlan::Method;
+  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::gemm, "gemm", nullptr});
+  const auto reference = [] { return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::reference, "reference", nullptr}); };
+  if (dtype != DType::f32) return reference();
+  Candidates all = candidates_for(pass, g, with_bias);
+  if (all.names.empty()) return reference();
+  const std::size_t chosen = decide(decision_key(pass, g, with_bias), all.names, [&](std::size_t i) {
+    const auto start = std::chrono::steady_clock::now();
+    run(*all.primitives[i]);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::onednn, all.names[chosen], std::move(all.primitives[chosen])});
+}
+
+}  // namespace tessera::cpu

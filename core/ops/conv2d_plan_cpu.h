@@ -1,0 +1,35 @@
+// How one pass of one convolution runs on the CPU. Included by conv2d_cpu.cpp and tests of the algorithms only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/cpu/reference/conv2d.h"
+#include "core/dtype.h"
+
+namespace tessera::cpu {
+
+namespace onednn {
+class Primitive;
+}
+
+enum class Conv2dPass : std::int64_t { forward, backward_input, backward_weight };
+
+struct Conv2dPlan {
+  enum class Method { gemm, onednn, reference };
+  Method method;
+  std::string algorithm;  // gemm, reference; of oneDNN: nhwc, blocked, winograd
+  std::unique_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
+};
+
+// The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
+// NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray 2016), reorders
+// included; otherwise direct from NHWC. `run` executes a primitive on the caller's operands, for timing.
+std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
+                                               bool with_bias, const std::function<void(onednn::Primitive&)>& run);
+
+// How often this thread ran `algorithm`, over all passes: shows that a forced choice was obeyed.
+std::size_t conv2d_runs(const std::string& algorithm);
+
+}  // namespace tessera::cpu

@@ -1,0 +1,78 @@
+#include "core/decisions.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+namespace tessera {
+namespace {
+
+const std::vector<std::string> kNames{"a", "b", "c"};
+
+std::function<double(std::size_t)> clock_with(std::vector<double> seconds) {
+  return [seconds](std::size_t i) { return seconds[i]; };
+}
+
+double no_clock(std::size_t) {
+  ADD_FAILURE() << "a clock was read";
+  return 0;
+}
+
+TEST(Decisions, TheFirstCandidateWithoutAScopeOrAMeasurement) {
+  EXPECT_FALSE(decisions_active());
+  EXPECT_EQ(decide("k", kNames, no_clock), 0u);
+  const DecisionScope scope({});
+  EXPECT_TRUE(decisions_active());
+  EXPECT_EQ(decide("k", kNames, no_clock), 0u);
+  EXPECT_TRUE(scope.taken().empty());
+}
+
+TEST(Decisions, TheFastestIsRecordedBeforeItIsUsed) {
+  DecisionMap recorded;
+  const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string& choice) {
+                               EXPECT_FALSE(scope.taken().contains(key));
+                               recorded[key] = choice;
+                             }});
+  EXPECT_EQ(decide("k", kNames, clock_with({3, 1, 2})), 1u);
+  EXPECT_EQ(recorded, (DecisionMap{{"k", "b"}}));
+  EXPECT_EQ(scope.taken(), recorded);
+  EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+}
+
+TEST(Decisions, ASmallGainDisplacesNothing) {
+  const DecisionScope scope({.measure = true});
+  EXPECT_EQ(decide("small", kNames, clock_with({1, 0.98, 0.975})), 0u);
+  EXPECT_EQ(decide("large", kNames, clock_with({1, 0.98, 0.96})), 2u);
+}
+
+TEST(Decisions, AChoiceThatCannotBeRecordedIsNotTaken) {
+  const DecisionScope scope(
+      {.measure = true, .on_measured = [](const std::string&, const std::string&) { throw IoError("disk full"); }});
+  EXPECT_THROW(decide("k", kNames, clock_with({3, 1, 2})), IoError);
+  EXPECT_TRUE(scope.taken().empty());
+}
+
+TEST(Decisions, AKnownNameThatIsNotOfferedIsWarnedAbout) {
+  std::string warning;
+  set_log_sink([&](LogLevel, std::string_view text) { warning = text; });
+  const DecisionScope scope({.measure = true, .known = {{"k", "amx"}}});
+  EXPECT_EQ(decide("k", kNames, no_clock), 0u);
+  set_log_sink({});
+  EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
+}
+
+TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
+  const DecisionScope outer({.known = {{"k", "b"}}});
+  const std::uint64_t epoch = decision_epoch();
+  {
+    const DecisionScope inner({.known = {{"k", "b"}}, .forced = "c"});
+    EXPECT_NE(decision_epoch(), epoch);
+    EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+  }
+  EXPECT_NE(decision_epoch(), epoch);  // what was cached inside is not used outside
+  EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,111 @@
+// Every algorithm that a clock may choose for a convolution, forced in turn: it runs, and agrees with the f64 loops.
+#include <gtest/gtest.h>
+
+#include "core/autograd/backward.h"
+#include "core/decisions.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/conv2d_plan_cpu.h"
+#include "core/rng.h"
+
+namespace tessera {
+namespace {
+
+struct Case {
+  Shape x, weight;
+  Conv2dOptions options = {};
+  bool bias = false;
+};
+
+// All above the size from which algorithms are chosen; odd sizes, channels that fill no block, several images.
+std::vector<Case> cases(const std::string& algorithm) {
+  const Extent one{1, 1};
+  std::vector<Case> all{
+      {{3, 13, 11, 32}, {32, 3, 3, 32}, {.padding = one}},
+      {{2, 9, 10, 64}, {64, 3, 3, 64}, {.padding = one}, true},
+      {{1, 17, 15, 48}, {32, 3, 3, 48}, {.padding = one}},
+      {{5, 8, 8, 64}, {32, 3, 3, 64}, {.padding = one}, true},
+      {{2, 16, 16, 33}, {31, 3, 3, 33}, {.padding = one}, true},
+      {{1, 14, 14, 128}, {128, 3, 3, 128}, {.padding = one}},
+      {{2, 15, 15, 32}, {32, 3, 3, 32}},
+  };
+  if (algorithm == "winograd") return all;
+  all.push_back({{2, 17, 19, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = one}});
+  all.push_back({{2, 16, 16, 32}, {32, 5, 3, 16}, {.padding = {2, 1}, .groups = 2}, true});
+  all.push_back({{1, 19, 19, 32}, {32, 3, 3, 32}, {.padding = {2, 2}, .dilation = {2, 2}}});
+  return all;
+}
+
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(7, "conv2d_algorithms_test", "values"), -1, 1, index);
+  return x;
+}
+
+// y and the gradients of x, weight and bias.
+std::vector<std::vector<double>> run(const Case& c, DType dtype) {
+  std::vector<Var> leaves{Var(random(c.x, 0).to(dtype), true), Var(random(c.weight, 1).to(dtype), true)};
+  if (c.bias) leaves.emplace_back(random({c.weight[0]}, 2).to(dtype), true);
+  const Var y = conv2d(leaves[0], leaves[1], c.bias ? leaves[2] : Var(), c.options);
+  backward(y, random(y.shape(), 3).to(dtype));
+  std::vector<std::vector<double>> all{y.value().to(DType::f64).to_vector<double>()};
+  for (const Var& leaf : leaves) all.push_back(leaf.grad().to(DType::f64).to_vector<double>());
+  return all;
+}
+
+class Conv2dAlgorithm : public testing::TestWithParam<std::string> {};
+
+TEST_P(Conv2dAlgorithm, AgreesWithTheReferenceAndRuns) {
+  if (GetParam() == "winograd" && !__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "oneDNN's Winograd needs AVX-512";
+  const DecisionScope scope({.forced = GetParam()});
+  std::size_t taken = 0;
+  for (const Case& c : cases(GetParam())) {
+    const std::size_t before = cpu::conv2d_runs(GetParam());
+    const auto got = run(c, DType::f32);
+    taken += cpu::conv2d_runs(GetParam()) - before;
+    const auto want = run(c, DType::f64);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      double largest = 0;
+      double error = 0;
+      for (std::size_t k = 0; k < want[i].size(); ++k) {
+        largest = std::max(largest, std::abs(want[i][k]));
+        error = std::max(error, std::abs(want[i][k] - got[i][k]));
+      }
+      // Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
+      EXPECT_LE(error, 2e-5 * largest) << "x " << c.x << ", weight " << c.weight << ", result " << i;
+    }
+  }
+  EXPECT_GE(taken, 6u * 3u);  // each of at least six shapes in all three passes
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd"),
+                         [](const auto& test) { return test.param; });
+
+TEST(Conv2dDecision, IsRecordedOnceAndReplayedWithoutAClock) {
+  const Case c = cases("winograd").front();
+  std::vector<std::string> recorded;
+  DecisionMap taken;
+  std::vector<std::vector<double>> first;
+  {
+    const DecisionScope scope(
+        {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { recorded.push_back(key); }});
+    first = run(c, DType::f32);
+    run(c, DType::f32);
+    taken = scope.taken();
+  }
+  EXPECT_EQ(recorded.size(), 3u);
+  ASSERT_EQ(taken.size(), 3u);
+  EXPECT_EQ(taken.begin()->first.substr(0, 52), "conv2d.backward_input n3 h13 w11 c32>32 k3x3 s1x1 p1");
+  // Another choice than each measured one: what is obeyed is the record.
+  for (auto& [key, choice] : taken) choice = choice == "nhwc" ? "blocked" : "nhwc";
+  const std::size_t nhwc = cpu::conv2d_runs("nhwc");
+  const std::size_t blocked = cpu::conv2d_runs("blocked");
+  const DecisionScope replay({.measure = true, .known = taken, .on_measured = [](const std::string& key, const std::string&) {
+                                ADD_FAILURE() << "measured " << key;
+                              }});
+  run(c, DType::f32);
+  EXPECT_EQ(cpu::conv2d_runs("nhwc") + cpu::conv2d_runs("blocked") - nhwc - blocked, 3u);
+  EXPECT_EQ(run(c, DType::f32), run(c, DType::f32));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,121 @@
+// What a clock chose is recorded before it is used: a run killed inside the timing, and its replay, end with the same bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/config/value.h"
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+
+namespace tessera::testing {
+namespace {
+
+// Convolutions large enough to be timed.
+constexpr const char* kExperiment = R"(
+version: 1
+name: timed
+seed: 3
+threads: {compute: 2, loader: 1}
+data: {name: glyphs, count: 96, test_count: 32, batch: 32, val: 0}
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 16, kernel: 3, stride: 2, padding: 1, bias: false, name: conv1}}
+    - relu
+    - {conv2d: {out: 32, kernel: 3, padding: 1, name: conv2}}
+    - relu
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+stages: [{name: dense, train: 3e}]
+checkpoint: {every: 2s}
+log_every: 1
+)";
+
+std::string last_model(const std::string& run) {
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-")) newest = std::max(newest, entry.path().string());
+  }
+  return read_bytes(newest + "/model.safetensors") + read_bytes(newest + "/optimizer.safetensors");
+}
+
+Value decisions_of(const std::string& run) {
+  return parse_json(read_bytes(run + "/decisions.json"), "decisions.json").at("decisions");
+}
+
+class Decisions : public ::testing::Test {
+ protected:
+  void SetUp() override { write_bytes(folder_ / "timed.yaml", kExperiment); }
+
+  std::string train(const std::string& runs, const std::vector<std::string>& more = {}) {
+    const Outcome outcome = start(runs, more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return folder_ / (runs + "/timed/1");
+  }
+  Outcome start(const std::string& runs, const std::vector<std::string>& more, const std::vector<std::string>& environment = {}) {
+    std::vector<std::string> arguments{"train", folder_ / "timed.yaml", "--runs", folder_ / runs};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments, environment);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Decisions, KilledInsideTheTimingAndReplayedGivesTheSameBytes) {
+  const Outcome killed = start("killed", {}, {"TESSERA_KILL_AT=timing:2"});
+  ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  const std::string run = folder_ / "killed/timed/1";
+  EXPECT_EQ(decisions_of(run).as_map().size(), 1u);  // the second was measured and not recorded
+  const Outcome resumed = run_program({"resume", run});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_GE(decisions_of(run).as_map().size(), 3u);
+
+  const std::string replay = train("replay", {"--decisions", run + "/decisions.json"});
+  EXPECT_TRUE(last_model(replay) == last_model(run));
+  EXPECT_TRUE(read_bytes(replay + "/metrics.jsonl") == read_bytes(run + "/metrics.jsonl"));
+  EXPECT_TRUE(read_bytes(replay + "/decisions.json") == read_bytes(run + "/decisions.json"));
+}
+
+// Other choices than a clock would make everywhere: that they are obeyed shows in the bytes and in the file.
+TEST_F(Decisions, AResumedRunNeverMeasuresAgain) {
+  const std::string first = train("first");
+  Value forged = decisions_of(first);
+  for (Value::Entry& entry : forged.as_map()) entry.value = entry.value.as_string() == "nhwc" ? "blocked" : "nhwc";
+  Value file = Value::map();
+  file.set("version", 1);
+  file.set("decisions", forged);
+  write_bytes(folder_ / "forged.json", to_json(file));
+  const std::string straight = train("straight", {"--decisions", folder_ / "forged.json"});
+  EXPECT_EQ(decisions_of(straight), forged);
+
+  const Outcome killed = start("killed", {"--decisions", folder_ / "forged.json"}, {"TESSERA_KILL_AT=step:5"});
+  ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  const std::string run = folder_ / "killed/timed/1";
+  std::filesystem::remove(run + "/decisions.json");  // the checkpoint has them too
+  const Outcome resumed = run_program({"resume", run});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_NE(resumed.output.find("choices that the checkpoint lacks are measured again"), std::string::npos) << resumed.output;
+  EXPECT_EQ(decisions_of(run), forged);
+  EXPECT_TRUE(last_model(run) == last_model(straight));
+}
+
+TEST_F(Decisions, DeterministicMeasuresNothing) {
+  const std::string one = train("one", {"deterministic=true"});
+  EXPECT_TRUE(decisions_of(one).as_map().empty());
+  EXPECT_TRUE(last_model(one) == last_model(train("two", {"deterministic=true"})));
+}
+
+TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
+  write_bytes(folder_ / "bad.json", "{\"version\": 2, \"decisions\": {}}");
+  const Outcome outcome = start("bad", {"--decisions", folder_ / "bad.json"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.output.find("bad.json: not a decisions.json of a run: decisions: version is 2; this program reads 1"),
+            std::string::npos)
+      << outcome.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "bad"));
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,120 @@
+#include "train/run_state.h"
+
+#include "compress/factorise.h"
+#include "core/error.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "train/import_weights.h"
+#include "train/model_state.h"
+
+namespace tessera {
+namespace {
+
+Shape sample_shape(const DataSplits& data) {
+  const Shape& images = data.train.dataset->images.shape();
+  return {1, images[1], images[2], images[3]};
+}
+
+Value sizes_of(const Shape& shape) {
+  Value sizes = Value::list();
+  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
+  return sizes;
+}
+
+std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
+
+}  // namespace
+
+RunState::RunState(ExperimentConfig config, DataSplits data)
+    : config_(std::move(config)),
+      data_(std::move(data)),
+      steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
+
+std::string RunState::start(Vfs& vfs) {
+  InitialModel initial = initial_model(vfs, config_.model, sample_shape(data_), seed_of(config_));
+  model_ = std::move(initial.model);
+  return initial.imported;
+}
+
+void RunState::load(const Checkpoint& checkpoint) {
+  model_ = rebuild(checkpoint.manifest.at("model"), builtin_layers());
+  load_model_state(*model_, checkpoint.parts.at("model"));
+  position_ = read<Position>(checkpoint.manifest.at("position"));
+  const std::string content = fingerprint(*data_.train.dataset);
+  const std::string& before = checkpoint.manifest.at("data").as_string();
+  TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
+                ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ", before);
+  restored_ = checkpoint.parts;
+  restored_.erase("model");
+}
+
+std::int64_t RunState::stage_steps() const {
+  const std::int64_t steps = stage().train->resolve(steps_per_epoch_, 0);
+  TESSERA_CHECK(steps >= 1, ConfigError, "stage ", stage().name, ": train ", to_string(*stage().train), " is less than one step");
+  return steps;
+}
+
+std::optional<PassReport> RunState::prepare_stage() {
+  if (position_.stage_ready) return {};
+  std::optional<PassReport> report;
+  if (stage().factorise) {
+    FactorisePass pass(*stage().factorise);
+    report = run_pass(model_, pass, sample_shape(data_));
+    ++position_.global_step;
+  }
+  position_.stage_ready = true;
+  return report;
+}
+
+void RunState::begin_training() {
+  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps());
+  if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
+  restored_.clear();
+  loader_ = std::make_unique<Loader>(data_.train, training_options(config_.data, data_.normalization, seed_of(config_),
+                                                                   static_cast<int>(config_.threads.loader)));
+  // Every epoch of every stage has an order and augmentations of its own.
+  loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
+}
+
+void RunState::step() {
+  trainer_->step(loader_->next(), position_.stage_step, position_.global_step);
+  ++position_.stage_step;
+  ++position_.global_step;
+  if (position_.stage_step % steps_per_epoch_ == 0) trainer_->end_epoch();
+}
+
+void RunState::end_stage() {
+  loader_.reset();
+  if (trainer_) trainer_->end_stage();
+  position_.stage_done = true;
+}
+
+void RunState::next_stage() {
+  const Position done = position_;
+  position_ = {.stage = done.stage + 1,
+               .global_step = done.global_step,
+               .metrics_bytes = done.metrics_bytes,
+               .timing_bytes = done.timing_bytes,
+               .best_accuracy = -1,
+               .best_step = -1};
+  trainer_.reset();
+  restored_.clear();
+}
+
+std::map<std::string, State> RunState::parts() const {
+  std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
+  parts["model"] = model_state(*model_);
+  return parts;
+}
+
+Value RunState::manifest() const {
+  Value keys = Value::map();
+  keys.set("model", describe(*model_));
+  keys.set("position", write(position_));
+  keys.set("stage_name", stage().name);
+  keys.set("input", sizes_of(sample_shape(data_)));
+  keys.set("data", fingerprint(*data_.train.dataset));
+  return keys;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// The computing half of a run: the model, where it stands, and the trainer and loader of the stage under way. Writes no file, so
+// that the same steps can be run a second time beside a run's folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "compress/pass_runner.h"
+#include "core/module.h"
+#include "train/checkpoint/store.h"
+#include "train/data/builtin.h"
+#include "train/data/loader.h"
+#include "train/experiment.h"
+#include "train/position.h"
+#include "train/stage_trainer.h"
+
+namespace tessera {
+
+class RunState {
+ public:
+  RunState(ExperimentConfig config, DataSplits data);
+
+  // At the first stage's beginning, weights from the seed or from where `model` says. One line on what was imported, or "".
+  std::string start(Vfs& vfs);
+  // Throws IoError when the training data is not what the checkpoint's run had.
+  void load(const Checkpoint& checkpoint);
+
+  const ExperimentConfig& config() const noexcept { return config_; }
+  const DataSplits& data() const noexcept { return data_; }
+  Position& position() noexcept { return position_; }
+  const Position& position() const noexcept { return position_; }
+  Module& model() const noexcept { return *model_; }
+  StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
+
+  const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }
+  bool at_last_stage() const { return position_.stage + 1 == static_cast<std::int64_t>(config_.stages.size()); }
+  std::int64_t steps_per_epoch() const noexcept { return steps_per_epoch_; }
+  std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
+
+  // Runs the stage's passes unless they have run. The report of the factorisation, where there was one.
+  std::optional<PassReport> prepare_stage();
+  void begin_training();  // from where the position says
+  void step();  // one step of training, and the epoch's end where it is one
+  void end_stage();
+  void next_stage();
+
+  // What a checkpoint holds: tensors by part, and the manifest's keys that rebuild the rest.
+  std::map<std::string, State> parts() const;
+  Value manifest() const;
+
+ private:
+  ExperimentConfig config_;
+  DataSplits data_;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<StageTrainer> trainer_;
+  std::unique_ptr<Loader> loader_;
+  std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
+  Position position_;
+  std::int64_t steps_per_epoch_;
+};
+
+}  // namespace tessera
