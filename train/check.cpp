@@ -6,6 +6,7 @@
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/error.h"
+#include "train/import_weights.h"
 
 namespace tessera {
 namespace {
@@ -46,8 +47,7 @@ class Checker {
   void check_model() {
     if (!data_) return;
     attempt("model", [&] {
-      model_ = build_model(config_.model, input_);
-      initialize(*model_, static_cast<std::uint64_t>(config_.seed));
+      model_ = initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
       const Shape output = model_->output_shape(input_);
       const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
       TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",

@@ -8,9 +8,10 @@
 
 namespace tessera {
 
-// Loads the data, builds the network and tries every stage on it: data files, layer list, number of classes, lengths, selectors
-// and ranks (chosen from the initial weights; what they can reach does not depend on them). Throws ConfigError with one line per
-// problem, each "file:line:col: path: message" where the file says it. Returns the data, for callers that go on with it.
+// Loads the data, builds the network, reads the weights that it starts from and tries every stage on it: data files, layer list,
+// weights that do not fit, number of classes, lengths, selectors and ranks (chosen from the initial weights; what they can reach
+// does not depend on them). Throws ConfigError with one line per problem, each "file:line:col: path: message" where the file says
+// it. Returns the data, for callers that go on with it.
 DataSplits check_experiment(const Experiment& experiment);
 // The same problems one by one, in the order of the file; none when the experiment can run.
 std::vector<ConfigProblem> experiment_problems(const Experiment& experiment);

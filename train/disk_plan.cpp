@@ -38,6 +38,7 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   manifest.extra.set("model", describe(model));
   manifest.extra.set("position", write(Position{}));
   manifest.extra.set("stage_name", "");
+  manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
   manifest.extra.set("data", std::string(kHashDigits, '0'));
   manifest.extra.set("classes", to_value(classes));
   manifest.extra.set("history", write(history));

@@ -135,13 +135,12 @@ void append_fatal(std::string_view text, const std::string& file, std::vector<Co
 }
 
 // Paths in a file are relative to it; the resolved config outlives the working directory.
-void make_data_root_absolute(Value& root, const std::string& path) {
-  Value* data = root.is_map() ? root.find("data") : nullptr;
-  Value* folder = data != nullptr && data->is_map() ? data->find("root") : nullptr;
-  if (folder == nullptr || !folder->is_string() || folder->as_string().empty()) return;
-  const Mark mark = folder->mark();
-  const auto base = std::filesystem::absolute(path).parent_path();
-  *folder = Value((base / folder->as_string()).lexically_normal().string()).with_mark(mark);
+void make_absolute(Value& root, std::string_view block, std::string_view key, const std::filesystem::path& base) {
+  Value* found = root.is_map() ? root.find(block) : nullptr;
+  Value* value = found != nullptr && found->is_map() ? found->find(key) : nullptr;
+  if (value == nullptr || !value->is_string() || value->as_string().empty()) return;
+  const Mark mark = value->mark();
+  *value = Value((base / value->as_string()).lexically_normal().string()).with_mark(mark);
 }
 
 }  // namespace
@@ -168,7 +167,9 @@ std::optional<Experiment> load_experiment(const std::string& path, std::span<con
     append_fatal(error.what(), origin, problems);
     return std::nullopt;
   }
-  make_data_root_absolute(root, path);
+  const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
+  make_absolute(root, "data", "root", base);
+  make_absolute(root, "model", "weights", base);
   return parse(std::move(root), problems);
 }
 

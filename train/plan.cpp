@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "train/check.h"
 #include "train/environment.h"
+#include "train/import_weights.h"
 
 namespace tessera {
 namespace {
@@ -77,8 +78,7 @@ class Planner {
     plan_.steps_per_epoch = steps_per_epoch(config.data, data_.train.size());
     plan_.device = resolve_device(config.device).name();
     plan_.precision = config.precision;
-    model_ = build_model(config.model, plan_.input);
-    initialize(*model_, static_cast<std::uint64_t>(config.seed));
+    model_ = initial_model(real_vfs(), config.model, plan_.input, static_cast<std::uint64_t>(config.seed)).model;
     plan_.layers = trace_of(*model_, plan_.input);
     plan_.cost = total_cost(*model_, plan_.input);
   }

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
+#include "train/import_weights.h"
 #include "train/model_state.h"
 
 namespace tessera {
@@ -11,6 +12,12 @@ namespace {
 
 Shape sample_shape(const DataSplits& data) {
   return data.train.dataset->batch_shape(1);
+}
+
+Value sizes_of(const Shape& shape) {
+  Value sizes = Value::list();
+  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
+  return sizes;
 }
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
@@ -22,9 +29,10 @@ RunState::RunState(ExperimentConfig config, DataSplits data)
       data_(std::move(data)),
       steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
 
-void RunState::start() {
-  model_ = build_model(config_.model, sample_shape(data_));
-  initialize(*model_, seed_of(config_));
+std::string RunState::start(Vfs& vfs) {
+  InitialModel initial = initial_model(vfs, config_.model, sample_shape(data_), seed_of(config_));
+  model_ = std::move(initial.model);
+  return initial.imported;
 }
 
 void RunState::load(const Checkpoint& checkpoint) {
@@ -103,6 +111,7 @@ Value RunState::manifest() const {
   keys.set("model", describe(*model_));
   keys.set("position", write(position_));
   keys.set("stage_name", stage().name);
+  keys.set("input", sizes_of(sample_shape(data_)));
   keys.set("data", fingerprint(*data_.train.dataset));
   keys.set("classes", to_value(data_.train.dataset->classes));
   return keys;

@@ -22,7 +22,8 @@ class RunState {
  public:
   RunState(ExperimentConfig config, DataSplits data);
 
-  void start();  // at the first stage's beginning, weights from the seed
+  // At the first stage's beginning, weights from the seed or from where `model` says. One line on what was imported, or "".
+  std::string start(Vfs& vfs);
   // Throws IoError when the training data is not what the checkpoint's run had.
   void load(const Checkpoint& checkpoint);
 

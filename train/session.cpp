@@ -36,11 +36,15 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   Session session(vfs, experiment.config, std::move(folder), options);
   const RunFolder& files = session.folder_;
   write_file_atomically(vfs, files.config(), config_text);
-  write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
   session.decisions_ = decide_for_run(vfs, files.decisions(), session.options_.decisions, experiment.config.deterministic);
-  session.state_.start();
+  const std::string imported = session.state_.start(vfs);
   session.open_records({});
+  if (!imported.empty()) {
+    session.progress_.line(imported);
+    session.save();  // the run's own copy: nothing reads the imported file again
+  }
+  write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));  // makes it a run that can be resumed
   return session;
 }
 
@@ -55,8 +59,11 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   RunHistory history;
   DecisionMap decisions;
   if (session.store_.empty()) {
+    const std::string& weights = experiment.config.model.weights;
+    TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (", weights,
+                  ") again, train a new run");
     decisions = surviving_decisions(vfs, files.decisions(), nullptr);
-    session.state_.start();
+    session.state_.start(vfs);
   } else {
     const Checkpoint checkpoint = session.store_.load_latest();
     session.load(checkpoint);
@@ -182,7 +189,7 @@ std::string Session::explain(const std::string& found) {
   try {
     RunState again(config(), state_.data());
     if (store_.empty()) {
-      again.start();
+      again.start(vfs_);
     } else {
       again.load(store_.load_latest());
     }

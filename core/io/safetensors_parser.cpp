@@ -76,7 +76,8 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw IoError(str("safetensors: ", origin_, ": header: ", what, ", at byte ", at_));
+    const std::string tensor = tensor_.empty() ? std::string() : str("tensor '", tensor_, "': ");
+    throw IoError(str("safetensors: ", origin_, ": header: ", tensor, what, ", at byte ", at_));
   }
 
   char peek() const noexcept { return at_ < json_.size() ? json_[at_] : '\0'; }
@@ -120,54 +121,56 @@ class Parser {
   Entry entry(std::string name) {
     Entry entry;
     entry.name = std::move(name);
+    tensor_ = entry.name;
     bool has_dtype = false;
     bool has_shape = false;
     bool has_offsets = false;
     object([&](const std::string& key) {
       bool* seen = key == "dtype" ? &has_dtype : key == "shape" ? &has_shape : key == "data_offsets" ? &has_offsets : nullptr;
-      if (!seen) fail(str("tensor '", entry.name, "' has unknown field '", key, "'"));
-      if (std::exchange(*seen, true)) fail(str("tensor '", entry.name, "' has field '", key, "' twice"));
+      if (!seen) fail(str("unknown field '", key, "'"));
+      if (std::exchange(*seen, true)) fail(str("field '", key, "' stands twice"));
       if (seen == &has_dtype) {
         skip_space();
         entry.dtype = string();
       } else if (seen == &has_shape) {
-        entry.shape = integers(entry.name, kMaxFormatRank);
+        entry.shape = integers(kMaxFormatRank);
       } else {
-        const std::vector<std::int64_t> offsets = integers(entry.name, 2);
-        if (offsets.size() != 2) fail(str("tensor '", entry.name, "' needs 2 data_offsets, has ", offsets.size()));
+        const std::vector<std::int64_t> offsets = integers(2);
+        if (offsets.size() != 2) fail(str("needs 2 data_offsets, has ", offsets.size()));
         entry.begin = offsets[0];
         entry.end = offsets[1];
       }
     });
-    if (!has_dtype || !has_shape || !has_offsets) fail(str("tensor '", entry.name, "' lacks dtype, shape or data_offsets"));
+    if (!has_dtype || !has_shape || !has_offsets) fail("lacks dtype, shape or data_offsets");
+    tensor_.clear();
     return entry;
   }
 
-  std::vector<std::int64_t> integers(const std::string& name, std::size_t most) {
+  std::vector<std::int64_t> integers(std::size_t most) {
     std::vector<std::int64_t> values;
     expect('[');
     if (accept(']')) return values;
     do {
-      if (values.size() == most) fail(str("tensor '", name, "' lists more than ", most, " numbers"));
-      values.push_back(integer(name));
+      if (values.size() == most) fail(str("lists more than ", most, " numbers"));
+      values.push_back(integer());
     } while (accept(','));
     expect(']');
     return values;
   }
 
-  std::int64_t integer(const std::string& name) {
+  std::int64_t integer() {
     skip_space();
     const std::size_t start = at_;
     std::int64_t value = 0;
     while (peek() >= '0' && peek() <= '9') {
       if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, peek() - '0', &value)) {
-        fail(str("tensor '", name, "' has a number above 2^63 - 1"));
+        fail("a number above 2^63 - 1");
       }
       ++at_;
     }
     const bool leading_zero = at_ - start > 1 && json_[start] == '0';
     const bool goes_on = peek() == '.' || peek() == 'e' || peek() == 'E';
-    if (at_ == start || leading_zero || goes_on) fail(str("tensor '", name, "': a plain non-negative integer is due"));
+    if (at_ == start || leading_zero || goes_on) fail("a plain non-negative integer is due");
     return value;
   }
 
@@ -232,6 +235,7 @@ class Parser {
 
   std::string_view json_;
   std::string_view origin_;
+  std::string tensor_;  // whose entry is being read; "" outside
   std::size_t at_ = 0;
 };
 

@@ -24,10 +24,10 @@ struct NamedModel {
 };
 
 constexpr NamedModel kModels[] = {
-    {"layers", &models::layer_list},  {"lenet5", &models::lenet5},     {"mlp", &models::mlp},
+    {"layers", &models::layer_list},         {"lenet5", &models::lenet5},     {"mlp", &models::mlp},
     {"mobilenet_v1", &models::mobilenet_v1}, {"resnet18", &models::resnet18}, {"resnet20", &cifar<20>, true},
-    {"resnet32", &cifar<32>, true},   {"resnet44", &cifar<44>, true},  {"resnet50", &models::resnet50},
-    {"resnet56", &cifar<56>, true},   {"resnet8", &cifar<8>, true},    {"vgg16", &models::vgg16},
+    {"resnet32", &cifar<32>, true},          {"resnet44", &cifar<44>, true},  {"resnet50", &models::resnet50},
+    {"resnet56", &cifar<56>, true},          {"resnet8", &cifar<8>, true},    {"vgg16", &models::vgg16},
 };
 
 const NamedModel* find_model(std::string_view name) {
@@ -53,8 +53,10 @@ std::vector<std::string_view> model_names() {
 
 void ModelConfig::fields(Fields& f) {
   f.add("name", name, {.help = "the network", .choices = model_names(), .example = "resnet20", .observable = "plan"});
-  f.add("classes", classes, {.help = "outputs of the last layer; a list's own last layer decides for name: layers",
-                             .range = at_least(1), .observable = "plan"});
+  f.add("classes", classes,
+        {.help = "outputs of the last layer; a list's own last layer decides for name: layers",
+         .range = at_least(1),
+         .observable = "plan"});
   f.add("in_channels", in_channels, {.help = "channels the images must have", .range = at_least(1), .observable = "plan"});
   f.add("hidden", hidden, {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]",
                            .observable = "plan"});
@@ -62,19 +64,26 @@ void ModelConfig::fields(Fields& f) {
                                .choices = {"", "option_a", "projection"}, .observable = "plan"});
   f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
                            .observable = "plan", .check = &models::check_layer_list});
+  f.add("weights", weights,
+        {.help = "start from a trained network: a .safetensors file or a run folder; relative to this file",
+         .example = "resnet18.safetensors"});
+  f.add("head", head,
+        {.help = "with weights: keep takes every layer from them, reset draws the last one anew", .choices = {"keep", "reset"}});
+  f.add("allow_nonfinite", allow_nonfinite, {.help = "with weights: take NaN and Inf as they are instead of refusing them"});
   const NamedModel* model = find_model(name);
   f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");
   f.require(layers.is_null() || name == "layers", "layers", "needs name: layers");
   f.require(!layers.is_null() || name != "layers", "layers", "name: layers needs the list of layers");
+  f.require(head == "keep" || !weights.empty(), "head", "reset needs weights; without them every layer is drawn");
+  f.require(!allow_nonfinite || !weights.empty(), "allow_nonfinite", "needs weights");
 }
 
 std::unique_ptr<Module> build_model(const ModelConfig& config, const Shape& input) {
   const NamedModel* model = find_model(config.name);
   if (model == nullptr) throw_unknown(config.name);
-  TESSERA_CHECK(!config.in_channels || (input.rank() > 1 && input.dim(-1) == *config.in_channels), ConfigError,
-                "model ", config.name, ": in_channels is ", *config.in_channels, ", the data is ", input,
-                "; the last axis must agree");
+  TESSERA_CHECK(!config.in_channels || (input.rank() > 1 && input.dim(-1) == *config.in_channels), ConfigError, "model ",
+                config.name, ": in_channels is ", *config.in_channels, ", the data is ", input, "; the last axis must agree");
   return model->build(config, input);
 }
 

@@ -28,7 +28,7 @@ stages:
 
 RunState fresh(const Experiment& experiment) {
   RunState state(experiment.config, load_data(experiment.config.data, 3));
-  state.start();
+  state.start(real_vfs());
   return state;
 }
 

@@ -1,35 +1,16 @@
 // Our files read by a program that shares nothing with our reader: tests/oracle/read_safetensors.py (struct, json, numpy).
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/python.h"
 
 namespace tessera {
 namespace {
 
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (!pipe) return "popen failed";
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
-  const int status = ::pclose(pipe);
-  return status == 0 ? text : text + "exit status " + std::to_string(status);
-}
-
-// Debian's numpy belongs to Debian's interpreter; another python3 may stand before it on PATH.
-std::string python_with_numpy() {
-  for (const char* python : {"/usr/bin/python3", "python3"}) {
-    if (std::system((std::string(python) + " -c 'import numpy' 2>/dev/null").c_str()) == 0) return python;
-  }
-  return "";
-}
-
 TEST(SafetensorsOracle, PythonReadsTheSameTensors) {
-  const std::string python = python_with_numpy();
+  const std::string python = testing::python_with("numpy");
   if (python.empty()) GTEST_SKIP() << "python3 with numpy is not installed";
   SafetensorsFile file;
   file.metadata["tessera.layout"] = "OHWI";
@@ -44,7 +25,7 @@ TEST(SafetensorsOracle, PythonReadsTheSameTensors) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "w.safetensors";
   write_file_atomically(real_vfs(), path, encode_safetensors(file));
-  EXPECT_EQ(output_of(python + " " TESSERA_ORACLE_FOLDER "/read_safetensors.py " + path.string() + " 2>&1"),
+  EXPECT_EQ(testing::output_of(python + " " TESSERA_ORACLE_FOLDER "/read_safetensors.py " + path.string() + " 2>&1"),
             "# format = pt\n"
             "# tessera.layout = OHWI\n"
             "brain BF16 [3] -4.5\n"

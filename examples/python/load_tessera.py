@@ -1,0 +1,145 @@
+"""Rebuilds in PyTorch what `tessera export RUN --layout torch --output DIR` wrote. Needs PyTorch and nothing else of ours.
+
+    python3 load_tessera.py DIR         prints the network and the shape of its output
+
+    model = load_tessera.load("DIR")    # a torch.nn.Module in eval mode; images are [n, c, h, w]
+"""
+import json
+import pathlib
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+          "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8}
+
+
+def read_safetensors(path):
+    """{name: tensor} of a safetensors file: 8 bytes of header length, JSON header, the tensors' bytes."""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        values = torch.frombuffer(bytearray(data[begin:end]), dtype=DTYPES[entry["dtype"]]) if end > begin else torch.empty(
+            0, dtype=DTYPES[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+class BatchNorm(nn.modules.batchnorm._BatchNorm):
+    """Over images and over rows of features alike."""
+
+    def _check_input_dim(self, x):
+        pass
+
+
+class GlobalAvgPool(nn.Module):
+    def forward(self, x):
+        return x.mean(dim=(2, 3))
+
+
+class Residual(nn.Module):
+    def __init__(self, relu):
+        super().__init__()
+        self.relu = relu
+
+    def forward(self, x):
+        y = self.body(x) + (self.shortcut(x) if hasattr(self, "shortcut") else x)
+        return F.relu(y) if self.relu else y
+
+
+class ResidualBlock(nn.Module):
+    """relu(bn(conv(... relu(bn(conv(x))) ...)) + shortcut(x)), children named as in torchvision."""
+
+    def __init__(self, config, convolutions):
+        super().__init__()
+        self.config, self.convolutions = config, convolutions
+
+    def shortcut(self, x):
+        if self.config["shortcut"] == "projection":
+            return self.downsample(x)
+        if self.config["shortcut"] == "identity":
+            return x
+        stride, extra = self.config["stride"], self.config["out"] - self.config["in"]
+        return F.pad(x[:, :, ::stride, ::stride], (0, 0, 0, 0, extra // 2, extra - extra // 2))
+
+    def forward(self, x):
+        y = x
+        for i in range(1, self.convolutions + 1):
+            y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
+            y = F.relu(y) if i < self.convolutions else y
+        return F.relu(y + self.shortcut(x))
+
+
+def pair(value):
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def conv(c, out, inputs, kernel=1, bias=False, **options):
+    return nn.Conv2d(inputs, out, pair(c["kernel"]) if kernel is None else kernel, bias=bias, **options)
+
+
+def spatial(c):
+    return {key: pair(c[key]) for key in ("stride", "padding", "dilation")}
+
+
+def tucker2(c):
+    return nn.Sequential(conv(c, c["rank_in"], c["in"]), conv(c, c["rank_out"], c["rank_in"], None, **spatial(c)),
+                         conv(c, c["out"], c["rank_out"], bias=c["bias"]))
+
+
+def pool(c):
+    return {"kernel_size": pair(c["kernel"]), "stride": pair(c.get("stride", c["kernel"])), "padding": pair(c["padding"])}
+
+
+KINDS = {
+    "avg_pool2d": lambda c: nn.AvgPool2d(**pool(c), count_include_pad=False),
+    "basic_block": lambda c: ResidualBlock(c, 2),
+    "batch_norm": lambda c: BatchNorm(c["channels"], eps=c["eps"], momentum=c["momentum"]),
+    "bottleneck": lambda c: ResidualBlock(c, 3),
+    "conv2d": lambda c: conv(c, c["out"], c["in"], None, c["bias"], groups=c["groups"], **spatial(c)),
+    "dropout": lambda c: nn.Dropout(c["p"]),
+    "flatten": lambda c: nn.Flatten(),
+    "gelu": lambda c: nn.GELU(approximate="tanh" if c["form"] == "tanh" else "none"),
+    "global_avg_pool": lambda c: GlobalAvgPool(),
+    "layer_norm": lambda c: nn.LayerNorm(c["channels"], eps=c["eps"]),
+    "linear": lambda c: nn.Linear(c["in"], c["out"], bias=c["bias"]),
+    "max_pool2d": lambda c: nn.MaxPool2d(**pool(c)),
+    "relu": lambda c: nn.ReLU(),
+    "residual": lambda c: Residual(c["relu"]),
+    "sequential": lambda c: nn.Sequential(),
+    "sigmoid": lambda c: nn.Sigmoid(),
+    "silu": lambda c: nn.SiLU(),
+    "tanh": lambda c: nn.Tanh(),
+    "tucker2_conv2d": tucker2,
+}
+
+
+def build(tree):
+    module = KINDS[tree["kind"]](tree["config"])
+    for child in tree["children"]:
+        module.add_module(child["name"], build(child))
+    return module
+
+
+def load(folder):
+    folder = pathlib.Path(folder)
+    description = json.loads((folder / "model.json").read_text())
+    if description["format_version"] != 1:
+        raise ValueError(f"{folder}/model.json: format_version is {description['format_version']}; this loader reads 1")
+    model = build(description["network"])
+    model.load_state_dict(read_safetensors(folder / description["weights"]))
+    return model.eval()
+
+
+if __name__ == "__main__":
+    network = load(sys.argv[1])
+    shape = json.loads((pathlib.Path(sys.argv[1]) / "model.json").read_text())["input"]
+    print(network)
+    print("output:", list(network(torch.zeros(1, *shape)).shape))

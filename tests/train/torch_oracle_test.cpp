@@ -1,0 +1,129 @@
+// Imported and exported networks give PyTorch's logits. PyTorch's side is tests/oracle/torch_networks.py.
+#include <gtest/gtest.h>
+
+#include "compress/factorise.h"
+#include "compress/pass_runner.h"
+#include "core/autograd/var.h"
+#include "core/config/read.h"
+#include "tests/core/io/temporary_folder.h"
+#include "tests/support/python.h"
+#include "tests/train/weights_files.h"
+#include "train/export.h"
+#include "train/import_weights.h"
+#include "train/stage_trainer.h"
+
+namespace tessera {
+namespace {
+
+// Single precision over some tens of layers and some thousand terms each; logits are of the order of 1.
+constexpr double kTolerance = 1e-4;
+
+class TorchOracle : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    python_ = testing::python_with("torch, torchvision");
+    if (python_.empty()) GTEST_SKIP() << "python3 with torch and torchvision is not installed";
+  }
+
+  void run_torch(const std::string& kind) const {
+    EXPECT_EQ(testing::output_of(python_ + " " TESSERA_ORACLE_FOLDER "/torch_networks.py " + kind + " " +
+                                 folder_.path().string() + " 2>&1"),
+              "");
+  }
+  Tensor tensor(const std::string& name) const {
+    return decode_safetensors(real_vfs().read_file(folder_.path() / (name + ".safetensors")), name).tensors.at(name);
+  }
+
+  // The folder's y is what the model makes of its x.
+  void expect_same_logits(Module& model) const {
+    const NoGrad no_grad;
+    const Tensor ours = model.forward(Var(tensor("x")), {}).value();
+    const Tensor theirs = tensor("y");
+    ASSERT_EQ(ours.shape(), theirs.shape());
+    const std::vector<float> a = ours.contiguous().to_vector<float>();
+    const std::vector<float> b = theirs.to_vector<float>();
+    float largest = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_NEAR(a[i], b[i], kTolerance) << "logit " << i;
+      largest = std::max(largest, std::abs(b[i]));
+    }
+    EXPECT_GT(largest, 0.01f) << "logits near zero prove nothing";
+  }
+
+  // What the exported files give in PyTorch, on images of this shape, is what the model gives here.
+  void expect_same_logits_exported(Module& model, const Shape& input, const std::string& kind = "exported") const {
+    export_torch(real_vfs(), model, input, Value::map(), folder_.path());
+    testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input(input)}}, .metadata = {}});
+    run_torch(kind);
+    expect_same_logits(model);
+  }
+
+  TemporaryFolder folder_;
+  std::string python_;
+};
+
+TEST_F(TorchOracle, TorchvisionsResNet18GivesItsLogitsHereAndBack) {
+  run_torch("resnet18");
+  const Shape input{2, 64, 64, 3};
+  const ModelConfig config{.name = "resnet18", .classes = 7, .weights = (folder_.path() / "w.safetensors").string()};
+  const InitialModel initial = initial_model(real_vfs(), config, input, 1);
+  EXPECT_NE(initial.imported.find("102 tensors"), std::string::npos) << initial.imported;
+  EXPECT_NE(initial.imported.find("20 num_batches_tracked ignored"), std::string::npos) << initial.imported;
+  expect_same_logits(*initial.model);
+  expect_same_logits_exported(*initial.model, input, "torchvision");
+}
+
+TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
+  run_torch("resnet18");
+  const Shape input{2, 32, 32, 3};
+  ModelConfig config{.name = "resnet18", .classes = 5, .weights = (folder_.path() / "w.safetensors").string()};
+  config.head = std::string("reset");
+  std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
+  // Ranks as large as the kernel: only the metadata tells the axes of the core apart.
+  FactorisePass pass(
+      tessera::read<FactoriseConfig>(parse_json(R"({"layers": "layer1.*.conv2", "ranks": {"out": 3, "in": 3}})", "test")));
+  ASSERT_EQ(run_pass(model, pass, input).layers.size(), 2u);
+  const Tensor before = model_state(*model).tensors.at("layer1.0.conv2.core").clone();
+  TrainingConfig training;
+  training.optimizer.form = SgdConfig{.lr = 1e-4};  // random weights and statistics are no trained network: small steps
+  StageTrainer trainer(*model, training, 1, 3, 3);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    trainer.step({testing::random_input(input), Tensor::from<std::int64_t>({1, 4}, {2})}, step, step);
+  }
+  trainer.check_finite();
+  EXPECT_NE(model_state(*model).tensors.at("layer1.0.conv2.core").to_vector<float>(), before.to_vector<float>());
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
+  const Shape input{3, 28, 28, 1};
+  const auto model = build_model({.name = "lenet5", .classes = 10}, input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+  const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
+  EXPECT_NE(shown.find("(fc3): Linear(in_features=84, out_features=10, bias=True)"), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("output: [1, 10]\n")) << shown;
+}
+
+TEST_F(TorchOracle, EveryKindOfLayerIsExported) {
+  const Shape input{3, 13, 11, 3};
+  const auto model = build_model(testing::layers_config(R"([
+      {"conv2d": {"out": 6, "kernel": [3, 5], "stride": [2, 1], "padding": [1, 2], "groups": 3, "name": "a"}}, {"gelu": {"form": "tanh"}},
+      {"conv2d": {"out": 6, "kernel": 3, "padding": 2, "dilation": 2, "bias": false, "name": "b"}}, {"batch_norm": {"eps": 0.01}}, "silu",
+      {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "sigmoid",
+      {"tucker2_conv2d": {"out": 5, "kernel": 2, "stride": [1, 2], "padding": 1, "rank_in": 2, "rank_out": 3, "bias": false}}, "tanh",
+      {"max_pool2d": {"kernel": 2}}, {"dropout": {"p": 0.3}}, "flatten", {"layer_norm": {}}, "gelu", "relu", {"linear": {"out": 4}}])"),
+                                 input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, BlocksWithoutProjectionsAreExported) {
+  const Shape input{2, 9, 8, 3};
+  const auto model = build_model({.name = "resnet8", .classes = 10, .shortcut = "option_a"}, input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
+}  // namespace
+}  // namespace tessera

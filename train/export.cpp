@@ -1,0 +1,87 @@
+#include "train/export.h"
+
+#include "core/error.h"
+#include "core/io/safetensors.h"
+#include "core/log.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "train/checkpoint/store.h"
+#include "train/config/yaml.h"
+#include "train/data/builtin.h"
+#include "train/experiment.h"
+#include "train/model_state.h"
+#include "train/torch_layout.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kExportFormatVersion = 1;
+
+// [c, h, w] of an image, [features] of a row.
+Value torch_input(const Shape& input) {
+  Value sizes = Value::list();
+  if (input.rank() == 4) sizes.as_list().emplace_back(input[3]);
+  for (int axis = 1; axis < (input.rank() == 4 ? 3 : input.rank()); ++axis) sizes.as_list().emplace_back(input[axis]);
+  return sizes;
+}
+
+Value structure(const Module& model, const Shape& input, const Value& origin) {
+  Value root = Value::map();
+  root.set("format_version", kExportFormatVersion);
+  root.set("weights", kExportWeights);
+  root.set("input", torch_input(input));
+  root.set("origin", origin);
+  root.set("network", describe(model));
+  return root;
+}
+
+SafetensorsFile torch_state(Module& model, const Shape& input) {
+  const State state = model_state(model);
+  SafetensorsFile file;
+  file.metadata["tessera.layout"] = std::string("OIHW");
+  for (const TorchTensor& entry : torch_tensors(model, input))
+    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path), entry);
+  return file;
+}
+
+// Of the samples that the run's network takes.
+Shape input_of(const RunFolder& run, const Value& manifest) {
+  if (const Value* stored = manifest.find("input")) {
+    std::vector<std::int64_t> sizes;
+    for (const Value& size : stored->as_list()) sizes.push_back(size.as_int());
+    return Shape(std::span<const std::int64_t>(sizes));
+  }
+  // Checkpoints of before this key was stored.
+  const ExperimentConfig config = parse_experiment(load_yaml(run.resolved_config())).config;
+  const Shape& images = load_data(config.data, static_cast<std::uint64_t>(config.seed)).train.dataset->images.shape();
+  return {1, images[1], images[2], images[3]};
+}
+
+}  // namespace
+
+void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder) {
+  for (const char* name : {kExportWeights, kExportModel}) {
+    TESSERA_CHECK(!vfs.exists(folder / name), ConfigError, "export: ", (folder / name).string(),
+                  " is there already; give another folder");
+  }
+  const std::string weights = encode_safetensors(torch_state(model, input));
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TESSERA_CHECK(!error, IoError, "export: cannot create ", folder.string(), ": ", error.message());
+  write_file_atomically(vfs, folder / kExportWeights, weights);
+  write_file_atomically(vfs, folder / kExportModel, to_json(structure(model, input, origin), 2) + "\n");
+}
+
+void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {
+  const Checkpoint checkpoint = CheckpointStore(vfs, run.checkpoints()).load_latest();
+  for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
+  const std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
+  load_model_state(*model, checkpoint.parts.at("model"));
+  Value origin = Value::map();
+  origin.set("run", run.path());
+  origin.set("stage", checkpoint.manifest.at("stage_name").as_string());
+  origin.set("step", checkpoint.step);
+  export_torch(vfs, *model, input_of(run, checkpoint.manifest), origin, folder);
+}
+
+}  // namespace tessera
