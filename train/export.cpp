@@ -53,8 +53,7 @@ Shape input_of(const RunFolder& run, const Value& manifest) {
   }
   // Checkpoints of before this key was stored.
   const ExperimentConfig config = parse_experiment(load_yaml(run.resolved_config())).config;
-  const Shape& images = load_data(config.data, static_cast<std::uint64_t>(config.seed)).train.dataset->images.shape();
-  return {1, images[1], images[2], images[3]};
+  return load_data(config.data, static_cast<std::uint64_t>(config.seed)).train.dataset->batch_shape(1);
 }
 
 }  // namespace
