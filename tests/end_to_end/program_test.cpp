@@ -144,8 +144,8 @@ TEST_F(Program, SeedsMakeOneRunEachAndShareARow) {
 }
 
 TEST_F(Program, SigtermStopsAndResumeFinishes) {
-  // Long enough for the signal to arrive in the middle.
-  RunningProgram program(train_arguments({"stages[0].train=300e", "log_every=6"}));
+  // Long enough for the signal to arrive in the middle, and slow enough to stay finite.
+  RunningProgram program(train_arguments({"stages[0].train=300e", "log_every=6", "optimizer.lr=0.005"}));
   ASSERT_TRUE(program.wait_for("dense epoch 1 ")) << program.finish().output;
   program.send(SIGTERM);
   const Outcome stopped = program.finish();
