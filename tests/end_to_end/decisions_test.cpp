@@ -1,8 +1,6 @@
 // What a clock chose is recorded before it is used: a run killed inside the timing, and its replay, end with the same bytes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/config/value.h"
 #include "core/error.h"
 #include "tests/end_to_end/program.h"
@@ -33,12 +31,8 @@ log_every: 1
 )";
 
 std::string last_model(const std::string& run) {
-  std::string newest;
-  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints")) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-")) newest = std::max(newest, entry.path().string());
-  }
-  return read_bytes(newest + "/model.safetensors") + read_bytes(newest + "/optimizer.safetensors");
+  const std::string checkpoint = newest_checkpoint(run);
+  return read_bytes(checkpoint + "/model.safetensors") + read_bytes(checkpoint + "/optimizer.safetensors");
 }
 
 Value decisions_of(const std::string& run) {

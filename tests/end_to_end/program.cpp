@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -70,6 +71,15 @@ Outcome RunningProgram::finish() {
   waitpid(child_, &status, 0);
   child_ = -1;
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output_};
+}
+
+std::string newest_checkpoint(const std::string& run) {
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-")) newest = std::max(newest, entry.path().string());
+  }
+  return newest;
 }
 
 std::string read_bytes(const std::filesystem::path& path) {

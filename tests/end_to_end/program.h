@@ -37,6 +37,9 @@ class RunningProgram {
   std::string output_;
 };
 
+// The path of a run's newest checkpoint; "" when it has none.
+std::string newest_checkpoint(const std::string& run);
+
 std::string read_bytes(const std::filesystem::path& path);
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);
 

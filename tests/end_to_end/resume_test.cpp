@@ -40,15 +40,6 @@ checkpoint: {every: 4s, keep: 2}
 log_every: 3
 )";
 
-std::string newest_checkpoint(const std::string& run) {
-  std::string newest;
-  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints")) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-")) newest = std::max(newest, entry.path().string());
-  }
-  return newest;
-}
-
 // What must be equal: every tensor of the last checkpoint, the metrics, and what the run reports.
 std::string fingerprint(const std::string& run) {
   const std::string checkpoint = newest_checkpoint(run);
