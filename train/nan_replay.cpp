@@ -21,6 +21,10 @@ std::string name_first_bad_op(RunState& state, std::int64_t until, const std::st
   const NumericCheck check;
   while (state.position().global_step < until) {
     const std::int64_t step = state.position().global_step + 1;
+    if (state.position().stage_step == state.stage_steps()) {
+      return str(found, "; the newest good checkpoint is of the earlier stage ", state.stage().name,
+                 ", and the replay that names the first bad op does not cross a stage's end");
+    }
     if (stop.requested()) return str(found, "; the replay that names the first bad op was stopped before step ", step);
     try {
       state.step();

@@ -111,7 +111,7 @@ RunOutcome Session::run() {
 void Session::write_failure() {
   try {
     write_status("failed");
-  } catch (const Error& error) {  // what ended the run is the error to report
+  } catch (const std::exception& error) {  // what ended the run is the error to report
     log_warning(error.what());
   }
 }
@@ -196,7 +196,7 @@ std::string Session::explain(const std::string& found) {
     const std::int64_t until = state_.position().global_step;
     progress_.line(str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
     return name_first_bad_op(again, until, found, options_.stop);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return str(found, "; the replay that names the first bad op failed: ", error.what());
   }
 }

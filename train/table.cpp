@@ -89,6 +89,7 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
 }
 
 double test_accuracy(const LoadedRun& run, Module& model) {
+  const DecisionScope fixed({});  // no clock in a figure of accuracy: it repeats
   Loader loader(run.data.test,
                 evaluation_options(run.config.data.batch, run.data.normalization, static_cast<int>(run.config.threads.loader)));
   return evaluate(model, loader).accuracy();

@@ -1,9 +1,11 @@
 #include "core/ops/conv2d_plan_cpu.h"
 
 #include <chrono>
+#include <limits>
 
 #include "core/cpu/onednn.h"
 #include "core/decisions.h"
+#include "core/error.h"
 
 namespace tessera::cpu {
 namespace {
@@ -166,9 +168,13 @@ Candidates candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bi
   const Window window = describe_window(g);
   Candidates all;
   all.offer("nhwc", build_nhwc(pass, layouts, window));
-  if (!decisions_active() || flops(g) < kLeastFlopsToMeasure) return all;
-  all.offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
-  if (suits_winograd(g)) all.offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
+  const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
+  if (choose || all.names.empty()) {
+    all.offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
+  }
+  if (choose && suits_winograd(g)) {
+    all.offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
+  }
   return all;
 }
 
@@ -184,7 +190,12 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   if (all.names.empty()) return reference();
   const std::size_t chosen = decide(decision_key(pass, g, with_bias), all.names, [&](std::size_t i) {
     const auto start = std::chrono::steady_clock::now();
-    run(*all.primitives[i]);
+    try {
+      run(*all.primitives[i]);
+    } catch (const OutOfMemoryError&) {  // reorders need buffers: without room for them the first candidate still fits
+      if (i == 0) throw;
+      return std::numeric_limits<double>::infinity();
+    }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
   return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::onednn, all.names[chosen], std::move(all.primitives[chosen])});

@@ -10,7 +10,10 @@
 namespace tessera {
 namespace {
 
-constexpr png_alloc_size_t kMaxChunkBytes = png_alloc_size_t{64} << 20;  // of texts, profiles and the like, unpacked
+// Of texts, profiles and the like, which change no pixel: bytes of one unpacked, and how many are kept. More are passed over, so
+// that a small file cannot fill the memory.
+constexpr png_alloc_size_t kMaxChunkBytes = png_alloc_size_t{8} << 20;
+constexpr png_uint_32 kMaxChunks = 8;
 
 // Everything that a jump may find half done: owned here, destroyed by the caller's frame.
 struct Decoder {
@@ -52,6 +55,7 @@ void open(Decoder& decoder) {
   png_set_read_fn(decoder.png, &decoder, take_bytes);
   png_set_user_limits(decoder.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() decides
   png_set_chunk_malloc_max(decoder.png, kMaxChunkBytes);
+  png_set_chunk_cache_max(decoder.png, kMaxChunks);
   png_read_info(decoder.png, decoder.info);
 }
 
