@@ -57,6 +57,7 @@ void print_memory(const MemoryPlan& memory) {
                                                      {"weights and buffers", memory.weights},
                                                      {"optimiser", memory.optimizer},
                                                      {"moving averages", memory.hooks},
+                                                     {"copy being saved", memory.snapshot},
                                                      {"gradients", memory.gradients},
                                                      {"saved activations", memory.activations}};
   for (const auto& [name, bytes] : parts) std::printf("  %-24s %12s\n", name, mib(bytes).c_str());

@@ -38,6 +38,9 @@ void CheckpointConfig::fields(Fields& f) {
   f.add("every", every, {.help = "distance between checkpoints", .range = positive, .example = "1e", .observable = "files"});
   f.add("keep", keep, {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .observable = "files"});
   f.add("best", best, {.help = "pin the checkpoint with the best validation accuracy", .observable = "files"});
+  f.add("async", async,
+        {.help = "train on while a copy of the state is written; false = wait for the disk and keep no copy in memory",
+         .observable = "plan"});
 }
 
 void LatencyConfig::fields(Fields& f) {

@@ -35,6 +35,7 @@ struct CheckpointConfig {
   Duration every = Duration::epochs(1);
   std::int64_t keep = 3;
   bool best = true;  // pin the checkpoint with the best validation accuracy
+  bool async = true;  // training goes on while a copy of the state is written
   void fields(Fields& f);
 };
 

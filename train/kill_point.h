@@ -1,6 +1,8 @@
-// Places where a test may end the process as a power cut would: TESSERA_KILL_AT=step:12 sends SIGKILL when the training step with
-// global number 12 is done, save:3 inside the third save, factorise:1 inside the first factorisation, timing:2 when the second
-// choice that a clock took is measured and not yet recorded.
+// Places where a test may end the process as a power cut would. TESSERA_KILL_AT=<place>:<number> sends SIGKILL:
+//   step:12      when the training step with global number 12 is done;
+//   save:12      when the checkpoint of step 12 is safe, on the thread that saved it;
+//   factorise:1  when the pass of stage 1 has run and nothing of it is written;
+//   timing:2     when the second choice that a clock took is measured and not yet recorded.
 #pragma once
 
 #include <cstdint>

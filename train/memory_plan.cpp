@@ -150,6 +150,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   DryRun run(model, training, config.data.batch, sample);
   plan.weights = run.weights();
   run.measure(plan);
+  if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   return plan;
 }
 

@@ -16,11 +16,14 @@ struct MemoryPlan {
   std::int64_t weights = 0;  // parameters, masks and buffers
   std::int64_t optimizer = 0;  // its state
   std::int64_t hooks = 0;  // moving averages
+  std::int64_t snapshot = 0;  // the copy that an asynchronous save writes
   std::int64_t gradients = 0;  // of all trainable parameters
   std::int64_t activations = 0;  // saved for backward, of one micro-batch
   std::int64_t temporaries = 0;  // the rest of the step; negative when gradients and activations are not all alive at once
 
-  std::int64_t peak() const { return data_set + loader + weights + optimizer + hooks + gradients + activations + temporaries; }
+  std::int64_t peak() const {
+    return data_set + loader + weights + optimizer + hooks + snapshot + gradients + activations + temporaries;
+  }
 };
 
 // Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use

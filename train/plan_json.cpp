@@ -86,6 +86,7 @@ Value memory_of(const std::optional<MemoryPlan>& memory) {
   value.set("weights", memory->weights);
   value.set("optimizer", memory->optimizer);
   value.set("hooks", memory->hooks);
+  value.set("snapshot", memory->snapshot);
   value.set("gradients", memory->gradients);
   value.set("activations", memory->activations);
   value.set("temporaries", memory->temporaries);

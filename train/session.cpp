@@ -1,9 +1,5 @@
 #include "train/session.h"
 
-#include <chrono>
-#include <ctime>
-#include <filesystem>
-
 #include "compress/report.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -21,11 +17,10 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, Ses
       folder_(std::move(folder)),
       options_(options),
       lock_(folder_.path()),
-      store_(vfs, folder_.checkpoints(), static_cast<int>(config.checkpoint.keep)),
+      saver_(vfs, folder_.checkpoints(), config.checkpoint, lock_),
       state_(config, load_data(config.data, static_cast<std::uint64_t>(config.seed))),
       progress_(options.out, options.terminal, folder_.log()) {
   set_compute_threads(config.threads.compute);
-  store_.open_for_writing(lock_);
 }
 
 Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
@@ -58,14 +53,14 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   }
   RunHistory history;
   DecisionMap decisions;
-  if (session.store_.empty()) {
+  if (session.saver_.store().empty()) {
     const std::string& weights = experiment.config.model.weights;
     TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (", weights,
                   ") again, train a new run");
     decisions = surviving_decisions(vfs, files.decisions(), nullptr);
     session.state_.start(vfs);
   } else {
-    const Checkpoint checkpoint = session.store_.load_latest();
+    const Checkpoint checkpoint = session.saver_.store().load_latest();
     session.load(checkpoint);
     // Checkpoints of earlier versions have none: their stages are missing from the report.
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
@@ -88,11 +83,7 @@ void Session::load(const Checkpoint& checkpoint) {
   for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
   state_.load(checkpoint);
   const Position& position = state_.position();
-  last_saved_ = position.global_step;
-  const auto saved = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(checkpoint.folder));
-  last_saved_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
-  const bool best_is_stage_end = position.stage_done && position.best_step == position.global_step;
-  pinned_best_ = best_is_stage_end ? -1 : position.best_step;
+  saver_.resumed_from(checkpoint, position);
   progress_.line(
       str("resuming at stage ", stage().name, ", step ", position.stage_step, " (global step ", position.global_step, ")"));
 }
@@ -117,7 +108,7 @@ void Session::write_failure() {
 }
 
 RunOutcome Session::run_stages() {
-  for (;; state_.next_stage(), pinned_best_ = -1) {
+  for (;; state_.next_stage(), saver_.next_stage()) {
     if (!state_.position().stage_done && run_stage() == RunOutcome::stopped) {
       write_status("stopped");
       return RunOutcome::stopped;
@@ -176,6 +167,7 @@ RunOutcome Session::train_steps(std::int64_t total) {
   while (state_.position().stage_step < total) {
     if (options_.stop.requested()) {
       save();
+      finish_saving();
       return RunOutcome::stopped;
     }
     state_.step();
@@ -187,11 +179,12 @@ RunOutcome Session::train_steps(std::int64_t total) {
 
 std::string Session::explain(const std::string& found) {
   try {
+    finish_saving();
     RunState again(config(), state_.data());
-    if (store_.empty()) {
+    if (saver_.store().empty()) {
       again.start(vfs_);
     } else {
-      again.load(store_.load_latest());
+      again.load(saver_.store().load_latest());
     }
     const std::int64_t until = state_.position().global_step;
     progress_.line(str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
@@ -203,11 +196,13 @@ std::string Session::explain(const std::string& found) {
 
 std::string Session::way_on() const {
   const double lr = stage().training.optimizer.lr() / 10;
-  if (last_saved_ < 0) return str("; there is no checkpoint yet: train again with, say, optimizer.lr=", lr);
-  return str("; step ", last_saved_, " was good: tessera fork ", folder_.path(), " --at ", last_saved_, " optimizer.lr=", lr);
+  if (saver_.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, optimizer.lr=", lr);
+  const std::int64_t good = saver_.last_step();
+  return str("; step ", good, " was good: tessera fork ", folder_.path(), " --at ", good, " optimizer.lr=", lr);
 }
 
 void Session::after_step(std::int64_t total) {
+  if (saver_.poll()) write_status("training");
   const Position& position = state_.position();
   const bool epoch_end = position.stage_step % state_.steps_per_epoch() == 0;
   const bool last = position.stage_step == total;
@@ -259,27 +254,18 @@ bool Session::evaluate_epoch() {
 
 void Session::save() {
   Position& position = state_.position();
-  if (last_saved_ == position.global_step && !position.stage_done) return;
+  if (saver_.holds(position)) return;
   if (state_.trainer()) state_.trainer()->check_finite();
   records_->sync(position);
-  pin_checkpoint();
   Value manifest = state_.manifest();
   manifest.set("history", write(records_->history()));
   manifest.set("decisions", to_value(decisions_->taken()));
-  for (const std::string& warning : store_.save(position.global_step, state_.parts(), manifest).warnings) log_warning(warning);
-  kill_point("save", position.global_step);
-  last_saved_ = position.global_step;
-  last_saved_time_ = static_cast<std::int64_t>(std::time(nullptr));
+  saver_.save(position, state_.parts(), manifest);
   write_status("training");
 }
 
-// The last checkpoint of each stage and the best one are kept whatever `keep` says.
-void Session::pin_checkpoint() {
-  const Position& position = state_.position();
-  const bool best = config().checkpoint.best && position.best_step == position.global_step;
-  if (best || position.stage_done) store_.pin(position.global_step);
-  if (best && pinned_best_ >= 0 && pinned_best_ != position.global_step) store_.unpin(pinned_best_);
-  if (best) pinned_best_ = position.stage_done ? -1 : position.global_step;  // a stage's end stays pinned
+void Session::finish_saving() {
+  if (saver_.finish()) write_status("training");
 }
 
 void Session::write_status(const std::string& state) {
@@ -293,8 +279,8 @@ void Session::write_status(const std::string& state) {
   status.loss = last_loss_.value_or(0.0);
   status.best_accuracy = position.best_accuracy;
   status.seconds_left = progress_.seconds_left(position.stage_step);
-  status.last_checkpoint_step = last_saved_;
-  status.last_checkpoint_time = last_saved_time_;
+  status.last_checkpoint_step = saver_.last_step();
+  status.last_checkpoint_time = saver_.last_time();
   records_->write_status(status);
 }
 

@@ -8,11 +8,13 @@
 
 #include "core/decisions.h"
 #include "core/io/vfs.h"
+#include "train/checkpoint/run_lock.h"
 #include "train/checkpoint/store.h"
 #include "train/experiment.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/run_records.h"
+#include "train/run_saver.h"
 #include "train/run_state.h"
 #include "train/stop.h"
 
@@ -57,8 +59,8 @@ class Session {
   void after_step(std::int64_t stage_steps);
   void log_interval();
   bool evaluate_epoch();  // whether validation accuracy is the stage's best so far
-  void save();
-  void pin_checkpoint();
+  void save();  // what it holds is safe later, see RunSaver
+  void finish_saving();
   void write_status(const std::string& state);
   void write_failure();  // throws nothing: an error is on its way
   const ExperimentConfig& config() const { return state_.config(); }
@@ -68,16 +70,13 @@ class Session {
   RunFolder folder_;
   SessionOptions options_;
   RunLock lock_;
-  CheckpointStore store_;
+  RunSaver saver_;
   RunState state_;
   std::unique_ptr<DecisionScope> decisions_;  // from before the first step on
   std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
   std::optional<double> last_accuracy_;  // on val; empty before the first evaluation
-  std::int64_t last_saved_ = -1;
-  std::int64_t last_saved_time_ = 0;  // seconds since 1970
-  std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
 };
 
 }  // namespace tessera

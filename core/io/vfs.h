@@ -50,7 +50,7 @@ class Vfs {
 };
 
 // The operating system's files. Writes loop over short counts and EINTR; descriptors are not inherited by child processes.
-class RealVfs final : public Vfs {
+class RealVfs : public Vfs {
  public:
   std::string read_file(const Path& path) override;
   std::unique_ptr<WritableFile> create(const Path& path) override;

@@ -125,6 +125,23 @@ TEST_F(Resume, LoaderThreadsChangeNoByte) {
   EXPECT_TRUE(fingerprint(train("none", {"threads.loader=0"})) == fingerprint(train("four", {"threads.loader=4"})));
 }
 
+TEST_F(Resume, WaitingForTheDiskChangesNoByte) {
+  EXPECT_TRUE(fingerprint(train("beside", {"checkpoint.async=true"})) == fingerprint(train("waits", {"checkpoint.async=false"})));
+}
+
+// The saving thread meets the failure steps after the save was asked for; the run must not end as if all were well.
+TEST_F(Resume, AFailedSaveBesideTrainingEndsTheRun) {
+  const std::string run = folder_ / "run/small/1";
+  RunningProgram program({"train", folder_ / "small.yaml", "--runs", folder_ / "run", "stages[0].train=200e", "checkpoint.every=1e"});
+  ASSERT_TRUE(program.wait_for("dense epoch 1 "));
+  std::filesystem::rename(run + "/checkpoints", run + "/gone");
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("/checkpoints"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("No such file or directory"), std::string::npos) << outcome.output;
+  EXPECT_NE(read_bytes(run + "/status.json").find("failed"), std::string::npos);
+}
+
 TEST_F(Resume, RefusesAChangeOfThePastAndNamesFork) {
   const std::string run = train("run");
   const Outcome outcome = run_program({"resume", run, "optimizer.lr=0.5"});

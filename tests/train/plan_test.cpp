@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <filesystem>
+#include <vector>
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "train/config/yaml.h"
+#include "train/model_state.h"
 #include "train/session.h"
 #include "train/stage_trainer.h"
 
@@ -35,6 +37,14 @@ std::int64_t measured_peak(const Experiment& experiment) {
   StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10);
   Loader loader(data.train, training_options(config.data, data.normalization, 0, 0));
   trainer.step(loader.next(), 0, 0);
+  std::vector<Tensor> snapshot;  // as an asynchronous save holds it
+  const auto copy = [&](const State& state) {
+    for (const auto& [path, tensor] : state.tensors) snapshot.push_back(tensor.clone());
+  };
+  if (config.checkpoint.async) {
+    copy(model_state(*model));
+    for (const auto& [name, state] : trainer.state()) copy(state);
+  }
   reset_peak_memory(Device::cpu());
   for (std::int64_t step = 1; step < 3; ++step) trainer.step(loader.next(), step, step);
   return static_cast<std::int64_t>(memory_stats(Device::cpu()).peak) - in_use;
