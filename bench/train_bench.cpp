@@ -1,12 +1,12 @@
 // Times a ResNet-20 training step against PyTorch in the same run: the same weights and batches, the first losses compared,
 // then rounds in turn, so that the machine's drift hits both sides alike. The rival runs under its fastest settings.
 // Exit codes: 0 measured, 1 the comparison is void (losses differ, rival crippled), 2 PyTorch is missing or bad arguments.
-#include <stdlib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -18,6 +18,7 @@
 #include "bench/train_workload.h"
 #include "core/decisions.h"
 #include "core/error.h"
+#include "core/io/scratch_folder.h"
 #include "train/decisions_file.h"
 #include "train/environment.h"
 #include "train/experiment.h"
@@ -40,24 +41,6 @@ struct Options {
   std::int64_t sweep_steps = 6;
   int threads = 2;
   bool dry_run = false;
-};
-
-// A folder of its own under the system's, removed with its content.
-class ScratchFolder {
- public:
-  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "tessera_bench_XXXXXX").string()) {
-    TESSERA_CHECK(mkdtemp(path_.data()) != nullptr, IoError, "train_bench: cannot make ", path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::filesystem::path path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 void check_losses(const std::vector<double>& ours, const std::vector<double>& theirs, const TorchSettings& settings) {
@@ -172,7 +155,7 @@ void measure(const Options& options) {
   const double peak = fma_peak_gflops(options.threads);
   const WorkloadConfig config;
   const DecisionScope decisions({.measure = true});
-  const ScratchFolder folder;
+  const ScratchFolder folder("tessera_bench");
   TrainWorkload workload(config);
   workload.write_inputs(folder.path());
   const std::vector<double> losses = workload.run(kComparedSteps).loss;

@@ -1,11 +1,10 @@
 #include "compress/report.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -15,28 +14,13 @@ constexpr std::string_view kHeader =
     "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
     "macs_before,macs_after,decision,reason\n";
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string field = "\"";
-  for (const char c : text) {
-    if (c == '"') field += '"';
-    field += c;
-  }
-  return field + '"';
-}
-
-std::string shortest(double value) {
-  char buffer[32];
-  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
-}
-
 std::string csv_row(const std::string& stage, const LayerReport& layer) {
   const std::string out = layer.ranks ? std::to_string(layer.ranks->out) : "";
   const std::string in = layer.ranks ? std::to_string(layer.ranks->in) : "";
-  return str(quoted(stage), ',', quoted(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
-             quoted(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before, ',',
-             layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',',
-             quoted(layer.reason), '\n');
+  return str(csv_field(stage), ',', csv_field(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
+             csv_field(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before,
+             ',', layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',',
+             csv_field(layer.reason), '\n');
 }
 
 struct Totals {
@@ -54,10 +38,8 @@ Totals total(std::span<const LayerReport> layers, std::int64_t LayerReport::*bef
 }
 
 std::string kept(const Totals& totals) {
-  char text[32];
   const double share = totals.before > 0 ? static_cast<double>(totals.after) / static_cast<double>(totals.before) : 1.0;
-  std::snprintf(text, sizeof text, "%.4f", share);
-  return text;
+  return formatted("%.4f", share);
 }
 
 std::string totals_row(const char* label, const Totals& totals) {
@@ -66,10 +48,9 @@ std::string totals_row(const char* label, const Totals& totals) {
 
 std::string layer_row(const LayerReport& layer) {
   const std::string ranks = layer.ranks ? str("out ", layer.ranks->out, ", in ", layer.ranks->in) : str("dense: ", layer.reason);
-  char error[32];
-  std::snprintf(error, sizeof error, "%.4f", layer.relative_error);
-  return str("| ", markdown_cell(layer.path), " | ", layer.format, " | ", markdown_cell(ranks), " | ", error, " | ",
-             layer.parameters_before, " -> ", layer.parameters_after, " | ", layer.macs_before, " -> ", layer.macs_after, " |\n");
+  return str("| ", markdown_cell(layer.path), " | ", layer.format, " | ", markdown_cell(ranks), " | ",
+             formatted("%.4f", layer.relative_error), " | ", layer.parameters_before, " -> ", layer.parameters_after, " | ",
+             layer.macs_before, " -> ", layer.macs_after, " |\n");
 }
 
 // Rules in the order in which layers first ask; one, unless layers have rules of their own.

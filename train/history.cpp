@@ -1,18 +1,12 @@
 #include "train/history.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace tessera {
 namespace {
-
-std::string formatted(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : std::string("-"); }
 

@@ -1,39 +1,19 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
+#include "compress/report.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/table.h"
 
 namespace tessera {
 namespace {
 
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string accuracy_cell(const TableRow& row) {
-  const std::string mean = number("%.2f", 100.0 * row.mean_accuracy());
+  const std::string mean = formatted("%.2f", 100.0 * row.mean_accuracy());
   if (row.accuracies.size() < 2) return mean;
-  return str(mean, " ± ", number("%.2f", 100.0 * row.stddev_accuracy()));
-}
-
-// RFC 4180: a field with a comma, a quote or a line break stands in quotes, its quotes doubled.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-// A cell of a Markdown table ends at a bar.
-std::string markdown_cell(const std::string& text) {
-  std::string cell;
-  for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-  return cell;
+  return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
 }
 
 Value timing_value(const Timing& timing) {
@@ -54,7 +34,8 @@ std::string latency_cells(const TableRow& row, std::int64_t batch) {
   const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
   if (found == row.latency.end()) return "  |  |";
   const auto cell = [](const Timing& timing) {
-    return str(' ', number("%.2f", timing.median), " (", number("%.2f", timing.p10), '-', number("%.2f", timing.p90), ") |");
+    return str(' ', formatted("%.2f", timing.median), " (", formatted("%.2f", timing.p10), '-', formatted("%.2f", timing.p90),
+               ") |");
   };
   return cell(found->time) + cell(found->speedup);
 }
@@ -109,8 +90,8 @@ std::string to_markdown(const Table& table) {
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
     text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
-                accuracy_cell(row), " | ", row.parameters, " | ", number("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
-                number("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
+                accuracy_cell(row), " | ", row.parameters, " | ", formatted("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
+                formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
     for (const std::int64_t batch : batches) text += latency_cells(row, batch);
     text += "\n";
   }
@@ -124,7 +105,7 @@ std::string to_csv(const Table& table) {
       "speedup_median,speedup_p10,speedup_p90,processor,threads\n";
   for (const TableRow& row : table.rows) {
     const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
-                                 number("%.6f", row.mean_accuracy()), ',', number("%.6f", row.stddev_accuracy()), ',',
+                                 formatted("%.6f", row.mean_accuracy()), ',', formatted("%.6f", row.stddev_accuracy()), ',',
                                  row.parameters, ',', row.macs, ',', row.file_bytes);
     const std::string tail = str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), '\n');
     for (const TableLatency& latency : row.latency) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/io/scratch_folder.h"
+
 namespace tessera::testing {
 
 struct Outcome {
@@ -44,17 +46,8 @@ std::string read_bytes(const std::filesystem::path& path);
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);
 
 // A fresh folder, removed with its content at the end of the scope.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const noexcept { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
+struct TemporaryFolder : ScratchFolder {
+  TemporaryFolder() : ScratchFolder("tessera") {}
 };
 
 }  // namespace tessera::testing

@@ -1,0 +1,39 @@
+#include "core/io/scratch_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ScratchFolder, IsGoneWithItsContentAlsoAfterAnError) {
+  fs::path path;
+  try {
+    const ScratchFolder folder("tessera-test");
+    path = folder.path();
+    fs::create_directories(path / "a/b");
+    std::ofstream(folder / "a/b/file") << "x";
+    EXPECT_TRUE(fs::exists(path / "a/b/file"));
+    throw IoError("on the way");
+  } catch (const IoError&) {
+  }
+  EXPECT_NE(path.filename().string().find("tessera-test-"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(ScratchFolder, SaysWhereItCannotBe) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("TMPDIR", "/nosuch", 1);
+  EXPECT_THROW(ScratchFolder("x"), IoError);
+  before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
+}
+
+}  // namespace
+}  // namespace tessera
