@@ -16,6 +16,9 @@ struct FileArguments {
   bool json = false;
 };
 
+// Adds the experiment file, overrides and --json to a verb.
+void add_file_arguments(CLI::App& verb, FileArguments& arguments);
+
 // Adds a verb that takes an experiment file, overrides and --json, and runs `verb` with them.
 void add_file_verb(CLI::App& app, Run& run, const char* name, const char* help, int (*verb)(const FileArguments&));
 

@@ -1,8 +1,7 @@
-// layers, validate, schema: what an experiment file means.
+// layers, schema: what an experiment file means.
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "cli/file_verb.h"
 #include "compress/factorise.h"
@@ -10,7 +9,6 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "layers/models/model.h"
-#include "train/check.h"
 #include "train/data/builtin.h"
 #include "train/plan.h"
 
@@ -50,36 +48,6 @@ int layers(const FileArguments& arguments) {
                 tucker2.at("possible").as_bool() ? "yes" : ("no: " + tucker2.at("reason").as_string()).c_str());
   }
   std::cout << "next: tessera train " << arguments.config << '\n';
-  return kDone;
-}
-
-Value value_of(const ConfigProblem& problem) {
-  Value value = Value::map();
-  value.set("file", problem.mark.file);
-  value.set("line", std::int64_t{problem.mark.line});
-  value.set("column", std::int64_t{problem.mark.column});
-  value.set("path", problem.path);
-  value.set("message", problem.message);
-  return value;
-}
-
-int validate_json(const FileArguments& arguments) {
-  std::vector<ConfigProblem> problems;
-  const std::optional<Experiment> experiment = load_experiment(arguments.config, arguments.overrides, problems);
-  if (experiment) problems = experiment_problems(*experiment);
-  Value answer = Value::map();
-  answer.set("file", arguments.config);
-  answer.set("ok", problems.empty());
-  Value& errors = answer.set("errors", Value::list());
-  for (const ConfigProblem& problem : problems) errors.as_list().push_back(value_of(problem));
-  std::cout << to_json(answer, 2) << '\n';
-  return problems.empty() ? kDone : kBadInput;
-}
-
-int validate(const FileArguments& arguments) {
-  if (arguments.json) return validate_json(arguments);
-  check_experiment(load_experiment(arguments.config, arguments.overrides));
-  std::cout << arguments.config << ": ok\nnext: tessera plan " << arguments.config << '\n';
   return kDone;
 }
 
@@ -130,10 +98,6 @@ int print_schema(bool json) {
 
 void add_layers(CLI::App& app, Run& run) {
   add_file_verb(app, run, "layers", "List what may be compressed and how, and why not", &layers);
-}
-
-void add_validate(CLI::App& app, Run& run) {
-  add_file_verb(app, run, "validate", "Check an experiment file: all errors at once", &validate);
 }
 
 void add_schema(CLI::App& app, Run& run) {

@@ -16,6 +16,8 @@ void add_train(CLI::App& app, Run& run);
 void add_resume(CLI::App& app, Run& run);
 void add_fork(CLI::App& app, Run& run);
 void add_status(CLI::App& app, Run& run);
+void add_eval(CLI::App& app, Run& run);
+void add_diff(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_layers(CLI::App& app, Run& run);
 void add_table(CLI::App& app, Run& run);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <map>
 #include <string_view>
 
 #include "core/error.h"
@@ -12,7 +11,7 @@
 namespace tessera {
 namespace {
 
-void flatten(const Value& value, const std::string& path, std::map<std::string, std::string>& leaves) {
+void flatten(const Value& value, const std::string& path, Leaves& leaves) {
   if (value.is_map()) {
     for (const Value::Entry& entry : value.as_map())
       flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
@@ -20,7 +19,7 @@ void flatten(const Value& value, const std::string& path, std::map<std::string, 
              std::any_of(value.as_list().begin(), value.as_list().end(), [](const Value& v) { return v.is_map(); })) {
     for (std::size_t i = 0; i < value.as_list().size(); ++i) flatten(value.as_list()[i], str(path, '[', i, ']'), leaves);
   } else {
-    leaves[path] = to_json(value);
+    leaves[path] = value;
   }
 }
 
@@ -115,19 +114,32 @@ Value with_overrides(const Value& before, std::span<const std::string> overrides
   return parse_experiment(std::move(changed)).resolved;
 }
 
+Leaves config_leaves(const Value& config) {
+  Leaves leaves;
+  flatten(config, "", leaves);
+  return leaves;
+}
+
+// Texts are compared, so that 1 and 1.0 differ.
+std::vector<KeyChange> changes(const Leaves& before, const Leaves& after) {
+  std::vector<KeyChange> found;
+  for (const auto& [key, value] : before) {
+    const auto now = after.find(key);
+    if (now == after.end()) {
+      found.push_back({key, value, {}});
+    } else if (to_json(now->second) != to_json(value)) {
+      found.push_back({key, value, now->second});
+    }
+  }
+  for (const auto& [key, value] : after) {
+    if (!before.contains(key)) found.push_back({key, {}, value});
+  }
+  return found;
+}
+
 std::vector<std::string> changed_keys(const Value& before, const Value& after) {
-  std::map<std::string, std::string> old_leaves;
-  std::map<std::string, std::string> new_leaves;
-  flatten(before, "", old_leaves);
-  flatten(after, "", new_leaves);
   std::vector<std::string> keys;
-  for (const auto& [key, text] : old_leaves) {
-    const auto found = new_leaves.find(key);
-    if (found == new_leaves.end() || found->second != text) keys.push_back(key);
-  }
-  for (const auto& [key, text] : new_leaves) {
-    if (!old_leaves.contains(key)) keys.push_back(key);
-  }
+  for (KeyChange& change : changes(config_leaves(before), config_leaves(after))) keys.push_back(std::move(change.key));
   return keys;
 }
 

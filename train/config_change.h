@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,19 @@ std::int64_t finished_stages(const Position& position);
 // The resolved config `before` with overrides. A training key of the top level (training_keys()) is set or dropped in every stage
 // from index `open` on. Throws ConfigError as parse_experiment does.
 Value with_overrides(const Value& before, std::span<const std::string> overrides, std::int64_t open);
+
+using Leaves = std::map<std::string, Value>;
+
+// Dotted key -> value. Lists that hold blocks are entered, other lists are values.
+Leaves config_leaves(const Value& config);
+
+struct KeyChange {
+  std::string key;
+  Value before;  // null = absent
+  Value after;
+};
+// Those of `before` in order, then those that only `after` has.
+std::vector<KeyChange> changes(const Leaves& before, const Leaves& after);
 
 // Dotted keys whose values differ.
 std::vector<std::string> changed_keys(const Value& before, const Value& after);

@@ -2,39 +2,58 @@
 
 #include <algorithm>
 
+#include "core/decisions.h"
 #include "core/ops/cross_entropy.h"
 #include "train/data/loader.h"
+#include "train/experiment.h"
 
 namespace tessera {
 namespace {
 
-std::int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  const Tensor host = logits.to(Device::cpu()).contiguous();
-  const Tensor truth = labels.to(Device::cpu()).contiguous();
-  const std::int64_t classes = host.dim(1);
-  const float* row = host.data<float>();
-  std::int64_t correct = 0;
-  for (std::int64_t i = 0; i < host.dim(0); ++i, row += classes) {
-    correct += std::max_element(row, row + classes) - row == truth.data<std::int64_t>()[i];
+std::vector<std::int64_t> predicted_classes(const Tensor& logits) {
+  const std::int64_t classes = logits.dim(1);
+  std::vector<std::int64_t> predicted;
+  const float* row = logits.data<float>();
+  for (std::int64_t i = 0; i < logits.dim(0); ++i, row += classes) {
+    predicted.push_back(std::max_element(row, row + classes) - row);
   }
+  return predicted;
+}
+
+std::int64_t count_correct(const BatchResult& batch) {
+  const std::int64_t* truth = batch.labels.data<std::int64_t>();
+  std::int64_t correct = 0;
+  for (const std::int64_t predicted : batch.predicted) correct += predicted == *truth++;
   return correct;
 }
 
 }  // namespace
 
-Evaluation evaluate(Module& model, Loader& loader) {
+Evaluation evaluate(Module& model, Loader& loader, const std::function<void(const BatchResult&)>& on_batch) {
   const NoGrad no_grad;
   Evaluation result;
   loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
-    const Var logits = model(Var(batch.x), Context{});
-    result.loss += cross_entropy(logits, batch.y).value().item() * static_cast<double>(batch.x.dim(0));
-    result.correct += count_correct(logits.value(), batch.y);
+    const Var output = model(Var(batch.x), Context{});
+    result.loss += cross_entropy(output, batch.y).value().item() * static_cast<double>(batch.x.dim(0));
+    const Tensor logits = output.value().to(Device::cpu()).contiguous();
+    const Tensor labels = batch.y.to(Device::cpu()).contiguous();
+    const std::vector<std::int64_t> predicted = predicted_classes(logits);
+    const BatchResult said{logits, labels, predicted};
+    result.correct += count_correct(said);
     result.samples += batch.x.dim(0);
+    if (on_batch) on_batch(said);
   }
   if (result.samples > 0) result.loss /= static_cast<double>(result.samples);
   return result;
+}
+
+Evaluation evaluate_split(Module& model, const Subset& split, const Normalization& normalization, const ExperimentConfig& config,
+                          const std::function<void(const BatchResult&)>& on_batch) {
+  const DecisionScope fixed({});
+  Loader loader(split, evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader)));
+  return evaluate(model, loader, on_batch);
 }
 
 }  // namespace tessera

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "core/module.h"
 
 namespace tessera {
 
 class Loader;
+struct ExperimentConfig;
+struct Normalization;
+struct Subset;
 
 struct Evaluation {
   std::int64_t samples = 0;
@@ -16,7 +21,19 @@ struct Evaluation {
   double accuracy() const { return samples > 0 ? static_cast<double>(correct) / static_cast<double>(samples) : 0.0; }
 };
 
-// Runs the model in inference mode, without recording, over one epoch of the loader.
-Evaluation evaluate(Module& model, Loader& loader);
+// What the network said of one batch: logits f32 [n, classes] and labels i64 [n] on the host, and the class predicted for each.
+struct BatchResult {
+  const Tensor& logits;
+  const Tensor& labels;
+  const std::vector<std::int64_t>& predicted;  // the greatest logit; of equal ones the first
+};
+
+// Runs the model in inference mode, without recording, over one epoch of the loader. `on_batch`, where given, is told each batch.
+Evaluation evaluate(Module& model, Loader& loader, const std::function<void(const BatchResult&)>& on_batch = {});
+
+// The figure that tables and `tessera eval` give: samples in the split's order, batches and loader threads as the config says, no
+// choice by a clock, so that it repeats.
+Evaluation evaluate_split(Module& model, const Subset& split, const Normalization& normalization, const ExperimentConfig& config,
+                          const std::function<void(const BatchResult&)>& on_batch = {});
 
 }  // namespace tessera

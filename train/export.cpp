@@ -3,13 +3,13 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/log.h"
-#include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/experiment.h"
 #include "train/model_state.h"
+#include "train/saved_model.h"
 #include "train/torch_layout.h"
 
 namespace tessera {
@@ -74,8 +74,7 @@ void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& orig
 void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {
   const Checkpoint checkpoint = CheckpointStore(vfs, run.checkpoints()).load_latest();
   for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
-  const std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
-  load_model_state(*model, checkpoint.parts.at("model"));
+  const std::unique_ptr<Module> model = saved_model(checkpoint);
   Value origin = Value::map();
   origin.set("run", run.path());
   origin.set("stage", checkpoint.manifest.at("stage_name").as_string());

@@ -14,21 +14,6 @@
 namespace tessera {
 namespace {
 
-const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at) {
-  std::string damaged;
-  std::string known;
-  for (auto point = points.rbegin(); point != points.rend(); ++point) {
-    const std::string step = std::to_string(point->manifest.step);
-    known = str(' ', step, point->position.stage_done ? "=" + point->stage : "", known);
-    if (at != step && !(point->position.stage_done && at == point->stage)) continue;
-    const std::string reason = damage(vfs, *point);
-    if (reason.empty()) return *point;
-    damaged += "\n  " + reason;
-  }
-  TESSERA_CHECK(damaged.empty(), IoError, "fork: the checkpoint '", at, "' is damaged:", damaged);
-  throw ConfigError(str("fork: no checkpoint '", at, "'; there are:", known.empty() ? " none" : known));
-}
-
 // The manifest goes last, as the store writes it: without it the copy is no checkpoint.
 void copy_checkpoint(Vfs& vfs, const SavedPoint& point, const RunFolder& to) {
   const std::filesystem::path target = std::filesystem::path(to.checkpoints()) / point.folder.filename();
@@ -77,7 +62,7 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
                    const std::string& runs) {
   const Value before = load_yaml(parent.resolved_config());
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
-  const SavedPoint& start = find_point(vfs, points, at);
+  const SavedPoint& start = find_point(vfs, points, at, "fork");
   const Value after = with_overrides(before, overrides, finished_stages(start.position));
   check_fork(before, after, start.position);
 

@@ -2,10 +2,10 @@
 
 #include "compress/factorise.h"
 #include "core/error.h"
-#include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/import_weights.h"
 #include "train/model_state.h"
+#include "train/saved_model.h"
 
 namespace tessera {
 namespace {
@@ -36,8 +36,7 @@ std::string RunState::start(Vfs& vfs) {
 }
 
 void RunState::load(const Checkpoint& checkpoint) {
-  model_ = rebuild(checkpoint.manifest.at("model"), builtin_layers());
-  load_model_state(*model_, checkpoint.parts.at("model"));
+  model_ = saved_model(checkpoint);
   position_ = read<Position>(checkpoint.manifest.at("position"));
   const std::string content = fingerprint(*data_.train.dataset);
   const std::string& before = checkpoint.manifest.at("data").as_string();

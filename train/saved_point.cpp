@@ -6,6 +6,7 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "train/checkpoint/part_files.h"
 
 namespace tessera {
 
@@ -39,6 +40,25 @@ std::string damage(Vfs& vfs, const SavedPoint& point) {
   } catch (const IoError& error) {
     return error.what();
   }
+}
+
+const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at, std::string_view verb) {
+  std::string damaged;
+  std::string known;
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    const std::string step = std::to_string(point->manifest.step);
+    known = str(' ', step, point->position.stage_done ? "=" + point->stage : "", known);
+    if (at != step && !(point->position.stage_done && at == point->stage)) continue;
+    const std::string reason = damage(vfs, *point);
+    if (reason.empty()) return *point;
+    damaged += "\n  " + reason;
+  }
+  TESSERA_CHECK(damaged.empty(), IoError, verb, ": the checkpoint '", at, "' is damaged:", damaged);
+  throw ConfigError(str(verb, ": no checkpoint '", at, "'; there are:", known.empty() ? " none" : known));
+}
+
+Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {
+  return {point.manifest.step, point.folder, read_parts(vfs, point.folder, point.manifest), point.manifest.extra, {}};
 }
 
 }  // namespace tessera

@@ -1,12 +1,14 @@
-// The checkpoints of a run as their manifests describe them, for those who ask where a run was and not what it held.
+// The checkpoints of a run as their manifests describe them, for those who ask where a run was before what it held.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/io/vfs.h"
 #include "train/checkpoint/manifest.h"
+#include "train/checkpoint/store.h"
 #include "train/position.h"
 #include "train/run_folder.h"
 
@@ -28,5 +30,12 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run);
 
 // What is wrong with a checkpoint's files; empty when they are as they were written.
 std::string damage(Vfs& vfs, const SavedPoint& point);
+
+// The newest intact one that is called `at`: a stage that ended in it, or its step. Throws ConfigError listing what there is,
+// IoError when all of that name are damaged; messages begin with `verb`.
+const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at, std::string_view verb);
+
+// Its tensors. Throws IoError naming the file when a byte of one is not as it was written.
+Checkpoint load_point(Vfs& vfs, const SavedPoint& point);
 
 }  // namespace tessera

@@ -6,17 +6,15 @@
 
 #include "core/decisions.h"
 #include "core/error.h"
-#include "layers/builtin.h"
-#include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/experiment.h"
-#include "train/model_state.h"
 #include "train/position.h"
 #include "train/run_folder.h"
+#include "train/saved_model.h"
 
 namespace tessera {
 namespace {
@@ -53,8 +51,7 @@ StageModel load_stage(Vfs& vfs, const CheckpointStore& store, std::int64_t step,
                 ", is damaged: ", checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
   StageModel stage;
   stage.stage = manifest.at("stage_name").as_string();
-  stage.model = rebuild(manifest.at("model"), builtin_layers());
-  load_model_state(*stage.model, checkpoint.parts.at("model"));
+  stage.model = saved_model(checkpoint);
   stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
   return stage;
 }
@@ -86,13 +83,6 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
   return {std::move(folder), std::move(experiment.config),
           std::move(data),   input,
           std::move(stages), common_settings(std::move(experiment.resolved))};
-}
-
-double test_accuracy(const LoadedRun& run, Module& model) {
-  const DecisionScope fixed({});  // no clock in a figure of accuracy: it repeats
-  Loader loader(run.data.test,
-                evaluation_options(run.config.data.batch, run.data.normalization, static_cast<int>(run.config.threads.loader)));
-  return evaluate(model, loader).accuracy();
 }
 
 void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
@@ -136,7 +126,8 @@ void add_accuracies(Group& group, const LoadedRun& run) {
                 run.stages.back().stage, "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '",
                 group.rows.back().stage, "'; runs of one experiment must have come equally far");
   for (std::size_t i = 0; i < group.rows.size(); ++i) {
-    group.rows[i].accuracies.push_back(test_accuracy(run, *run.stages[i].model));
+    group.rows[i].accuracies.push_back(
+        evaluate_split(*run.stages[i].model, run.data.test, run.data.normalization, run.config).accuracy());
   }
 }
 

@@ -42,6 +42,8 @@ struct Dataset {
   virtual ImageFacts inspect(std::int64_t index) const = 0;
   // Where the sample came from, for messages: a path, or "cifar10[17]".
   virtual std::string origin(std::int64_t index) const = 0;
+  // Whether samples are files of their own: origin() is then the path.
+  virtual bool has_files() const { return false; }
   // Adds what identifies shape and pixels.
   virtual void hash_content(Xxh3Stream& stream) const = 0;
 };

@@ -19,6 +19,7 @@ class ImageFolder final : public Dataset {
   void read(std::int64_t index, const Framing& framing, std::span<std::uint8_t> pixels) const override;
   ImageFacts inspect(std::int64_t index) const override;
   std::string origin(std::int64_t index) const override { return (folder_ / file(index).path).string(); }
+  bool has_files() const override { return true; }
   // Covers sizes, each file's path, length and first and last 16 KiB.
   void hash_content(Xxh3Stream& stream) const override;
 

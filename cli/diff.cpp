@@ -1,0 +1,55 @@
+// diff: what two runs, or experiment files, have in common and what not.
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "train/run_diff.h"
+
+namespace tessera::cli {
+namespace {
+
+struct DiffArguments {
+  std::string a;
+  std::string b;
+  bool json = false;
+};
+
+// As diff(1): 1 means that they differ, so that trouble must not.
+RunDiff compare(const DiffArguments& arguments) {
+  try {
+    return compare_runs(real_vfs(), arguments.a, arguments.b);
+  } catch (const IoError& error) {
+    throw ConfigError(str("diff: ", error.what()));
+  }
+}
+
+int diff(const DiffArguments& arguments) {
+  const RunDiff result = compare(arguments);
+  if (arguments.json) {
+    std::cout << to_json(to_value(result), 2) << '\n';
+  } else {
+    std::cout << to_text(result);
+    const std::string file = result.b.is_run ? result.a.path : result.b.path;
+    const std::string next = result.both_runs() ? str("table ", result.a.path, ' ', result.b.path) : "plan " + file;
+    std::cout << "next: tessera " << next << '\n';
+  }
+  return result.differ() ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("diff", "Compare two runs: settings, environment, data, metrics, decisions, layers, weights");
+  auto arguments = std::make_shared<DiffArguments>();
+  verb->add_option("a", arguments->a, "run folder, or an experiment file: then only its settings")->required();
+  verb->add_option("b", arguments->b, "run folder or experiment file")->required();
+  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb->footer(
+      "Exit code: 0 nothing differs, 1 something does, 2 bad input.\n"
+      "Examples: tessera diff runs/quickstart/1 runs/quickstart/2\n"
+      "          tessera diff runs/quickstart/1 configs/quickstart.yaml");
+  verb->callback([arguments, &run] { run = [arguments] { return diff(*arguments); }; });
+}
+
+}  // namespace tessera::cli

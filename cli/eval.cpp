@@ -1,0 +1,73 @@
+// eval: one split through a saved network, class by class.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "train/eval_report.h"
+
+namespace tessera::cli {
+namespace {
+
+struct EvalArguments {
+  std::string run;
+  EvalOptions options;
+  std::string predictions;
+  std::string confusion;
+  bool json = false;
+};
+
+// Found out before the evaluation, which may take long.
+void check_output(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  TESSERA_CHECK(real_vfs().exists(parent), ConfigError, option, ": there is no folder ", parent.string());
+}
+
+int eval(EvalArguments arguments) {
+  check_output("--predictions", arguments.predictions);
+  check_output("--confusion", arguments.confusion);
+  arguments.options.predictions = !arguments.predictions.empty();
+  TESSERA_CHECK(arguments.options.predictions || !arguments.options.probabilities, ConfigError,
+                "--probabilities adds columns to a file; name it with --predictions");
+  const EvalReport report = evaluate_run(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.options);
+  std::cout << (arguments.json ? to_json(to_value(report), 2) + "\n" : to_text(report));
+  std::ostream& messages = arguments.json ? std::cerr : std::cout;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (path.empty()) return;
+    write_file_atomically(real_vfs(), path, text);
+    messages << "wrote " << path << '\n';
+  };
+  write(arguments.predictions, report.predictions);
+  write(arguments.confusion, confusion_csv(report));
+  if (!arguments.json) std::cout << "next: tessera table " << report.run << '\n';
+  return kDone;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("eval", "Evaluate a saved network: loss, accuracy of each class, confusion matrix");
+  auto arguments = std::make_shared<EvalArguments>();
+  verb->add_option("run", arguments->run, "run folder, runs/<name>/<n>")->required();
+  verb->add_option("overrides", arguments->options.overrides,
+                   "key=value of data.root, data.batch, threads.compute, threads.loader, device, precision");
+  verb->add_option("--split", arguments->options.split, "samples to evaluate, unaugmented")
+      ->check(CLI::IsMember({"test", "val", "train"}))
+      ->capture_default_str();
+  verb->add_option(
+      "--at", arguments->options.at,
+      "stage name (its last checkpoint), global step, or best (validation accuracy); default: the newest checkpoint");
+  verb->add_option("--predictions", arguments->predictions, "CSV to write: a row per sample; docs/eval.md lists the columns");
+  verb->add_flag("--probabilities", arguments->options.probabilities, "--predictions with the probability of every class");
+  verb->add_option("--confusion", arguments->confusion, "CSV to write: the whole confusion matrix");
+  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb->footer(
+      "Examples: tessera eval runs/quickstart/1\n"
+      "          tessera eval runs/quickstart/1 --at best --split val\n"
+      "          tessera eval runs/quickstart/1 --predictions p.csv --confusion m.csv data.batch=256");
+  verb->callback([arguments, &run] { run = [arguments] { return eval(*arguments); }; });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,91 @@
+// validate: what is wrong with an experiment file, and with --smoke a dry run of it.
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cli/file_verb.h"
+#include "cli/running.h"
+#include "core/error.h"
+#include "train/check.h"
+#include "train/smoke.h"
+
+namespace tessera::cli {
+namespace {
+
+struct ValidateArguments : FileArguments {
+  bool smoke = false;
+};
+
+Value value_of(const ConfigProblem& problem) {
+  Value value = Value::map();
+  value.set("file", problem.mark.file);
+  value.set("line", std::int64_t{problem.mark.line});
+  value.set("column", std::int64_t{problem.mark.column});
+  value.set("path", problem.path);
+  value.set("message", problem.message);
+  return value;
+}
+
+int code_of(const SmokeReport& report) {
+  if (report.stopped) return kStopped;
+  if (report.ok()) return kDone;
+  return report.bad_input ? kBadInput : kFailed;
+}
+
+int validate_json(const ValidateArguments& arguments) {
+  std::vector<ConfigProblem> problems;
+  const std::optional<Experiment> experiment = load_experiment(arguments.config, arguments.overrides, problems);
+  if (experiment) problems = experiment_problems(*experiment);
+  std::optional<SmokeReport> smoked;
+  if (arguments.smoke && problems.empty()) {
+    const ExperimentConfig& config = experiment->config;
+    smoked = smoke(*experiment, load_data(config.data, static_cast<std::uint64_t>(config.seed)), StopRequest(), nullptr);
+  }
+  Value answer = Value::map();
+  answer.set("file", arguments.config);
+  answer.set("ok", problems.empty() && (!smoked || smoked->ok()));
+  Value& errors = answer.set("errors", Value::list());
+  for (const ConfigProblem& problem : problems) errors.as_list().push_back(value_of(problem));
+  if (arguments.smoke) answer.set("smoke", smoked ? to_value(*smoked) : Value());
+  std::cout << to_json(answer, 2) << '\n';
+  if (!problems.empty()) return kBadInput;
+  return smoked ? code_of(*smoked) : kDone;
+}
+
+int smoke_test(const ValidateArguments& arguments, const Experiment& experiment, const DataSplits& data) {
+  const SmokeReport report = smoke(experiment, data, StopRequest(), &std::cout);
+  if (report.ok()) {
+    std::cout << arguments.config << ": ok; the temporary folder is removed\nnext: tessera train " << arguments.config << '\n';
+  } else if (report.stopped) {
+    std::cout << "stopped; the temporary folder is removed\n";
+  } else {
+    std::cerr << "tessera: smoke: " << report.where << ": " << report.failure << '\n';
+  }
+  return code_of(report);
+}
+
+int validate(const ValidateArguments& arguments) {
+  if (arguments.smoke) install_stop_signals();  // stopped between two steps, it still tidies up
+  if (arguments.json) return validate_json(arguments);
+  const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
+  const DataSplits data = check_experiment(experiment);
+  if (arguments.smoke) return smoke_test(arguments, experiment, data);
+  std::cout << arguments.config << ": ok\nnext: tessera plan " << arguments.config << '\n';
+  return kDone;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("validate", "Check an experiment file: all errors at once");
+  auto arguments = std::make_shared<ValidateArguments>();
+  add_file_arguments(*verb, *arguments);
+  verb->add_flag("--smoke", arguments->smoke,
+                 "then run 2 steps of every stage, save, reload and tabulate, in a temporary folder that is removed");
+  verb->footer(
+      "Examples: tessera validate configs/quickstart.yaml\n"
+      "          tessera validate configs/quickstart.yaml --smoke optimizer.lr=0.05");
+  verb->callback([arguments, &run] { run = [arguments] { return validate(*arguments); }; });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,34 @@
+#include "train/saved_model.h"
+
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "train/model_state.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kAverages = "hook.ema";
+
+std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& weights) {
+  std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
+  load_model_state(*model, weights);
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) {
+  return with_weights(checkpoint, checkpoint.parts.at("model"));
+}
+
+bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(kAverages); }
+
+std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint) {
+  State weights = checkpoint.parts.at("model");  // masks and whole-number buffers are not averaged
+  if (has_averages(checkpoint)) {
+    for (const auto& [path, average] : checkpoint.parts.at(kAverages).tensors) weights.tensors[path] = average;
+  }
+  return with_weights(checkpoint, weights);
+}
+
+}  // namespace tessera
