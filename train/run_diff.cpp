@@ -204,7 +204,7 @@ WeightsDiff compare_weights(const State& a, const State& b) {
 bool RunDiff::differ() const {
   const auto sections = {&keys, &environment, &data, &metrics, &decisions, &layers};
   return std::ranges::any_of(sections, [](const auto* section) { return !section->empty(); }) || first_metric ||
-         (weights && !weights->differing.empty()) || a.step != b.step || !trouble.empty();
+         (weights && !weights->differing.empty()) || (both_runs() && a.step != b.step) || !trouble.empty();
 }
 
 RunDiff compare_runs(Vfs& vfs, const std::string& a, const std::string& b) {

@@ -25,27 +25,28 @@ std::string apart(const KeyChange& change) {
   return formatted("%.3g", std::abs(change.before.as_double() - change.after.as_double()));
 }
 
-std::string rows_of(const std::vector<KeyChange>& section, const std::string& indent) {
-  Rows rows;
+// What is measured has a distance; of settings it means nothing.
+std::string rows_of(const std::vector<KeyChange>& section, const std::string& indent, bool measured) {
+  Rows rows{{"", "a", "b", measured ? "|a - b|" : ""}};
   for (std::size_t i = 0; i < std::min(section.size(), kListed); ++i) {
     const KeyChange& change = section[i];
-    rows.push_back({indent + change.key, shown(change.before), shown(change.after), apart(change)});
+    rows.push_back({indent + change.key, shown(change.before), shown(change.after), measured ? apart(change) : std::string()});
   }
   std::string text = aligned(rows, {false, true, true, true});
   if (section.size() > kListed) text += str(indent, "and ", section.size() - kListed, " more; --json lists all\n");
   return text;
 }
 
-std::string section(const char* name, const std::vector<KeyChange>& changes) {
+std::string section(const char* name, const std::vector<KeyChange>& changes, bool measured = false) {
   if (changes.empty()) return str(name, ": equal\n");
-  return str(name, ": ", changes.size(), changes.size() == 1 ? " differs\n" : " differ\n", rows_of(changes, "  "));
+  return str(name, ": ", changes.size(), changes.size() == 1 ? " differs\n" : " differ\n", rows_of(changes, "  ", measured));
 }
 
 std::string first_metric(const RunDiff& diff) {
   if (!diff.first_metric) return "";
   const FirstMetric& first = *diff.first_metric;
   return str("  first at step ", first.step, ", stage ", first.stage, " (line ", first.line, " of metrics.jsonl):\n",
-             rows_of(first.values, "    "));
+             rows_of(first.values, "    ", true));
 }
 
 std::string weights(const RunDiff& diff) {
@@ -120,8 +121,8 @@ Value weights_value(const RunDiff& diff) {
 std::string to_text(const RunDiff& diff) {
   std::string text = side('a', diff.a) + side('b', diff.b) + '\n' + section("keys", diff.keys);
   if (!diff.both_runs()) return text + "only keys are compared: an experiment file has nothing else\n";
-  text += section("environment", diff.environment) + section("data", diff.data) + section("metrics", diff.metrics) +
-          first_metric(diff) + section("decisions", diff.decisions) + section("layers", diff.layers) + weights(diff);
+  text += section("environment", diff.environment) + section("data", diff.data) + section("metrics", diff.metrics, true) +
+          first_metric(diff) + section("decisions", diff.decisions) + section("layers", diff.layers, true) + weights(diff);
   for (const std::string& trouble : diff.trouble) text += "trouble: " + trouble + '\n';
   return text;
 }
