@@ -22,9 +22,10 @@ struct Metrics {
   Leaves stages;  // last loss, last and best validation accuracy of each
 };
 
-// What can be read of one side; the rest is trouble.
+// What can be read of one side; the rest is trouble, and empty.
 struct LoadedSide {
-  Leaves keys, environment, data, decisions, layers;
+  Leaves keys;
+  std::optional<Leaves> environment, data, decisions, layers;
   Metrics metrics;
   std::optional<Checkpoint> checkpoint;
 };
@@ -42,7 +43,7 @@ class SideReader {
     attempt([&] { side.layers = layers(); });
     attempt([&] { side.metrics = metrics(); });
     attempt([&] { side.checkpoint = checkpoint(); });
-    if (side.checkpoint) attempt([&] { side.data["fingerprint"] = side.checkpoint->manifest.at("data"); });
+    if (side.checkpoint) attempt([&] { side.data = Leaves{{"fingerprint", side.checkpoint->manifest.at("data")}}; });
     return side;
   }
 
@@ -191,6 +192,11 @@ std::optional<FirstMetric> first_difference(const std::vector<Value>& a, const s
   return {};
 }
 
+// What one side does not tell is not known to differ.
+std::vector<KeyChange> known_changes(const std::optional<Leaves>& a, const std::optional<Leaves>& b) {
+  return a && b ? changes(*a, *b) : std::vector<KeyChange>();
+}
+
 WeightsDiff compare_weights(const State& a, const State& b) {
   WeightsDiff diff;
   diff.tensors = static_cast<std::int64_t>(a.tensors.size());
@@ -217,16 +223,16 @@ RunDiff compare_runs(Vfs& vfs, const std::string& a, const std::string& b) {
   diff.keys = changes(left.keys, right.keys);
   if (!diff.both_runs()) return diff;
   diff.trouble = std::move(trouble);
-  diff.environment = changes(left.environment, right.environment);
+  diff.environment = known_changes(left.environment, right.environment);
+  diff.data = known_changes(left.data, right.data);
   diff.metrics = changes(left.metrics.stages, right.metrics.stages);
   diff.first_metric = first_difference(left.metrics.rows, right.metrics.rows);
-  diff.decisions = changes(left.decisions, right.decisions);
-  diff.layers = changes(left.layers, right.layers);
+  diff.decisions = known_changes(left.decisions, right.decisions);
+  diff.layers = known_changes(left.layers, right.layers);
   if (left.checkpoint.has_value() != right.checkpoint.has_value()) {
     diff.trouble.push_back(str(left.checkpoint ? 'b' : 'a', ": has no intact checkpoint; data and weights are not compared"));
   }
   if (left.checkpoint && right.checkpoint) {
-    diff.data = changes(left.data, right.data);
     diff.weights = compare_weights(left.checkpoint->parts.at("model"), right.checkpoint->parts.at("model"));
   }
   return diff;

@@ -37,6 +37,7 @@ std::string rows_of(const std::vector<KeyChange>& section, const std::string& in
   return text;
 }
 
+// "equal" also stands where one side could not be read: its trouble says so.
 std::string section(const char* name, const std::vector<KeyChange>& changes, bool measured = false) {
   if (changes.empty()) return str(name, ": equal\n");
   return str(name, ": ", changes.size(), changes.size() == 1 ? " differs\n" : " differ\n", rows_of(changes, "  ", measured));

@@ -174,7 +174,9 @@ TEST_F(Eval, PredictionsHaveARowPerSample) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i][3] == "1", rows[i][1] == rows[i][2]);
     correct += rows[i][3] == "1";
-    if (i > 1) EXPECT_LT(std::stoi(rows[i - 1][0]), std::stoi(rows[i][0])) << "not in the order of the data set";
+    if (i > 1) {
+      EXPECT_LT(std::stoi(rows[i - 1][0]), std::stoi(rows[i][0])) << "not in the order of the data set";
+    }
   }
   EXPECT_GT(std::stoi(rows.back()[0]), 20) << "an index is that of the data set which val is held out from";
   EXPECT_EQ(said.at("top1").as_double(), static_cast<double>(correct) / 20.0);
@@ -233,9 +235,10 @@ stages:
 TEST_F(Eval, NamesOfFoldersAreQuoted) {
   const TemporaryFolder folder;
   const std::string odd = "a \"b\", c";
-  for (const std::string& name :
-       {"photos/train/" + odd + "/1.png", "photos/train/" + odd + "/2.png", "photos/train/dog/1.png", "photos/train/dog/2.png",
-        "photos/test/" + odd + "/x,y.png", std::string("photos/test/dog/1.png")}) {
+  const std::vector<std::string> names{"photos/train/" + odd + "/1.png",  "photos/train/" + odd + "/2.png",
+                                       "photos/train/dog/1.png",          "photos/train/dog/2.png",
+                                       "photos/test/" + odd + "/x,y.png", "photos/test/dog/1.png"};
+  for (const std::string& name : names) {
     fs::create_directories(fs::path(folder / name).parent_path());
     write_bytes(folder / name, encode_png(12, 12, pattern(12, 12)));
   }
