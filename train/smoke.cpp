@@ -13,6 +13,7 @@
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/run_folder.h"
+#include "train/run_saver.h"
 #include "train/run_state.h"
 #include "train/state_diff.h"
 #include "train/table.h"
@@ -73,10 +74,9 @@ class Smoke {
         scratch_("tessera-smoke"),
         folder_(RunFolder::create(real_vfs(), scratch_.path().string(), config_.name)),
         lock_(folder_.path()),
-        store_(real_vfs(), folder_.checkpoints(), static_cast<int>(config_.checkpoint.keep)),
+        saver_(real_vfs(), folder_.checkpoints(), config_.checkpoint, lock_),
         state_(config_, data) {
     set_compute_threads(config_.threads.compute);
-    store_.open_for_writing(lock_);
     decisions_ = decide_for_run(real_vfs(), folder_.decisions(), {}, config_.deterministic);
   }
 
@@ -120,7 +120,6 @@ class Smoke {
     save_and_reload(stage, trains);
     if (trains) stage.loss = state_.trainer()->take_mean_loss();
     state_.end_stage();
-    store_.pin(state_.position().global_step);
     SmokeStage end;  // what the table reads; the trainer is no part of it
     save_and_reload(end, false);
     stage.seconds = clock.seconds();
@@ -153,9 +152,10 @@ class Smoke {
     std::map<std::string, State> parts = state_.parts();
     Value manifest = state_.manifest();
     manifest.set("decisions", to_value(decisions_->taken()));
-    store_.save(state_.position().global_step, parts, manifest);
+    saver_.save(state_.position(), parts, manifest);
+    saver_.finish();
     begin_in_stage("reload");
-    const Checkpoint checkpoint = store_.load_latest();
+    const Checkpoint checkpoint = saver_.store().load_latest();
     check_equal(parts, checkpoint.parts, "the file");
     TESSERA_CHECK(manifest == checkpoint.manifest, InternalError, "the manifest differs from what was saved");
     RunState again(config_, state_.data());
@@ -178,7 +178,7 @@ class Smoke {
   ScratchFolder scratch_;
   RunFolder folder_;
   RunLock lock_;
-  CheckpointStore store_;
+  RunSaver saver_;
   RunState state_;
   std::unique_ptr<DecisionScope> decisions_;
   std::string where_;

@@ -32,7 +32,7 @@ optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 6s}
   - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 3s}
-checkpoint: {every: 2s, keep: 2}
+checkpoint: {every: 2s, keep: 2, async: false}
 log_every: 2
 )";
 

@@ -165,7 +165,8 @@ TEST_F(Eval, ForPeopleHasTablesAndTheNextCommand) {
 
 TEST_F(Eval, PredictionsHaveARowPerSample) {
   const std::string path = *folder_ / "p.csv";
-  const Value said = json({"--split", "val", "--predictions", path, "--confusion", *folder_ / "m.csv"});
+  expect({"--split", "val", "--predictions", path, "--confusion", *folder_ / "m.csv"}, 0, "wrote " + path + "\nwrote ");
+  const Value said = json({"--split", "val"});
   EXPECT_EQ(read_bytes(*folder_ / "m.csv").substr(0, 12), "true,circle,");
   const auto rows = parse_csv(read_bytes(path), path);
   EXPECT_EQ(rows[0], (std::vector<std::string>{"index", "label", "predicted", "correct", "probability"}));
@@ -227,7 +228,7 @@ name: photos
 deterministic: true
 threads: {compute: 1, loader: 0}
 data: {name: image-folder, root: photos, val: 0, resize: 12, crop: 8, batch: 2}
-model: {name: mlp, hidden: [4]}
+model: {name: mlp, hidden: [4], classes: 2}
 stages:
   - {name: dense, train: 1e}
 )";
@@ -244,7 +245,8 @@ TEST_F(Eval, NamesOfFoldersAreQuoted) {
   }
   write_bytes(folder / "photos.yaml", kPhotos);
   const std::vector<std::string> cache{"TESSERA_CACHE=" + (folder / "cache")};
-  ASSERT_EQ(run_program({"train", folder / "photos.yaml", "--runs", folder / "runs"}, cache).exit_code, 0);
+  const Outcome trained = run_program({"train", folder / "photos.yaml", "--runs", folder / "runs"}, cache);
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
   const std::string run = folder / "runs/photos/1";
   const Outcome outcome =
       run_program({"eval", run, "--predictions", folder / "p.csv", "--confusion", folder / "m.csv", "--probabilities"}, cache);

@@ -78,7 +78,7 @@ TEST_F(Smoke, ReloadsTheTrainersTensorsToo) {
   const Value answer = parse_json(smoke({"--json"}).output, "output").at("smoke");
   const auto& stages = answer.at("stages").as_list();
   ASSERT_EQ(stages.size(), 3u);
-  // 6 weights, 2 statistics; while a stage trains, momentum of each weight and the loss; averages where it has ema.
+  // 8 parameters and 2 statistics, 10 and 2 once factored; in training a momentum each, the loss, and averages where it has ema.
   EXPECT_EQ(stages[0].at("tensors").as_int(), 8 + 2 + 8 + 1) << to_json(stages[0]);
   EXPECT_EQ(stages[1].at("tensors").as_int(), 12) << to_json(stages[1]);
   EXPECT_EQ(stages[2].at("tensors").as_int(), 12 + 10 + 1 + 12) << to_json(stages[2]);
