@@ -193,8 +193,8 @@ std::optional<FirstMetric> first_difference(const std::vector<Value>& a, const s
 }
 
 // What one side does not tell is not known to differ.
-std::vector<KeyChange> known_changes(const std::optional<Leaves>& a, const std::optional<Leaves>& b) {
-  return a && b ? changes(*a, *b) : std::vector<KeyChange>();
+std::optional<std::vector<KeyChange>> known_changes(const std::optional<Leaves>& a, const std::optional<Leaves>& b) {
+  return a && b ? std::optional(changes(*a, *b)) : std::nullopt;
 }
 
 WeightsDiff compare_weights(const State& a, const State& b) {
@@ -208,9 +208,11 @@ WeightsDiff compare_weights(const State& a, const State& b) {
 }  // namespace
 
 bool RunDiff::differ() const {
-  const auto sections = {&keys, &environment, &data, &metrics, &decisions, &layers};
-  return std::ranges::any_of(sections, [](const auto* section) { return !section->empty(); }) || first_metric ||
-         (weights && !weights->differing.empty()) || (both_runs() && a.step != b.step) || !trouble.empty();
+  const bool measured = !metrics.empty() || first_metric || (weights && !weights->differing.empty());
+  const bool stand_apart = both_runs() && a.step != b.step;
+  const auto sections = {&environment, &data, &decisions, &layers};
+  return !keys.empty() || measured || stand_apart || !trouble.empty() ||
+         std::ranges::any_of(sections, [](const auto* section) { return *section && !(*section)->empty(); });
 }
 
 RunDiff compare_runs(Vfs& vfs, const std::string& a, const std::string& b) {

@@ -38,13 +38,13 @@ struct RunDiff {
   DiffSide a, b;
   // Of the resolved experiment files. What train would resolve on this machine is resolved: threads.compute.
   std::vector<KeyChange> keys;
-  // Everything below is empty unless both sides are runs.
-  std::vector<KeyChange> environment;  // env.json but the host's name
-  std::vector<KeyChange> data;  // fingerprint of the training data
+  // Everything below is empty unless both sides are runs, and where one of them cannot tell.
+  std::optional<std::vector<KeyChange>> environment;  // env.json but the host's name
+  std::optional<std::vector<KeyChange>> data;  // fingerprint of the training data
   std::vector<KeyChange> metrics;  // "<stage>:loss", "<stage>:val_accuracy", "<stage>:best_val_accuracy"
   std::optional<FirstMetric> first_metric;
-  std::vector<KeyChange> decisions;
-  std::vector<KeyChange> layers;  // "<stage>:<layer>:<column of layers.csv>"
+  std::optional<std::vector<KeyChange>> decisions;
+  std::optional<std::vector<KeyChange>> layers;  // "<stage>:<layer>:<column of layers.csv>"
   std::optional<WeightsDiff> weights;  // of the newest intact checkpoints; empty unless both have one
   std::vector<std::string> trouble;  // what is damaged or half written, and how far it was compared
 

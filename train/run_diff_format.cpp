@@ -37,10 +37,10 @@ std::string rows_of(const std::vector<KeyChange>& section, const std::string& in
   return text;
 }
 
-// "equal" also stands where one side could not be read: its trouble says so.
-std::string section(const char* name, const std::vector<KeyChange>& changes, bool measured = false) {
-  if (changes.empty()) return str(name, ": equal\n");
-  return str(name, ": ", changes.size(), changes.size() == 1 ? " differs\n" : " differ\n", rows_of(changes, "  ", measured));
+std::string section(const char* name, const std::optional<std::vector<KeyChange>>& changes, bool measured = false) {
+  if (!changes) return str(name, ": not compared\n");
+  if (changes->empty()) return str(name, ": equal\n");
+  return str(name, ": ", changes->size(), changes->size() == 1 ? " differs\n" : " differ\n", rows_of(*changes, "  ", measured));
 }
 
 std::string first_metric(const RunDiff& diff) {
@@ -80,6 +80,8 @@ Value to_value(const std::vector<KeyChange>& changes) {
   }
   return list;
 }
+
+Value to_value(const std::optional<std::vector<KeyChange>>& changes) { return changes ? to_value(*changes) : Value(); }
 
 Value to_value(const DiffSide& side) {
   Value value = Value::map();
@@ -135,11 +137,11 @@ Value to_value(const RunDiff& diff) {
   value.set("b", to_value(diff.b));
   value.set("differ", diff.differ());
   value.set("keys", to_value(diff.keys));
-  value.set("environment", of_runs(to_value(diff.environment)));
-  value.set("data", of_runs(to_value(diff.data)));
+  value.set("environment", to_value(diff.environment));
+  value.set("data", to_value(diff.data));
   value.set("metrics", of_runs(metrics_value(diff)));
-  value.set("decisions", of_runs(to_value(diff.decisions)));
-  value.set("layers", of_runs(to_value(diff.layers)));
+  value.set("decisions", to_value(diff.decisions));
+  value.set("layers", to_value(diff.layers));
   value.set("weights", of_runs(weights_value(diff)));
   Value& trouble = value.set("trouble", Value::list());
   for (const std::string& what : diff.trouble) trouble.as_list().emplace_back(what);
