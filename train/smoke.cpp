@@ -45,9 +45,11 @@ void check_equal(const std::map<std::string, State>& saved, const std::map<std::
     const auto found = other.find(name);
     TESSERA_CHECK(found != other.end(), InternalError, what, " has no part '", name, "'");
     const std::vector<TensorDifference> differences = tensor_differences(state, found->second);
-    TESSERA_CHECK(differences.empty(), InternalError, what, " differs from what was saved in part '", name, "', first in ",
-                  differences.front().name, " (", differences.front().what, " greatest difference ", differences.front().max_abs,
-                  ")");
+    if (!differences.empty()) {
+      const TensorDifference& first = differences.front();
+      throw InternalError(str(what, " differs from what was saved in part '", name, "', first in ", first.name, ": ",
+                              first.what.empty() ? str("by at most ", first.max_abs) : first.what));
+    }
     TESSERA_CHECK(state.meta == found->second.meta, InternalError, what, " differs from what was saved in part '", name,
                   "': saved ", to_json(state.meta), ", reloaded ", to_json(found->second.meta));
   }
