@@ -36,6 +36,14 @@ std::string RunState::start(Vfs& vfs) {
 }
 
 void RunState::load(const Checkpoint& checkpoint) {
+  try {
+    load_parts(checkpoint);
+  } catch (const ConfigError& error) {  // its hashes are right, so another program wrote it
+    throw IoError(str(checkpoint.folder.string(), ": ", error.what()));
+  }
+}
+
+void RunState::load_parts(const Checkpoint& checkpoint) {
   model_ = saved_model(checkpoint);
   position_ = read<Position>(checkpoint.manifest.at("position"));
   const std::string content = fingerprint(*data_.train.dataset);

@@ -51,6 +51,8 @@ class RunState {
   Value manifest() const;
 
  private:
+  void load_parts(const Checkpoint& checkpoint);
+
   ExperimentConfig config_;
   DataSplits data_;
   std::unique_ptr<Module> model_;

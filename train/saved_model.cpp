@@ -1,5 +1,6 @@
 #include "train/saved_model.h"
 
+#include "core/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/model_state.h"
@@ -8,6 +9,12 @@ namespace tessera {
 namespace {
 
 constexpr const char* kAverages = "hook.ema";
+
+const State& weights_of(const Checkpoint& checkpoint) {
+  const auto model = checkpoint.parts.find("model");
+  TESSERA_CHECK(model != checkpoint.parts.end(), IoError, checkpoint.folder.string(), ": the part 'model' is missing");
+  return model->second;
+}
 
 std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& weights) {
   std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
@@ -18,13 +25,13 @@ std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& 
 }  // namespace
 
 std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) {
-  return with_weights(checkpoint, checkpoint.parts.at("model"));
+  return with_weights(checkpoint, weights_of(checkpoint));
 }
 
 bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(kAverages); }
 
 std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint) {
-  State weights = checkpoint.parts.at("model");  // masks and whole-number buffers are not averaged
+  State weights = weights_of(checkpoint);  // masks and whole-number buffers are not averaged
   if (has_averages(checkpoint)) {
     for (const auto& [path, average] : checkpoint.parts.at(kAverages).tensors) weights.tensors[path] = average;
   }

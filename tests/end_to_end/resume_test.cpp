@@ -3,65 +3,17 @@
 
 #include <algorithm>
 #include <random>
-#include <sstream>
 
 #include "core/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: small
-seed: 3
-threads: {compute: 2, loader: 2}
-data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1, augment: [{pad_crop: 2}, {flip: horizontal}]}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, padding: 1, bias: false, name: conv1}}
-    - {batch_norm: {name: bn1}}
-    - relu
-    - {conv2d: {out: 16, kernel: 3, stride: 2, padding: 1, name: conv2}}
-    - relu
-    - {dropout: {p: 0.2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
-schedule: {name: cosine, warmup: 5s}
-ema: {decay: 0.9}
-stages:
-  - {name: dense, train: 2e}
-  - {name: factorised, factorise: {layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}}
-  - {name: finetuned, train: 1e, optimizer: {lr: 0.01}}
-  - {name: again, factorise: {layers: conv1, format: tucker2, ranks: {out: 4, in: 1}}, train: 6s}
-checkpoint: {every: 4s, keep: 2}
-log_every: 3
-)";
-
-// What must be equal: every tensor of the last checkpoint, the metrics, and what the run reports.
-std::string fingerprint(const std::string& run) {
-  const std::string checkpoint = newest_checkpoint(run);
-  std::string bytes = read_bytes(run + "/metrics.jsonl");
-  for (const std::string file : {"/report.md", "/layers.csv"}) {
-    const std::string content = read_bytes(run + file);
-    EXPECT_FALSE(content.empty()) << file;
-    bytes += content;
-  }
-  std::vector<std::string> parts;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
-    if (entry.path().extension() == ".safetensors") parts.push_back(entry.path().string());
-  }
-  std::sort(parts.begin(), parts.end());
-  EXPECT_GE(parts.size(), 3u) << "model, optimizer and average";
-  for (const std::string& part : parts) bytes += std::filesystem::path(part).filename().string() + read_bytes(part);
-  return bytes;
-}
-
 class Resume : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(folder_ / "small.yaml", kExperiment); }
+  void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
 
   std::string train(const std::string& runs, const std::vector<std::string>& overrides = {}) {
     std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / runs};
@@ -75,7 +27,7 @@ class Resume : public ::testing::Test {
 };
 
 TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
-  const std::string straight = fingerprint(train("straight"));
+  const std::string straight = result_of(train("straight"));
 
   std::mt19937 random(20261121);
   std::vector<int> steps;
@@ -95,12 +47,12 @@ TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
   }
   const Outcome finished = run_program(arguments);
   ASSERT_EQ(finished.exit_code, 0) << finished.output;
-  EXPECT_TRUE(fingerprint(run) == straight);
+  EXPECT_TRUE(result_of(run) == straight);
 }
 
 // Between a pass, its files, the checkpoint and the report that follow it there is no safe place: each is tried.
 TEST_F(Resume, KilledAroundAPassReportsTheSame) {
-  const std::string straight = fingerprint(train("straight"));
+  const std::string straight = result_of(train("straight"));
   const std::vector<std::string> places{"factorise:1", "save:27", "step:33", "save:40", "factorise:3", "save:45", "save:47"};
   const std::string run = folder_ / "killed/small/1";
   std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed"};
@@ -111,22 +63,22 @@ TEST_F(Resume, KilledAroundAPassReportsTheSame) {
   }
   const Outcome finished = run_program(arguments);
   ASSERT_EQ(finished.exit_code, 0) << finished.output;
-  EXPECT_TRUE(fingerprint(run) == straight) << read_bytes(run + "/report.md");
+  EXPECT_TRUE(result_of(run) == straight) << read_bytes(run + "/report.md");
   const std::string layers = read_bytes(run + "/layers.csv");
   EXPECT_NE(layers.find("\nfactorised,conv2,"), std::string::npos) << layers;
   EXPECT_NE(layers.find("\nagain,conv1,"), std::string::npos) << layers;
 }
 
 TEST_F(Resume, AnotherSeedGivesOtherBytes) {
-  EXPECT_FALSE(fingerprint(train("one")) == fingerprint(train("two", {"seed=4"})));
+  EXPECT_FALSE(result_of(train("one")) == result_of(train("two", {"seed=4"})));
 }
 
 TEST_F(Resume, LoaderThreadsChangeNoByte) {
-  EXPECT_TRUE(fingerprint(train("none", {"threads.loader=0"})) == fingerprint(train("four", {"threads.loader=4"})));
+  EXPECT_TRUE(result_of(train("none", {"threads.loader=0"})) == result_of(train("four", {"threads.loader=4"})));
 }
 
 TEST_F(Resume, WaitingForTheDiskChangesNoByte) {
-  EXPECT_TRUE(fingerprint(train("beside", {"checkpoint.async=true"})) == fingerprint(train("waits", {"checkpoint.async=false"})));
+  EXPECT_TRUE(result_of(train("beside", {"checkpoint.async=true"})) == result_of(train("waits", {"checkpoint.async=false"})));
 }
 
 // The saving thread meets the failure steps after the save was asked for; the run must not end as if all were well.
@@ -153,7 +105,7 @@ TEST_F(Resume, ForkGoesOnFromAStageWithOtherSettings) {
   const std::string run = train("run");
   const Outcome outcome = run_program({"fork", run, "--at", "dense", "stages[2].optimizer.lr=0.02", "--runs", folder_ / "forks"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_FALSE(fingerprint(folder_ / "forks/small/1") == fingerprint(run));
+  EXPECT_FALSE(result_of(folder_ / "forks/small/1") == result_of(run));
 }
 
 }  // namespace

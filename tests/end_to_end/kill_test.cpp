@@ -1,0 +1,108 @@
+// 30 places and times at which a run is killed; resumed, each ends with the bytes of the run that was not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+
+namespace tessera::testing {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+class Kill : public ::testing::Test {
+ protected:
+  void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
+
+  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
+  std::vector<std::string> train(const std::string& runs, const std::string& decisions = {}) const {
+    // conv2 is large enough for a clock to choose its algorithms.
+    std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / runs, "checkpoint.every=7s",
+                                       "model.layers[3].conv2d.out=32"};
+    if (!decisions.empty()) arguments.insert(arguments.end(), {"--decisions", decisions + "/decisions.json"});
+    return arguments;
+  }
+  // The run to compare with, made before the first kill.
+  void run_straight() {
+    const auto begin = std::chrono::steady_clock::now();
+    expect_done(run_program(train("straight")));
+    straight_time_ = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
+    straight_ = result_of(run_in("straight"));
+  }
+  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
+
+  // Kills a replay of the straight run at `place`, resumes it and compares.
+  void expect_survives(const std::string& place) {
+    SCOPED_TRACE(place);
+    const std::string runs = "killed-" + place;
+    const Outcome killed = run_program(train(runs, run_in("straight")), {"TESSERA_KILL_AT=" + place});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
+    expect_done(run_program({"resume", run_in(runs)}));
+    EXPECT_TRUE(result_of(run_in(runs)) == straight_);
+  }
+
+  TemporaryFolder folder_;
+  std::string straight_;
+  Milliseconds straight_time_{};
+};
+
+TEST_F(Kill, AtTwelveSteps) {
+  run_straight();
+  std::vector<int> steps;
+  for (int step = 1; step <= 47; ++step) {
+    if (step != 27 && step != 41) steps.push_back(step);  // factorisations count as steps
+  }
+  std::mt19937 random(30);
+  std::shuffle(steps.begin(), steps.end(), random);
+  for (int i = 0; i < 12; ++i) expect_survives(str("step:", steps[static_cast<std::size_t>(i)]));
+}
+
+TEST_F(Kill, AfterFourSavesAndInBothFactorisations) {
+  run_straight();
+  for (const char* place : {"save:7", "save:26", "save:27", "save:40", "factorise:1", "factorise:3"}) expect_survives(place);
+}
+
+// The killed run measures for itself, so it is its own choices that a straight run then replays.
+TEST_F(Kill, InsideThreeTimings) {
+  for (int timing = 1; timing <= 3; ++timing) {
+    SCOPED_TRACE(timing);
+    const std::string runs = str("timed-", timing);
+    const Outcome killed = run_program(train(runs), {str("TESSERA_KILL_AT=timing:", timing)});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
+    expect_done(run_program({"resume", run_in(runs)}));
+    expect_done(run_program(train("replay-" + runs, run_in(runs))));
+    EXPECT_TRUE(result_of(run_in(runs)) == result_of(run_in("replay-" + runs)));
+  }
+}
+
+// Whatever it is doing then: reading data, writing a checkpoint, removing one. The clock makes the times random.
+TEST_F(Kill, AtNineRandomTimes) {
+  run_straight();
+  std::mt19937 random(9);
+  for (int i = 0; i < 9; ++i) {
+    const Milliseconds wait(random() % static_cast<unsigned>(straight_time_.count()));
+    SCOPED_TRACE(str("killed after ", wait.count(), " ms"));
+    const std::string runs = str("random-", i);
+    RunningProgram program(train(runs, run_in("straight")));
+    std::this_thread::sleep_for(wait);
+    program.send(SIGKILL);
+    const Outcome killed = program.finish();
+    ASSERT_TRUE(killed.exit_code == 128 + SIGKILL || killed.exit_code == 0) << killed.output;
+    if (!std::filesystem::exists(run_in(runs) + "/config.resolved.yaml")) {  // killed before it was a run
+      std::filesystem::remove_all(folder_ / runs);
+      expect_done(run_program(train(runs, run_in("straight"))));
+    } else {
+      expect_done(run_program({"resume", run_in(runs)}));
+    }
+    EXPECT_TRUE(result_of(run_in(runs)) == straight_);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

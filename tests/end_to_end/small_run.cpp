@@ -1,0 +1,60 @@
+#include "tests/end_to_end/small_run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "tests/end_to_end/program.h"
+
+namespace tessera::testing {
+
+const char* const kSmallExperiment = R"(
+version: 1
+name: small
+seed: 3
+threads: {compute: 2, loader: 2}
+data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1, augment: [{pad_crop: 2}, {flip: horizontal}]}
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 8, kernel: 3, stride: 2, padding: 1, bias: false, name: conv1}}
+    - {batch_norm: {name: bn1}}
+    - relu
+    - {conv2d: {out: 16, kernel: 3, stride: 2, padding: 1, name: conv2}}
+    - relu
+    - {dropout: {p: 0.2}}
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
+schedule: {name: cosine, warmup: 5s}
+ema: {decay: 0.9}
+stages:
+  - {name: dense, train: 2e}
+  - {name: factorised, factorise: {layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}}
+  - {name: finetuned, train: 1e, optimizer: {lr: 0.01}}
+  - {name: again, factorise: {layers: conv1, format: tucker2, ranks: {out: 4, in: 1}}, train: 6s}
+checkpoint: {every: 4s, keep: 2}
+log_every: 3
+)";
+
+std::string result_of(const std::string& run) {
+  const std::string checkpoint = newest_checkpoint(run);
+  std::string bytes = read_bytes(run + "/metrics.jsonl");
+  for (const std::string file : {"/report.md", "/layers.csv"}) {
+    const std::string content = read_bytes(run + file);
+    EXPECT_FALSE(content.empty()) << file;
+    bytes += content;
+  }
+  std::vector<std::string> parts;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    if (entry.path().extension() == ".safetensors") parts.push_back(entry.path().string());
+  }
+  std::sort(parts.begin(), parts.end());
+  EXPECT_GE(parts.size(), 3u) << "model, optimizer and average";
+  for (const std::string& part : parts) bytes += std::filesystem::path(part).filename().string() + read_bytes(part);
+  return bytes;
+}
+
+}  // namespace tessera::testing

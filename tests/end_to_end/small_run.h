@@ -1,0 +1,15 @@
+// A small run with everything that a resume could lose: order, augmentation, dropout, batch norm, momentum, a moving average,
+// warm-up, threads, two factorisations.
+#pragma once
+
+#include <string>
+
+namespace tessera::testing {
+
+// Named "small". 13 steps an epoch; global steps 1-26 dense, 27 factorised, 28-40 finetuned, 41-47 again.
+extern const char* const kSmallExperiment;
+
+// What two equal runs have in common to the byte: every tensor of the last checkpoint, the metrics, report and layers.
+std::string result_of(const std::string& run);
+
+}  // namespace tessera::testing

@@ -1,0 +1,200 @@
+// Everything that a checkpoint holds is needed: a run resumed without one piece of it ends with other bytes, or says what it lacks.
+// That is what makes the tests of killed runs mean something.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+
+#include "core/error.h"
+#include "core/io/vfs.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+#include "train/checkpoint/run_lock.h"
+#include "train/checkpoint/store.h"
+
+namespace tessera::testing {
+namespace {
+
+using Change = std::function<void(Checkpoint&)>;
+
+struct Piece {
+  const char* name;
+  Change drop;
+  // Set where the resume must refuse, with this in its message; otherwise it must end with other bytes.
+  const char* refusal = nullptr;
+  Change prepare = {};  // of both runs, where the small run does not have the piece
+};
+
+Value& position(Checkpoint& checkpoint) { return *checkpoint.manifest.find("position"); }
+
+Change fill(const char* part, const char* tensor, double value = 0) {
+  return [=](Checkpoint& checkpoint) { checkpoint.parts.at(part).tensors.at(tensor).fill(value); };
+}
+Change fill_part(const char* part) {
+  return [=](Checkpoint& checkpoint) {
+    for (auto& [path, tensor] : checkpoint.parts.at(part).tensors) tensor.fill(0);
+  };
+}
+Change erase_part(const char* part) {
+  return [=](Checkpoint& checkpoint) { checkpoint.parts.erase(part); };
+}
+Change erase_key(const char* key) {
+  return [=](Checkpoint& checkpoint) { ASSERT_TRUE(checkpoint.manifest.erase(key)); };
+}
+Change place(const char* key, const Value& value) {
+  return [=](Checkpoint& checkpoint) { position(checkpoint).set(key, value); };
+}
+Change both(const Change& first, const Change& second) {
+  return [=](Checkpoint& checkpoint) { first(checkpoint), second(checkpoint); };
+}
+
+// Half of the weights masked; the optimiser keeps them at zero from the next step on.
+void add_mask(Checkpoint& checkpoint) {
+  State& model = checkpoint.parts.at("model");
+  const Tensor mask = Tensor::full(model.tensors.at("conv2.weight").shape(), 1, DType::u8);
+  mask.slice(0, 0, mask.dim(0) / 2).fill(0);
+  model.tensors["conv2.weight.mask"] = mask;
+}
+
+// A choice that no clock takes again.
+void plant_decision(Checkpoint& checkpoint) { checkpoint.manifest.find("decisions")->find("decisions")->set("planted", "nhwc"); }
+
+class StateInventory : public ::testing::Test {
+ protected:
+  void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
+
+  // A run that ended at `place`, whose newest checkpoint is to be changed.
+  void kill_at(const std::string& place, const std::vector<std::string>& overrides = {}) {
+    std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed", "checkpoint.every=4s",
+                                       "checkpoint.async=false", "model.layers[3].conv2d.out=32"};
+    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+    const Outcome killed = run_program(arguments, {"TESSERA_KILL_AT=" + place});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
+  }
+
+  // The killed run, resumed from its newest checkpoint as `change` left it.
+  Outcome resume(const std::string& name, const Change& change, const std::string& pins_dropped = {}) {
+    const std::string run = folder_ / name;
+    std::filesystem::copy(folder_ / "killed/small/1", run, std::filesystem::copy_options::recursive);
+    std::filesystem::remove(run + "/decisions.json");  // the checkpoint has to have them
+    {
+      const RunLock lock(run);
+      CheckpointStore store(real_vfs(), run + "/checkpoints", 100);
+      store.open_for_writing(lock);
+      Checkpoint checkpoint = store.load_latest();
+      if (change) change(checkpoint);
+      if (!pins_dropped.empty()) {
+        for (const std::int64_t step : store.steps()) store.unpin(step);
+      }
+      store.save(checkpoint.step, checkpoint.parts, checkpoint.manifest);
+    }
+    return run_program({"resume", run});
+  }
+
+  std::string result(const std::string& name) {
+    const std::string run = folder_ / name;
+    std::string bytes = result_of(run) + read_bytes(run + "/decisions.json");
+    for (const DirectoryEntry& entry : real_vfs().list(run + "/checkpoints")) bytes += entry.name + '\n';
+    return bytes;
+  }
+
+  void expect_needed(const Piece& piece) {
+    SCOPED_TRACE(piece.name);
+    const std::string name = piece.name;
+    const Outcome whole = resume(name + " whole", piece.prepare);
+    ASSERT_EQ(whole.exit_code, 0) << whole.output;
+    const Outcome dropped = resume(name + " dropped", piece.prepare ? both(piece.prepare, piece.drop) : piece.drop);
+    if (piece.refusal != nullptr) {
+      EXPECT_EQ(dropped.exit_code, 1) << dropped.output;
+      EXPECT_NE(dropped.output.find(piece.refusal), std::string::npos) << dropped.output;
+      return;
+    }
+    ASSERT_EQ(dropped.exit_code, 0) << dropped.output;
+    EXPECT_FALSE(result(name + " dropped") == result(name + " whole"));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(StateInventory, SavingAgainWhatWasReadChangesNothing) {
+  kill_at("step:23");
+  ASSERT_EQ(run_program({"resume", folder_ / "killed/small/1"}).exit_code, 0);
+  const std::string straight = result_of(folder_ / "killed/small/1");
+  std::filesystem::remove_all(folder_ / "killed");
+  kill_at("step:23");
+  ASSERT_EQ(resume("again", {}).exit_code, 0);
+  EXPECT_TRUE(result_of(folder_ / "again") == straight);
+}
+
+TEST_F(StateInventory, EveryPieceInTheMiddleOfTraining) {
+  kill_at("step:23");  // the newest is of step 20, epochs end at 13 and 26, lines are logged every 3 steps
+  const Piece pieces[]{
+      {"weights", fill("model", "conv2.weight")},
+      {"batch norm's mean", fill("model", "bn1.running_mean", 3)},
+      {"batch norm's variance", fill("model", "bn1.running_var", 9)},
+      {"momentum", fill_part("optimizer")},
+      {"optimizer", erase_part("optimizer"), "the part 'optimizer' is missing"},
+      {"average's values", fill_part("hook.ema")},
+      {"average", erase_part("hook.ema"), "the part 'hook.ema' is missing"},
+      {"model", erase_part("model"), "the part 'model' is missing"},
+      {"loss of the interval", fill("trainer", "loss_sum")},
+      {"steps of the interval",
+       [](Checkpoint& checkpoint) { checkpoint.parts.at("trainer").meta.set("loss_count", std::int64_t{1}); }},
+      {"place in schedule and data", place("stage_step", std::int64_t{18})},
+      {"place in the random numbers", place("global_step", std::int64_t{18})},
+      {"length of the metrics", place("metrics_bytes", std::int64_t{0})},
+      {"data", [](Checkpoint& checkpoint) { checkpoint.manifest.set("data", "0"); }, "the training data changed"},
+      {"mask", [](Checkpoint& checkpoint) { checkpoint.parts.at("model").tensors.erase("conv2.weight.mask"); }, nullptr, add_mask},
+      {"best accuracy", place("best_accuracy", -1.0), nullptr, place("best_accuracy", 1.0)},
+      {"decisions", erase_key("decisions"), nullptr, plant_decision},
+  };
+  for (const Piece& piece : pieces) expect_needed(piece);
+}
+
+TEST_F(StateInventory, EveryPieceAfterAPass) {
+  kill_at("step:46");  // in the last stage, whose factorisation was step 41; the newest is of step 45
+  const Piece pieces[]{
+      {"stage", place("stage", std::int64_t{2})},
+      {"passes that have run", place("stage_ready", false)},
+      {"history", erase_key("history")},
+      {"factored layers",
+       [](Checkpoint& checkpoint) {
+         const std::string tree = to_json(*checkpoint.manifest.find("model"));
+         ASSERT_NE(tree.find("tucker2_conv2d"), std::string::npos) << tree;
+         checkpoint.manifest.erase("model");
+       },
+       "required key 'model' is missing"},
+  };
+  for (const Piece& piece : pieces) expect_needed(piece);
+}
+
+TEST_F(StateInventory, AStagesEnd) {
+  kill_at("save:26");
+  expect_needed({"end of the stage", place("stage_done", false), "the part 'hook.ema' is missing"});
+}
+
+TEST_F(StateInventory, PinnedCheckpointsStay) {
+  kill_at("step:46");
+  ASSERT_EQ(resume("kept", {}).exit_code, 0);
+  ASSERT_EQ(resume("unpinned", {}, "all").exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "kept/checkpoints/step-00000026"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "unpinned/checkpoints/step-00000026"));
+}
+
+TEST_F(StateInventory, AdamsMomentsAndStep) {
+  kill_at("step:23", {"optimizer={name: adamw, lr: 0.003}"});
+  const auto fill_slots = [](const std::string& slot) {
+    return [=](Checkpoint& checkpoint) {
+      int filled = 0;
+      for (auto& [path, tensor] : checkpoint.parts.at("optimizer").tensors) {
+        if (path.ends_with('.' + slot)) tensor.fill(0), ++filled;
+      }
+      ASSERT_GT(filled, 0) << slot;
+    };
+  };
+  for (const char* slot : {"exp_avg", "exp_avg_sq", "updates"}) expect_needed({slot, fill_slots(slot)});
+}
+
+}  // namespace
+}  // namespace tessera::testing
