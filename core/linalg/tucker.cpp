@@ -32,9 +32,12 @@ std::vector<int> check_modes(const Tensor& tensor, std::span<const int> modes, R
   return checked;
 }
 
+// Its lower triangle, which is what eigh reads; zeros above.
 Tensor gram(const Tensor& unfolded) {
   const Matrix matrix = to_matrix(unfolded, "tucker");
-  return to_tensor(Matrix(matrix * matrix.transpose()), DType::f64);
+  Matrix product = Matrix::Zero(matrix.rows(), matrix.rows());
+  product.selfadjointView<Eigen::Lower>().rankUpdate(matrix);
+  return to_tensor(product, DType::f64);
 }
 
 // The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller
@@ -140,7 +143,7 @@ std::vector<double> mode_spectrum(const Tensor& tensor, int mode) {
     values.resize(static_cast<std::size_t>(unfolded.dim(0)), 0.0);
     return values;
   }
-  values = eigh(gram(unfolded)).values.to_vector<double>();
+  values = eigvalsh(gram(unfolded)).to_vector<double>();
   for (double& value : values) value = std::sqrt(std::max(0.0, value));
   return values;
 }

@@ -110,6 +110,7 @@ TEST(Eigh, ReconstructsWithDescendingValues) {
     const std::vector<double> eigenvalues = values(f.values);
     EXPECT_TRUE(std::is_sorted(eigenvalues.rbegin(), eigenvalues.rend()));
     EXPECT_LT(orthogonality_defect(f.vectors), 1e-12);
+    EXPECT_LT(largest_difference(linalg::eigvalsh(a), f.values), 1e-12 * eigenvalues.front());
     EXPECT_LT(largest_difference(naive_matmul(scale_columns(f.vectors, f.values), f.vectors.permute({1, 0})), a), 1e-10);
   }
 }
@@ -122,6 +123,7 @@ TEST(Eigh, KeepsNegativeValues) {
 
 TEST(Eigh, RefusesRectangles) {
   EXPECT_EQ(message_of<ShapeError>([] { linalg::eigh(Tensor::zeros({2, 3})); }), "eigh: matrix is [2, 3]; must be square");
+  EXPECT_EQ(message_of<ShapeError>([] { linalg::eigvalsh(Tensor::zeros({2, 3})); }), "eigh: matrix is [2, 3]; must be square");
 }
 
 }  // namespace
