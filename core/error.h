@@ -48,6 +48,16 @@ class IoError final : public Error {
 class OutOfMemoryError final : public Error {
  public:
   using Error::Error;
+  // The same with the place in front; the innermost place that is named stands.
+  OutOfMemoryError at(const std::string& place) const {
+    if (placed_) return *this;
+    OutOfMemoryError placed(place + ": " + what());
+    placed.placed_ = true;
+    return placed;
+  }
+
+ private:
+  bool placed_ = false;
 };
 
 // Values that stopped being numbers: NaN or Inf in a loss, a gradient or a weight.

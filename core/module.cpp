@@ -11,8 +11,12 @@ std::string join_path(std::string_view parent, std::string_view name) {
   return parent.empty() ? std::string(name) : str(parent, '.', name);
 }
 
+Var Module::operator()(const Var& x, const Context& context) {
+  return run([&] { return forward(x, context); });
+}
+
 void Module::set_path(const std::string& path) {
-  path_ = path;
+  path_ = keep_path(path);
   for (Child& child : children_) child.module->set_path(join_path(path, child.name));
 }
 
@@ -26,14 +30,14 @@ Module& Module::child(std::string_view name) const {
   }
   std::string known;
   for (const Child& child : children_) known += str(' ', child.name);
-  throw InternalError(str("module '", path_, "' (", kind(), ") has no child '", name, "'; children:", known));
+  throw InternalError(str("module '", path(), "' (", kind(), ") has no child '", name, "'; children:", known));
 }
 
 Module& Module::add_child(std::string name, std::unique_ptr<Module> child) {
-  TESSERA_CHECK(!name.empty() && name.find('.') == std::string::npos, ConfigError, "module '", path_, "': child name '", name,
+  TESSERA_CHECK(!name.empty() && name.find('.') == std::string::npos, ConfigError, "module '", path(), "': child name '", name,
                 "' is empty or has a dot");
-  TESSERA_CHECK(!has_child(name), ConfigError, "module '", path_, "': two children are named '", name, "'");
-  child->set_path(join_path(path_, name));
+  TESSERA_CHECK(!has_child(name), ConfigError, "module '", path(), "': two children are named '", name, "'");
+  child->set_path(join_path(path(), name));
   children_.push_back({std::move(name), std::move(child)});
   return *children_.back().module;
 }
@@ -53,7 +57,7 @@ Parameter& Module::parameter(std::string_view name) const {
   for (const auto& parameter : parameters_) {
     if (parameter->name() == name) return *parameter;
   }
-  throw InternalError(str("module '", path_, "' (", kind(), ") has no parameter '", name, "'"));
+  throw InternalError(str("module '", path(), "' (", kind(), ") has no parameter '", name, "'"));
 }
 
 Parameter& Module::add_parameter(std::string name, Tensor value, ParameterRole role) {
@@ -66,7 +70,7 @@ Buffer& Module::add_buffer(std::string name, Tensor value) {
 
 void Module::trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const {
   if (trace == nullptr) return;
-  LayerCost row{path_, std::string(kind()), input, output, 0, macs, 0};
+  LayerCost row{path(), std::string(kind()), input, output, 0, macs, 0};
   for (const auto& parameter : parameters_) {
     row.parameters += parameter->value().numel();
     row.weight_bytes += static_cast<std::int64_t>(parameter->value().bytes());

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/autograd/numeric_check.h"
 #include "core/autograd/var.h"
 #include "core/config/value.h"
+#include "core/error.h"
 #include "core/parameter.h"
 #include "core/step_state.h"
 
@@ -53,18 +53,15 @@ class Module {
   virtual std::string_view kind() const = 0;
   virtual Value config() const = 0;
 
-  // What a module computes, for modules to implement. Callers write module(x, context), which names it in numeric checks.
+  // What a module computes, for modules to implement. Callers write module(x, context), which names it in errors.
   virtual Var forward(const Var& x, const Context& context) = 0;
-  Var operator()(const Var& x, const Context& context) {
-    const ModuleScope scope(path_);
-    return forward(x, context);
-  }
+  Var operator()(const Var& x, const Context& context);
   // Shape of forward's result; checks the input's shape without computing. Appends to `trace` when given.
   virtual Shape output_shape(const Shape& input, Trace* trace = nullptr) const = 0;
   // Fresh random or constant parameters and buffers of this module alone, from (seed, path()).
   virtual void reset_parameters(std::uint64_t seed) { static_cast<void>(seed); }
 
-  const std::string& path() const noexcept { return path_; }  // "" for the root
+  const std::string& path() const noexcept { return *path_; }  // "" for the root
 
   bool has_child(std::string_view name) const;
   Module& child(std::string_view name) const;  // throws InternalError naming the path and the children there are
@@ -83,13 +80,23 @@ class Module {
  protected:
   Parameter& add_parameter(std::string name, Tensor value, ParameterRole role = ParameterRole::weight);
   Buffer& add_buffer(std::string name, Tensor value);
+  // What `body` gives, computed as this module: errors name it.
+  template <class Body>
+  Var run(Body&& body) const {
+    const ModuleScope scope(path_);
+    try {
+      return body();
+    } catch (const OutOfMemoryError& error) {
+      throw error.at(place(kind(), path_) + " forward");
+    }
+  }
   // Appends this leaf's row.
   void trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const;
 
  private:
   void set_path(const std::string& path);
 
-  std::string path_;
+  ModulePath path_ = keep_path("");
   std::vector<Child> children_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<Buffer>> buffers_;

@@ -28,16 +28,18 @@ class Storage {
 
 using StoragePtr = std::shared_ptr<Storage>;
 
-// What a device's allocator holds: bytes in live storages, bytes kept for reuse, and the highest in_use seen.
+// What a device's allocator holds: bytes in live storages, bytes kept for reuse, the highest in_use seen, and the limit.
 struct MemoryStats {
   std::size_t in_use = 0;
   std::size_t cached = 0;
   std::size_t peak = 0;
+  std::size_t limit = 0;
 };
 MemoryStats memory_stats(Device device);
 void reset_peak_memory(Device device);
 
-// An upper bound on in_use + cached, for tests and for machines that must not swap; 0 removes it.
+// An upper bound on in_use + cached; 0 removes it. At first it is the memory that the machine or the process's control group has:
+// the system hands out more than there is and later kills whoever uses it.
 void set_memory_limit(Device device, std::size_t bytes);
 
 }  // namespace tessera

@@ -23,17 +23,18 @@ BatchNorm::BatchNorm(const BatchNormConfig& config)
 
 Value BatchNorm::config() const { return write(config_); }
 
-Var BatchNorm::forward(const Var& x, const Context& context, bool relu, const Var& residual) {
+Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& context) {
+  return run([&] { return normalize(x, residual, true, context); });
+}
+
+Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {
   const BatchNormOptions options{
       .training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
   return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
 }
 
 Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context) {
-  if (auto* const batch_norm = dynamic_cast<BatchNorm*>(&norm)) {
-    const ModuleScope scope(norm.path());
-    return batch_norm->forward(x, context, true, residual);
-  }
+  if (auto* const batch_norm = dynamic_cast<BatchNorm*>(&norm)) return batch_norm->add_relu(x, residual, context);
   const Var y = norm(x, context);
   return relu(residual.defined() ? add(y, residual) : y);
 }

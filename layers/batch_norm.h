@@ -23,15 +23,17 @@ class BatchNorm final : public Module {
 
   std::string_view kind() const override { return "batch_norm"; }
   Value config() const override;
-  Var forward(const Var& x, const Context& context) override { return forward(x, context, false); }
-  // With what follows in the same op: y = relu(bn(x) + residual); the residual may be undefined.
-  Var forward(const Var& x, const Context& context, bool relu, const Var& residual = {});
+  Var forward(const Var& x, const Context& context) override { return normalize(x, {}, false, context); }
+  // With what follows in the same op: relu(bn(x) + residual); the residual may be undefined.
+  Var add_relu(const Var& x, const Var& residual, const Context& context);
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
 
   const BatchNormConfig& options() const noexcept { return config_; }
 
  private:
+  Var normalize(const Var& x, const Var& residual, bool relu, const Context& context);
+
   BatchNormConfig config_;
   Parameter& weight_;
   Parameter& bias_;

@@ -82,8 +82,16 @@ void RunState::begin_training() {
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
 }
 
+Batch RunState::next_batch() {
+  try {
+    return loader_->next();
+  } catch (const OutOfMemoryError& error) {
+    throw error.at("loader");
+  }
+}
+
 void RunState::step() {
-  trainer_->step(loader_->next(), position_.stage_step, position_.global_step);
+  trainer_->step(next_batch(), position_.stage_step, position_.global_step);
   ++position_.stage_step;
   ++position_.global_step;
   if (position_.stage_step % steps_per_epoch_ == 0) trainer_->end_epoch();

@@ -52,6 +52,7 @@ class RunState {
 
  private:
   void load_parts(const Checkpoint& checkpoint);
+  Batch next_batch();
 
   ExperimentConfig config_;
   DataSplits data_;

@@ -9,7 +9,6 @@
 #include "train/environment.h"
 #include "train/evaluate.h"
 #include "train/kill_point.h"
-#include "train/nan_replay.h"
 
 namespace tessera {
 Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options)
@@ -159,7 +158,9 @@ RunOutcome Session::train_stage() {
   try {
     return train_steps(total);
   } catch (const NumericError& error) {
-    throw NumericError(explain(error.what()) + way_on());
+    throw NumericError(explain(error.what()) + way_on(str("optimizer.lr=", stage().training.optimizer.lr() / 10)));
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(error.what() + smaller_step());
   }
 }
 
@@ -175,30 +176,6 @@ RunOutcome Session::train_steps(std::int64_t total) {
     kill_point("step", state_.position().global_step);
   }
   return RunOutcome::finished;
-}
-
-std::string Session::explain(const std::string& found) {
-  try {
-    finish_saving();
-    RunState again(config(), state_.data());
-    if (saver_.store().empty()) {
-      again.start(vfs_);
-    } else {
-      again.load(saver_.store().load_latest());
-    }
-    const std::int64_t until = state_.position().global_step;
-    progress_.line(str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
-    return name_first_bad_op(again, until, found, options_.stop);
-  } catch (const std::exception& error) {
-    return str(found, "; the replay that names the first bad op failed: ", error.what());
-  }
-}
-
-std::string Session::way_on() const {
-  const double lr = stage().training.optimizer.lr() / 10;
-  if (saver_.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, optimizer.lr=", lr);
-  const std::int64_t good = saver_.last_step();
-  return str("; step ", good, " was good: tessera fork ", folder_.path(), " --at ", good, " optimizer.lr=", lr);
 }
 
 void Session::after_step(std::int64_t total) {

@@ -55,7 +55,8 @@ class Session {
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
   std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
-  std::string way_on() const;
+  std::string smaller_step();  // after an allocation failed
+  std::string way_on(const std::string& change) const;
   void after_step(std::int64_t stage_steps);
   void log_interval();
   bool evaluate_epoch();  // whether validation accuracy is the stage's best so far

@@ -42,7 +42,12 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
 }
 
 Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
-  return cross_entropy(model_(Var(x), context), y, {.label_smoothing = config_.loss.label_smoothing});
+  const Var scores = model_(Var(x), context);
+  try {
+    return cross_entropy(scores, y, {.label_smoothing = config_.loss.label_smoothing});
+  } catch (const OutOfMemoryError& error) {
+    throw error.at("cross_entropy (loss) forward");
+  }
 }
 
 void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
@@ -70,7 +75,11 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   if (NumericCheck::active()) check_batch(batch.x);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
-  update_weights();
+  try {
+    update_weights();
+  } catch (const OutOfMemoryError& error) {
+    throw error.at(str(optimizer_->name(), " update"));
+  }
   for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
   ++loss_count_;
 }

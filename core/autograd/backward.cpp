@@ -100,8 +100,11 @@ void backward(const Var& y, const Tensor& grad_y) {
     }
     TESSERA_CHECK(!node->swept, InternalError,
                   "backward: the graph behind this value was already swept and released; run the forward again");
-    visit(sweep, *node, grad);
-    if (NumericCheck::active()) numeric_check::forget(*node);
+    try {
+      visit(sweep, *node, grad);
+    } catch (const OutOfMemoryError& error) {
+      throw error.at(place(node->op->name(), node->module) + " backward");
+    }
     node->swept = true;
     node->op.reset();
     node->inputs.clear();

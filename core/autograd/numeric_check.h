@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "core/autograd/var.h"
 
@@ -26,25 +25,11 @@ class NumericCheck {
   bool previous_;
 };
 
-// The module whose forward runs in this scope of the thread. Module's call operator opens one; `path` must outlive it.
-class ModuleScope {
- public:
-  explicit ModuleScope(const std::string& path) noexcept;
-  ~ModuleScope();
-  ModuleScope(const ModuleScope&) = delete;
-  ModuleScope& operator=(const ModuleScope&) = delete;
-
- private:
-  const std::string* previous_;
-};
-
 // What record and the sweep call while the mode is active.
 namespace numeric_check {
 void forward(const Op& op, std::span<const Var> inputs, const Tensor& y);
-void remember(const Node& node);  // the path of the scope, for the node's backward
 void backward(const Node& node, const Tensor& grad_y, const Grads& grads);
 void sum(const Node& node, const Tensor& total);  // of the gradients of the node's value
-void forget(const Node& node);
 }  // namespace numeric_check
 
 }  // namespace tessera

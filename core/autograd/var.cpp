@@ -86,7 +86,7 @@ Var record(std::unique_ptr<Op> op, std::span<const Var> inputs, Tensor y) {
     node->op = std::move(op);
     node->inputs.reserve(inputs.size());
     for (const Var& input : inputs) node->inputs.push_back(input.node());
-    if (NumericCheck::active()) numeric_check::remember(*node);
+    node->module = ModuleScope::current();
   }
   return Var(std::move(node));
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/autograd/module_scope.h"
 #include "core/autograd/op.h"
 #include "core/tensor.h"
 
@@ -59,6 +60,7 @@ class Node {
   std::unique_ptr<Op> op;
   std::vector<std::shared_ptr<Node>> inputs;
   std::uint64_t sequence;
+  ModulePath module = nullptr;  // whose forward recorded it
   bool requires_grad;
   bool leaf = true;
   bool swept = false;  // op and inputs were released by a backward

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "core/cpu/machine_memory.h"
 #include "core/error.h"
 
 namespace tessera::cpu {
@@ -62,7 +63,9 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
 
 MemoryStats Allocator::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  MemoryStats stats = stats_;
+  stats.limit = limit_;
+  return stats;
 }
 
 void Allocator::reset_peak() {
@@ -78,10 +81,15 @@ void Allocator::record(std::vector<std::size_t>* in_use) {
 void Allocator::set_limit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
+  if (limit_ != 0 && stats_.in_use + stats_.cached > limit_) free_cached();
 }
 
 Allocator& allocator() {
-  static Allocator& instance = *new Allocator;
+  static Allocator& instance = *[] {
+    auto* const made = new Allocator;
+    made->set_limit(machine_memory());
+    return made;
+  }();
   return instance;
 }
 

@@ -57,6 +57,15 @@ TEST(Allocator, RefusesMoreThanItsLimitAndNamesBytes) {
   memory.release(memory.allocate(1024), 1024);  // the cached 512 make room
 }
 
+TEST(Allocator, ALowerLimitHoldsForCachedBlocksToo) {
+  Allocator memory;
+  memory.release(memory.allocate(4096), 4096);
+  memory.set_limit(1024);
+  EXPECT_EQ(memory.stats().cached, 0u);
+  EXPECT_EQ(memory.stats().limit, 1024u);
+  EXPECT_THROW(memory.allocate(4096), OutOfMemoryError);
+}
+
 TEST(Allocator, StorageReturnsItsBlock) {
   const std::size_t before = memory_stats(Device::cpu()).in_use;
   {

@@ -34,7 +34,7 @@ std::string error_of(const std::function<void()>& body) {
 
 TEST(NumericCheck, NamesTheOpThatMadeIt) {
   const Var x = leaf({1, -3e38f, 2});
-  const std::string path("layer1.0");
+  const ModulePath path = keep_path("layer1.0");
   EXPECT_EQ(
       error_of([&] {
         const ModuleScope scope(path);
@@ -51,7 +51,7 @@ TEST(NumericCheck, TellsWhatAnOpWasGiven) {
 }
 
 TEST(NumericCheck, NamesTheOpOfABackwardByThePathOfItsForward) {
-  const std::string path("fc");
+  const ModulePath path = keep_path("fc");
   EXPECT_EQ(
       error_of([&] {
         const Var x = leaf({0, 4});
@@ -73,7 +73,7 @@ TEST(NumericCheck, TellsThatAGradientCameInBad) {
 }
 
 TEST(NumericCheck, SeesGradientsThatOverflowInTheirSum) {
-  const std::string path("body");
+  const ModulePath path = keep_path("body");
   EXPECT_EQ(error_of([&] {
               const ModuleScope scope(path);
               const Var x = leaf({1});

@@ -1,0 +1,47 @@
+// What a session says when a step fails: where it happened, and how to go on.
+#include "core/error.h"
+#include "core/log.h"
+#include "core/storage.h"
+#include "train/memory_advice.h"
+#include "train/nan_replay.h"
+#include "train/session.h"
+
+namespace tessera {
+
+std::string Session::explain(const std::string& found) {
+  try {
+    finish_saving();
+    RunState again(config(), state_.data());
+    if (saver_.store().empty()) {
+      again.start(vfs_);
+    } else {
+      again.load(saver_.store().load_latest());
+    }
+    const std::int64_t until = state_.position().global_step;
+    progress_.line(str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
+    return name_first_bad_op(again, until, found, options_.stop);
+  } catch (const std::exception& error) {
+    return str(found, "; the replay that names the first bad op failed: ", error.what());
+  }
+}
+
+std::string Session::smaller_step() {
+  try {
+    finish_saving();
+  } catch (const IoError& error) {  // the memory is what ended the run
+    log_warning(error.what());
+  }
+  const auto capacity = static_cast<std::int64_t>(memory_stats(Device::cpu()).limit);
+  const std::optional<std::int64_t> fits =
+      largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity);
+  if (!fits) return "; no smaller micro_batch is expected to fit";
+  return str("; micro_batch ", *fits, " is expected to fit", way_on(str("micro_batch=", *fits)));
+}
+
+std::string Session::way_on(const std::string& change) const {
+  if (saver_.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, ", change);
+  const std::int64_t good = saver_.last_step();
+  return str("; step ", good, " was good: tessera fork ", folder_.path(), " --at ", good, ' ', change);
+}
+
+}  // namespace tessera
