@@ -1,11 +1,5 @@
 #include "core/io/vfs.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -13,11 +7,16 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/system_calls.h"
 
 namespace tessera {
 namespace {
 
 using Path = Vfs::Path;
+
+// Signals come one at a time, so a call that is interrupted this often in a row, or writes nothing as often, will not get
+// through.
+constexpr int kMaxAttempts = 1000;
 
 [[noreturn]] void fail(const char* operation, const Path& path, int error) {
   throw IoError(str("vfs: ", operation, " failed: path is ", path.string(), ": ", std::strerror(error)));
@@ -25,58 +24,67 @@ using Path = Vfs::Path;
 
 template <class Call>
 auto retry_on_interrupt(Call&& call) {
-  decltype(call()) result;
-  do {
+  decltype(call()) result = -1;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     result = call();
-  } while (result == -1 && errno == EINTR);
+    if (result != -1 || errno != EINTR) break;
+  }
   return result;
 }
 
 class FileDescriptor {
  public:
-  FileDescriptor(const char* operation, const Path& path, int flags, mode_t mode = 0)
-      : fd_(retry_on_interrupt([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); })) {
+  FileDescriptor(SystemCalls& calls, const char* operation, const Path& path, int flags, mode_t mode = 0)
+      : calls_(calls), fd_(retry_on_interrupt([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, mode); })) {
     if (fd_ < 0) fail(operation, path, errno);
   }
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
   ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) calls_.close(fd_);
   }
   int get() const noexcept { return fd_; }
   int release() noexcept { return std::exchange(fd_, -1); }
 
  private:
+  SystemCalls& calls_;
   int fd_;
 };
 
 class RealFile final : public WritableFile {
  public:
-  explicit RealFile(Path path) : path_(std::move(path)), fd_("create", path_, O_WRONLY | O_CREAT | O_EXCL, 0644) {}
+  RealFile(SystemCalls& calls, Path path)
+      : calls_(calls), path_(std::move(path)), fd_(calls, "create", path_, O_WRONLY | O_CREAT | O_EXCL, 0644) {}
 
   void write(std::string_view bytes) override {
     require_usable("write");
+    int idle = 0;
     while (!bytes.empty()) {
-      const ssize_t count = retry_on_interrupt([&] { return ::write(fd_.get(), bytes.data(), bytes.size()); });
+      const ssize_t count = retry_on_interrupt([&] { return calls_.write(fd_.get(), bytes.data(), bytes.size()); });
       if (count < 0) give_up("write", errno);
+      idle = count == 0 ? idle + 1 : 0;
+      if (idle == kMaxAttempts) give_up("write", EIO);
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
 
   void sync() override {
     require_usable("fsync");
-    if (retry_on_interrupt([&] { return ::fsync(fd_.get()); }) != 0) give_up("fsync", errno);
+    if (calls_.fsync(fd_.get()) != 0) give_up("fsync", errno);
   }
 
   void close() override {
-    require_usable("close");
+    require_open("close");
     // Linux frees the descriptor even when close fails, EINTR included: a second call could close someone else's file.
-    if (::close(fd_.release()) != 0 && errno != EINTR) fail("close", path_, errno);
+    if (calls_.close(fd_.release()) != 0) fail("close", path_, errno);
   }
 
  private:
-  void require_usable(const char* operation) const {
+  void require_open(const char* operation) const {
     TESSERA_CHECK(fd_.get() >= 0, IoError, "vfs: ", operation, " failed: path is ", path_.string(), ": file is closed");
+  }
+  void require_usable(const char* operation) const {
+    require_open(operation);
     TESSERA_CHECK(!failed_, IoError, "vfs: ", operation, " failed: path is ", path_.string(),
                   ": an earlier write or fsync failed");
   }
@@ -85,14 +93,43 @@ class RealFile final : public WritableFile {
     fail(operation, path_, error);
   }
 
+  SystemCalls& calls_;
   Path path_;
   FileDescriptor fd_;
   bool failed_ = false;
 };
 
-struct stat status_of(const char* operation, const Path& path) {
+class Directory {
+ public:
+  Directory(SystemCalls& calls, const Path& path) : calls_(calls), path_(path), handle_(calls.opendir(path.c_str())) {
+    if (!handle_) fail("list", path, errno);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  ~Directory() { calls_.closedir(handle_); }
+
+  // Null at the end.
+  const dirent* next() {
+    errno = 0;
+    const dirent* entry = calls_.readdir(handle_);
+    if (!entry && errno != 0) fail("list", path_, errno);
+    return entry;
+  }
+
+ private:
+  SystemCalls& calls_;
+  const Path& path_;
+  DIR* handle_;
+};
+
+SystemCalls& operating_system() {
+  static SystemCalls calls;
+  return calls;
+}
+
+struct stat status_of(SystemCalls& calls, const char* operation, const Path& path) {
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) fail(operation, path, errno);
+  if (calls.lstat(path.c_str(), status) != 0) fail(operation, path, errno);
   return status;
 }
 
@@ -106,15 +143,17 @@ void Vfs::remove_tree(const Path& directory) {
   remove(directory);
 }
 
+RealVfs::RealVfs() : calls_(operating_system()) {}
+
 std::string RealVfs::read_file(const Path& path) {
-  const FileDescriptor file("open", path, O_RDONLY);
+  const FileDescriptor file(calls_, "open", path, O_RDONLY);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail("stat", path, errno);
+  if (calls_.fstat(file.get(), status) != 0) fail("stat", path, errno);
   std::string bytes(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)), '\0');
   std::size_t size = 0;
   while (true) {
     if (size == bytes.size()) bytes.resize(size + 4096);  // one spare read finds the end, and sizes that stat does not know
-    const ssize_t count = retry_on_interrupt([&] { return ::read(file.get(), bytes.data() + size, bytes.size() - size); });
+    const ssize_t count = retry_on_interrupt([&] { return calls_.read(file.get(), bytes.data() + size, bytes.size() - size); });
     if (count < 0) fail("read", path, errno);
     if (count == 0) break;
     size += static_cast<std::size_t>(count);
@@ -123,39 +162,39 @@ std::string RealVfs::read_file(const Path& path) {
   return bytes;
 }
 
-std::unique_ptr<WritableFile> RealVfs::create(const Path& path) { return std::make_unique<RealFile>(path); }
+std::unique_ptr<WritableFile> RealVfs::create(const Path& path) { return std::make_unique<RealFile>(calls_, path); }
 
-std::vector<DirectoryEntry> RealVfs::list(const Path& directory) {
+std::vector<DirectoryEntry> RealVfs::list(const Path& path) {
   std::vector<DirectoryEntry> entries;
-  std::error_code error;
-  std::filesystem::directory_iterator item(directory, error);
-  for (; !error && item != std::filesystem::directory_iterator(); item.increment(error)) {
-    const std::filesystem::file_status status = item->symlink_status(error);
-    if (error) break;
-    entries.push_back({item->path().filename().string(), std::filesystem::is_directory(status)});
+  Directory directory(calls_, path);
+  while (const dirent* entry = directory.next()) {
+    std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    const bool known = entry->d_type != DT_UNKNOWN;
+    const bool is_directory = known ? entry->d_type == DT_DIR : S_ISDIR(status_of(calls_, "list", path / name).st_mode);
+    entries.push_back({std::move(name), is_directory});
   }
-  if (error) fail("list", directory, error.value());
   std::ranges::sort(entries, {}, &DirectoryEntry::name);
   return entries;
 }
 
 bool RealVfs::exists(const Path& path) {
   struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0) return true;
+  if (calls_.lstat(path.c_str(), status) == 0) return true;
   if (errno != ENOENT && errno != ENOTDIR) fail("stat", path, errno);
   return false;
 }
 
-std::uint64_t RealVfs::file_size(const Path& path) { return static_cast<std::uint64_t>(status_of("stat", path).st_size); }
+std::uint64_t RealVfs::file_size(const Path& path) { return static_cast<std::uint64_t>(status_of(calls_, "stat", path).st_size); }
 
 std::uint64_t RealVfs::free_space(const Path& path) {
   struct statvfs space {};
-  if (::statvfs(path.c_str(), &space) != 0) fail("statvfs", path, errno);
+  if (calls_.statvfs(path.c_str(), space) != 0) fail("statvfs", path, errno);
   return static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
 }
 
 void RealVfs::rename(const Path& from, const Path& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (calls_.rename_new(from.c_str(), to.c_str()) == 0) return;
   // Network file systems refuse the flag; there the check is not atomic and the run's lock has to keep other writers out.
   if (errno != EINVAL && errno != ENOSYS) fail("rename", to, errno);
   if (exists(to)) fail("rename", to, EEXIST);
@@ -163,21 +202,21 @@ void RealVfs::rename(const Path& from, const Path& to) {
 }
 
 void RealVfs::replace(const Path& from, const Path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail("rename", to, errno);
+  if (calls_.rename(from.c_str(), to.c_str()) != 0) fail("rename", to, errno);
 }
 
 void RealVfs::remove(const Path& path) {
-  const bool directory = S_ISDIR(status_of("remove", path).st_mode);
-  if ((directory ? ::rmdir(path.c_str()) : ::unlink(path.c_str())) != 0) fail("remove", path, errno);
+  const bool directory = S_ISDIR(status_of(calls_, "remove", path).st_mode);
+  if ((directory ? calls_.rmdir(path.c_str()) : calls_.unlink(path.c_str())) != 0) fail("remove", path, errno);
 }
 
 void RealVfs::make_directory(const Path& path) {
-  if (::mkdir(path.c_str(), 0755) != 0) fail("mkdir", path, errno);
+  if (calls_.mkdir(path.c_str(), 0755) != 0) fail("mkdir", path, errno);
 }
 
 void RealVfs::sync_directory(const Path& path) {
-  const FileDescriptor directory("open", path, O_RDONLY | O_DIRECTORY);
-  if (retry_on_interrupt([&] { return ::fsync(directory.get()); }) != 0) fail("fsync", path, errno);
+  const FileDescriptor directory(calls_, "open", path, O_RDONLY | O_DIRECTORY);
+  if (calls_.fsync(directory.get()) != 0) fail("fsync", path, errno);
 }
 
 Vfs& real_vfs() {

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+class SystemCalls;
+
 // A file being written. Destroyed without close(), it keeps whatever reached it and reports nothing.
 class WritableFile {
  public:
@@ -49,9 +51,13 @@ class Vfs {
   void remove_tree(const Path& directory);
 };
 
-// The operating system's files. Writes loop over short counts and EINTR; descriptors are not inherited by child processes.
+// The operating system's files. Opening, reading and writing go on after EINTR and short counts, a bounded number of times
+// without progress; a failed fsync or close is final, EINTR included. Descriptors are not inherited by child processes.
 class RealVfs : public Vfs {
  public:
+  RealVfs();
+  explicit RealVfs(SystemCalls& calls) : calls_(calls) {}  // which must outlive the files made
+
   std::string read_file(const Path& path) override;
   std::unique_ptr<WritableFile> create(const Path& path) override;
   std::vector<DirectoryEntry> list(const Path& directory) override;
@@ -63,6 +69,9 @@ class RealVfs : public Vfs {
   void remove(const Path& path) override;
   void make_directory(const Path& path) override;
   void sync_directory(const Path& path) override;
+
+ private:
+  SystemCalls& calls_;
 };
 
 Vfs& real_vfs();
