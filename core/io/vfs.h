@@ -53,7 +53,7 @@ class Vfs {
 
 // The operating system's files. Opening, reading and writing go on after EINTR and short counts, a bounded number of times
 // without progress; a failed fsync or close is final, EINTR included. Descriptors are not inherited by child processes.
-class RealVfs : public Vfs {
+class RealVfs final : public Vfs {
  public:
   RealVfs();
   explicit RealVfs(SystemCalls& calls) : calls_(calls) {}  // which must outlive the files made

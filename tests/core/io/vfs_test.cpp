@@ -124,10 +124,10 @@ TEST_F(VfsTest, AtomicWriteLeavesOldOrNewWhereverItFails) {
   write_file_atomically(counter, folder.path() / "status.json", "first");
   ASSERT_GE(counter.operations(), 6);
   for (int failing = 0; failing < counter.operations(); ++failing) {
-    for (const Fault fault : {Fault::once, Fault::crash}) {
+    for (const Fault fault : {Fault::once, Fault::lasting}) {
       SCOPED_TRACE(str("operation ", failing));
       write_file_atomically(vfs, folder.path() / "status.json", "the old bytes");
-      FaultyVfs faulty(failing, fault);
+      FaultyVfs faulty({.at = failing, .fault = fault});
       EXPECT_THROW(write_file_atomically(faulty, folder.path() / "status.json", "the new bytes"), IoError);
       const std::string bytes = get("status.json");
       EXPECT_TRUE(bytes == "the old bytes" || bytes == "the new bytes") << bytes;

@@ -10,11 +10,12 @@ namespace tessera {
 namespace {
 
 // The real files, which wait at the first new file of a save until the test lets them go on.
-class GatedVfs final : public RealVfs {
+class GatedVfs final : public ForwardingVfs {
  public:
+  GatedVfs() : ForwardingVfs(real_vfs()) {}
   std::unique_ptr<WritableFile> create(const Path& path) override {
     if (gate != nullptr) gate->wait();
-    return RealVfs::create(path);
+    return below_.create(path);
   }
   std::latch* gate = nullptr;
 };
@@ -60,7 +61,7 @@ TEST_F(BackgroundSaverTest, WritesTheBytesOfASaveThatIsWaitedFor) {
 TEST_F(BackgroundSaverTest, HandsAFailureToWhoeverAsksAndCanGoOn) {
   CheckpointStore good = writer();
   save(good, 1);
-  FaultyVfs faulty(0);
+  FaultyVfs faulty({.at = 0});
   CheckpointStore store = writer(faulty);
   BackgroundSaver saver(store);
   start(saver, 2);
@@ -94,7 +95,7 @@ TEST_F(BackgroundSaverTest, CallsBackOnlyWhenTheCheckpointIsSafe) {
     });
   }
   EXPECT_EQ(calls, 1) << "the end of the saver waits";
-  FaultyVfs faulty(0);
+  FaultyVfs faulty({.at = 0});
   CheckpointStore failing = writer(faulty);
   { BackgroundSaver(failing).start(2, parts_at(2), extra_at(2), [&] { ++calls; }); }
   EXPECT_EQ(calls, 1);

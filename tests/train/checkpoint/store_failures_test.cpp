@@ -19,13 +19,13 @@ TEST_F(CheckpointStoreTest, NoFailureLosesACheckpoint) {
     operations = counter.operations() - before;
   }
   ASSERT_GT(operations, 30);
-  for (const Fault fault : {Fault::once, Fault::crash}) {
+  for (const Fault fault : {Fault::once, Fault::lasting}) {
     for (int failing = 0; failing < operations; ++failing) {
       SCOPED_TRACE(str(fault == Fault::once ? "failing once" : "crashing", " at operation ", failing));
       std::filesystem::remove_all(folder);
       CheckpointStore first = writer(1);
       save(first, 1);
-      FaultyVfs faulty(failing, fault);
+      FaultyVfs faulty({.at = failing, .fault = fault});
       CheckpointStore store = writer(faulty, 1);
       ASSERT_EQ(faulty.operations(), 0);
       bool reported = false;
