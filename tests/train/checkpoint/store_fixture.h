@@ -20,6 +20,7 @@ inline Parts parts_at(std::int64_t step) {
   Parts parts;
   parts["model"].tensors["conv1.weight"] = Tensor::from<float>({f, f + 0.1f, -f}, {1, 3, 1, 1});
   parts["model"].tensors["empty"] = Tensor::zeros({0, 3});
+  parts["model"].tensors["fc.weight"] = Tensor::full({13, 31}, static_cast<double>(step) + 0.5, DType::f32);  // several sectors
   parts["optimizer"].tensors["conv1.weight.momentum"] = Tensor::full({7}, static_cast<double>(step) / 3, DType::f64);
   parts["optimizer"].meta.set("lr", 0.1 / static_cast<double>(step + 1));
   parts["mask"].tensors["conv1.weight"] = Tensor::from<std::uint8_t>({1, 0, 1}, {3});
@@ -39,19 +40,26 @@ inline bool same(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
-inline void expect_checkpoint(const Checkpoint& checkpoint, std::int64_t step) {
-  EXPECT_EQ(checkpoint.step, step);
-  EXPECT_EQ(checkpoint.manifest, extra_at(step));
-  const Parts expected = parts_at(step);
-  ASSERT_EQ(checkpoint.parts.size(), expected.size());
+// What is not as `content` was saved: "" when everything is.
+inline std::string difference(const Checkpoint& checkpoint, std::int64_t step, std::int64_t content) {
+  if (checkpoint.step != step) return str("step is ", checkpoint.step, ", not ", step);
+  if (checkpoint.manifest != extra_at(content)) return "the manifest differs";
+  const Parts expected = parts_at(content);
+  if (checkpoint.parts.size() != expected.size()) return str("there are ", checkpoint.parts.size(), " parts");
   for (const auto& [name, state] : expected) {
-    SCOPED_TRACE(name);
-    ASSERT_TRUE(checkpoint.parts.contains(name));
+    if (!checkpoint.parts.contains(name)) return str("part ", name, " is missing");
     const State& found = checkpoint.parts.at(name);
-    EXPECT_EQ(found.meta, state.meta);
-    ASSERT_EQ(found.tensors.size(), state.tensors.size());
-    for (const auto& [path, tensor] : state.tensors) EXPECT_TRUE(same(tensor, found.tensors.at(path))) << path;
+    if (found.meta != state.meta) return str("the meta of ", name, " differs");
+    if (found.tensors.size() != state.tensors.size()) return str(name, " holds ", found.tensors.size(), " tensors");
+    for (const auto& [path, tensor] : state.tensors) {
+      if (!found.tensors.contains(path) || !same(tensor, found.tensors.at(path))) return str(name, ": ", path, " differs");
+    }
   }
+  return "";
+}
+
+inline void expect_checkpoint(const Checkpoint& checkpoint, std::int64_t step) {
+  EXPECT_EQ(difference(checkpoint, step, step), "");
 }
 
 class CheckpointStoreTest : public ::testing::Test {
