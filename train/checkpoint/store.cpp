@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iomanip>
 #include <optional>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -20,16 +21,20 @@ using Path = std::filesystem::path;
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::uint64_t kReservedBytes = 1u << 20;  // for state, manifest, headers and the file system's own blocks
 
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;  // no run gets there, and counting on from it is safe
+constexpr int kMaxListings = 3;
+
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMaxNumber) return std::nullopt;
   return value;
 }
 
-std::string step_name(std::int64_t step) {
+std::string folder_name(std::int64_t step, std::int64_t revision = 0) {
   std::ostringstream out;
   out << kStepPrefix << std::setw(8) << std::setfill('0') << step;
+  if (revision > 0) out << '.' << revision;
   return std::move(out).str();
 }
 
@@ -52,15 +57,32 @@ void CheckpointStore::open_for_writing(const RunLock&) {
     if (!is_leftover(entry.name)) continue;
     entry.is_directory ? vfs_.remove_tree(folder_ / entry.name) : vfs_.remove(folder_ / entry.name);
   }
+  pinned_ = recorded_pins();
+  writable_ = true;
+}
+
+// What the newest undamaged manifest pins; that one belongs to what load_latest returns, which also reports the damage. Where a
+// manifest is there but cannot be read just now, what it pins is not known, and everything stays.
+std::set<std::int64_t> CheckpointStore::recorded_pins() const {
+  std::set<std::int64_t> pins;
   const std::vector<Folder> all = folders();
   for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+    const Path path = folder_ / folder->name / kManifestName;
+    std::string bytes;
     try {
-      pinned_ = read_manifest(vfs_, folder_ / folder->name).pinned;
+      if (!vfs_.exists(path)) continue;
+      bytes = vfs_.read_file(path);
+    } catch (const IoError&) {
+      for (const Folder& standing : all) pins.insert(standing.step);
+      continue;
+    }
+    try {
+      pins.merge(decode_manifest(bytes, path.string()).pinned);
       break;
-    } catch (const IoError&) {  // load_latest is what reports damage
+    } catch (const IoError&) {
     }
   }
-  writable_ = true;
+  return pins;
 }
 
 void CheckpointStore::pin(std::int64_t step) { pinned_.insert(step); }
@@ -155,11 +177,12 @@ std::string CheckpointStore::scratch_name(std::string_view kind, std::int64_t st
 }
 
 std::string CheckpointStore::free_name(std::int64_t step) const {
-  std::int64_t revision = -1;
+  std::int64_t revision = 0;
   for (const Folder& folder : folders()) {
-    if (folder.step == step) revision = std::max(revision, folder.revision);
+    if (folder.step == step) revision = folder.revision + 1;
   }
-  return revision < 0 ? step_name(step) : str(step_name(step), ".", revision + 1);
+  while (vfs_.exists(folder_ / folder_name(step, revision))) ++revision;  // a file or link of that name is not ours
+  return folder_name(step, revision);
 }
 
 std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
@@ -171,7 +194,8 @@ std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
     const std::size_t dot = number.find('.');
     const std::optional<std::int64_t> step = parse_number(number.substr(0, dot));
     const std::optional<std::int64_t> revision = dot == std::string_view::npos ? 0 : parse_number(number.substr(dot + 1));
-    if (step && revision) found.push_back({*step, *revision, entry.name});
+    if (!step || !revision || entry.name != folder_name(*step, *revision)) continue;
+    found.push_back({*step, *revision, entry.name});
   }
   std::ranges::sort(found, {}, [](const Folder& folder) { return std::tuple(folder.step, folder.revision); });
   return found;
@@ -180,7 +204,7 @@ std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
 std::vector<CheckpointStore::Folder> CheckpointStore::revisions(std::int64_t step) const {
   std::vector<Folder> found = folders();
   std::erase_if(found, [&](const Folder& folder) { return folder.step != step; });
-  TESSERA_CHECK(!found.empty(), IoError, "checkpoint: no ", step_name(step), " in ", folder_.string());
+  TESSERA_CHECK(!found.empty(), IoError, "checkpoint: no ", folder_name(step), " in ", folder_.string());
   return found;
 }
 
@@ -192,7 +216,19 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-Checkpoint CheckpointStore::load_latest() const { return load_first_intact(folders(), "checkpoint"); }
+// A run that trains may remove what has been listed before it is read; what it saved in its place is in the next listing.
+Checkpoint CheckpointStore::load_latest() const {
+  std::vector<Folder> listed = folders();
+  for (int listing = 1;; ++listing) {
+    try {
+      return load_first_intact(listed, "checkpoint");
+    } catch (const IoError&) {
+      std::vector<Folder> now = folders();
+      if (now == listed || listing == kMaxListings) throw;
+      listed = std::move(now);
+    }
+  }
+}
 
 Checkpoint CheckpointStore::load(std::int64_t step) const {
   return load_first_intact(revisions(step), str("checkpoint of step ", step));

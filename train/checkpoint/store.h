@@ -1,7 +1,9 @@
 // The checkpoints of one run: <folder>/step-00001200/{<part>.safetensors..., state.json, MANIFEST.json}. One exists whole or not
 // at all: it is written to a temporary folder, every file fsynced, the manifest last, the folder fsynced and renamed, its parent
 // fsynced, and read back. Only then are older ones removed. Saving a step again (a pass may change the model between two steps)
-// adds step-00001200.1, .2, ..., so that nothing durable is ever replaced.
+// adds step-00001200.1, .2, ..., so that nothing durable is ever replaced. Folders named in any other way, files and symbolic
+// links are not checkpoints: they are neither read nor removed. A file inside a checkpoint that its manifest does not list is
+// not read, and goes with the folder.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,7 @@ class CheckpointStore {
   CheckpointStore(Vfs& vfs, std::filesystem::path folder, int keep = 3);
 
   // Before the first save. Creates the folder, removes what interrupted saves left, and pins what the newest checkpoint had
-  // pinned. The lock, which must be the run's and outlive the store, is what makes leftovers of other processes safe to remove.
+  // pinned (everything that stands, when that cannot be read). The lock, which must be the run's and outlive the store, is what makes leftovers of other processes safe to remove.
   void open_for_writing(const RunLock& lock);
 
   // Kept whatever `keep` says: the last checkpoint of each finished stage, the best one. Recorded by every later save.
@@ -66,10 +68,12 @@ class CheckpointStore {
     std::int64_t step = 0;
     std::int64_t revision = 0;
     std::string name;
+    friend bool operator==(const Folder&, const Folder&) = default;
   };
 
   std::vector<Folder> folders() const;  // oldest first
   std::vector<Folder> revisions(std::int64_t step) const;  // throws when there are none
+  std::set<std::int64_t> recorded_pins() const;
   std::string free_name(std::int64_t step) const;
   Checkpoint load_first_intact(const std::vector<Folder>& candidates, const std::string& wanted) const;
   Manifest read_own_manifest(const Folder& folder) const;

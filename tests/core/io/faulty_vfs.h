@@ -16,7 +16,7 @@ namespace tessera {
 enum class Fault { once, lasting };
 
 struct FaultPlan {
-  std::optional<int> at;  // none: never
+  std::optional<int> at = std::nullopt;  // never
   Fault fault = Fault::once;
   int error = ENOSPC;
   bool reads = false;

@@ -4,9 +4,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
+#include <functional>
 
 #include "tests/core/io/expect_error.h"
+#include "tests/core/io/faulty_calls.h"
 #include "tests/core/io/faulty_vfs.h"
 #include "tests/core/io/temporary_folder.h"
 
@@ -18,6 +21,13 @@ class VfsTest : public ::testing::Test {
   void put(const std::string& name, std::string_view bytes) {
     const auto file = vfs.create(folder.path() / name);
     file->write(bytes);
+    file->sync();
+    file->close();
+  }
+  void rewrite(Vfs& any) {
+    std::filesystem::remove(folder.path() / "x");
+    const auto file = any.create(folder.path() / "x");
+    file->write("bytes");
     file->sync();
     file->close();
   }
@@ -107,6 +117,68 @@ TEST_F(VfsTest, AFailedWriteIsFinal) {
   ::signal(SIGXFSZ, old_handler);
   expect_io_error([&] { file->sync(); }, {"fsync failed", "an earlier write or fsync failed"});
   expect_io_error([&] { file->write("y"); }, {"write failed", "an earlier write or fsync failed"});
+}
+
+// Operations over system calls of which those of one name fail from the first on.
+void expect_failure_of(const std::string& call, int error, const std::function<void(Vfs&)>& use, const std::string& text,
+                       std::size_t attempts) {
+  FaultyCalls faultless;
+  RealVfs counting(faultless);
+  use(counting);
+  const auto is_call = [&](const std::string& line) { return line.starts_with(call + " "); };
+  const auto at = std::ranges::find_if(faultless.log(), is_call) - faultless.log().begin();
+  FaultyCalls faulty({.at = static_cast<int>(at), .fault = Fault::lasting, .error = error});
+  RealVfs vfs(faulty);
+  expect_io_error([&] { use(vfs); }, {text});
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(faulty.log(), is_call)), attempts);
+  EXPECT_EQ(faulty.open_handles(), 0u);
+}
+
+TEST_F(VfsTest, InterruptsWithoutEndBecomeErrors) {
+  const auto write = [&](Vfs& any) { rewrite(any); };
+  const auto read = [&](Vfs& any) { any.read_file(folder.path() / "x"); };
+  expect_failure_of("create", EINTR, write, "vfs: create failed: path is", 1000);
+  expect_failure_of("write", EINTR, write, "/x: Interrupted system call", 1000);
+  write(vfs);
+  expect_failure_of("open", EINTR, read, "vfs: open failed: path is", 1000);
+  expect_failure_of("read", EINTR, read, "/x: Interrupted system call", 1000);
+}
+
+TEST_F(VfsTest, AFailedSyncOrCloseIsNotRepeated) {
+  const auto write = [&](Vfs& any) { rewrite(any); };
+  for (const int error : {EINTR, EIO}) {
+    expect_failure_of("fsync", error, write, str("vfs: fsync failed: path is ", folder.path().string(), "/x: "), 1);
+    expect_failure_of("close", error, write, str("vfs: close failed: path is ", folder.path().string(), "/x: "), 1);
+    expect_failure_of(
+        "fsync", error, [&](Vfs& any) { any.sync_directory(folder.path()); }, "vfs: fsync failed: path is", 1);
+  }
+}
+
+TEST_F(VfsTest, WritesThatWriteNothingBecomeErrors) {
+  class NothingWritten final : public SystemCalls {
+   public:
+    ssize_t write(int, const void*, std::size_t) override { return 0; }
+  } calls;
+  RealVfs stuck(calls);
+  const auto file = stuck.create(folder.path() / "x");
+  expect_io_error([&] { file->write("bytes"); }, {"vfs: write failed", "/x: Input/output error"});
+}
+
+TEST_F(VfsTest, ListsWhereTheSystemDoesNotTellTypes) {
+  class Untyped final : public SystemCalls {
+   public:
+    dirent* readdir(DIR* directory) override {
+      dirent* entry = SystemCalls::readdir(directory);
+      if (entry) entry->d_type = DT_UNKNOWN;
+      return entry;
+    }
+  } calls;
+  put("a", "");
+  vfs.make_directory(folder.path() / "d");
+  std::filesystem::create_directory_symlink("d", folder.path() / "link");
+  std::string names;
+  for (const DirectoryEntry& entry : RealVfs(calls).list(folder.path())) names += entry.name + (entry.is_directory ? "/ " : " ");
+  EXPECT_EQ(names, "a d/ link ");
 }
 
 TEST_F(VfsTest, AClosedFileTakesNothing) {

@@ -34,7 +34,7 @@ const SaveAction kRecoverySave{80, 80, {}};
 
 class Sweep {
  public:
-  explicit Sweep(const Sabotage& sabotage) : sabotage_(sabotage) {}
+  Sweep(const Sabotage& sabotage, const std::string& until) : sabotage_(sabotage), until_(until) {}
 
   CrashSweep run() {
     CrashVfs disk;
@@ -72,6 +72,7 @@ class Sweep {
   }
 
   void cut(CrashVfs& disk, const std::string& operation) {
+    if (ended_) return;
     const std::string where = str(phase_, ", before operation ", result_.operations++, " (", operation, "), ");
     std::set<std::string> seen;
     for (const Image& image : kImages) {
@@ -80,6 +81,7 @@ class Sweep {
       ++result_.points;
       for (const std::string& broken : broken_invariants(left, kFolder, lock_, expectation_)) {
         result_.violations.push_back(str(where, image.name, ": ", broken));
+        ended_ = ended_ || broken.find(until_) != std::string::npos;
       }
     }
     const bool last_save = expectation_.saving && expectation_.saving->content == kScript.back().content;
@@ -87,6 +89,8 @@ class Sweep {
   }
 
   const Sabotage& sabotage_;
+  const std::string& until_;
+  bool ended_ = false;
   TemporaryFolder run_;
   RunLock lock_{run_.path()};
   Expectation expectation_;
@@ -97,6 +101,6 @@ class Sweep {
 
 }  // namespace
 
-CrashSweep sweep_crashes(const Sabotage& sabotage) { return Sweep(sabotage).run(); }
+CrashSweep sweep_crashes(const Sabotage& sabotage, const std::string& until) { return Sweep(sabotage, until).run(); }
 
 }  // namespace tessera

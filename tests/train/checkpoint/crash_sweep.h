@@ -22,7 +22,8 @@ struct CrashSweep {
 };
 
 // Opens and saves with keep = 2: plain saves, one pinned and later unpinned, one step twice. Then, from what crashes of the last
-// save left, opens again, which removes it, and saves, and is cut short in turn. Invariants: store_invariants.h.
-CrashSweep sweep_crashes(const Sabotage& sabotage);
+// save left, opens again, which removes it, and saves, and is cut short in turn. Invariants: store_invariants.h. Ends early with
+// a violation that holds the text `until`.
+CrashSweep sweep_crashes(const Sabotage& sabotage, const std::string& until = "nothing ends it");
 
 }  // namespace tessera

@@ -18,8 +18,8 @@ TEST(CrashSweep, TheStoreSurvivesACrashAtEveryOperation) {
 }
 
 // What follows makes sure that the sweep sees the faults it is for: the real store, over files that break one rule each.
-void expect_caught(const Sabotage& sabotage, std::string_view symptom) {
-  const CrashSweep sweep = sweep_crashes(sabotage);
+void expect_caught(const Sabotage& sabotage, const std::string& symptom) {
+  const CrashSweep sweep = sweep_crashes(sabotage, symptom);
   bool found = false;
   for (const std::string& violation : sweep.violations) found = found || violation.find(symptom) != std::string::npos;
   EXPECT_TRUE(found) << sweep.violations.size() << " violations, none with: " << symptom;

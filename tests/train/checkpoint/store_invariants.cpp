@@ -33,8 +33,9 @@ class Check {
     newest(store);
     for (const auto& [step, content] : expected_.kept) must_load(store, step, content);
     for (const std::int64_t step : store.steps()) {
-      const Checkpoint checkpoint = store.load(step);
-      for (const std::string& damage : checkpoint.damaged) broken_.push_back(str("damaged: ", damage));
+      guarded("damaged", [&] {
+        for (const std::string& damage : store.load(step).damaged) broken_.push_back(str("damaged: ", damage));
+      });
     }
     if (counter.operations() > 0) broken_.push_back(str("reading changed something: ", counter.log().front()));
   }
