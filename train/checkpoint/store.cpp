@@ -112,7 +112,7 @@ SaveResult CheckpointStore::save(std::int64_t step, const std::map<std::string, 
   }
   commit(target);
   SaveResult result{target, {}};
-  remove_old(target.filename().string(), result.warnings);
+  tidy_up(target.filename().string(), result.warnings);
   return result;
 }
 
@@ -140,28 +140,40 @@ void CheckpointStore::commit(const Path& target) {
   }
 }
 
-// Keeps, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after
-// `saved` are there when the run was resumed from before them because they are damaged: they go too.
-void CheckpointStore::remove_old(const std::string& saved, std::vector<std::string>& warnings) {
-  try {
-    write_file_atomically(vfs_, folder_ / "latest", saved + "\n");  // for people; the loader does not ask it
-    const std::vector<Folder> all = folders();
-    std::set<std::int64_t> seen;
-    bool reached = false;
-    int kept = 0;
-    for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
-      reached = reached || folder->name == saved;
-      const bool newest_revision = seen.insert(folder->step).second;
-      const bool pinned = pinned_.contains(folder->step);
-      if (newest_revision && (pinned || (reached && kept < keep_))) {
-        kept += pinned ? 0 : 1;
-        continue;
-      }
-      discard(folder->name);
+// On a full disk `latest` cannot be written until something is removed, so no failure here stops what comes after it.
+void CheckpointStore::tidy_up(const std::string& saved, std::vector<std::string>& warnings) {
+  const auto attempt = [&](auto&& call) {
+    try {
+      call();
+    } catch (const IoError& error) {
+      warnings.push_back(str("checkpoint: saved, but tidying up failed: ", error.what()));
     }
-  } catch (const IoError& error) {
-    warnings.push_back(str("checkpoint: saved, but tidying up failed: ", error.what()));
+  };
+  attempt([&] { write_file_atomically(vfs_, folder_ / "latest", saved + "\n"); });  // for people; the loader does not ask it
+  attempt([&] {
+    for (const std::string& name : superfluous(saved)) attempt([&] { discard(name); });
+  });
+}
+
+// All but, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after
+// `saved` are there when the run was resumed from before them because they are damaged: they go too.
+std::vector<std::string> CheckpointStore::superfluous(const std::string& saved) const {
+  std::vector<std::string> names;
+  const std::vector<Folder> all = folders();
+  std::set<std::int64_t> seen;
+  bool reached = false;
+  int kept = 0;
+  for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+    reached = reached || folder->name == saved;
+    const bool newest_revision = seen.insert(folder->step).second;
+    const bool pinned = pinned_.contains(folder->step);
+    if (newest_revision && (pinned || (reached && kept < keep_))) {
+      kept += pinned ? 0 : 1;
+    } else {
+      names.push_back(folder->name);
+    }
   }
+  return names;
 }
 
 // Renamed before it is removed, so that no half-removed folder ever carries the name of a checkpoint.

@@ -32,7 +32,7 @@ struct Checkpoint {
 
 struct SaveResult {
   std::filesystem::path folder;
-  std::vector<std::string> warnings;  // the checkpoint is safe, but an old one could not be removed
+  std::vector<std::string> warnings;  // the checkpoint is safe, but `latest` or an old one stayed
 };
 
 class CheckpointStore {
@@ -80,7 +80,8 @@ class CheckpointStore {
   Checkpoint read(const Folder& folder) const;
   void check_space(const std::map<std::string, State>& parts) const;
   void commit(const std::filesystem::path& target);
-  void remove_old(const std::string& saved, std::vector<std::string>& warnings);
+  void tidy_up(const std::string& saved, std::vector<std::string>& warnings);
+  std::vector<std::string> superfluous(const std::string& saved) const;
   void discard(const std::string& name);
   std::string scratch_name(std::string_view kind, std::int64_t step);
 

@@ -114,6 +114,7 @@ class CrashVfs::File final : public WritableFile {
 
 CrashVfs::CrashVfs() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
 CrashVfs::CrashVfs(CrashVfs&&) noexcept = default;
+CrashVfs& CrashVfs::operator=(CrashVfs&&) noexcept = default;
 CrashVfs::~CrashVfs() = default;
 
 CrashVfs CrashVfs::image(Survival survival, std::uint64_t seed) const {

@@ -25,6 +25,7 @@ class CrashVfs final : public Vfs {
  public:
   CrashVfs();
   CrashVfs(CrashVfs&&) noexcept;
+  CrashVfs& operator=(CrashVfs&&) noexcept;
   ~CrashVfs() override;
 
   // Called before each operation that changes something: "write model.safetensors".

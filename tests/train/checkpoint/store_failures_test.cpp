@@ -45,6 +45,37 @@ TEST_F(CheckpointStoreTest, NoFailureLosesACheckpoint) {
   }
 }
 
+// Nothing gets a name that begins so.
+class RefusingVfs final : public ForwardingVfs {
+ public:
+  explicit RefusingVfs(std::string prefix) : ForwardingVfs(real_vfs()), prefix_(std::move(prefix)) {}
+  std::unique_ptr<WritableFile> create(const Path& path) override { return check(path), below_.create(path); }
+  void rename(const Path& from, const Path& to) override { check(to), below_.rename(from, to); }
+
+ private:
+  void check(const Path& path) const {
+    TESSERA_CHECK(!path.filename().string().starts_with(prefix_), IoError, "vfs: create failed: path is ", path.string(),
+                  ": refused");
+  }
+  std::string prefix_;
+};
+
+// As on a full disk: when the failure of one stopped the rest, nothing would ever be removed again.
+TEST_F(CheckpointStoreTest, NoFailureStopsTheRemovalOfTheOthers) {
+  for (const std::string failing : {".latest.tmp-", ".trash-step-00000001-"}) {
+    SCOPED_TRACE(failing);
+    std::filesystem::remove_all(folder);
+    CheckpointStore first = writer(2);
+    save(first, 1);
+    save(first, 2);
+    RefusingVfs refusing(failing);
+    CheckpointStore store = writer(refusing, 1);
+    const SaveResult result = store.save(3, parts_at(3), extra_at(3));
+    ASSERT_EQ(result.warnings.size(), 1u);
+    EXPECT_EQ(names(), failing == ".latest.tmp-" ? "latest step-00000003 " : "latest step-00000001 step-00000003 ");
+  }
+}
+
 // The order of operations is what survives a power cut; nothing here can cut the power, so the order itself is checked.
 TEST_F(CheckpointStoreTest, MakesEverythingDurableBeforeTheRename) {
   FaultyVfs vfs;

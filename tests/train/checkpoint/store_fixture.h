@@ -23,7 +23,7 @@ inline Parts parts_at(std::int64_t step) {
   parts["model"].tensors["fc.weight"] = Tensor::full({13, 31}, static_cast<double>(step) + 0.5, DType::f32);  // several sectors
   parts["optimizer"].tensors["conv1.weight.momentum"] = Tensor::full({7}, static_cast<double>(step) / 3, DType::f64);
   parts["optimizer"].meta.set("lr", 0.1 / static_cast<double>(step + 1));
-  parts["mask"].tensors["conv1.weight"] = Tensor::from<std::uint8_t>({1, 0, 1}, {3});
+  parts["mask"].tensors["conv1.weight"] = Tensor::from<std::uint8_t>({1, 0, static_cast<std::uint8_t>(step)}, {3});
   parts["hook.stop"].meta.set("best", static_cast<double>(step));
   parts["hook.none"];
   return parts;
