@@ -47,10 +47,10 @@ TEST_F(RealFileSystem, AFullOneKeepsWhatItHas) {
   const Mount small(folder, "tmpfs", 0, "size=64k");
   if (!small.error.empty()) GTEST_SKIP() << "cannot mount a tmpfs: " << small.error;
   FaultyVfs roomy;  // promises space that is not there, or the check before the save would refuse it
-  CheckpointStore store = writer(roomy);
+  CheckpointStore store = writer(roomy, 9);
   std::vector<std::int64_t> saved;
   std::string error;
-  for (std::int64_t step = 1; step <= 3 && error.empty(); ++step) {
+  for (std::int64_t step = 1; step <= 9 && error.empty(); ++step) {
     try {
       store.save(step, parts_at(step), extra_at(step));  // may warn that it could not write `latest`
       saved.push_back(step);
@@ -68,16 +68,16 @@ TEST_F(RealFileSystem, AFullOneKeepsWhatItHas) {
   expect_intact(saved);
 }
 
-// Room for two checkpoints and no more: with keep = 1 each new one has it, because the last but one goes even when no file of one
-// byte can be written.
+// Room for three checkpoints and no more: with keep = 2 every new one has it, because an old one goes even when there is no byte
+// left for `latest`.
 TEST_F(RealFileSystem, AFullOneGoesOnWhenOldOnesGo) {
   std::filesystem::create_directory(folder);
   const Mount small(folder, "tmpfs", 0, "size=64k");
   if (!small.error.empty()) GTEST_SKIP() << "cannot mount a tmpfs: " << small.error;
   FaultyVfs roomy;
-  CheckpointStore store = writer(roomy, 1);
+  CheckpointStore store = writer(roomy, 2);
   for (std::int64_t step = 1; step <= 5; ++step) EXPECT_NO_THROW(store.save(step, parts_at(step), extra_at(step)));
-  expect_intact({5});
+  expect_intact({4, 5});
 }
 
 TEST_F(RealFileSystem, AReadOnlyOneIsReadAndNotWritten) {
