@@ -37,6 +37,10 @@ class Check {
         for (const std::string& damage : store.load(step).damaged) broken_.push_back(str("damaged: ", damage));
       });
     }
+    if (vfs_.exists(folder_ / "latest")) {
+      const std::string latest = vfs_.read_file(folder_ / "latest");
+      if (!latest.starts_with("step-") || !latest.ends_with("\n")) broken_.push_back(str("latest is torn: '", latest, "'"));
+    }
     if (counter.operations() > 0) broken_.push_back(str("reading changed something: ", counter.log().front()));
   }
 
