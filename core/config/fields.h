@@ -44,59 +44,24 @@ class Fields {
 
   // A nested block.
   template <Block T>
-  void add(std::string_view key, T& block, const FieldSpec& spec) {
-    if (!enter(key, spec)) return;
-    block.fields(*this);
-    leave();
-  }
+  void add(std::string_view key, T& block, const FieldSpec& spec);
 
   // Absent keys leave an optional empty; an empty optional is not written.
   template <class T>
-  void add(std::string_view key, std::optional<T>& value, const FieldSpec& spec) {
-    if (!present(key, value.has_value())) return describe_absent<T>(key, spec);
-    if (!value) value.emplace();
-    add(key, *value, spec);
-  }
+  void add(std::string_view key, std::optional<T>& value, const FieldSpec& spec);
 
   // A list of blocks.
-  template <class T>
-    requires Block<T>
-  void add(std::string_view key, std::vector<T>& list, const FieldSpec& spec) {
-    const std::optional<std::size_t> size = enter_list(key, list.size(), spec);
-    if (!size) return;
-    if (purpose() != Purpose::write) list.clear();  // items that a file lists never merge with default items
-    list.resize(*size);
-    for (std::size_t i = 0; i < *size; ++i) {
-      if (!enter_item(i)) continue;
-      list[i].fields(*this);
-      leave();
-    }
-    leave();
-  }
+  template <Block T>
+  void add(std::string_view key, std::vector<T>& list, const FieldSpec& spec);
 
   // A block, or a list of other blocks in its place: `ranks: {macs: 0.4}` or `ranks: [{layers: "layer1.*", macs: 0.4}, ...]`. Of
   // the two members, the list is the one written when it has items.
   template <Block One, Block Item>
-  void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec) {
-    const bool listed = is_list(key, !list.empty());
-    if (!listed || purpose() == Purpose::describe) add(key, block, spec);
-    if (listed || purpose() == Purpose::describe) add(key, list, spec);
-    if (!listed && purpose() == Purpose::read) list.clear();
-  }
+  void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec);
 
   // Selects an alternative by the text under `key` ("name") in the current block, then describes its keys beside it.
   template <class... Ts>
-  void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec) {
-    const std::vector<std::string_view> names{Ts::kName...};
-    std::string name(names[value.index()]);
-    FieldSpec named = spec;
-    named.choices = names;
-    const bool known = add_name(key, name, named);
-    if (purpose() == Purpose::describe) return (describe_alternative<Ts>(), ...);
-    if (!known) return;
-    ((name == Ts::kName && !std::holds_alternative<Ts>(value) ? void(value.template emplace<Ts>()) : void()), ...);
-    std::visit([this](auto& chosen) { chosen.fields(*this); }, value);
-  }
+  void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec);
 
   // A rule that spans keys: reported at the block with its path. `holds` is evaluated by the caller after its fields.
   virtual void require(bool holds, std::string_view key, std::string_view rule) = 0;
@@ -122,18 +87,11 @@ class Fields {
 
  private:
   template <class T>
-  void describe_alternative() {
-    T alternative{};
-    enter_alternative(T::kName);
-    alternative.fields(*this);
-    leave();
-  }
+  void describe_alternative();
   template <class T>
-  void describe_absent(std::string_view key, const FieldSpec& spec) {
-    if (purpose() != Purpose::describe) return;
-    T absent{};
-    add(key, absent, spec);
-  }
+  void describe_absent(std::string_view key, const FieldSpec& spec);
 };
 
 }  // namespace tessera
+
+#include "core/config/fields_templates.h"

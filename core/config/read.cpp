@@ -1,10 +1,9 @@
 #include "core/config/read.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
-#include "core/config/range_text.h"
+#include "core/config/read_scalar.h"
 #include "core/config/suggest.h"
 #include "core/error.h"
 
@@ -17,24 +16,14 @@ std::string join(std::string_view path, std::string_view key) {
 }
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
-// What the user wrote, for "expected ..., found ...".
-std::string shown(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::boolean: return value.as_bool() ? "true" : "false";
-    case Value::Kind::integer:
-    case Value::Kind::real: return to_json(value);
-    case Value::Kind::string: return str("text '", value.as_string(), '\'');
-    default: return std::string(value.kind_name());
-  }
-}
-
 }  // namespace
 
 namespace detail {
 
 class ReadFields final : public Fields {
  public:
-  ReadFields(const Value& root, std::string_view path, std::vector<ConfigProblem>& problems) : problems_(problems) {
+  ReadFields(const Value& root, std::string_view path, std::vector<ConfigProblem>& problems)
+      : problems_(problems), scalars_(problems) {
     open(root.is_null() ? empty_ : root, root.mark(), std::string(path));
   }
   void finish() {
@@ -42,9 +31,7 @@ class ReadFields final : public Fields {
     for (const Unknown& unknown : unknown_) report_unknown(unknown);
   }
 
-  void add(std::string_view key, bool& value, const FieldSpec& spec) override {
-    if (const Value* given = take(key, spec)) read_bool(*given, join(top().path, key), value);
-  }
+  void add(std::string_view key, bool& value, const FieldSpec& spec) override { scalar(key, value, spec); }
   void add(std::string_view key, std::int64_t& value, const FieldSpec& spec) override { scalar(key, value, spec); }
   void add(std::string_view key, double& value, const FieldSpec& spec) override { scalar(key, value, spec); }
   void add(std::string_view key, std::string& value, const FieldSpec& spec) override { scalar(key, value, spec); }
@@ -63,12 +50,12 @@ class ReadFields final : public Fields {
     if (!given) return;
     const std::string path = join(top().path, key);
     if (!given->is_list()) {
-      if (read_scalar(*given, path, value.h, spec)) value.w = value.h;
+      if (scalars_.read(*given, path, value.h, spec)) value.w = value.h;
     } else if (given->as_list().size() == 2) {
-      read_scalar(given->as_list()[0], item_path(path, 0), value.h, spec);
-      read_scalar(given->as_list()[1], item_path(path, 1), value.w, spec);
+      scalars_.read(given->as_list()[0], item_path(path, 0), value.h, spec);
+      scalars_.read(given->as_list()[1], item_path(path, 1), value.w, spec);
     } else {
-      report(*given, path, str("expected one integer or [height, width], found ", given->as_list().size(), " items"));
+      scalars_.report(*given, path, str("expected one integer or [height, width], found ", given->as_list().size(), " items"));
     }
   }
 
@@ -85,7 +72,7 @@ class ReadFields final : public Fields {
   bool enter(std::string_view key, const FieldSpec& spec) override {
     const Value* given = take(key, spec);
     const std::string path = join(top().path, key);
-    if (given && !given->is_map()) return mismatch(*given, path, "a block");
+    if (given && !given->is_map()) return scalars_.mismatch(*given, path, "a block");
     // An absent block is visited empty, so that required keys inside it are missed.
     open(given ? *given : empty_, given ? given->mark() : top().mark, path);
     return true;
@@ -96,7 +83,7 @@ class ReadFields final : public Fields {
     if (!given) return std::nullopt;
     const std::string path = join(top().path, key);
     if (!given->is_list()) {
-      mismatch(*given, path, "a list of blocks");
+      scalars_.mismatch(*given, path, "a list of blocks");
       return std::nullopt;
     }
     open(*given, given->mark(), path);
@@ -106,7 +93,7 @@ class ReadFields final : public Fields {
   bool enter_item(std::size_t index) override {
     const Value& item = top().map->as_list()[index];
     const std::string path = item_path(top().path, index);
-    if (!item.is_map()) return mismatch(item, path, "a block");
+    if (!item.is_map()) return scalars_.mismatch(item, path, "a block");
     open(item, item.mark(), path);
     return true;
   }
@@ -142,7 +129,7 @@ class ReadFields final : public Fields {
 
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
     const Value* given = take(key, spec);
-    const bool known = given ? read_scalar(*given, join(top().path, key), name, spec) : !spec.required;
+    const bool known = given ? scalars_.read(*given, join(top().path, key), name, spec) : !spec.required;
     if (!known) top().unjudged = true;
     return known;
   }
@@ -167,13 +154,6 @@ class ReadFields final : public Fields {
   void open(const Value& map, const Mark& mark, std::string path) {
     frames_.push_back({&map, mark, std::move(path), problems_.size(), {}});
   }
-  void report(const Value& value, std::string path, std::string message) {
-    problems_.push_back({value.mark(), std::move(path), std::move(message)});
-  }
-  bool mismatch(const Value& value, std::string path, std::string_view expected, std::string_view advice = "") {
-    report(value, std::move(path), str("expected ", expected, ", found ", shown(value), advice.empty() ? "" : "; ", advice));
-    return false;
-  }
 
   // A present optional is announced twice: by present, then as its value.
   void know(std::string_view key) {
@@ -190,7 +170,7 @@ class ReadFields final : public Fields {
 
   template <class T>
   void scalar(std::string_view key, T& value, const FieldSpec& spec) {
-    if (const Value* given = take(key, spec)) read_scalar(*given, join(top().path, key), value, spec);
+    if (const Value* given = take(key, spec)) scalars_.read(*given, join(top().path, key), value, spec);
   }
 
   template <class T>
@@ -199,68 +179,11 @@ class ReadFields final : public Fields {
     if (!given) return;
     const std::string path = join(top().path, key);
     if (!given->is_list()) {
-      mismatch(*given, path, "a list", "write it in [ ]");
+      scalars_.mismatch(*given, path, "a list", "write it in [ ]");
       return;
     }
     value.assign(given->as_list().size(), T{});
-    for (std::size_t i = 0; i < value.size(); ++i) read_scalar(given->as_list()[i], item_path(path, i), value[i], spec);
-  }
-
-  void read_bool(const Value& given, const std::string& path, bool& value) {
-    if (given.kind() == Value::Kind::boolean) {
-      value = given.as_bool();
-    } else {
-      mismatch(given, path, "true or false");
-    }
-  }
-
-  bool read_scalar(const Value& given, const std::string& path, std::int64_t& value, const FieldSpec& spec) {
-    if (given.kind() != Value::Kind::integer) {
-      return mismatch(given, path, "an integer", given.quoted() ? "a number takes no quotes" : "");
-    }
-    return in_range(given, path, given.as_double(), spec) && (value = given.as_int(), true);
-  }
-
-  bool read_scalar(const Value& given, const std::string& path, double& value, const FieldSpec& spec) {
-    if (!given.is_number()) return mismatch(given, path, "a number", given.quoted() ? "a number takes no quotes" : "");
-    if (!std::isfinite(given.as_double())) return mismatch(given, path, "a finite number");
-    return in_range(given, path, given.as_double(), spec) && (value = given.as_double(), true);
-  }
-
-  bool read_scalar(const Value& given, const std::string& path, std::string& value, const FieldSpec& spec) {
-    if (!given.is_string()) return mismatch(given, path, "text", given.is_number() ? "write it in quotes" : "");
-    const std::string& text = given.as_string();
-    if (spec.choices.empty() || std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end()) {
-      value = text;
-      return true;
-    }
-    std::string message = str('\'', text, "' is not a choice");
-    if (const auto near = nearest_names(text, spec.choices, 1); !near.empty()) message += str("; did you mean '", near[0], "'?");
-    message += "; choices:";
-    for (const std::string_view choice : spec.choices) message += str(' ', choice);
-    report(given, path, std::move(message));
-    return false;
-  }
-
-  bool read_scalar(const Value& given, const std::string& path, Duration& value, const FieldSpec& spec) {
-    if (!given.is_string()) return mismatch(given, path, "a length of training", "write 10e, 5000s or 20%");
-    try {
-      const Duration duration = Duration::parse(given.as_string());
-      return in_range(given, path, duration.amount, spec) && (value = duration, true);
-    } catch (const ConfigError& error) {
-      report(given, path, error.what());
-      return false;
-    }
-  }
-
-  bool in_range(const Value& given, const std::string& path, double number, const FieldSpec& spec) {
-    const Range& range = spec.range;
-    const bool above = range.open_min ? number > range.min : number >= range.min;
-    const bool below = range.open_max ? number < range.max : number <= range.max;
-    if (above && below) return true;
-    const std::string text = given.is_string() ? given.as_string() : to_json(given);
-    report(given, path, str("is ", text, "; must be ", range_text(range)));
-    return false;
+    for (std::size_t i = 0; i < value.size(); ++i) scalars_.read(given->as_list()[i], item_path(path, i), value[i], spec);
   }
 
   void report_unknown(const Unknown& unknown) {
@@ -289,11 +212,12 @@ class ReadFields final : public Fields {
   std::vector<std::pair<std::string, std::vector<std::string>>> known_;  // keys of every block visited, by its path
   std::vector<Unknown> unknown_;
   std::vector<ConfigProblem>& problems_;
+  ScalarReader scalars_;
 };
 
 void read_block(const Value& value, void* block, Visit visit, std::string_view path, std::vector<ConfigProblem>& problems) {
   if (!value.is_map() && !value.is_null()) {
-    problems.push_back({value.mark(), std::string(path), str("expected a block, found ", shown(value))});
+    ScalarReader(problems).mismatch(value, std::string(path), "a block");
     return;
   }
   ReadFields fields(value, path, problems);
