@@ -11,9 +11,7 @@ namespace tessera {
 namespace {
 
 // A rule of the block itself has no key.
-std::string join(std::string_view path, std::string_view key) {
-  return str(path, path.empty() || key.empty() ? "" : ".", key);
-}
+std::string join(std::string_view path, std::string_view key) { return str(path, path.empty() || key.empty() ? "" : ".", key); }
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
 }  // namespace
@@ -60,10 +58,9 @@ class ReadFields final : public Fields {
   }
 
   void require(bool holds, std::string_view key, std::string_view rule) override {
-    // After another finding the block holds defaults in place of what was written; judging those would mislead.
-    if (holds || problems_.size() > top().problems_before) return;
+    if (holds) return;
     const Value* given = top().map->find(key);
-    problems_.push_back({given ? given->mark() : top().mark, join(top().path, key), std::string(rule)});
+    top().broken.push_back({given ? given->mark() : top().mark, join(top().path, key), std::string(rule)});
   }
 
  protected:
@@ -72,6 +69,7 @@ class ReadFields final : public Fields {
   bool enter(std::string_view key, const FieldSpec& spec) override {
     const Value* given = take(key, spec);
     const std::string path = join(top().path, key);
+    if (!given && spec.required) return false;
     if (given && !given->is_map()) return scalars_.mismatch(*given, path, "a block");
     // An absent block is visited empty, so that required keys inside it are missed.
     open(given ? *given : empty_, given ? given->mark() : top().mark, path);
@@ -105,17 +103,12 @@ class ReadFields final : public Fields {
     frames_.pop_back();
     if (!frame.map->is_map()) return;
     known_.emplace_back(frame.path, frame.known);
-    std::unordered_map<std::string_view, const Mark*> seen;
-    for (const Value::Entry& entry : frame.map->as_map()) {
-      const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
-      if (!is_new) {
-        const std::string where = to_string(*first->second);
-        problems_.push_back({entry.mark, join(frame.path, entry.key),
-                             str("repeated key", where.empty() ? "" : "; first at ", where)});
-      } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
-        unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
-      }
-    }
+    const std::size_t unknown_before = unknown_.size();
+    find_faulty_keys(frame);
+    report_missing(frame, unknown_before);
+    // After another finding the block holds defaults in place of what was written; judging those would mislead.
+    const bool sound = problems_.size() == frame.problems_before && unknown_.size() == frame.unknown_before;
+    if (sound) problems_.insert(problems_.end(), frame.broken.begin(), frame.broken.end());
   }
 
   bool present(std::string_view key, bool) override {
@@ -140,8 +133,11 @@ class ReadFields final : public Fields {
     Mark mark;
     std::string path;
     std::size_t problems_before;
-    std::vector<std::string> known;
-    bool unjudged = false;  // keys of an alternative nobody knows
+    std::size_t unknown_before;
+    std::vector<std::string> known = {};
+    std::vector<std::string> missing = {};     // required keys
+    std::vector<ConfigProblem> broken = {};  // rules that span keys
+    bool unjudged = false;                   // keys of an alternative nobody knows
   };
   struct Unknown {
     Mark mark;
@@ -152,7 +148,7 @@ class ReadFields final : public Fields {
 
   Frame& top() { return frames_.back(); }
   void open(const Value& map, const Mark& mark, std::string path) {
-    frames_.push_back({&map, mark, std::move(path), problems_.size(), {}});
+    frames_.push_back({&map, mark, std::move(path), problems_.size(), unknown_.size()});
   }
 
   // A present optional is announced twice: by present, then as its value.
@@ -164,8 +160,32 @@ class ReadFields final : public Fields {
   const Value* take(std::string_view key, const FieldSpec& spec) {
     know(key);
     const Value* given = top().map->find(key);
-    if (!given && spec.required) problems_.push_back({top().mark, join(top().path, key), "required key is missing"});
+    if (!given && spec.required) top().missing.emplace_back(key);
     return given;
+  }
+
+  // Repeated and unknown keys of a block that was read.
+  void find_faulty_keys(const Frame& frame) {
+    std::unordered_map<std::string_view, const Mark*> seen;
+    for (const Value::Entry& entry : frame.map->as_map()) {
+      const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
+      if (!is_new) {
+        const std::string where = to_string(*first->second);
+        problems_.push_back({entry.mark, join(frame.path, entry.key),
+                             str("repeated key", where.empty() ? "" : "; first at ", where)});
+      } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
+        unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
+      }
+    }
+  }
+
+  // Required keys that are absent, but for those that a misspelled one stands for.
+  void report_missing(const Frame& frame, std::size_t first_unknown) {
+    for (const std::string& key : frame.missing) {
+      const bool misspelled = std::any_of(unknown_.begin() + static_cast<std::ptrdiff_t>(first_unknown), unknown_.end(),
+                                          [&](const Unknown& unknown) { return suggestion(unknown) == key; });
+      if (!misspelled) problems_.push_back({frame.mark, join(frame.path, key), "required key is missing"});
+    }
   }
 
   template <class T>
@@ -186,17 +206,23 @@ class ReadFields final : public Fields {
     for (std::size_t i = 0; i < value.size(); ++i) scalars_.read(given->as_list()[i], item_path(path, i), value[i], spec);
   }
 
-  void report_unknown(const Unknown& unknown) {
+  // The known key that is meant; "" when none is near.
+  std::string suggestion(const Unknown& unknown) const {
     const std::vector<std::string>& here = known_[unknown.block].second;
-    const std::vector<std::string_view> names(here.begin(), here.end());
+    const std::vector<std::string> near = nearest_names(unknown.key, std::vector<std::string_view>(here.begin(), here.end()), 1);
+    return near.empty() ? std::string() : near[0];
+  }
+
+  void report_unknown(const Unknown& unknown) {
+    const std::vector<std::string>& names = known_[unknown.block].second;
     std::string message = "unknown key";
-    if (const auto near = nearest_names(unknown.key, names, 1); !near.empty()) {
-      message += str("; did you mean '", near[0], "'?");
+    if (const std::string near = suggestion(unknown); !near.empty()) {
+      message += str("; did you mean '", near, "'?");
     } else if (const std::string* block = block_with(unknown.key)) {
       message += str("; it belongs under '", *block, '\'');
     } else {
       message += names.empty() ? "; this block has no keys" : "; known:";
-      for (const std::string_view name : names) message += str(' ', name);
+      for (const std::string& name : names) message += str(' ', name);
     }
     problems_.push_back({unknown.mark, join(unknown.path, unknown.key), std::move(message)});
   }

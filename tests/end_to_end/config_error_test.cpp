@@ -34,7 +34,6 @@ constexpr const char* kReported[] = {
     "6:32: data.batch: repeated key; first at FILE:6:21",
     "6:43: data.vall: unknown key; did you mean 'val'?",
     "6:75: data.augment[0].pad_crop: expected an integer, found text 'two'",
-    "6:81: data.augment[1].pad_crop: an item of augment is exactly one of crop, resized_crop, pad_crop, flip, cutout",
     "6:82: data.augment[1].flipp: unknown key; did you mean 'flip'?",
     "7:23: model.clases: unknown key; did you mean 'classes'?",
     "7:48: model.in_channels: expected an integer, found text 'one'",

@@ -159,6 +159,42 @@ TEST(Read, ChecksRulesAcrossKeysOnlyOnSoundBlocks) {
             Texts{"optimizer.momentum: expected a number, found text 'x'"});
 }
 
+TEST(Read, AMisspelledKeyIsNotMissedAsWell) {
+  EXPECT_EQ(problems_of(json(R"({"stages": [{"nmae": "a"}]})")), Texts{"stages[0].nmae: unknown key; did you mean 'name'?"});
+  EXPECT_EQ(problems_of(json(R"({"stages": [{"other": "a"}]})")).size(), 2u);
+}
+
+TEST(Read, AMisspelledKeyBreaksNoRuleOfItsBlock) {
+  EXPECT_EQ(problems_of(json(R"({"optimizer": {"nesterov": true, "momentun": 0.9}})")),
+            Texts{"optimizer.momentun: unknown key; did you mean 'momentum'?"});
+}
+
+struct Nested {
+  Sgd inner;
+  void fields(Fields& f) {
+    f.add("inner", inner, {.required = true});
+    f.require(inner.momentum > 0, "inner", "first rule");
+    f.require(inner.nesterov, "inner", "second rule");
+  }
+};
+
+TEST(Read, AnAbsentRequiredBlockIsMissedAndNothingElse) {
+  std::vector<ConfigProblem> problems;
+  Nested nested;
+  read(json("{}"), nested, "", problems);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(to_string(problems[0]), "x.json: inner: required key is missing");
+}
+
+TEST(Read, EveryBrokenRuleIsReported) {
+  std::vector<ConfigProblem> problems;
+  Nested nested;
+  read(json(R"({"inner": {}})"), nested, "", problems);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].message, "first rule");
+  EXPECT_EQ(problems[1].message, "second rule");
+}
+
 TEST(Read, RefusesRepeatedKeys) {
   Value value = Value::map();
   append(value, "seed", {"x.yaml", 1, 1}, Value(1));
