@@ -31,15 +31,30 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+// YAML 1.2.2 (5.1) leaves these out of files, and a terminal would obey them when a message quotes one.
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r'; }
+
 void check_bytes(std::string_view text, const std::string& origin) {
   TESSERA_CHECK(text.size() <= kMaxBytes, ConfigError, origin, ": is larger than 1 MiB; an experiment file is small");
-  const std::size_t bad = std::min(find_invalid_utf8(text), text.find('\0'));
-  if (bad == std::string_view::npos) return;
+  const auto control = static_cast<std::size_t>(std::find_if(text.begin(), text.end(), &is_control) - text.begin());
+  const std::size_t bad = std::min(find_invalid_utf8(text), control);
+  if (bad >= text.size()) return;
   const std::string_view before = text.substr(0, bad);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t column = bad - (before.rfind('\n') + 1) + 1;
-  throw ConfigError(str(origin, ':', line, ':', column, ": ", text[bad] == '\0' ? "a zero byte" : "bytes that are not UTF-8",
-                        "; an experiment file is UTF-8 text"));
+  const char* const what = text[bad] == '\0'       ? "a zero byte"
+                           : is_control(text[bad]) ? "a control character"
+                                                   : "bytes that are not UTF-8";
+  throw ConfigError(str(origin, ':', line, ':', column, ": ", what, "; an experiment file is UTF-8 text"));
+}
+
+// The likeliest cause of a syntax error in a line that begins with a tab, which yaml-cpp does not name.
+std::string tab_advice(std::string_view text, const YAML::Mark& mark) {
+  for (int line = 0; line < mark.line && !text.empty(); ++line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::string_view indent = text.substr(0, std::min(text.find_first_not_of(" \t"), text.size()));
+  const bool tabs = indent.find('\t') != std::string_view::npos;
+  return tabs ? "; the line is indented with a tab, which YAML does not take: use spaces" : "";
 }
 
 }  // namespace
@@ -67,7 +82,7 @@ Value parse_yaml(std::string_view text, const std::string& origin, std::vector<C
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    builder.fail(builder.mark_of(error.mark), error.msg);
+    builder.fail(builder.mark_of(error.mark), error.msg + tab_advice(text, error.mark));
   }
   return builder.finish(problems);
 }

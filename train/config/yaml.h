@@ -1,5 +1,6 @@
 // Experiment files and overrides: YAML in the part of the language that has one reading.
-//   - one document, at most 1 MiB, valid UTF-8; nested at most 64 deep; at most 100000 nodes, counting what aliases repeat;
+//   - one document, at most 1 MiB, valid UTF-8 without control characters; nested at most 64 deep; at most 100000 nodes,
+//     counting what aliases repeat;
 //   - no tags, no `<<` merge keys, no repeated keys, keys are texts;
 //   - true and false, null and ~, decimal integers of 64 bits, finite decimal reals; everything else is text, quotes make text;
 //   - ${VAR} inside a text is the environment variable; $${ writes ${ itself.

@@ -12,6 +12,26 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // aliases can repeat one long text very often
 
+// Whether a scalar, behind its anchor, is in quotes that run to the end of the text. yaml-cpp takes that for their end.
+bool is_unclosed_quote(std::string_view text) {
+  if (text.starts_with('&')) {
+    text.remove_prefix(std::min(text.find_first_of(" \t\r\n"), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  }
+  if (!text.starts_with('"') && !text.starts_with('\'')) return false;
+  const char quote = text.front();
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote && (quote == '"' || i + 1 == text.size() || text[i + 1] != quote)) {
+      return false;
+    } else if (text[i] == quote) {
+      ++i;  // two single quotes stand for one
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void YamlBuilder::fail(const Mark& mark, std::string message) {
@@ -43,6 +63,7 @@ void YamlBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
   // yaml-cpp gives quoted scalars the tag "!", the one that "! text" has as well.
   const bool tagged = (tag != "?" && tag != "!") || text_.substr(static_cast<std::size_t>(mark.pos)).starts_with('!');
   if (tagged) report(at, "tags are not read; leave it out");
+  if (is_unclosed_quote(text_.substr(static_cast<std::size_t>(mark.pos)))) fail(at, "the quote that opens here is never closed");
   if (at_key()) {
     put_key(at, text, tag == "?");
     if (anchor != YAML::NullAnchor) anchored_[anchor] = {Value(text).with_mark(at), size};
@@ -88,16 +109,17 @@ void YamlBuilder::open(const YAML::Mark& mark, const std::string& tag, YAML::anc
   count(at, {});
   if (open_.size() == kMaxDepth) fail(at, str("nested deeper than ", kMaxDepth));
   if (tag != "?" && !tag.empty()) report(at, "tags are not read; leave it out");
-  if (at_key()) report(at, "a key is text; a list or a block cannot be one");
-  open_.push_back({std::move(value.with_mark(at)), anchor, {.height = 1}});
+  Open opened{std::move(value.with_mark(at)), anchor, {.height = 1}};
+  opened.is_key = at_key();
+  open_.push_back(std::move(opened));
 }
 
 void YamlBuilder::close() {
   Open done = std::move(open_.back());
   open_.pop_back();
-  if (!at_key()) return put(std::move(done.value), done.anchor, done.size);
-  open_.back().has_key = true;  // reported where it started
-  open_.back().skip = true;
+  if (!done.is_key) return put(std::move(done.value), done.anchor, done.size);
+  // Reported here and not in open(): yaml-cpp takes any '[' that is never closed for the begin of a key.
+  refuse_key(done.value.mark(), "a key is text; a list or a block cannot be one");
 }
 
 void YamlBuilder::refuse_key(const Mark& mark, std::string message, std::string path) {

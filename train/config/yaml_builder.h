@@ -53,6 +53,7 @@ class YamlBuilder final : public YAML::EventHandler {
     Value::Entry entry = {};                          // maps: the key whose value comes next
     bool has_key = false;
     bool skip = false;  // the key was refused; its value is dropped
+    bool is_key = false;
   };
 
   bool at_key() const { return !open_.empty() && open_.back().value.is_map() && !open_.back().has_key; }

@@ -88,6 +88,7 @@ TEST(Yaml, KeysAreTexts) {
   EXPECT_EQ(error_of("'': 1"), "x.yaml:1:1: a key is empty");
   EXPECT_NE(error_of("~: 1"), "");
   EXPECT_NE(error_of("a: &x k\n*x : 1\n"), "");
+  EXPECT_EQ(error_of("[a").find("a key is text"), std::string::npos) << "a bracket that is not closed begins no key";
 }
 
 TEST(Yaml, RefusesRepeatedKeysNamingBoth) {
@@ -169,6 +170,8 @@ TEST(Yaml, LimitsWhatAliasesRepeat) {
 TEST(Yaml, RefusesBytesThatAreNotUtf8Text) {
   EXPECT_EQ(error_of("a: 1\nb: \xff\n"), "x.yaml:2:4: bytes that are not UTF-8; an experiment file is UTF-8 text");
   EXPECT_EQ(error_of(std::string_view("a: \0b", 5)), "x.yaml:1:4: a zero byte; an experiment file is UTF-8 text");
+  EXPECT_EQ(error_of("a: b\x1b[31m"), "x.yaml:1:5: a control character; an experiment file is UTF-8 text");
+  EXPECT_EQ(yaml("a:\tb\r\n").at("a"), Value("b"));
   EXPECT_EQ(yaml("\xef\xbb\xbf" "a: \u00e9\n").at("a"), Value("\u00e9"));
   EXPECT_EQ(yaml("\xef\xbb\xbf" "'a': 'b'\n").at("a"), Value("b"));
 }
@@ -177,6 +180,18 @@ TEST(Yaml, PlacesSyntaxErrors) {
   EXPECT_EQ(error_of("a: [1, 2\nb: 3\n").substr(0, 7), "x.yaml:");
   EXPECT_EQ(error_of("a: 1\n b: 2\n").substr(0, 9), "x.yaml:2:");
   EXPECT_EQ(error_of("b: yes\na: \"x\n").substr(0, 11), "x.yaml:1:4:") << "the fault before the syntax error is kept";
+  EXPECT_NE(error_of("a:\n\tb: 1\n").find("is indented with a tab"), std::string::npos);
+  EXPECT_EQ(error_of("a: [1\nb: 3\n").find("is indented with a tab"), std::string::npos);
+}
+
+TEST(Yaml, RefusesQuotesThatAreNeverClosed) {
+  for (const char* text : {"a: \"x\n", "a: 'x\n", "a: &b 'x''\n", "- \"x\\\"\n", "\"a: 1\nb: 2\n", "a: 'x\nb: ''\n", "{a: 'b\n"}) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find("the quote that opens here is never closed"), std::string::npos) << text << '\n' << error;
+  }
+  EXPECT_EQ(error_of("a: 'x"), "x.yaml:1:6: illegal EOF in scalar");
+  EXPECT_EQ(yaml("a: &b 'x''y'\nc: \"x\\\"y\"\nd: \"x\n  y\""), yaml("{a: \"x'y\", c: 'x\"y', d: x y}"));
+  EXPECT_EQ(error_of("\u00e9: 'a'\nb: \"\u00e9\"\nc: 'd'\n"), "");
 }
 
 TEST(Yaml, ExpandsTheEnvironmentInTexts) {
