@@ -77,6 +77,7 @@ std::string line_of(const SchemaEntry& entry) {
   if (!entry.spec.choices.empty()) text += "; one of:";
   for (const std::string_view choice : entry.spec.choices) text += str(' ', choice);
   if (!entry.spec.example.empty()) text += str("; e.g. ", entry.spec.example);
+  if (!entry.spec.observable.empty()) text += str("; shows in: ", entry.spec.observable);
   return text.starts_with("; ") ? text.substr(2) : text;
 }
 

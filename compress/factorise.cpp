@@ -60,24 +60,32 @@ std::vector<std::string> layer_paths(Module& root) {
 
 void HooiConfig::fields(Fields& f) {
   f.add("iterations", iterations,
-        {.help = "most sweeps of the orthogonal iteration; 0 = truncated HOSVD only", .range = non_negative, .example = "10"});
+        {.help = "most sweeps of the orthogonal iteration; 0 = truncated HOSVD only",
+         .range = non_negative,
+         .example = "10",
+         .observable = "bytes"});
   f.add("tolerance", tolerance,
-        {.help = "stop when a sweep lowers the relative error by less", .range = non_negative, .example = "1e-5"});
+        {.help = "stop when a sweep lowers the relative error by less",
+         .range = non_negative,
+         .example = "0.01",
+         .observable = "bytes"});
 }
 
 void FactoriseConfig::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of the layers, or a list of selectors",
-         .example = "layer[23].*.conv*",
+         .example = "'layer[23].*.conv*'",
          .observable = "report",
          .required = true});
-  f.add("format", format, {.help = "form of the factored weight", .choices = {"tucker2"}, .observable = "report"});
+  f.add("format", format,
+        {.help = "form of the factored weight", .choices = {"tucker2"}, .observable = "none: only tucker2 exists"});
   f.add_one_or_list("ranks", ranks, rank_rules,
                     {.help = "how many ranks to keep; in a list of rules the last that matches a layer holds for it",
+                     .example = "[{layers: '*', macs: 0.4}, {layers: layer3.1.conv2, out: 32, in: 32}]",
                      .observable = "report",
                      .required = true});
-  f.add("keep", keep, {.help = "which factored layers to keep", .choices = {"always"}, .observable = "report"});
-  f.add("hooi", hooi, {.help = "refinement of the decomposition"});
+  f.add("keep", keep, {.help = "which factored layers to keep", .choices = {"always"}, .observable = "none: only always exists"});
+  f.add("hooi", hooi, {.help = "refinement of the decomposition", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
 }

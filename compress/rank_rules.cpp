@@ -21,7 +21,7 @@ std::string uncovered(std::span<const std::string> paths, std::span<const std::o
 void RankRule::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector, or a list of selectors, of the matched layers that this rule is for",
-         .example = "layer1.*",
+         .example = "'layer1.*'",
          .observable = "report",
          .required = true});
   ranks.fields(f);

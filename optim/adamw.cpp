@@ -6,12 +6,16 @@ namespace tessera {
 
 void AdamWConfig::fields(Fields& f) {
   const Range below_one{.min = 0, .max = 1, .open_max = true};
-  f.add("lr", lr, {.help = "learning rate that schedules start from", .range = non_negative, .example = "1.0e-3"});
-  f.add("beta1", beta1, {.help = "decay of the mean gradient", .range = below_one});
-  f.add("beta2", beta2, {.help = "decay of the mean squared gradient", .range = below_one});
-  f.add("eps", eps, {.help = "added to the root of the mean square", .range = positive});
-  f.add("weight_decay", weight_decay, {.help = "share of the weight taken away, times lr", .range = non_negative});
-  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too"});
+  f.add("lr", lr,
+        {.help = "learning rate that schedules start from", .range = non_negative, .example = "3.0e-4", .observable = "bytes"});
+  f.add("beta1", beta1, {.help = "decay of the mean gradient", .range = below_one, .example = "0.8", .observable = "bytes"});
+  f.add("beta2", beta2,
+        {.help = "decay of the mean squared gradient", .range = below_one, .example = "0.99", .observable = "bytes"});
+  f.add("eps", eps,
+        {.help = "added to the root of the mean square", .range = positive, .example = "1.0e-6", .observable = "bytes"});
+  f.add("weight_decay", weight_decay,
+        {.help = "share of the weight taken away, times lr", .range = non_negative, .example = "0.05", .observable = "bytes"});
+  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too", .observable = "bytes"});
 }
 
 AdamW::AdamW(const AdamWConfig& config, const std::vector<NamedParameter>& parameters) : config_(config) { bind(parameters); }

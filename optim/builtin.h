@@ -11,7 +11,7 @@ namespace tessera {
 
 struct OptimizerConfig {
   std::variant<SgdConfig, AdamWConfig> form;
-  void fields(Fields& f) { f.choose("name", form, {.help = "the update rule"}); }
+  void fields(Fields& f) { f.choose("name", form, {.help = "the update rule", .observable = "bytes"}); }
   double lr() const;  // the base that schedules start from
 };
 

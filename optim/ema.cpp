@@ -22,8 +22,11 @@ std::map<std::string, Tensor> copies(Module& model) {
 }  // namespace
 
 void EmaConfig::fields(Fields& f) {
-  f.add("decay", decay, {.help = "share of the average that is kept at each step",
-                         .range = {.min = 0, .max = 1, .open_max = true}});
+  f.add("decay", decay,
+        {.help = "share of the average that is kept at each step",
+         .range = {.min = 0, .max = 1, .open_max = true},
+         .example = "0.99",
+         .observable = "bytes"});
 }
 
 Ema::Ema(const EmaConfig& config, Module& model) : config_(config), averages_(copies(model)) {}

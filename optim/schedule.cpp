@@ -68,7 +68,7 @@ double lr_of(const OneCycleSchedule& config, double base, std::int64_t step, con
 }
 
 void add_warmup(Fields& f, Duration& warmup) {
-  f.add("warmup", warmup, {.help = "linear rise from 0 at the stage's begin", .example = "5e", .observable = "log"});
+  f.add("warmup", warmup, {.help = "linear rise from 0 at the stage's begin", .example = "5e", .observable = "bytes"});
 }
 
 bool all_durations(const std::vector<std::string>& texts) {
@@ -85,30 +85,34 @@ bool all_durations(const std::vector<std::string>& texts) {
 void ConstantSchedule::fields(Fields& f) { add_warmup(f, warmup); }
 
 void StepSchedule::fields(Fields& f) {
-  f.add("gamma", gamma, {.help = "factor at each fall", .range = {.min = 0, .max = 1, .open_min = true}, .observable = "log"});
-  f.add("every", every, {.help = "time between falls", .example = "30e", .observable = "log"});
-  f.add("milestones", milestones, {.help = "times of the falls", .example = "[100e, 150e]", .observable = "log"});
+  f.add(
+      "gamma", gamma,
+      {.help = "factor at each fall", .range = {.min = 0, .max = 1, .open_min = true}, .example = "0.2", .observable = "bytes"});
+  f.add("every", every, {.help = "time between falls", .range = positive, .example = "30e", .observable = "bytes"});
+  f.add("milestones", milestones, {.help = "times of the falls", .example = "[100e, 150e]", .observable = "bytes"});
   add_warmup(f, warmup);
   f.require(every.has_value() == milestones.empty(), "milestones", "needs one of `every` and `milestones`");
   f.require(all_durations(milestones), "milestones", "needs durations such as 100e, 5000s or 50%");
-  f.require(!every || every->amount > 0, "every", "must be above 0");
 }
 
 void CosineSchedule::fields(Fields& f) {
-  f.add("min", min, {.help = "learning rate at the stage's end", .range = non_negative, .observable = "log"});
+  f.add("min", min,
+        {.help = "learning rate at the stage's end", .range = non_negative, .example = "1.0e-4", .observable = "bytes"});
   add_warmup(f, warmup);
 }
 
 void PolySchedule::fields(Fields& f) {
-  f.add("power", power, {.help = "exponent; 1 is a straight line", .range = positive, .observable = "log"});
-  f.add("min", min, {.help = "learning rate at the stage's end", .range = non_negative, .observable = "log"});
+  f.add("power", power, {.help = "exponent; 1 is a straight line", .range = positive, .example = "2", .observable = "bytes"});
+  f.add("min", min,
+        {.help = "learning rate at the stage's end", .range = non_negative, .example = "1.0e-4", .observable = "bytes"});
   add_warmup(f, warmup);
 }
 
 void OneCycleSchedule::fields(Fields& f) {
-  f.add("rise", rise, {.help = "share of the stage that rises", .range = unit_interval, .observable = "log"});
-  f.add("div", div, {.help = "first learning rate = base / div", .range = positive, .observable = "log"});
-  f.add("final_div", final_div, {.help = "last learning rate = first / final_div", .range = positive, .observable = "log"});
+  f.add("rise", rise, {.help = "share of the stage that rises", .range = unit_interval, .example = "0.4", .observable = "bytes"});
+  f.add("div", div, {.help = "first learning rate = base / div", .range = positive, .example = "10", .observable = "bytes"});
+  f.add("final_div", final_div,
+        {.help = "last learning rate = first / final_div", .range = positive, .example = "100", .observable = "bytes"});
 }
 
 double scheduled_lr(const ScheduleConfig& config, double base_lr, std::int64_t step, const StageLength& stage) {

@@ -55,7 +55,9 @@ struct OneCycleSchedule {
 
 struct ScheduleConfig {
   std::variant<ConstantSchedule, StepSchedule, CosineSchedule, PolySchedule, OneCycleSchedule> form;
-  void fields(Fields& f) { f.choose("name", form, {.help = "how the learning rate moves within a stage"}); }
+  void fields(Fields& f) {
+    f.choose("name", form, {.help = "how the learning rate moves within a stage", .example = "cosine", .observable = "plan"});
+  }
 };
 
 struct StageLength {

@@ -5,12 +5,17 @@
 namespace tessera {
 
 void SgdConfig::fields(Fields& f) {
-  f.add("lr", lr, {.help = "learning rate that schedules start from", .range = non_negative, .example = "0.1"});
-  f.add("momentum", momentum, {.help = "share of the last update that is kept", .range = {.min = 0, .max = 1, .open_max = true}});
-  f.add("nesterov", nesterov, {.help = "looks ahead along the momentum"});
-  f.add("weight_decay", weight_decay, {.help = "added to the gradient, times the weight", .range = non_negative,
-                                       .example = "5.0e-4"});
-  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too"});
+  f.add("lr", lr,
+        {.help = "learning rate that schedules start from", .range = non_negative, .example = "0.05", .observable = "bytes"});
+  f.add("momentum", momentum,
+        {.help = "share of the last update that is kept",
+         .range = {.min = 0, .max = 1, .open_max = true},
+         .example = "0.8",
+         .observable = "bytes"});
+  f.add("nesterov", nesterov, {.help = "looks ahead along the momentum", .observable = "bytes"});
+  f.add("weight_decay", weight_decay,
+        {.help = "added to the gradient, times the weight", .range = non_negative, .example = "5.0e-4", .observable = "bytes"});
+  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too", .observable = "bytes"});
   f.require(!nesterov || momentum > 0, "nesterov", "needs momentum above 0");
 }
 

@@ -13,6 +13,7 @@ namespace tessera {
 namespace {
 
 // A text that names a folder and stands in a CSV cell.
+constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
 bool is_plain_name(const std::string& name) {
   if (name.empty() || name.front() == '.') return false;
   return std::all_of(name.begin(), name.end(),
@@ -23,20 +24,29 @@ bool is_plain_name(const std::string& name) {
 
 void LossConfig::fields(Fields& f) {
   f.add("label_smoothing", label_smoothing,
-        {.help = "weight spread evenly over all classes", .range = {.min = 0, .max = 1, .open_max = true}});
+        {.help = "weight spread evenly over all classes",
+         .range = {.min = 0, .max = 1, .open_max = true},
+         .example = "0.1",
+         .observable = "bytes"});
 }
 
 void ThreadsConfig::fields(Fields& f) {
-  f.add("compute", compute, {.help = "OpenMP threads; 0 = every processor, resolved once and stored", .range = between(0, 1024)});
+  f.add("compute", compute,
+        {.help = "OpenMP threads; 0 = every processor, resolved once and stored",
+         .range = between(0, 1024),
+         .example = "4",
+         .observable = "report"});
   f.add("loader", loader,
         {.help = "threads that prepare batches; 0 = in the training thread",
          .range = between(0, 64),
-         .observable = "none: never changes a byte"});
+         .example = "4",
+         .observable = "plan"});
 }
 
 void CheckpointConfig::fields(Fields& f) {
-  f.add("every", every, {.help = "distance between checkpoints", .range = positive, .example = "1e", .observable = "files"});
-  f.add("keep", keep, {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .observable = "files"});
+  f.add("every", every, {.help = "distance between checkpoints", .range = positive, .example = "500s", .observable = "files"});
+  f.add("keep", keep,
+        {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .example = "5", .observable = "files"});
   f.add("best", best, {.help = "pin the checkpoint with the best validation accuracy", .observable = "files"});
   f.add("async", async,
         {.help = "train on while a copy of the state is written; false = wait for the disk and keep no copy in memory",
@@ -44,60 +54,93 @@ void CheckpointConfig::fields(Fields& f) {
 }
 
 void LatencyConfig::fields(Fields& f) {
-  f.add("batch", batch, {.help = "batch sizes timed for the table", .range = at_least(1), .observable = "report"});
-  f.add("repeats", repeats, {.help = "interleaved timings per batch size", .range = at_least(5), .observable = "report"});
+  f.add("batch", batch,
+        {.help = "batch sizes timed for the table", .range = at_least(1), .example = "[1, 128]", .observable = "report"});
+  f.add("repeats", repeats,
+        {.help = "interleaved timings per batch size",
+         .range = at_least(5),
+         .example = "100",
+         .observable = "none: more timings make a figure steadier, and change nothing else"});
 }
 
 void ReportConfig::fields(Fields& f) {
-  f.add("latency", latency, {.help = "how the table times networks", .observable = "report"});
+  f.add("latency", latency, {.help = "how the table times networks", .example = "{batch: [1, 128]}", .observable = "report"});
 }
 
 void TrainingConfig::fields(Fields& f) {
-  f.add("optimizer", optimizer, {.help = "how weights move along their gradients"});
-  f.add("schedule", schedule, {.help = "learning rate over the steps of a stage"});
-  f.add("loss", loss, {.help = "cross-entropy settings"});
-  f.add("clip_norm", clip_norm, {.help = "largest global gradient norm; larger ones are scaled down to it", .range = positive});
-  f.add("ema", ema, {.help = "exponential moving average of the weights, used for evaluation"});
-  f.add("micro_batch", micro_batch, {.help = "samples per forward; gradients accumulate up to data.batch", .range = at_least(1)});
+  f.add("optimizer", optimizer,
+        {.help = "how weights move along their gradients", .example = "{name: adamw, lr: 0.001}", .observable = "bytes"});
+  f.add("schedule", schedule,
+        {.help = "learning rate over the steps of a stage", .example = "{name: cosine, warmup: 5%}", .observable = "bytes"});
+  f.add("loss", loss, {.help = "cross-entropy settings", .example = "{label_smoothing: 0.1}", .observable = "bytes"});
+  f.add("clip_norm", clip_norm,
+        {.help = "largest global gradient norm; larger ones are scaled down to it",
+         .range = positive,
+         .example = "1.0",
+         .observable = "bytes"});
+  f.add("ema", ema,
+        {.help = "exponential moving average of the weights, used for evaluation",
+         .example = "{decay: 0.99}",
+         .observable = "bytes"});
+  f.add("micro_batch", micro_batch,
+        {.help = "samples per forward; gradients accumulate up to data.batch",
+         .range = at_least(1),
+         .example = "32",
+         .observable = "plan"});
 }
 
 void StageConfig::fields(Fields& f) {
   f.add("name", name,
         {.help = "shown in logs, tables and checkpoints", .example = "pretrain", .observable = "report", .required = true});
-  f.add("train", train, {.help = "length of training in this stage", .example = "10e", .observable = "plan"});
-  f.add("factorise", factorise, {.help = "replace layers by factored ones before this stage trains", .observable = "plan"});
+  f.add("train", train, {.help = "length of training in this stage", .range = positive, .example = "10e", .observable = "plan"});
+  f.add("factorise", factorise,
+        {.help = "replace layers by factored ones before this stage trains",
+         .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}}",
+         .observable = "plan"});
   training.fields(f);
+  f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(train.has_value() || factorise.has_value(), "", "a stage needs train, factorise or both");
 }
 
 void ExperimentConfig::fields(Fields& f) {
   const std::span<const std::string_view> precisions = precision_names();
   f.add("version", version,
-        {.help = "format of this file", .range = between(1, 1), .observable = "none: only 1 exists", .required = true});
+        {.help = "format of this file",
+         .range = between(1, 1),
+         .example = "1",
+         .observable = "none: only 1 exists",
+         .required = true});
   f.add("name", name, {.help = "folder of the runs", .example = "resnet20-cifar10", .observable = "files", .required = true});
-  f.add("seed", seed, {.help = "of every random number", .range = between(0, 9007199254740992.0)});
-  f.add("device", device, {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "log"});
+  f.add("seed", seed,
+        {.help = "of every random number", .range = between(0, 9007199254740992.0), .example = "7", .observable = "bytes"});
+  f.add("device", device,
+        {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "none: auto is the CPU in a build without CUDA"});
   f.add("precision", precision,
         {.help = "compute precision; a device may not support all",
          .choices = {precisions.begin(), precisions.end()},
+         .example = "f32",
          .observable = "plan"});
   f.add(
       "deterministic", deterministic,
       {.help = "true: fixed algorithms; false: the fastest, found by timing and kept in decisions.json", .observable = "files"});
-  f.add("threads", threads, {.help = "compute and loader threads", .observable = "files"});
-  f.add("data", data, {.help = "training, validation and test data", .required = true});
-  f.add("model", model, {.help = "the network", .observable = "plan", .required = true});
+  f.add("threads", threads, {.help = "compute and loader threads", .example = "{compute: 4}", .observable = "report"});
+  f.add("data", data,
+        {.help = "training, validation and test data",
+         .example = "{name: mnist, root: data/mnist}",
+         .observable = "plan",
+         .required = true});
+  f.add("model", model, {.help = "the network", .example = "{name: resnet20}", .observable = "plan", .required = true});
   training.fields(f);
-  f.add("stages", stages, {.help = "run in order", .observable = "plan", .required = true});
-  f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .observable = "files"});
-  f.add("report", report, {.help = "what the table measures", .observable = "report"});
-  f.add("log_every", log_every, {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .observable = "files"});
-  constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
+  f.add("stages", stages,
+        {.help = "run in order", .example = "[{name: train, train: 10e}]", .observable = "plan", .required = true});
+  f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .example = "{every: 5e}", .observable = "files"});
+  f.add("report", report, {.help = "what the table measures", .example = "{latency: {batch: [1, 128]}}", .observable = "report"});
+  f.add("log_every", log_every,
+        {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .example = "10", .observable = "log"});
   f.require(is_plain_name(name), "name", str("'", name, "' ", kNameRule));
   f.require(!stages.empty(), "stages", "is empty; a run needs a stage");
   std::set<std::string> stage_names;
   for (const StageConfig& stage : stages) {
-    f.require(is_plain_name(stage.name), "stages", str("stage name '", stage.name, "' ", kNameRule));
     f.require(stage_names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
   }
 }

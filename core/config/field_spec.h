@@ -29,9 +29,11 @@ struct FieldSpec {
   std::string_view help = {};
   Range range = {};  // numbers, and each element of a list of numbers
   std::vector<std::string_view> choices = {};  // legal texts; empty = any
-  std::string_view example = {};
-  // Where setting the key shows: "plan", "bytes", "report", "files", "log", or "none: reason".
-  std::string_view observable = "bytes";
+  std::string_view example = {};  // legal YAML; `tessera schema` takes true, false or a choice that is not the default by itself
+  // Where setting the key shows, if nowhere else. "plan": tessera plan; "bytes": weights and training state; "report": report.md,
+  // layers.csv, the table; "files": which files the run folder holds, and decisions.json; "log": train.log, metrics.jsonl;
+  // "none: reason": neither in the plan nor in the bytes.
+  std::string_view observable = {};
   bool required = false;
   // Of a key that is kept as a Value: judges it where it is read, appending to `problems` with `path` in front.
   void (*check)(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems) = nullptr;

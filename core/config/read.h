@@ -35,7 +35,8 @@ Value write(const T& block);
 struct SchemaEntry {
   std::string path;  // "stages[].factorise.ranks.params", "optimizer(adamw).beta1"
   std::string type;  // "number", "integer", "text", "duration", "block", "list of blocks", ...
-  std::string default_value;  // JSON, texts without quotes; "none" for an absent optional, "" for a required key
+  // JSON, texts without quotes, '' for an empty one; "none" for an absent optional, "" for a required key.
+  std::string default_value;
   FieldSpec spec;
 };
 template <Block T>

@@ -6,6 +6,16 @@
 namespace tessera::detail {
 namespace {
 
+// A legal value that is not the default, where the type or the choices give one; otherwise the declaration has to.
+std::string_view other_value(const SchemaEntry& entry) {
+  if (entry.type == "true or false") return entry.default_value == "true" ? "false" : "true";
+  const std::vector<std::string_view>& choices = entry.spec.choices;
+  const auto other = std::find_if(choices.begin(), choices.end(),
+                                  [&](std::string_view choice) { return !choice.empty() && choice != entry.default_value; });
+  if (other != choices.end()) return *other;
+  return choices.empty() ? std::string_view() : choices.front();
+}
+
 class DescribeFields final : public Fields {
  public:
   std::vector<SchemaEntry> take() { return std::move(entries_); }
@@ -71,6 +81,7 @@ class DescribeFields final : public Fields {
   // A key that is recorded again takes several forms: one entry with all their types.
   void record(std::string_view key, std::string_view type, const Value& value, const FieldSpec& spec) {
     std::string shown = value.is_string() ? value.as_string() : to_json(value);
+    if (shown.empty()) shown = "''";
     if (absent_ || value.is_null()) shown = "none";
     if (spec.required) shown = "";
     if (SchemaEntry* other_form = find(join(key))) {
@@ -78,6 +89,8 @@ class DescribeFields final : public Fields {
       return;
     }
     entries_.push_back({join(key), std::string(type), std::move(shown), spec});
+    SchemaEntry& entry = entries_.back();
+    if (entry.spec.example.empty()) entry.spec.example = other_value(entry);
     absent_ = false;
   }
 

@@ -56,8 +56,13 @@ void ModelConfig::fields(Fields& f) {
   f.add("classes", classes,
         {.help = "outputs of the last layer; a list's own last layer decides for name: layers",
          .range = at_least(1),
+         .example = "100",
          .observable = "plan"});
-  f.add("in_channels", in_channels, {.help = "channels the images must have", .range = at_least(1), .observable = "plan"});
+  f.add("in_channels", in_channels,
+        {.help = "channels the images must have; another number is an error",
+         .range = at_least(1),
+         .example = "3",
+         .observable = "none: it is checked against the images"});
   f.add("hidden", hidden, {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]",
                            .observable = "plan"});
   f.add("shortcut", shortcut, {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
@@ -66,10 +71,14 @@ void ModelConfig::fields(Fields& f) {
                            .observable = "plan", .check = &models::check_layer_list});
   f.add("weights", weights,
         {.help = "start from a trained network: a .safetensors file or a run folder; relative to this file",
-         .example = "resnet18.safetensors"});
+         .example = "resnet18.safetensors",
+         .observable = "bytes"});
   f.add("head", head,
-        {.help = "with weights: keep takes every layer from them, reset draws the last one anew", .choices = {"keep", "reset"}});
-  f.add("allow_nonfinite", allow_nonfinite, {.help = "with weights: take NaN and Inf as they are instead of refusing them"});
+        {.help = "with weights: keep takes every layer from them, reset draws the last one anew",
+         .choices = {"keep", "reset"},
+         .observable = "bytes"});
+  f.add("allow_nonfinite", allow_nonfinite,
+        {.help = "with weights: take NaN and Inf as they are instead of refusing them", .observable = "plan"});
   const NamedModel* model = find_model(name);
   f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");

@@ -120,35 +120,53 @@ void check_keys(const DataConfig& c, Fields& f) {
 }  // namespace
 
 void DataConfig::fields(Fields& f) {
-  f.add("name", name, {.help = "data set", .choices = dataset_names(), .example = "cifar10"});
+  f.add("name", name, {.help = "data set", .choices = dataset_names(), .example = "image-folder", .observable = "plan"});
   f.add("root", root,
-        {.help = "folder of the data files, relative to the experiment file", .example = "${TESSERA_DATA}/cifar-10"});
-  f.add("batch", batch, {.help = "samples of one training step", .range = at_least(1)});
-  f.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch"});
+        {.help = "folder of the data files, relative to the experiment file",
+         .example = "${TESSERA_DATA}/cifar-10",
+         .observable = "bytes"});
+  f.add("batch", batch, {.help = "samples of one training step", .range = at_least(1), .example = "64", .observable = "plan"});
+  f.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch", .observable = "plan"});
   f.add("val", val,
         {.help = "fraction of the training split held out for validation, 0 turns it off; image-folder: or a folder",
          .range = {.min = 0, .max = 1, .open_max = true},
-         .example = "0.1"});
-  f.add("augment", augment, {.help = "random changes of training samples, applied in order", .example = "[{pad_crop: 4}]"});
+         .example = "0.2",
+         .observable = "plan"});
+  f.add("augment", augment,
+        {.help = "random changes of training samples, applied in order", .example = "[{pad_crop: 4}]", .observable = "bytes"});
   f.add("mean", mean,
-        {.help = "per-channel mean that is taken off, white = 1; auto measures the training split", .example = "[0.5]"});
-  f.add("std", std, {.help = "per-channel deviation that is divided by; auto measures the training split", .example = "[0.25]"});
-  f.add("count", count, {.help = "training images that glyphs draws", .range = at_least(1), .example = "10000"});
-  f.add("test_count", test_count, {.help = "test images that glyphs draws", .range = at_least(1), .example = "2000"});
-  f.add("train", train, {.help = "image-folder: folder of training images below root; train without it", .example = "train"});
-  f.add("test", test, {.help = "image-folder: folder of test images below root; test without it", .example = "test"});
+        {.help = "per-channel mean that is taken off, white = 1; auto measures the training split",
+         .example = "[0.5]",
+         .observable = "bytes"});
+  f.add("std", std,
+        {.help = "per-channel deviation that is divided by; auto measures the training split",
+         .example = "[0.25]",
+         .observable = "bytes"});
+  f.add("count", count,
+        {.help = "training images that glyphs draws", .range = at_least(1), .example = "1000", .observable = "plan"});
+  f.add("test_count", test_count,
+        {.help = "test images that glyphs draws", .range = at_least(1), .example = "200", .observable = "plan"});
+  f.add("train", train,
+        {.help = "image-folder: folder of training images below root; train without it",
+         .example = "training",
+         .observable = "plan"});
+  f.add("test", test,
+        {.help = "image-folder: folder of test images below root; test without it", .example = "val", .observable = "plan"});
   f.add("resize", resize,
         {.help = "image-folder: length that the shorter side is resized to; 256 without it",
          .range = between(1, 16384),
-         .example = "256"});
+         .example = "232",
+         .observable = "bytes"});
   f.add("crop", crop,
         {.help = "image-folder: side of the square cut out of the resized image; 224 without it",
          .range = between(1, 16384),
-         .example = "224"});
+         .example = "192",
+         .observable = "plan"});
   f.add("on_bad_image", on_bad_image,
         {.help = "image-folder: error stops at a file that cannot be decoded; skip decodes all files first and leaves those out",
          .choices = {"error", "skip"},
-         .example = "skip"});
+         .example = "skip",
+         .observable = "plan"});
   check_keys(*this, f);
 }
 

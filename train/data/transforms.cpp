@@ -53,15 +53,22 @@ void AugmentConfig::fields(Fields& f) {
   f.add("crop", crop,
         {.help = "image-folder: cut the sample out at a random place of the resized image, not in its centre",
          .choices = {"random"},
-         .example = "random"});
+         .example = "random",
+         .observable = "bytes"});
   f.add("resized_crop", resized_crop,
         {.help = "image-folder: resize a random part of the image to the sample; its smallest share of the area",
          .range = {.min = 0, .max = 1, .open_min = true},
-         .example = "0.08"});
+         .example = "0.08",
+         .observable = "bytes"});
   f.add("pad_crop", pad_crop,
-        {.help = "pixels of black padding on each side before a random crop", .range = at_least(1), .example = "4"});
-  f.add("flip", flip, {.help = "mirror half of the samples", .choices = {"horizontal"}, .example = "horizontal"});
-  f.add("cutout", cutout, {.help = "side of the square that is blanked", .range = at_least(1), .example = "8"});
+        {.help = "pixels of black padding on each side before a random crop",
+         .range = at_least(1),
+         .example = "4",
+         .observable = "bytes"});
+  f.add("flip", flip,
+        {.help = "mirror half of the samples", .choices = {"horizontal"}, .example = "horizontal", .observable = "bytes"});
+  f.add("cutout", cutout,
+        {.help = "side of the square that is blanked", .range = at_least(1), .example = "8", .observable = "bytes"});
   const int given = int{crop.has_value()} + int{resized_crop.has_value()} + int{pad_crop.has_value()} + int{flip.has_value()} +
                     int{cutout.has_value()};
   f.require(given == 1, "pad_crop", "an item of augment is exactly one of crop, resized_crop, pad_crop, flip, cutout");

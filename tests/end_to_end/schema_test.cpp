@@ -1,0 +1,83 @@
+// What the program makes of the schema: faulty files that are made from it, and the list of its keys.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "core/config/range_text.h"
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/train/schema/faults.h"
+#include "tests/train/schema/key_files.h"
+#include "tests/train/schema/test_files.h"
+
+namespace tessera::testing {
+namespace {
+
+class SchemaProgram : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { test_files(); }
+
+  void expect_exactly(const FaultyFile& file) const {
+    const std::string path = folder_ / "faulty.yaml";
+    write_bytes(path, file.text);
+    const Outcome outcome = run_program({"validate", path});
+    EXPECT_EQ(outcome.exit_code, 2) << file.what;
+    std::multiset<std::string> found, expected;
+    std::istringstream in(outcome.output);
+    for (std::string line; std::getline(in, line);) found.insert(line);
+    for (const std::string& line : file.expected) expected.insert(path + ":" + line);
+    EXPECT_EQ(found, expected) << file.what;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(SchemaProgram, FaultyKeysExitWithTwoAndTheirLine) {
+  const std::vector<SchemaEntry>& entries = experiment_schema();
+  for (std::size_t i = 0; i < entries.size(); i += entries.size() / 10) {
+    expect_exactly(misspelled(entries[i]));
+    if (entries[i].type != "any") expect_exactly(mistyped(entries[i]).front());
+  }
+}
+
+TEST_F(SchemaProgram, AFaultInEveryBlockIsReportedAtOnce) { expect_exactly(everything_wrong()); }
+
+TEST_F(SchemaProgram, ListsEveryKeyWithAllThatIsKnownOfIt) {
+  const Outcome outcome = run_program({"schema", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0);
+  const Value rows = parse_json(outcome.output, "schema --json");
+  ASSERT_EQ(rows.as_list().size(), experiment_schema().size());
+  for (std::size_t i = 0; i < rows.as_list().size(); ++i) {
+    const SchemaEntry& entry = experiment_schema()[i];
+    const Value& row = rows.as_list()[i];
+    EXPECT_EQ(row.at("key"), Value(entry.path));
+    EXPECT_EQ(row.at("type"), Value(entry.type));
+    EXPECT_EQ(row.at("default"), Value(entry.default_value));
+    EXPECT_EQ(row.at("range"), Value(range_text(entry.spec.range)));
+    EXPECT_EQ(row.at("choices").as_list().size(), entry.spec.choices.size());
+    EXPECT_EQ(row.at("help"), Value(entry.spec.help));
+    EXPECT_EQ(row.at("example"), Value(entry.spec.example));
+    EXPECT_EQ(row.at("observable"), Value(entry.spec.observable));
+  }
+}
+
+TEST_F(SchemaProgram, TheListForReadersHasALinePerKey) {
+  const Outcome outcome = run_program({"schema"});
+  ASSERT_EQ(outcome.exit_code, 0);
+  std::istringstream in(outcome.output);
+  for (const SchemaEntry& entry : experiment_schema()) {
+    std::string line;
+    ASSERT_TRUE(std::getline(in, line));
+    EXPECT_EQ(line.find(entry.path + " "), 0u) << line;
+    const std::string shown = str("shows in: ", entry.spec.observable);
+    for (const std::string_view part :
+         {std::string_view(entry.type), entry.spec.help, entry.spec.example, std::string_view(shown)}) {
+      EXPECT_NE(line.find(part), std::string::npos) << part << " is not in " << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

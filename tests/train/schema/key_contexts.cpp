@@ -1,0 +1,125 @@
+#include "tests/train/schema/key_contexts.h"
+
+#include <algorithm>
+
+#include "train/experiment.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kImages =
+    "{data: {name: image-folder, root: '${TESSERA_TEST_FILES}/images', resize: 10, crop: 8, batch: 4, count: ~, test_count: ~}, "
+    "model: {classes: 2}}";
+constexpr const char* kBadImage =
+    "{data: {name: image-folder, root: '${TESSERA_TEST_FILES}/bad', resize: 10, crop: 8, batch: 4, count: ~, test_count: ~}, "
+    "model: {classes: 2}}";
+constexpr const char* kFactorise =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
+    "stages: [{name: a, train: 1s, factorise: {layers: 'conv*', ranks: {macs: 0.5}}}]}";
+constexpr const char* kRankRules = "{stages: [{factorise: {ranks: [{layers: '*', out: 2, in: 1}, {layers: conv1, macs: 0.5}]}}]}";
+using enum KeyContext::Refused;
+
+// The last item of a list is the one that a path such as ranks[].out names.
+constexpr KeyContext kContexts[] = {
+    {"name", "", "other"},
+    {"deterministic", "{model: {name: resnet8, hidden: ~}, stages: [{train: 1s}]}"},  // large enough to be timed
+    {"threads.compute", "", "2"},
+    {"threads.loader", "", "1"},
+    {"data.name", "", "image-folder",
+     "{data: {root: '${TESSERA_TEST_FILES}/images', resize: 10, crop: 8, batch: 4, count: ~, test_count: ~}, model: {classes: "
+     "2}}"},
+    {"data.root", kImages, "'${TESSERA_TEST_FILES}/other'"},
+    {"data.batch", "", "4"},
+    {"data.val", "", "0.5"},
+    {"data.augment[].crop", kImages},
+    {"data.augment[].resized_crop", kImages},
+    {"data.count", "", "56"},
+    {"data.test_count", "", "12"},
+    {"data.train", kImages, "more"},
+    {"data.test", kImages, "more"},
+    {"data.resize", kImages, "12"},
+    {"data.crop", kImages, "6"},
+    {"data.on_bad_image", kBadImage, "skip", "", without},
+    {"model.name", "", "lenet5", "{model: {hidden: ~}}"},
+    {"model.classes", "", "12", "", with},
+    {"model.in_channels", "", "1"},
+    {"model.hidden", "", "[5]"},
+    {"model.shortcut", "{model: {name: resnet8, hidden: ~}}", "projection"},
+    {"model.layers", "{model: {name: layers, hidden: ~, layers: [flatten, {linear: {out: 10}}]}}",
+     "[flatten, {linear: {out: 4}}, relu, {linear: {out: 10}}]"},
+    {"model.weights", "", "'${TESSERA_TEST_FILES}/weights.safetensors'"},
+    {"model.head", "{model: {weights: '${TESSERA_TEST_FILES}/weights.safetensors'}}"},
+    {"model.allow_nonfinite", "{model: {weights: '${TESSERA_TEST_FILES}/nonfinite.safetensors'}}", "", "", without},
+    {"optimizer(sgd).decay_norm_bias", "{optimizer: {name: sgd, weight_decay: 0.1}}"},
+    {"schedule(step).gamma", "{schedule: {name: step, every: 1s}}"},
+    {"schedule(step).every", "{schedule: {name: step, every: 1s}}", "2s"},
+    {"schedule(step).milestones", "{schedule: {name: step, milestones: [1s]}}", "[2s]"},
+    {"schedule(step).warmup", "{schedule: {name: step, every: 2s}}"},
+    {"clip_norm", "", "0.01"},
+    {"micro_batch", "", "4"},
+    {"stages[].name", "", "other"},
+    {"stages[].train", "", "2s"},
+    {"stages[].factorise", kFactorise},
+    {"stages[].factorise.layers", "", "conv2"},
+    {"stages[].factorise.ranks.out", "{stages: [{factorise: {ranks: {macs: ~, out: 3, in: 1}}}]}", "2"},
+    {"stages[].factorise.ranks.in", "{stages: [{factorise: {layers: conv2, ranks: {macs: ~, out: 3, in: 3}}}]}", "2"},
+    {"stages[].factorise.ranks.params", "{stages: [{factorise: {ranks: {macs: ~, params: 0.6}}}]}"},
+    {"stages[].factorise.ranks.macs", "", "0.3"},
+    {"stages[].factorise.ranks.energy", "{stages: [{factorise: {ranks: {macs: ~, energy: 0.5}}}]}"},
+    {"stages[].factorise.ranks.multiple_of", "{stages: [{factorise: {ranks: {macs: 0.9}}}]}", "4"},
+    {"stages[].factorise.ranks[]", kRankRules},
+    {"stages[].factorise.ranks[].layers", "", "conv2"},
+    {"stages[].factorise.ranks[].out", "{stages: [{factorise: {ranks: [{}, {macs: ~, out: 3, in: 1}]}}]}", "2"},
+    {"stages[].factorise.ranks[].in", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, out: 3, in: 3}]}}]}", "2"},
+    {"stages[].factorise.ranks[].params", "{stages: [{factorise: {ranks: [{}, {macs: ~, params: 0.8}]}}]}", "0.5"},
+    {"stages[].factorise.ranks[].macs", "", "0.8"},
+    {"stages[].factorise.ranks[].energy", "{stages: [{factorise: {ranks: [{}, {macs: ~, energy: 0.5}]}}]}"},
+    {"stages[].factorise.ranks[].multiple_of", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: 0.9}]}}]}", "4"},
+    {"stages[].factorise.hooi.iterations", "", "0"},
+    {"stages[].factorise.hooi.tolerance", "", "1"},
+    {"checkpoint.every", "", "2s"},
+    {"checkpoint.keep", "{checkpoint: {every: 1s}}", "1"},
+    {"checkpoint.best", "{checkpoint: {every: 100e}, stages: [{train: 3e}]}"},
+    {"log_every", "", "2"},
+};
+
+bool is_in(std::string_view path, std::string_view block) {
+  return path.starts_with(block) &&
+         (path.size() == block.size() || std::string_view(".[(").find(path[block.size()]) != std::string_view::npos);
+}
+
+}  // namespace
+
+std::string_view base_experiment() {
+  return "version: 1\n"
+         "name: base\n"
+         "deterministic: true\n"
+         "threads: {compute: 1, loader: 0}\n"
+         "data: {name: glyphs, count: 48, test_count: 8, batch: 8, val: 0.25}\n"
+         "model: {name: mlp, hidden: [6]}\n"
+         "stages: [{name: a, train: 1e}]\n"
+         "report: {latency: {batch: [1], repeats: 5}}\n"
+         "log_every: 1\n";
+}
+
+std::span<const KeyContext> all_contexts() { return kContexts; }
+
+std::string_view shared_path(std::string_view path) {
+  constexpr std::string_view kStage = "stages[].";
+  if (!path.starts_with(kStage)) return path;
+  const std::string_view inner = path.substr(kStage.size());
+  const bool shared = std::ranges::any_of(training_keys(), [&](std::string_view key) { return is_in(inner, key); });
+  return shared ? inner : path;
+}
+
+std::vector<const KeyContext*> contexts_of(std::string_view path) {
+  std::vector<const KeyContext*> rows;
+  for (const KeyContext& row : kContexts) {
+    if (is_in(shared_path(path), row.path)) rows.push_back(&row);
+  }
+  std::ranges::stable_sort(rows, {}, [](const KeyContext* row) { return row->path.size(); });
+  return rows;
+}
+
+}  // namespace tessera::testing
