@@ -1,5 +1,7 @@
 #include "core/cpu/allocator.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -8,6 +10,20 @@
 #include "core/error.h"
 
 namespace tessera::cpu {
+namespace {
+
+// Under AddressSanitizer (elsewhere the macros do nothing): only the bytes asked for may be touched, and none once released.
+void hand_out(void* block, std::size_t bytes, [[maybe_unused]] std::size_t size) {
+  ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(block) + bytes, size - bytes);
+}
+
+void give_back(void* block, [[maybe_unused]] std::size_t size) {
+  ASAN_UNPOISON_MEMORY_REGION(block, size);
+  std::free(block);
+}
+
+}  // namespace
 
 std::size_t Allocator::size_class(std::size_t bytes) noexcept {
   if (bytes <= kAlignment) return kAlignment;
@@ -19,7 +35,7 @@ Allocator::~Allocator() { free_cached(); }
 
 void Allocator::free_cached() {
   for (auto& [size, blocks] : free_) {
-    for (void* block : blocks) std::free(block);
+    for (void* block : blocks) give_back(block, size);
   }
   free_.clear();
   stats_.cached = 0;
@@ -46,6 +62,7 @@ void* Allocator::allocate(std::size_t bytes) {
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
   if (record_ != nullptr) record_->push_back(stats_.in_use);
+  hand_out(block, bytes, size);
   return block;
 }
 
@@ -56,8 +73,9 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
   try {
     free_[size].push_back(block);
     stats_.cached += size;
+    ASAN_POISON_MEMORY_REGION(block, size);
   } catch (...) {
-    std::free(block);  // no room to remember it
+    give_back(block, size);  // no room to remember it
   }
 }
 
