@@ -14,10 +14,32 @@
 namespace tessera {
 namespace {
 
+constexpr std::size_t kMaxInherited = 100'000;  // as many values as a file may have
+
+std::size_t count_values(const Value& value) {
+  std::size_t count = 1;
+  if (value.is_list()) {
+    for (const Value& item : value.as_list()) count += count_values(item);
+  } else if (value.is_map()) {
+    for (const Value::Entry& entry : value.as_map()) count += count_values(entry.value);
+  }
+  return count;
+}
+
 // Each stage receives the top-level training blocks under its own keys.
-void merge_stages(Value& root) {
+void merge_stages(Value& root, std::vector<ConfigProblem>& problems) {
   Value* stages = root.is_map() ? root.find("stages") : nullptr;
   if (stages == nullptr || !stages->is_list()) return;
+  std::size_t inherited = 0;
+  for (const std::string_view key : training_keys()) {
+    if (const Value* base = root.find(key)) inherited += count_values(*base);
+  }
+  if (inherited * stages->as_list().size() > kMaxInherited) {
+    problems.push_back(
+        {stages->mark(), "stages",
+         str(stages->as_list().size(), " stages inherit ", inherited, " values each; together at most ", kMaxInherited)});
+    return;
+  }
   for (Value& stage : stages->as_list()) {
     if (!stage.is_map()) continue;
     for (const std::string_view key : training_keys()) {
@@ -98,7 +120,7 @@ void collect_marks(const Value& value, const std::string& path, std::map<std::st
 // `problems` come from reading the file. Nothing when there are any in the end.
 std::optional<Experiment> parse(Value root, std::vector<ConfigProblem>& problems) {
   const std::size_t from_yaml = problems.size();
-  merge_stages(root);
+  merge_stages(root, problems);
   Experiment experiment;
   read(root, experiment.config, "", problems);
   if (problems.size() == from_yaml) check_micro_batches(root, experiment.config, problems);

@@ -111,6 +111,17 @@ TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
             "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }
 
+// 1 MiB can hold 30,000 stages and 60,000 values for each to inherit: no memory holds that.
+TEST(Experiment, LimitsWhatStagesRepeat) {
+  std::string text(kHead);
+  text += "optimizer: {betas: [0";
+  for (int i = 0; i < 999; ++i) text += ",0";
+  text += "]}\nstages: [{name: a}";
+  for (int i = 0; i < 99; ++i) text += ",{}";
+  const std::string error = error_of(text + "]");
+  EXPECT_NE(error.find(": stages: 100 stages inherit 1002 values each; together at most 100000"), std::string::npos) << error;
+}
+
 TEST(Experiment, MicroBatchesAreEqualSharesOfTheBatch) {
   EXPECT_EQ(error_of(str(kHead, "micro_batch: 64\n", kStages)), "");
   EXPECT_EQ(error_of(str(kHead, "micro_batch: 24\n", kStages)),
