@@ -13,8 +13,10 @@ target_compile_options(tessera_compiler INTERFACE -march=x86-64-v3 -Wall -Wextra
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all
-                         # GCC: sanitizer instrumentation makes this warning unreliable, here in libstdc++'s <regex>.
-                         -Wno-maybe-uninitialized)
+                         # Instrumentation makes this warning unreliable, here in libstdc++'s <regex>.
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+                         # It also keeps loops that ask for it from being vectorised, of which clang would warn.
+                         $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   target_link_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 
