@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 34;  // a header that asks for more is damage, not data
+constexpr std::int64_t kMostUnpacked = 1032;  // bytes that one byte of a deflate stream can become (zlib, "Technical Details")
 
 // Reads plain and gzip files alike: zlib passes content without a gzip header through.
 class IdxFile {
@@ -41,6 +42,13 @@ class IdxFile {
     std::int64_t rest = 0;
     for (std::int64_t got = 0; (got = read(scratch.data(), scratch.size())) > 0;) rest += got;
     return rest;
+  }
+
+  // After the last byte: a gzip stream without its end has no checksum that vouches for what was read.
+  void check_end() {
+    int code = Z_OK;
+    gzerror(file_.get(), &code);
+    TESSERA_CHECK(code != Z_BUF_ERROR, IoError, path_, ": truncated: the compressed data ends early");
   }
 
   const std::string& path() const { return path_; }
@@ -73,14 +81,13 @@ Shape read_header(IdxFile& file) {
   TESSERA_CHECK(got == expected, IoError, file.path(), ": truncated IDX header: expected ", 4 + expected, " bytes, found ",
       4 + got);
   Shape shape;
-  std::int64_t total = 1;
+  std::int64_t total = 1;  // sizes of zero count as one, so that none hides an overflow of the others
   for (int i = 0; i < magic[3]; ++i) {
     const auto size = static_cast<std::int64_t>(big_endian(sizes.data() + 4 * i));
     shape = shape.append(size);
-    TESSERA_CHECK(size == 0 || total <= kMaxBytes / size, IoError, file.path(), ": IDX header asks for ", shape,
-        " bytes; the limit is ",
-                  kMaxBytes);
-    total *= size;
+    TESSERA_CHECK(total <= kMaxBytes / std::max<std::int64_t>(size, 1), IoError, file.path(), ": IDX header asks for ", shape,
+                  " bytes; the limit is ", kMaxBytes);
+    total *= std::max<std::int64_t>(size, 1);
   }
   return shape;
 }
@@ -105,11 +112,20 @@ std::vector<std::string> class_names(std::string_view name) {
   return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 }
 
+// Before anything is allocated for a header that is damaged.
+void check_file_can_hold(const fs::path& path, const Shape& shape) {
+  std::error_code error;
+  const auto size = static_cast<std::int64_t>(fs::file_size(path, error));
+  TESSERA_CHECK(error || shape.numel() / kMostUnpacked <= size, IoError, path.string(), ": truncated: the header says ", shape,
+                ", expected ", shape.numel(), " bytes of data, the whole file has ", size, ", compressed or not");
+}
+
 }  // namespace
 
 Tensor read_idx(const fs::path& path) {
   IdxFile file(path);
   const Shape shape = read_header(file);
+  check_file_can_hold(path, shape);
   const Tensor tensor = Tensor::empty(shape, DType::u8);
   const std::int64_t found = file.read(tensor.raw(), shape.numel());
   TESSERA_CHECK(found == shape.numel(), IoError, path.string(), ": truncated: the header says ", shape, ", expected ",
@@ -118,6 +134,7 @@ Tensor read_idx(const fs::path& path) {
   const std::int64_t rest = file.count_rest();
   TESSERA_CHECK(rest == 0, IoError, path.string(), ": too long: the header says ", shape, ", expected ", shape.numel(),
                 " bytes of data, found ", found + rest);
+  file.check_end();
   return tensor;
 }
 
@@ -131,6 +148,8 @@ MemoryDataset load_idx(const fs::path& root, std::string_view name, std::string_
   const Tensor images = read_idx(images_path);
   const Tensor labels = read_idx(labels_path);
   TESSERA_CHECK(images.rank() == 3, IoError, images_path.string(), ": images are ", images.shape(), "; needs [n, h, w]");
+  TESSERA_CHECK(images.dim(1) > 0 && images.dim(2) > 0, IoError, images_path.string(), ": images are ", images.shape(),
+                "; expected at least 1 pixel each, found 0");
   TESSERA_CHECK(labels.rank() == 1, IoError, labels_path.string(), ": labels are ", labels.shape(), "; needs [n]");
   TESSERA_CHECK(images.dim(0) == labels.dim(0), IoError, labels_path.string(), ": expected ", images.dim(0),
       " labels, one for each image of ",

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -12,20 +11,13 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/core/io/temporary_folder.h"
 
 namespace tessera::test {
 
 // A fresh folder, removed at the end of the test.
 class DataFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    root_ = std::filesystem::temp_directory_path() /
-            str("tessera_", ::getpid(), "_", info->test_suite_name(), "_", info->name());
-    std::filesystem::create_directories(root_);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(root_ / name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
@@ -35,7 +27,8 @@ class DataFiles : public ::testing::Test {
     gzclose(file);
   }
 
-  std::filesystem::path root_;
+  TemporaryFolder folder_;
+  std::filesystem::path root_ = folder_.path();
 };
 
 // The message of the IoError that `call` throws; empty when it throws none.
