@@ -75,17 +75,17 @@ ImageFormat image_format(std::string_view bytes) {
   return bytes.starts_with(kPngSignature) ? ImageFormat::png : ImageFormat::unknown;
 }
 
-void check_image_size(std::string_view format, std::int64_t height, std::int64_t width) {
+void check_image_size(std::string_view format, std::int64_t height, std::int64_t width, std::int64_t max_pixels) {
   TESSERA_CHECK(height > 0 && width > 0, IoError, format, " of ", height, 'x', width, " pixels");
-  TESSERA_CHECK(height <= kMaxImagePixels / width, IoError, format, " of ", height, 'x', width, " pixels; at most ",
-                kMaxImagePixels, " are read");
+  TESSERA_CHECK(height <= max_pixels / width, IoError, format, " of ", height, 'x', width, " pixels; at most ", max_pixels,
+                " are read");
 }
 
-Image decode_image(std::string_view bytes) {
+Image decode_image(std::string_view bytes, std::int64_t max_pixels) {
   TESSERA_CHECK(!bytes.empty(), IoError, "the file is empty");
   const ImageFormat format = image_format(bytes);
   TESSERA_CHECK(format != ImageFormat::unknown, IoError, "not a JPEG or PNG file");
-  DecodedImage decoded = format == ImageFormat::jpeg ? decode_jpeg(bytes) : decode_png(bytes);
+  DecodedImage decoded = format == ImageFormat::jpeg ? decode_jpeg(bytes, max_pixels) : decode_png(bytes, max_pixels);
   return upright(std::move(decoded.image), decoded.orientation);
 }
 

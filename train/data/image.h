@@ -6,6 +6,8 @@
 //   CMYK, YCCK    taken as Adobe writes them, inverted; no colour profile is applied
 //   orientation   all eight of EXIF, in JPEG and PNG; an illegal value counts as upright
 // The bytes decide what a file is, not its name. Gamma and ICC profiles are not applied.
+// Damage: a PNG with a wrong checksum in any of its chunks is refused, and a JPEG that libjpeg could only go on with by making up
+// pixels or whose header is too small for its data. JPEG has no checksum: other changed bits give other pixels.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +32,8 @@ enum class ImageFormat { jpeg, png, unknown };
 ImageFormat image_format(std::string_view bytes);
 
 // Throws IoError with the reason alone: "not a JPEG or PNG file", "broken JPEG: Premature end of JPEG file", "PNG of 70000x70000
-// pixels; at most 178956970 are read".
-Image decode_image(std::string_view bytes);
+// pixels; at most 178956970 are read". A caller with less memory lowers `max_pixels`.
+Image decode_image(std::string_view bytes, std::int64_t max_pixels = kMaxImagePixels);
 
 // Throws IoError "path: reason", also when the path is no regular file or is larger than 1 GiB.
 Image read_image(const std::filesystem::path& path);

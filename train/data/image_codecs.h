@@ -14,11 +14,11 @@ struct DecodedImage {
   Image image;
   int orientation = 1;
 };
-DecodedImage decode_jpeg(std::string_view bytes);
-DecodedImage decode_png(std::string_view bytes);
+DecodedImage decode_jpeg(std::string_view bytes, std::int64_t max_pixels);
+DecodedImage decode_png(std::string_view bytes, std::int64_t max_pixels);
 
-// Throws IoError when the image is empty or larger than kMaxImagePixels.
-void check_image_size(std::string_view format, std::int64_t height, std::int64_t width);
+// Throws IoError when the image is empty or larger than max_pixels.
+void check_image_size(std::string_view format, std::int64_t height, std::int64_t width, std::int64_t max_pixels);
 
 // Runs step(argument); false when it left by longjmp to `jump`. The step and what it calls hold no object with a destructor.
 template <class T>

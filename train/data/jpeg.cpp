@@ -25,6 +25,8 @@ struct Decoder {
   std::jmp_buf jump{};
   std::array<char, JMSG_LENGTH_MAX> message{};  // of the first fault
   std::string_view bytes;
+  std::size_t scans_begin = 0;
+  std::size_t left_over = 0;  // bytes of the scans that no pixel took
   std::uint8_t* pixels = nullptr;
   std::size_t row_bytes = 0;
 
@@ -46,6 +48,8 @@ Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->cli
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
+  const bool in_scans = decoder_of(info).scans_begin > 0;
+  if (code == JWRN_EXTRANEOUS_DATA && in_scans) decoder_of(info).left_over += static_cast<std::size_t>(info->err->msg_parm.i[0]);
   const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
                         code == JWRN_BOGUS_PROGRESSION || code == JWRN_TOO_MUCH_DATA;
   if (!harmless) on_error(info);
@@ -66,6 +70,7 @@ void open(Decoder& decoder) {
   jpeg_mem_src(&decoder.info, reinterpret_cast<const unsigned char*>(decoder.bytes.data()), decoder.bytes.size());
   jpeg_save_markers(&decoder.info, kExifMarker, 0xFFFF);
   jpeg_read_header(&decoder.info, TRUE);
+  decoder.scans_begin = decoder.bytes.size() - decoder.info.src->bytes_in_buffer;
 }
 
 void start(Decoder& decoder) {
@@ -84,6 +89,13 @@ void read_rows(Decoder& decoder) {
 
 void run(Decoder& decoder, void (*step)(Decoder&)) {
   if (!guarded(decoder.jump, decoder, step)) throw IoError(str("broken JPEG: ", decoder.message.data()));
+}
+
+// Some writers put a few bytes behind a scan. As many as a row of blocks takes mean that the header lost rows or columns.
+void check_nothing_is_left(const Decoder& decoder) {
+  const std::size_t scans = decoder.bytes.size() - decoder.info.src->bytes_in_buffer - decoder.scans_begin;
+  TESSERA_CHECK(decoder.left_over * (decoder.info.total_iMCU_rows + 1) <= scans, IoError, "broken JPEG: ", decoder.left_over,
+                " bytes of pixels are left over; the header's size is too small");
 }
 
 int orientation_of(const jpeg_decompress_struct& info) {
@@ -114,7 +126,7 @@ std::vector<std::uint8_t> inks_to_rgb(const std::vector<std::uint8_t>& stored) {
 
 }  // namespace
 
-DecodedImage decode_jpeg(std::string_view bytes) {
+DecodedImage decode_jpeg(std::string_view bytes, std::int64_t max_pixels) {
   Decoder decoder;
   decoder.bytes = bytes;
   decoder.info.err = jpeg_std_error(&decoder.errors);
@@ -125,13 +137,14 @@ DecodedImage decode_jpeg(std::string_view bytes) {
   run(decoder, open);
   const auto height = static_cast<std::int64_t>(decoder.info.image_height);
   const auto width = static_cast<std::int64_t>(decoder.info.image_width);
-  check_image_size("JPEG", height, width);
+  check_image_size("JPEG", height, width, max_pixels);
   run(decoder, start);
   decoder.row_bytes = static_cast<std::size_t>(width) * static_cast<std::size_t>(decoder.info.output_components);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height) * decoder.row_bytes);
   decoder.pixels = pixels.data();
   const int orientation = orientation_of(decoder.info);  // finishing drops the markers
   run(decoder, read_rows);
+  check_nothing_is_left(decoder);
   if (decoder.info.out_color_space == JCS_CMYK) pixels = inks_to_rgb(pixels);
   return {{height, width, std::move(pixels)}, orientation};
 }

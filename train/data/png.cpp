@@ -53,6 +53,8 @@ void open(Decoder& decoder) {
     std::longjmp(decoder.jump, 1);
   }
   png_set_read_fn(decoder.png, &decoder, take_bytes);
+  // Of chunks that a decoder may do without, libpng would pass over a damaged one: the orientation is in such a chunk.
+  png_set_crc_action(decoder.png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_set_user_limits(decoder.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() decides
   png_set_chunk_malloc_max(decoder.png, kMaxChunkBytes);
   png_set_chunk_cache_max(decoder.png, kMaxChunks);
@@ -86,13 +88,13 @@ int orientation_of(Decoder& decoder) {
 
 }  // namespace
 
-DecodedImage decode_png(std::string_view bytes) {
+DecodedImage decode_png(std::string_view bytes, std::int64_t max_pixels) {
   Decoder decoder;
   decoder.rest = bytes;
   run(decoder, open);
   const std::int64_t height = png_get_image_height(decoder.png, decoder.info);
   const std::int64_t width = png_get_image_width(decoder.png, decoder.info);
-  check_image_size("PNG", height, width);
+  check_image_size("PNG", height, width, max_pixels);
   run(decoder, start);
   const std::size_t row_bytes = static_cast<std::size_t>(width) * 3;
   TESSERA_CHECK(png_get_rowbytes(decoder.png, decoder.info) == row_bytes, InternalError, "decode_png: rows have ",
