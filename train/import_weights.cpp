@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/log.h"
+#include "train/checkpoint/manifest.h"
 #include "train/checkpoint/store.h"
 #include "train/run_folder.h"
 #include "train/torch_layout.h"
@@ -49,9 +50,19 @@ Source read_run(Vfs& vfs, const std::string& path) {
   return {checkpoint.folder.string(), std::move(checkpoint.parts["model"].tensors), false};
 }
 
+// Inside a checkpoint, what its manifest says of the file has to hold.
+std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  if (!vfs.exists(folder / kManifestName)) return vfs.read_file(path);
+  for (const FileRecord& record : read_manifest(vfs, folder).files) {
+    if (record.name == path.filename()) return read_verified(vfs, folder, record);
+  }
+  return vfs.read_file(path);
+}
+
 Source read_weights_file(Vfs& vfs, const std::string& path) {
   if (is_pickle(path, "")) refuse_pickle(path);
-  const std::string bytes = vfs.read_file(path);
+  const std::string bytes = read_checked(vfs, path);
   if (is_pickle(path, bytes)) refuse_pickle(path);
   SafetensorsFile file = decode_safetensors(bytes, path);
   const auto found = file.metadata.find(std::string(kLayoutKey));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/io/hash.h"
 #include "core/io/safetensors_header.h"
 
 namespace tessera {
@@ -124,6 +125,22 @@ std::string encode_header(const SafetensorsFile& file, const std::vector<const I
   return json;
 }
 
+// Over the bytes that the file would have without the key, so that the order of a reader or writer does not matter.
+std::string checksum(SafetensorsFile file) {
+  file.metadata.erase(std::string(kChecksumKey));
+  Xxh3Stream hash;
+  encode_safetensors(file, [&](std::string_view piece) { hash.update(piece); });
+  return hash.hex();
+}
+
+void check_checksum(const SafetensorsFile& file, std::string_view origin) {
+  const auto stored = file.metadata.find(std::string(kChecksumKey));
+  if (stored == file.metadata.end()) return;
+  const std::string found = checksum(file);
+  TESSERA_CHECK(found == stored->second, IoError, "safetensors: ", origin, ": checksum is ", found, ", metadata ", kChecksumKey,
+                " says ", stored->second, ": damaged, or changed by a program that kept the old checksum");
+}
+
 }  // namespace
 
 void encode_safetensors(const SafetensorsFile& file, const std::function<void(std::string_view)>& sink) {
@@ -144,6 +161,8 @@ std::string encode_safetensors(const SafetensorsFile& file) {
   return bytes;
 }
 
+void add_checksum(SafetensorsFile& file) { file.metadata[std::string(kChecksumKey)] = checksum(file); }
+
 SafetensorsFile decode_safetensors(std::string_view bytes, std::string_view origin) {
   const std::uint64_t length = read_length(bytes, origin);
   Header header = safetensors::parse_header(bytes.substr(kLengthBytes, length), origin);
@@ -151,6 +170,7 @@ SafetensorsFile decode_safetensors(std::string_view bytes, std::string_view orig
   check_layout(header.entries, data.size(), origin);
   SafetensorsFile file{.tensors = {}, .metadata = std::move(header.metadata)};
   for (const Entry& entry : header.entries) file.tensors.emplace(entry.name, read_tensor(entry, data, origin));
+  check_checksum(file, origin);
   return file;
 }
 

@@ -23,9 +23,15 @@ std::string encode_safetensors(const SafetensorsFile& file);
 // Piece by piece, so that a large file need not be in memory twice.
 void encode_safetensors(const SafetensorsFile& file, const std::function<void(std::string_view)>& sink);
 
+// Metadata key of a checksum of everything else in the file, names and metadata included. The format itself has none: a changed
+// bit in the data would be another weight.
+inline constexpr std::string_view kChecksumKey = "tessera.xxh3_128";
+void add_checksum(SafetensorsFile& file);
+
 // CPU tensors of f32, bf16, f16, f64, i32, i64 and u8. Validates everything before it allocates: header length, UTF-8, the
 // fixed JSON schema (no duplicate, unknown or missing key; integers only), sizes without overflow, and tensors that cover the
-// data exactly once without gap, overlap or trailing byte. Throws IoError: "safetensors: <origin>: ...", naming the tensor.
+// data exactly once without gap, overlap or trailing byte; and the checksum, of a file that has one. Throws IoError:
+// "safetensors: <origin>: ...", naming the tensor.
 SafetensorsFile decode_safetensors(std::string_view bytes, std::string_view origin);
 
 }  // namespace tessera
