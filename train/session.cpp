@@ -37,6 +37,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   if (!imported.empty()) {
     session.progress_.line(imported);
     session.save();  // the run's own copy: nothing reads the imported file again
+    session.finish_saving();  // before the folder counts as a run
   }
   write_file_atomically(vfs, files.resolved_config(), to_yaml(experiment.resolved));  // makes it a run that can be resumed
   return session;
