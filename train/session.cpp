@@ -55,8 +55,8 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   DecisionMap decisions;
   if (session.saver_.store().empty()) {
     const std::string& weights = experiment.config.model.weights;
-    TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (", weights,
-                  ") again, train a new run");
+    TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (",
+                  weights, ") again, train a new run");
     decisions = surviving_decisions(vfs, files.decisions(), nullptr);
     session.state_.start(vfs);
   } else {

@@ -84,7 +84,8 @@ TEST_F(Resume, WaitingForTheDiskChangesNoByte) {
 // The saving thread meets the failure steps after the save was asked for; the run must not end as if all were well.
 TEST_F(Resume, AFailedSaveBesideTrainingEndsTheRun) {
   const std::string run = folder_ / "run/small/1";
-  RunningProgram program({"train", folder_ / "small.yaml", "--runs", folder_ / "run", "stages[0].train=200e", "checkpoint.every=1e"});
+  RunningProgram program(
+      {"train", folder_ / "small.yaml", "--runs", folder_ / "run", "stages[0].train=200e", "checkpoint.every=1e"});
   ASSERT_TRUE(program.wait_for("dense epoch 1 "));
   std::filesystem::rename(run + "/checkpoints", run + "/gone");
   const Outcome outcome = program.finish();

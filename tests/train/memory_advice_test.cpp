@@ -78,9 +78,8 @@ TEST_F(OutOfMemory, SaysWhichMicroBatchFitsAndItDoes) {
     const MemoryLimit scope(limit);
     const std::string message = train(whole);
     EXPECT_NE(message.find("ward: cpu: out of memory: asked for "), std::string::npos) << message;
-    EXPECT_NE(message.find(str(" bytes in use, limit ", limit, " bytes; micro_batch 16 is expected to fit; there is no checkpoint "
-                               "yet: train again with, say, micro_batch=16")),
-              std::string::npos)
+    EXPECT_TRUE(message.ends_with(str(" bytes in use, limit ", limit, " bytes; micro_batch 16 is expected to fit; there is no "
+                                      "checkpoint yet: train again with, say, micro_batch=16")))
         << message;
     EXPECT_EQ(train(experiment("micro_batch: 16\n")), "");
   }
@@ -96,8 +95,8 @@ TEST_F(OutOfMemory, NamesForkWhereThereIsACheckpoint) {
   const auto before = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   const MemoryLimit scope(static_cast<std::size_t>(before + (planned(grows, 16) + planned(grows, 32)) / 2));
   const std::string message = train(two);
-  EXPECT_NE(message.find(str("; micro_batch 16 is expected to fit; step 4 was good: tessera fork ", run_, " --at 4 micro_batch=16")),
-            std::string::npos)
+  EXPECT_TRUE(message.ends_with(str("; micro_batch 16 is expected to fit; step 4 was good: tessera fork ", run_,
+                                    " --at 4 micro_batch=16")))
       << message;
 }
 
