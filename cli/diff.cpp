@@ -4,6 +4,7 @@
 
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/run_diff.h"
 
 namespace tessera::cli {
@@ -19,7 +20,9 @@ struct DiffArguments {
 RunDiff compare(const DiffArguments& arguments) {
   try {
     return compare_runs(real_vfs(), arguments.a, arguments.b);
-  } catch (const IoError& error) {
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const std::exception& error) {
     throw ConfigError(str("diff: ", error.what()));
   }
 }
@@ -31,7 +34,8 @@ int diff(const DiffArguments& arguments) {
   } else {
     std::cout << to_text(result);
     const std::string file = result.b.is_run ? result.a.path : result.b.path;
-    const std::string next = result.both_runs() ? str("table ", result.a.path, ' ', result.b.path) : "plan " + file;
+    const std::string next = result.both_runs() ? str("table ", shell_word(result.a.path), ' ', shell_word(result.b.path))
+                                               : "plan " + shell_word(file);
     std::cout << "next: tessera " << next << '\n';
   }
   return result.differ() ? kFailed : kDone;

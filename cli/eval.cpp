@@ -5,6 +5,7 @@
 
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/eval_report.h"
 
 namespace tessera::cli {
@@ -23,6 +24,7 @@ void check_output(const std::string& option, const std::string& path) {
   if (path.empty()) return;
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
   TESSERA_CHECK(real_vfs().exists(parent), ConfigError, option, ": there is no folder ", parent.string());
+  TESSERA_CHECK(!std::filesystem::is_directory(path), ConfigError, option, ": ", path, " is a folder; name a file");
 }
 
 int eval(EvalArguments arguments) {
@@ -41,7 +43,7 @@ int eval(EvalArguments arguments) {
   };
   write(arguments.predictions, report.predictions);
   write(arguments.confusion, confusion_csv(report));
-  if (!arguments.json) std::cout << "next: tessera table " << report.run << '\n';
+  if (!arguments.json) std::cout << "next: tessera table " << shell_word(report.run) << '\n';
   return kDone;
 }
 

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <vector>
 
 #include "cli/verbs.h"
 #include "core/config/value.h"
@@ -59,7 +62,7 @@ data:
   mean: auto          # measured on the training images; [0.485, 0.456, 0.406] are ImageNet's
   std: auto           # [0.229, 0.224, 0.225]
   on_bad_image: error # skip decodes every file before training and leaves out those that fail
-  batch: 32           # at most the number of training images
+  batch: %BATCH%           # at most the number of training images
   augment: [{resized_crop: 0.25}, {flip: horizontal}]  # {crop: random} moves the square only; evaluation takes the centre
 model: {name: resnet18, classes: %CLASSES%}  # as many as class folders; tessera plan %FILE% prints it layer by layer
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9, nesterov: true, weight_decay: 1.0e-4}
@@ -92,10 +95,19 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
   return text;
 }
 
-// The number of class folders below root/train.
-std::size_t count_classes(const std::string& root) {
+struct Counts {
+  std::size_t classes = 2;
+  std::size_t batch = 32;  // at most what is left of root/train after `val: 0.1`
+};
+
+Counts count_images(const std::string& root) {
   try {
-    return list_images(fs::path(root) / "train").classes.size();
+    const ImageListing listing = list_images(fs::path(root) / "train");
+    std::vector<std::size_t> counts(listing.classes.size());
+    for (const ImageFile& file : listing.files) ++counts[static_cast<std::size_t>(file.label)];
+    std::size_t left = 0;
+    for (const std::size_t count : counts) left += count - (count + 5) / 10;  // rounded class by class, as the split is
+    return {listing.classes.size(), std::bit_floor(std::clamp<std::size_t>(left, 1, 32))};
   } catch (const IoError& error) {
     throw ConfigError(str("--root: ", error.what()));
   }
@@ -113,8 +125,9 @@ int init(const InitArguments& arguments) {
   TESSERA_CHECK(takes_root || arguments.root.empty(), ConfigError, "--root: template ", chosen.name, " reads no files");
   if (takes_root) {
     const std::string root = arguments.root.empty() ? std::string("images") : arguments.root;
-    const std::size_t classes = arguments.root.empty() ? 2 : count_classes(root);
-    text = replace_all(std::move(text), "%CLASSES%", str(classes));
+    const Counts counts = arguments.root.empty() ? Counts() : count_images(root);
+    text = replace_all(std::move(text), "%CLASSES%", str(counts.classes));
+    text = replace_all(std::move(text), "%BATCH%", str(counts.batch));
     const fs::path shown =
         arguments.root.empty() ? fs::path(root) : fs::absolute(root).lexically_proximate(fs::absolute(file).parent_path());
     text = replace_all(std::move(text), "%ROOT%", quoted_path(shown));

@@ -1,4 +1,5 @@
 // The `tessera` program. Library code throws; this is the only place that catches, prints and chooses an exit code.
+#include <cstdio>
 #include <iostream>
 
 #include "cli/verbs.h"
@@ -11,7 +12,11 @@ namespace {
 
 int run_verb(const Run& run) {
   try {
-    return run();
+    const int code = run();
+    std::cout.flush();
+    TESSERA_CHECK(std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0, IoError,
+                  "standard output cannot be written");
+    return code;
   } catch (const ConfigError& error) {
     std::cerr << error.what() << '\n';
     return kBadInput;

@@ -6,6 +6,7 @@
 
 #include "cli/running.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/check.h"
 #include "train/decisions_file.h"
 
@@ -50,14 +51,6 @@ std::vector<std::string> parse_seeds(const std::string& text) {
   return seeds;
 }
 
-// For a shell to read back.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(" \t\n\"'\\$`*?[]{}()<>|&;~#!") == std::string::npos && !text.empty()) return text;
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
   check_experiment(experiment);
@@ -71,11 +64,11 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
 void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {
   std::string list = seeds[0];
   for (const std::string& seed : seeds.subspan(1)) list += ',' + seed;
-  std::string command = "tessera train " + quoted(arguments.config);
-  for (const std::string& entry : arguments.overrides) command += ' ' + quoted(entry);
+  std::string command = "tessera train " + shell_word(arguments.config);
+  for (const std::string& entry : arguments.overrides) command += ' ' + shell_word(entry);
   command += " --seeds " + list;
-  if (!arguments.runs.empty()) command += " --runs " + quoted(arguments.runs);
-  if (!arguments.decisions.empty()) command += " --decisions " + quoted(arguments.decisions);
+  if (!arguments.runs.empty()) command += " --runs " + shell_word(arguments.runs);
+  if (!arguments.decisions.empty()) command += " --decisions " + shell_word(arguments.decisions);
   if (!arguments.time_limit.empty()) command += " --time-limit " + arguments.time_limit;
   std::cout << "not started: seed " << list << ". Run with:\n  " << command << '\n';
 }

@@ -6,6 +6,7 @@
 #include "cli/file_verb.h"
 #include "cli/running.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/check.h"
 #include "train/smoke.h"
 
@@ -55,7 +56,8 @@ int validate_json(const ValidateArguments& arguments) {
 int smoke_test(const ValidateArguments& arguments, const Experiment& experiment, const DataSplits& data) {
   const SmokeReport report = smoke(experiment, data, StopRequest(), &std::cout);
   if (report.ok()) {
-    std::cout << arguments.config << ": ok; the temporary folder is removed\nnext: tessera train " << arguments.config << '\n';
+    std::cout << arguments.config << ": ok; the temporary folder is removed\nnext: tessera train "
+              << shell_word(arguments.config) << '\n';
   } else if (report.stopped) {
     std::cout << "stopped; the temporary folder is removed\n";
   } else {
@@ -70,7 +72,7 @@ int validate(const ValidateArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   const DataSplits data = check_experiment(experiment);
   if (arguments.smoke) return smoke_test(arguments, experiment, data);
-  std::cout << arguments.config << ": ok\nnext: tessera plan " << arguments.config << '\n';
+  std::cout << arguments.config << ": ok\nnext: tessera plan " << shell_word(arguments.config) << '\n';
   return kDone;
 }
 

@@ -48,16 +48,25 @@ class IoError final : public Error {
 class OutOfMemoryError final : public Error {
  public:
   using Error::Error;
+  // At a limit of ours there is room for work beside the tensors; where the system itself refused, there may be none.
+  static OutOfMemoryError at_limit(const std::string& message) {
+    OutOfMemoryError error(message);
+    error.at_limit_ = true;
+    return error;
+  }
+  bool at_limit() const noexcept { return at_limit_; }
   // The same with the place in front; the innermost place that is named stands.
   OutOfMemoryError at(const std::string& place) const {
     if (placed_) return *this;
     OutOfMemoryError placed(place + ": " + what());
     placed.placed_ = true;
+    placed.at_limit_ = at_limit_;
     return placed;
   }
 
  private:
   bool placed_ = false;
+  bool at_limit_ = false;
 };
 
 // Values that stopped being numbers: NaN or Inf in a loss, a gradient or a weight.

@@ -11,6 +11,7 @@
 
 #include "core/autograd/var.h"
 #include "core/config/value.h"
+#include "core/cost.h"
 #include "core/error.h"
 #include "core/parameter.h"
 #include "core/step_state.h"
@@ -29,18 +30,6 @@ struct Buffer {
   std::string name;
   Tensor value;
 };
-
-// One row per leaf module, in forward order. Sizes are per sample: the batch dimension is left out of MACs.
-struct LayerCost {
-  std::string path;
-  std::string kind;
-  Shape input;  // with the batch dimension
-  Shape output;
-  std::int64_t parameters = 0;
-  std::int64_t macs = 0;  // multiply-accumulates per sample; convolutions and linear layers only
-  std::int64_t weight_bytes = 0;  // parameters and buffers as stored
-};
-using Trace = std::vector<LayerCost>;
 
 class Module {
  public:
@@ -125,11 +114,6 @@ std::unique_ptr<Module> replace_module(std::unique_ptr<Module>& root, std::strin
 // Every module's reset_parameters.
 void initialize(Module& root, std::uint64_t seed);
 
-struct Cost {
-  std::int64_t parameters = 0;
-  std::int64_t macs = 0;
-  std::int64_t weight_bytes = 0;
-};
 Cost total_cost(const Module& root, const Shape& input);
 
 }  // namespace tessera

@@ -13,6 +13,9 @@ std::string formatted(const char* format, double value);
 // The shortest form that reads back to the same double.
 std::string shortest(double value);
 
+// For a shell to read back as one word: in quotes where it needs them.
+std::string shell_word(std::string_view text);
+
 // A CSV field by RFC 4180: one with a comma, a quote or a line break stands in quotes, its quotes doubled.
 std::string csv_field(std::string_view text);
 

@@ -4,34 +4,28 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/config_change.h"
+#include "train/experiment.h"
 #include "train/position.h"
 #include "train/saved_point.h"
 
 namespace tessera {
 namespace {
 
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,=/:+%@";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return str(text, '\'');
-}
-
 // What to do instead of a refused change: the fork from the newest checkpoint that can take it, or a new run.
 std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std::span<const std::string> overrides) {
   std::string words;
-  for (const std::string& text : overrides) words += str(' ', quoted(text));
+  for (const std::string& text : overrides) words += str(' ', shell_word(text));
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
       check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), point->position);
-      return str("start a new one from it with: tessera fork ", quoted(folder.path()), " --at ", quoted(point->label()), words);
+      return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()), words);
     } catch (const ConfigError&) {  // an earlier checkpoint may take it
     }
   }
@@ -56,7 +50,8 @@ bool alters_the_past(const std::string& key, std::int64_t begun) {
 
 void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides) {
   const RunLock lock(folder.path());
-  const Value before = load_yaml(folder.resolved_config());
+  // Read as an experiment, so that keys of later versions have their defaults on both sides.
+  const Value before = parse_experiment(load_yaml(folder.resolved_config())).resolved;
   const std::int64_t begun = begun_stages(CheckpointStore(vfs, folder.checkpoints()));
   const Value after = with_overrides(before, overrides, 0);
   for (const std::string& key : changed_keys(before, after)) {

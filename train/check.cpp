@@ -42,6 +42,11 @@ class Checker {
       input_ = data_->train.dataset->batch_shape(1);
       steps_per_epoch_ = steps_per_epoch(config_.data, data_->train.size());
     });
+    if (!data_) return;
+    attempt("data.batch", [&] {
+      TESSERA_CHECK(steps_per_epoch_ >= 1, ConfigError, "is ", config_.data.batch, ", but only ", data_->train.size(),
+                    " samples are left to train on; lower it, or set data.drop_last: false");
+    });
   }
 
   void check_model() {
@@ -58,7 +63,7 @@ class Checker {
   void check_stage(std::size_t index) {
     const StageConfig& stage = config_.stages[index];
     const std::string path = str("stages[", index, ']');
-    if (stage.train && data_) {
+    if (stage.train && data_ && steps_per_epoch_ >= 1) {
       attempt(path + ".train", [&] {
         TESSERA_CHECK(stage.train->unit != Duration::Unit::percent, ConfigError, to_string(*stage.train),
                       " is a share of the stage itself; give epochs or steps");

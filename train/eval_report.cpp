@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
@@ -55,11 +54,7 @@ std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& ru
 Checkpoint find_checkpoint(Vfs& vfs, const RunFolder& run, const std::string& at) {
   const CheckpointStore store(vfs, run.checkpoints());
   TESSERA_CHECK(!store.empty(), ConfigError, "eval: ", run.path(), " has no checkpoint yet; nothing to evaluate");
-  if (at.empty()) {
-    Checkpoint newest = store.load_latest();
-    for (const std::string& message : newest.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
-    return newest;
-  }
+  if (at.empty()) return load_newest(vfs, run);
   const std::vector<SavedPoint> points = saved_points(vfs, run);
   return load_point(vfs, find_point(vfs, points, at == "best" ? best_step(points, run) : at, "eval"));
 }
@@ -96,11 +91,12 @@ std::vector<double> softmax(const float* logits, std::size_t classes) {
   return shares;
 }
 
-// How many classes the network finds likelier than the true one; among equals the first is the likeliest.
+// How many classes the network finds likelier than the true one; among equals the first is the likeliest. A NaN is never ahead.
 std::int64_t rank_of(std::int64_t label, const float* logits, std::size_t classes) {
   std::int64_t rank = 0;
   for (std::size_t i = 0; i < classes; ++i) {
-    rank += logits[i] > logits[label] || (logits[i] == logits[label] && static_cast<std::int64_t>(i) < label);
+    const bool behind = logits[i] < logits[label] || (logits[i] == logits[label] && static_cast<std::int64_t>(i) > label);
+    rank += static_cast<std::int64_t>(i) != label && !behind;
   }
   return rank;
 }

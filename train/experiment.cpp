@@ -12,12 +12,21 @@ namespace tessera {
 
 namespace {
 
-// A text that names a folder and stands in a CSV cell.
 constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
+// A text that names a folder and stands in a CSV cell.
 bool is_plain_name(const std::string& name) {
   if (name.empty() || name.front() == '.') return false;
   return std::all_of(name.begin(), name.end(),
                      [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+void require_names(Fields& f, const ExperimentConfig& config) {
+  f.require(is_plain_name(config.name), "name", str("'", config.name, "' ", kNameRule));
+  f.require(!config.stages.empty(), "stages", "is empty; a run needs a stage");
+  std::set<std::string> names;
+  for (const StageConfig& stage : config.stages) {
+    f.require(names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
+  }
 }
 
 }  // namespace
@@ -137,12 +146,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("report", report, {.help = "what the table measures", .example = "{latency: {batch: [1, 128]}}", .observable = "report"});
   f.add("log_every", log_every,
         {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .example = "10", .observable = "log"});
-  f.require(is_plain_name(name), "name", str("'", name, "' ", kNameRule));
-  f.require(!stages.empty(), "stages", "is empty; a run needs a stage");
-  std::set<std::string> stage_names;
-  for (const StageConfig& stage : stages) {
-    f.require(stage_names.insert(stage.name).second, "stages", str("two stages are named '", stage.name, "'; names must differ"));
-  }
+  require_names(f, *this);
 }
 
 std::span<const std::string_view> training_keys() {

@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/io/safetensors.h"
-#include "core/log.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
@@ -10,6 +9,7 @@
 #include "train/experiment.h"
 #include "train/model_state.h"
 #include "train/saved_model.h"
+#include "train/saved_point.h"
 #include "train/torch_layout.h"
 
 namespace tessera {
@@ -73,8 +73,7 @@ void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& orig
 }
 
 void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {
-  const Checkpoint checkpoint = CheckpointStore(vfs, run.checkpoints()).load_latest();
-  for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
+  const Checkpoint checkpoint = load_newest(vfs, run);
   const std::unique_ptr<Module> model = saved_model(checkpoint);
   Value origin = Value::map();
   origin.set("run", run.path());

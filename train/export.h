@@ -1,4 +1,5 @@
-// A trained network for PyTorch: <folder>/model.safetensors (PyTorch's names, convolutions OIHW, metadata tessera.layout OIHW, a checksum)
+// A trained network for PyTorch: <folder>/model.safetensors (PyTorch's names, convolutions OIHW, metadata
+// tessera.layout OIHW, a checksum)
 // and <folder>/model.json (the module tree), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's
 // structure also loads into torchvision's own class.
 #pragma once

@@ -9,6 +9,7 @@
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/config_change.h"
+#include "train/experiment.h"
 #include "train/saved_point.h"
 
 namespace tessera {
@@ -60,7 +61,8 @@ std::optional<std::size_t> last_factorised(const Value& root, const Position& po
 
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs) {
-  const Value before = load_yaml(parent.resolved_config());
+  // Read as an experiment, so that keys of later versions have their defaults on both sides.
+  const Value before = parse_experiment(load_yaml(parent.resolved_config())).resolved;
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
   const SavedPoint& start = find_point(vfs, points, at, "fork");
   const Value after = with_overrides(before, overrides, finished_stages(start.position));

@@ -11,10 +11,12 @@
 #include "core/config/suggest.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
-#include "core/log.h"
+#include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/store.h"
 #include "train/run_folder.h"
+#include "train/saved_model.h"
+#include "train/saved_point.h"
 #include "train/torch_layout.h"
 
 namespace tessera {
@@ -45,15 +47,14 @@ bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
 
 Source read_run(Vfs& vfs, const std::string& path) {
   const RunFolder folder = RunFolder::open(vfs, path);
-  Checkpoint checkpoint = CheckpointStore(vfs, folder.checkpoints()).load_latest();
-  for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
-  return {checkpoint.folder.string(), std::move(checkpoint.parts["model"].tensors), false};
+  const Checkpoint checkpoint = load_newest(vfs, folder);
+  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false};
 }
 
 // Inside a checkpoint, what its manifest says of the file has to hold.
 std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
   const std::filesystem::path folder = path.parent_path();
-  if (!vfs.exists(folder / kManifestName)) return vfs.read_file(path);
+  if (!parse_checkpoint_folder_name(folder.filename().string())) return vfs.read_file(path);
   for (const FileRecord& record : read_manifest(vfs, folder).files) {
     if (record.name == path.filename()) return read_verified(vfs, folder, record);
   }

@@ -13,6 +13,7 @@
 #include "train/environment.h"
 #include "train/experiment.h"
 #include "train/run_folder.h"
+#include "train/saved_model.h"
 
 namespace tessera {
 namespace {
@@ -235,7 +236,7 @@ RunDiff compare_runs(Vfs& vfs, const std::string& a, const std::string& b) {
     diff.trouble.push_back(str(left.checkpoint ? 'b' : 'a', ": has no intact checkpoint; data and weights are not compared"));
   }
   if (left.checkpoint && right.checkpoint) {
-    diff.weights = compare_weights(left.checkpoint->parts.at("model"), right.checkpoint->parts.at("model"));
+    diff.weights = compare_weights(saved_weights(*left.checkpoint), saved_weights(*right.checkpoint));
   }
   return diff;
 }

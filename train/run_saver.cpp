@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "core/log.h"
 #include "train/kill_point.h"
@@ -22,6 +23,11 @@ void RunSaver::resumed_from(const Checkpoint& checkpoint, const Position& positi
   last_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
   const bool best_is_stage_end = position.stage_done && position.best_step == position.global_step;
   pinned_best_ = best_is_stage_end ? -1 : position.best_step;
+  // What the store pins is the newest checkpoint's view, which may be damaged and passed over.
+  if (best_ && position.best_step >= 0) store_->pin(position.best_step);
+  for (const std::int64_t step : store_->steps()) {
+    if (step > position.global_step) store_->unpin(step);
+  }
 }
 
 void RunSaver::save(const Position& position, const std::map<std::string, State>& parts, const Value& manifest) {
@@ -59,6 +65,7 @@ void RunSaver::note(const SaveResult& result) {
 // The last checkpoint of each stage and the best one are kept whatever `keep` says.
 void RunSaver::pin(const Position& position) {
   const bool best = best_ && position.best_step == position.global_step;
+  if (!best_ && pinned_best_ >= 0) store_->unpin(std::exchange(pinned_best_, -1));  // turned off by a resume
   if (best || position.stage_done) store_->pin(position.global_step);
   if (best && pinned_best_ >= 0 && pinned_best_ != position.global_step) store_->unpin(pinned_best_);
   if (best) pinned_best_ = position.stage_done ? -1 : position.global_step;  // a stage's end stays pinned

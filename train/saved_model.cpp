@@ -10,12 +10,6 @@ namespace {
 
 constexpr const char* kAverages = "hook.ema";
 
-const State& weights_of(const Checkpoint& checkpoint) {
-  const auto model = checkpoint.parts.find("model");
-  TESSERA_CHECK(model != checkpoint.parts.end(), IoError, checkpoint.folder.string(), ": the part 'model' is missing");
-  return model->second;
-}
-
 std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& weights) {
   std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
   load_model_state(*model, weights);
@@ -24,14 +18,20 @@ std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& 
 
 }  // namespace
 
+const State& saved_weights(const Checkpoint& checkpoint) {
+  const auto model = checkpoint.parts.find("model");
+  TESSERA_CHECK(model != checkpoint.parts.end(), IoError, checkpoint.folder.string(), ": the part 'model' is missing");
+  return model->second;
+}
+
 std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) {
-  return with_weights(checkpoint, weights_of(checkpoint));
+  return with_weights(checkpoint, saved_weights(checkpoint));
 }
 
 bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(kAverages); }
 
 std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint) {
-  State weights = weights_of(checkpoint);  // masks and whole-number buffers are not averaged
+  State weights = saved_weights(checkpoint);  // masks and whole-number buffers are not averaged
   if (has_averages(checkpoint)) {
     for (const auto& [path, average] : checkpoint.parts.at(kAverages).tensors) weights.tensors[path] = average;
   }

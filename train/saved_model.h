@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+// The part that holds parameters, masks and buffers. Throws IoError when there is none.
+const State& saved_weights(const Checkpoint& checkpoint);
+
 // With the weights that training goes on with. Throws IoError when they do not fit the tree.
 std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint);
 

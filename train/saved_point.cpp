@@ -1,11 +1,13 @@
 #include "train/saved_point.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "core/config/read.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/part_files.h"
 
 namespace tessera {
@@ -15,9 +17,12 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
   const std::filesystem::path root = run.checkpoints();
   if (!vfs.exists(root)) return points;
   for (const DirectoryEntry& entry : vfs.list(root)) {
-    if (!entry.is_directory || !entry.name.starts_with("step-")) continue;
+    const std::optional<CheckpointNumber> number = parse_checkpoint_folder_name(entry.name);
+    if (!entry.is_directory || !number) continue;
     try {
       Manifest manifest = read_manifest(vfs, root / entry.name);
+      TESSERA_CHECK(manifest.step == number->step, IoError, "checkpoint: ", (root / entry.name).string(), ": its manifest is of step ",
+                    manifest.step);
       const Position position = read<Position>(manifest.extra.at("position"));
       const std::string stage = manifest.extra.at("stage_name").as_string();
       points.push_back({root / entry.name, std::move(manifest), position, stage});
@@ -55,6 +60,12 @@ const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, co
   }
   TESSERA_CHECK(damaged.empty(), IoError, verb, ": the checkpoint '", at, "' is damaged:", damaged);
   throw ConfigError(str(verb, ": no checkpoint '", at, "'; there are:", known.empty() ? " none" : known));
+}
+
+Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {
+  Checkpoint newest = CheckpointStore(vfs, run.checkpoints()).load_latest();
+  for (const std::string& message : newest.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
+  return newest;
 }
 
 Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {

@@ -38,4 +38,7 @@ const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, co
 // Its tensors. Throws IoError naming the file when a byte of one is not as it was written.
 Checkpoint load_point(Vfs& vfs, const SavedPoint& point);
 
+// The run's newest intact checkpoint, with a warning for each damaged one that is newer. Throws IoError when none is intact.
+Checkpoint load_newest(Vfs& vfs, const RunFolder& run);
+
 }  // namespace tessera

@@ -1,8 +1,11 @@
 #include "train/session.h"
 
+#include <algorithm>
+
 #include "compress/report.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/decisions_file.h"
@@ -100,15 +103,19 @@ RunOutcome Session::run() {
 }
 
 void Session::write_failure() {
-  try {
-    write_status("failed");
-  } catch (const std::exception& error) {  // what ended the run is the error to report
-    log_warning(error.what());
-  }
+  const auto attempt = [](auto&& action) {
+    try {
+      action();
+    } catch (const std::exception& error) {  // what ended the run is the error to report
+      log_warning(error.what());
+    }
+  };
+  attempt([&] { finish_saving(); });
+  attempt([&] { write_status("failed"); });
 }
 
 RunOutcome Session::run_stages() {
-  for (;; state_.next_stage(), saver_.next_stage()) {
+  for (;; begin_next_stage()) {
     if (!state_.position().stage_done && run_stage() == RunOutcome::stopped) {
       write_status("stopped");
       return RunOutcome::stopped;
@@ -117,6 +124,13 @@ RunOutcome Session::run_stages() {
   }
   write_status("finished");
   return RunOutcome::finished;
+}
+
+void Session::begin_next_stage() {
+  state_.next_stage();
+  saver_.next_stage();
+  last_loss_.reset();
+  last_accuracy_.reset();
 }
 
 RunOutcome Session::run_stage() {
@@ -161,7 +175,7 @@ RunOutcome Session::train_stage() {
   } catch (const NumericError& error) {
     throw NumericError(explain(error.what()) + way_on(str("optimizer.lr=", stage().training.optimizer.lr() / 10)));
   } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(error.what() + smaller_step());
+    throw OutOfMemoryError(error.what() + smaller_step(error));
   }
 }
 
@@ -224,9 +238,7 @@ bool Session::evaluate_epoch() {
     }
     text += str("  val accuracy ", percent(result.accuracy()));
   }
-  char rate[64];
-  std::snprintf(rate, sizeof rate, "  %.0f img/s", progress_.samples_per_second(position.stage_step));
-  progress_.line(text + rate);
+  progress_.line(text + formatted("  %.0f img/s", progress_.samples_per_second(position.stage_step)));
   return improved;
 }
 

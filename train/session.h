@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/decisions.h"
+#include "core/error.h"
 #include "core/io/vfs.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/checkpoint/store.h"
@@ -50,12 +51,13 @@ class Session {
   void write_report();
   RunOutcome run_stages();
   RunOutcome run_stage();
+  void begin_next_stage();
   void end_stage();
   void prepare_stage();
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
   std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
-  std::string smaller_step();  // after an allocation failed
+  std::string smaller_step(const OutOfMemoryError& found);  // after an allocation failed
   std::string way_on(const std::string& change) const;
   void after_step(std::int64_t stage_steps);
   void log_interval();

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/storage.h"
+#include "core/text.h"
 #include "train/memory_advice.h"
 #include "train/nan_replay.h"
 #include "train/session.h"
@@ -25,23 +26,27 @@ std::string Session::explain(const std::string& found) {
   }
 }
 
-std::string Session::smaller_step() {
+std::string Session::smaller_step(const OutOfMemoryError& found) {
   try {
     finish_saving();
-  } catch (const IoError& error) {  // the memory is what ended the run
+    // The plan takes steps, for which a starved process has no room; libraries then crash.
+    if (!found.at_limit()) return "; train with a smaller micro_batch, or give the process more memory";
+    const auto capacity = static_cast<std::int64_t>(memory_stats(Device::cpu()).limit);
+    if (capacity == 0) return "";
+    const std::optional<std::int64_t> fits =
+        largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity);
+    if (!fits) return "; no smaller micro_batch is expected to fit";
+    return str("; micro_batch ", *fits, " is expected to fit", way_on(str("micro_batch=", *fits)));
+  } catch (const std::exception& error) {  // the memory is what ended the run
     log_warning(error.what());
+    return "";
   }
-  const auto capacity = static_cast<std::int64_t>(memory_stats(Device::cpu()).limit);
-  const std::optional<std::int64_t> fits =
-      largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity);
-  if (!fits) return "; no smaller micro_batch is expected to fit";
-  return str("; micro_batch ", *fits, " is expected to fit", way_on(str("micro_batch=", *fits)));
 }
 
 std::string Session::way_on(const std::string& change) const {
   if (saver_.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, ", change);
   const std::int64_t good = saver_.last_step();
-  return str("; step ", good, " was good: tessera fork ", folder_.path(), " --at ", good, ' ', change);
+  return str("; step ", good, " was good: tessera fork ", shell_word(folder_.path()), " --at ", good, ' ', change);
 }
 
 }  // namespace tessera

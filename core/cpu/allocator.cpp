@@ -41,6 +41,12 @@ void Allocator::free_cached() {
   stats_.cached = 0;
 }
 
+void Allocator::refuse(std::size_t bytes, std::size_t size) const {
+  const std::string asked = str("cpu: out of memory: asked for ", bytes, " bytes, ", stats_.in_use, " bytes in use, ");
+  if (limit_ != 0 && stats_.in_use + size > limit_) throw OutOfMemoryError::at_limit(str(asked, "limit ", limit_, " bytes"));
+  throw OutOfMemoryError(asked + "the system has no more");
+}
+
 void* Allocator::allocate(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
@@ -56,8 +62,7 @@ void* Allocator::allocate(std::size_t bytes) {
       free_cached();
       block = std::aligned_alloc(kAlignment, size);
     }
-    TESSERA_CHECK(block != nullptr, OutOfMemoryError, "cpu: out of memory: asked for ", bytes, " bytes, ", stats_.in_use,
-                  " bytes in use", limit_ != 0 ? str(", limit ", limit_, " bytes") : std::string());
+    if (block == nullptr) refuse(bytes, size);
   }
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);

@@ -28,6 +28,7 @@ class Allocator {
   static std::size_t size_class(std::size_t bytes) noexcept;
 
  private:
+  [[noreturn]] void refuse(std::size_t bytes, std::size_t size) const;
   void free_cached();
 
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/error.h"
@@ -12,7 +13,9 @@ namespace tessera {
 ScratchFolder::ScratchFolder(std::string_view prefix) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-  TESSERA_CHECK(!error, IoError, "no folder for temporary files, ", parent.string(), ": ", error.message(), "; set TMPDIR");
+  const char* const asked = std::getenv("TMPDIR");
+  TESSERA_CHECK(!error, IoError, "no folder for temporary files at ", asked != nullptr ? asked : "/tmp", ": ", error.message(),
+                "; set TMPDIR");
   std::string name = (parent / str(prefix, "-XXXXXX")).string();
   TESSERA_CHECK(::mkdtemp(name.data()) != nullptr, IoError, "cannot make a temporary folder below ", parent.string(), ": ",
                 std::strerror(errno));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -145,7 +146,7 @@ void Vfs::remove_tree(const Path& directory) {
 
 RealVfs::RealVfs() : calls_(operating_system()) {}
 
-std::string RealVfs::read_file(const Path& path) {
+std::string RealVfs::read_file(const Path& path) try {
   const FileDescriptor file(calls_, "open", path, O_RDONLY);
   struct stat status {};
   if (calls_.fstat(file.get(), status) != 0) fail("stat", path, errno);
@@ -160,6 +161,8 @@ std::string RealVfs::read_file(const Path& path) {
   }
   bytes.resize(size);
   return bytes;
+} catch (const std::bad_alloc&) {
+  fail("read", path, ENOMEM);
 }
 
 std::unique_ptr<WritableFile> RealVfs::create(const Path& path) { return std::make_unique<RealFile>(calls_, path); }

@@ -18,6 +18,19 @@ TEST(Text, CsvFieldsReadBack) {
   EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
 }
 
+TEST(Text, WordsAreQuotedWhereAShellWouldReadMore) {
+  EXPECT_EQ(shell_word("runs/x/1"), "runs/x/1");
+  EXPECT_EQ(shell_word("my runs"), "'my runs'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Text, NumbersOfAnyLengthAreWrittenWhole) {
+  EXPECT_EQ(formatted("%.2f", 0.125), "0.12");
+  EXPECT_EQ(formatted("%.1f", 1e300).size(), 303u);
+}
+
 TEST(Text, CsvLinesMayEndInCarriageReturnsOrNotAtAll) {
   EXPECT_EQ(parse_csv("a,b\r\n1,2", "x.csv"), (Rows{{"a", "b"}, {"1", "2"}}));
   EXPECT_EQ(parse_csv("", "x.csv"), Rows{});

@@ -30,7 +30,8 @@ constexpr const char* kReported[] = {
     "3:1: sead: unknown key; did you mean 'seed'?",
     "4:12: precision: 'f33' is not a choice; did you mean 'f32'?; choices: f32 tf32 bf16 f16",
     "5:12: log_every: is 0; must be at least 1",
-    "6:14: data.name: 'glyph' is not a choice; did you mean 'glyphs'?; choices: cifar10 cifar100 fashion-mnist glyphs image-folder mnist",
+    "6:14: data.name: 'glyph' is not a choice; did you mean 'glyphs'?; choices: cifar10 cifar100 fashion-mnist glyphs "
+    "image-folder mnist",
     "6:32: data.batch: repeated key; first at FILE:6:21",
     "6:43: data.vall: unknown key; did you mean 'val'?",
     "6:75: data.augment[0].pad_crop: expected an integer, found text 'two'",

@@ -67,6 +67,29 @@ class Fork : public ::testing::Test {
   std::string run_;
 };
 
+TEST_F(Fork, FoldersThatAreNoCheckpointsAreNotForkedFrom) {
+  const std::string checkpoints = run_ + "/checkpoints/";
+  fs::copy(checkpoints + "step-00000006", checkpoints + "step-00000006-good", fs::copy_options::recursive);
+  fs::rename(checkpoints + "step-00000009", checkpoints + "step-9-mine");
+  const Outcome outcome = fork("dense", {"optimizer.lr=0.02"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(fs::exists(folder_ / "forks/small/1/checkpoints/step-00000006"));
+  EXPECT_FALSE(fs::exists(folder_ / "forks/small/1/checkpoints/step-00000006-good"));
+  EXPECT_EQ(fork("9", {"optimizer.lr=0.02"}).exit_code, 2);
+}
+
+// As a version that did not know the key yet would have written it.
+TEST_F(Fork, AKeyThatTheRunDoesNotHaveTakesItsDefault) {
+  std::string resolved = read_bytes(run_ + "/config.resolved.yaml");
+  const std::size_t at = resolved.find("deterministic: false\n");
+  ASSERT_NE(at, std::string::npos) << resolved;
+  write_bytes(run_ + "/config.resolved.yaml", resolved.erase(at, std::string_view("deterministic: false\n").size()));
+  const Outcome resumed = run_program({"resume", run_, "checkpoint.keep=4"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  const Outcome forked = fork("dense", {"optimizer.lr=0.02"});
+  EXPECT_EQ(forked.exit_code, 0) << forked.output;
+}
+
 TEST_F(Fork, ATrainingKeyOfTheTopReachesTheStagesThatAreOpen) {
   const Outcome outcome = fork("dense", {"optimizer.lr=0.5"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;

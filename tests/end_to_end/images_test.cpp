@@ -123,6 +123,13 @@ TEST_F(Images, DataCheckRefusesBadInput) {
   expect({"data"}, 2, "");
 }
 
+TEST_F(Images, InitFitsTheBatchToFewImages) {
+  expect({"init", folder_ / "photos", "--from", "image-folder-tucker", "--root", folder_ / "photos"}, 0, "");
+  EXPECT_NE(read_bytes(folder_ / "photos.yaml").find("batch: 16 "), std::string::npos);
+  expect({"validate", folder_ / "photos.yaml", "data.batch=32"}, 2,
+         "data.batch: is 32, but only 22 samples are left to train on; lower it, or set data.drop_last: false");
+}
+
 TEST_F(Images, InitWritesAFileThatPasses) {
   for (int i = 12; i < 32; ++i) add(str("photos/train/cat/", i, ".png"), 40 + i, false);  // enough for a batch of 32
   expect({"init", folder_ / "photos", "--from", "image-folder-tucker", "--root", folder_ / "photos"}, 0,

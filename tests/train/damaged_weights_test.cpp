@@ -158,21 +158,32 @@ TEST_F(DamagedWeights, NumbersThatAreNoneAreRefusedUnlessAskedFor) {
 // A checkpoint's files carry no checksum of their own: its manifest has it.
 TEST_F(DamagedWeights, AFileInsideACheckpointIsCheckedAgainstItsManifest) {
   const std::string bytes = encode_safetensors(file_);
+  const std::filesystem::path checkpoint = folder_.path() / "step-00000001";
+  real_vfs().make_directory(checkpoint);
+  path_ = checkpoint / "w.safetensors";
+  config_.weights = path_.string();
   Manifest manifest;
+  manifest.step = 1;
   manifest.files = {{"w.safetensors", static_cast<std::int64_t>(bytes.size()), xxh3_128(bytes)}};
   const std::string sealed = encode_manifest(manifest);
-  write_file_atomically(real_vfs(), folder_.path() / kManifestName, sealed);
+  write_file_atomically(real_vfs(), checkpoint / kManifestName, sealed);
   EXPECT_EQ(error_of(bytes), "");
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     ASSERT_NE(error_of(flipped(bytes, bit)).find(", manifest says "), std::string::npos) << "bit " << bit;
   }
-  write_file_atomically(real_vfs(), folder_.path() / kManifestName, flipped(sealed, 100));
+  write_file_atomically(real_vfs(), checkpoint / kManifestName, flipped(sealed, 100));
   try {
     load(bytes);
     FAIL() << "taken";
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find("MANIFEST.json: hash is "), std::string::npos) << error.what();
   }
+}
+
+// A name is no promise: elsewhere the same file is someone else's.
+TEST_F(DamagedWeights, AManifestOutsideACheckpointIsNotAsked) {
+  write_file_atomically(real_vfs(), folder_.path() / kManifestName, "{\"foo\": 1}");
+  EXPECT_EQ(error_of(encode_safetensors(file_)), "");
 }
 
 }  // namespace

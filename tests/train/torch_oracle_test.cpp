@@ -7,9 +7,14 @@
 #include "core/config/read.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/python.h"
+#include "tests/train/data/image_tree.h"
 #include "tests/train/weights_files.h"
+#include "train/config/yaml.h"
 #include "train/export.h"
 #include "train/import_weights.h"
+#include "train/saved_model.h"
+#include "train/saved_point.h"
+#include "train/session.h"
 #include "train/stage_trainer.h"
 
 namespace tessera {
@@ -93,6 +98,45 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   trainer.check_finite();
   EXPECT_NE(model_state(*model).tensors.at("layer1.0.conv2.core").to_vector<float>(), before.to_vector<float>());
   expect_same_logits_exported(*model, input);
+}
+
+// Grey, turned by EXIF, CMYK, grey with alpha, RGBA, plain, and one that ends early.
+void write_images(const testing::ImageTree& tree, const std::string& folder) {
+  const auto pixels = [](std::int64_t channels) { return testing::Bytes(static_cast<std::size_t>(40 * 36 * channels), 90); };
+  tree.write(folder + "/grey.jpg", testing::encode_jpeg(40, 36, pixels(1), {.kind = testing::JpegKind::grey}));
+  tree.write(folder + "/turned.jpg",
+             testing::encode_jpeg(40, 36, testing::pattern(40, 36), {.tiff = testing::orientation_tiff(6)}));
+  tree.write(folder + "/cmyk.jpg", testing::encode_jpeg(40, 36, pixels(4), {.kind = testing::JpegKind::cmyk}));
+  tree.write(folder + "/alpha.png", testing::encode_png(40, 36, pixels(2), {.kind = testing::PngKind::grey_alpha}));
+  tree.write(folder + "/rgba.png", testing::encode_png(40, 36, pixels(4), {.kind = testing::PngKind::rgba}));
+  const std::string plain = testing::encode_png(40, 36, testing::pattern(40, 36));
+  tree.write(folder + "/plain.png", plain);
+  tree.write(folder + "/broken.png", plain.substr(0, plain.size() / 2));
+}
+
+TEST_F(TorchOracle, AResNet18FineTunesOnAFolderOfImagesAndGoesBackToPyTorch) {
+  run_torch("resnet18");
+  const testing::ImageTree tree;
+  for (const char* folder : {"train/cat", "train/dog", "test/cat", "test/dog"}) write_images(tree, folder);
+  setenv("TESSERA_CACHE", tree.path("cache").c_str(), 1);
+  const Experiment experiment = parse_experiment(parse_yaml(str(R"(
+version: 1
+name: chain
+data: {name: image-folder, root: )", tree.root(), R"(, val: 0, resize: 36, crop: 32, batch: 4, on_bad_image: skip}
+model: {name: resnet18, classes: 2, head: reset, weights: )", (folder_.path() / "w.safetensors"), R"(}
+optimizer: {name: sgd, lr: 1.0e-4}
+stages:
+  - {name: tucker, factorise: {layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
+)"), "chain.yaml"));
+  const RunFolder run = RunFolder::create(real_vfs(), tree.path("runs"), "chain");
+  ASSERT_EQ(Session::start(real_vfs(), experiment, "", run, {}).run(), RunOutcome::finished);
+  const Checkpoint trained = load_newest(real_vfs(), run);
+  EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
+  const std::unique_ptr<Module> model = saved_model(trained);
+  export_torch(real_vfs(), run, folder_.path());
+  testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input({2, 32, 32, 3})}}, .metadata = {}});
+  run_torch("exported");
+  expect_same_logits(*model);
 }
 
 TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {

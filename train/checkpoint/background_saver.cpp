@@ -1,5 +1,7 @@
 #include "train/checkpoint/background_saver.h"
 
+#include <signal.h>
+
 #include <chrono>
 #include <utility>
 
@@ -9,7 +11,7 @@
 namespace tessera {
 namespace {
 
-std::map<std::string, State> copy(const std::map<std::string, State>& parts) {
+std::map<std::string, State> copy(const std::map<std::string, State>& parts) try {
   std::map<std::string, State> copies;
   for (const auto& [name, state] : parts) {
     State& copied = copies[name];
@@ -17,6 +19,32 @@ std::map<std::string, State> copy(const std::map<std::string, State>& parts) {
     for (const auto& [path, tensor] : state.tensors) copied.tensors[path] = tensor.clone();
   }
   return copies;
+} catch (const OutOfMemoryError& error) {
+  throw error.at("copy for a checkpoint (checkpoint.async=false saves without one)");
+}
+
+// Keeps signals off this thread, and off those it starts, for the scope.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// From a destructor, so that a sink that throws must not end the process.
+void warn(const char* message) noexcept {
+  try {
+    log_warning(message);
+  } catch (...) {
+  }
 }
 
 }  // namespace
@@ -25,13 +53,16 @@ BackgroundSaver::~BackgroundSaver() {
   try {
     wait();
   } catch (const std::exception& error) {
-    log_warning(error.what());
+    warn(error.what());
+  } catch (...) {
+    warn("checkpoint: the save under way failed");
   }
 }
 
 void BackgroundSaver::start(std::int64_t step, const std::map<std::string, State>& parts, const Value& manifest_extra,
                             std::function<void()> then) {
   TESSERA_CHECK(!busy(), InternalError, "checkpoint: save of step ", step, " while another is under way");
+  const SignalsBlocked blocked;  // the thread inherits it: a signal must not interrupt its fsync
   saving_ = std::async(std::launch::async,
                        [&store = store_, step, copies = copy(parts), extra = manifest_extra, then = std::move(then)] {
                          SaveResult result = store.save(step, copies, extra);

@@ -34,7 +34,8 @@ RunLock::RunLock(const std::filesystem::path& folder) : fd_(-1) {
                       "; stop it first or wait for its end"));
   }
   const std::string holder = identity();
-  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
+  if (::pwrite(fd_, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()) ||
+      ::ftruncate(fd_, static_cast<off_t>(holder.size())) != 0) {
     const int error = errno;
     ::close(std::exchange(fd_, -1));
     throw IoError(str("lock: write failed: path is ", path.string(), ": ", std::strerror(error)));

@@ -3,14 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <iomanip>
 #include <optional>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
+#include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/part_files.h"
 
 namespace tessera {
@@ -18,25 +16,8 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::string_view kStepPrefix = "step-";
 constexpr std::uint64_t kReservedBytes = 1u << 20;  // for state, manifest, headers and the file system's own blocks
-
-constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;  // no run gets there, and counting on from it is safe
 constexpr int kMaxListings = 3;
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMaxNumber) return std::nullopt;
-  return value;
-}
-
-std::string folder_name(std::int64_t step, std::int64_t revision = 0) {
-  std::ostringstream out;
-  out << kStepPrefix << std::setw(8) << std::setfill('0') << step;
-  if (revision > 0) out << '.' << revision;
-  return std::move(out).str();
-}
 
 bool is_leftover(std::string_view name) {
   return name.starts_with(".tmp-") || name.starts_with(".trash-") || name.starts_with(".latest.tmp-");
@@ -61,8 +42,8 @@ void CheckpointStore::open_for_writing(const RunLock&) {
   writable_ = true;
 }
 
-// What the newest undamaged manifest pins; that one belongs to what load_latest returns, which also reports the damage. Where a
-// manifest is there but cannot be read just now, what it pins is not known, and everything stays.
+// What the newest undamaged manifest pins; the session corrects it by what it resumes from, which is older when a part of that
+// checkpoint is damaged. Where a manifest is there but cannot be read just now, what it pins is not known, and everything stays.
 std::set<std::int64_t> CheckpointStore::recorded_pins() const {
   std::set<std::int64_t> pins;
   const std::vector<Folder> all = folders();
@@ -173,6 +154,7 @@ std::vector<std::string> CheckpointStore::superfluous(const std::string& saved) 
       names.push_back(folder->name);
     }
   }
+  std::ranges::reverse(names);  // oldest first: a reader that lists before and reads after finds the newest longest
   return names;
 }
 
@@ -193,21 +175,16 @@ std::string CheckpointStore::free_name(std::int64_t step) const {
   for (const Folder& folder : folders()) {
     if (folder.step == step) revision = folder.revision + 1;
   }
-  while (vfs_.exists(folder_ / folder_name(step, revision))) ++revision;  // a file or link of that name is not ours
-  return folder_name(step, revision);
+  while (vfs_.exists(folder_ / checkpoint_folder_name(step, revision))) ++revision;  // a file or link of that name is not ours
+  return checkpoint_folder_name(step, revision);
 }
 
 std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
   std::vector<Folder> found;
   if (!vfs_.exists(folder_)) return found;
   for (const DirectoryEntry& entry : vfs_.list(folder_)) {
-    if (!entry.is_directory || !entry.name.starts_with(kStepPrefix)) continue;
-    const std::string_view number = std::string_view(entry.name).substr(kStepPrefix.size());
-    const std::size_t dot = number.find('.');
-    const std::optional<std::int64_t> step = parse_number(number.substr(0, dot));
-    const std::optional<std::int64_t> revision = dot == std::string_view::npos ? 0 : parse_number(number.substr(dot + 1));
-    if (!step || !revision || entry.name != folder_name(*step, *revision)) continue;
-    found.push_back({*step, *revision, entry.name});
+    const std::optional<CheckpointNumber> number = parse_checkpoint_folder_name(entry.name);
+    if (entry.is_directory && number) found.push_back({number->step, number->revision, entry.name});
   }
   std::ranges::sort(found, {}, [](const Folder& folder) { return std::tuple(folder.step, folder.revision); });
   return found;
@@ -216,7 +193,7 @@ std::vector<CheckpointStore::Folder> CheckpointStore::folders() const {
 std::vector<CheckpointStore::Folder> CheckpointStore::revisions(std::int64_t step) const {
   std::vector<Folder> found = folders();
   std::erase_if(found, [&](const Folder& folder) { return folder.step != step; });
-  TESSERA_CHECK(!found.empty(), IoError, "checkpoint: no ", folder_name(step), " in ", folder_.string());
+  TESSERA_CHECK(!found.empty(), IoError, "checkpoint: no ", checkpoint_folder_name(step), " in ", folder_.string());
   return found;
 }
 
@@ -232,13 +209,15 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 Checkpoint CheckpointStore::load_latest() const {
   std::vector<Folder> listed = folders();
   for (int listing = 1;; ++listing) {
+    std::vector<Folder> now;
     try {
-      return load_first_intact(listed, "checkpoint");
+      Checkpoint found = load_first_intact(listed, "checkpoint");
+      if (found.damaged.empty() || listing == kMaxListings || (now = folders()) == listed) return found;
     } catch (const IoError&) {
-      std::vector<Folder> now = folders();
+      now = folders();
       if (now == listed || listing == kMaxListings) throw;
-      listed = std::move(now);
     }
+    listed = std::move(now);
   }
 }
 

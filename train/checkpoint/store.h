@@ -41,7 +41,8 @@ class CheckpointStore {
   CheckpointStore(Vfs& vfs, std::filesystem::path folder, int keep = 3);
 
   // Before the first save. Creates the folder, removes what interrupted saves left, and pins what the newest checkpoint had
-  // pinned (everything that stands, when that cannot be read). The lock, which must be the run's and outlive the store, is what makes leftovers of other processes safe to remove.
+  // pinned (everything that stands, when that cannot be read). The lock, which must be the run's and outlive the store, is what
+  // makes leftovers of other processes safe to remove.
   void open_for_writing(const RunLock& lock);
 
   // Kept whatever `keep` says: the last checkpoint of each finished stage, the best one. Recorded by every later save.

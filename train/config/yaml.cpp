@@ -31,19 +31,29 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// YAML 1.2.2 (5.1) leaves these out of files, and a terminal would obey them when a message quotes one.
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r'; }
+// YAML 1.2.2 (5.1) leaves these out of files, and a terminal would obey them when a message quotes one: C0 but tab and line ends,
+// DEL, and C1 but NEL, which UTF-8 writes C2 80 to C2 9F. Offset of the first, or npos.
+std::size_t find_control(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) return i;
+    if (c != 0xc2 || i + 1 == text.size()) continue;
+    const auto next = static_cast<unsigned char>(text[i + 1]);
+    if (0x80 <= next && next <= 0x9f && next != 0x85) return i;
+  }
+  return std::string_view::npos;
+}
 
 void check_bytes(std::string_view text, const std::string& origin) {
   TESSERA_CHECK(text.size() <= kMaxBytes, ConfigError, origin, ": is larger than 1 MiB; an experiment file is small");
-  const auto control = static_cast<std::size_t>(std::find_if(text.begin(), text.end(), &is_control) - text.begin());
+  const std::size_t control = find_control(text);
   const std::size_t bad = std::min(find_invalid_utf8(text), control);
   if (bad >= text.size()) return;
   const std::string_view before = text.substr(0, bad);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t column = bad - (before.rfind('\n') + 1) + 1;
   const char* const what = text[bad] == '\0'       ? "a zero byte"
-                           : is_control(text[bad]) ? "a control character"
+                           : bad == control ? "a control character"
                                                    : "bytes that are not UTF-8";
   throw ConfigError(str(origin, ':', line, ':', column, ": ", what, "; an experiment file is UTF-8 text"));
 }

@@ -26,8 +26,29 @@ bool is_plain_text(const std::string& text) {
   }
 }
 
-// JSON's quoting is also YAML's.
-std::string quoted(const std::string& text) { return is_plain_text(text) ? text : to_json(text); }
+std::string escaped_code(unsigned code) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return str("\\u00", kDigits[code / 16], kDigits[code % 16]);
+}
+
+// JSON's quoting is also YAML's; DEL and C1, which JSON leaves as they are, files here do not hold.
+std::string quoted(const std::string& text) {
+  if (is_plain_text(text)) return text;
+  std::string escaped;
+  const std::string json = to_json(text);
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto c = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : '\0');
+    const bool c1 = c == 0xc2 && 0x80 <= next && next <= 0x9f;
+    if (c != 0x7f && !c1) {
+      escaped += json[i];
+      continue;
+    }
+    escaped += escaped_code(c1 ? next : c);
+    i += c1 ? 1 : 0;
+  }
+  return escaped;
+}
 
 std::string value_text(const std::string& text) {
   std::string escaped;

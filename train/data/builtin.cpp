@@ -117,6 +117,30 @@ void check_keys(const DataConfig& c, Fields& f) {
                 c.resize.value_or(DataConfig::kResize)));
 }
 
+void folder_fields(Fields& f, DataConfig& c) {
+  f.add("train", c.train,
+        {.help = "image-folder: folder of training images below root; train without it",
+         .example = "training",
+         .observable = "plan"});
+  f.add("test", c.test,
+        {.help = "image-folder: folder of test images below root; test without it", .example = "val", .observable = "plan"});
+  f.add("resize", c.resize,
+        {.help = "image-folder: length that the shorter side is resized to; 256 without it",
+         .range = between(1, 16384),
+         .example = "232",
+         .observable = "bytes"});
+  f.add("crop", c.crop,
+        {.help = "image-folder: side of the square cut out of the resized image; 224 without it",
+         .range = between(1, 16384),
+         .example = "192",
+         .observable = "plan"});
+  f.add("on_bad_image", c.on_bad_image,
+        {.help = "image-folder: error stops at a file that cannot be decoded; skip decodes all files first and leaves those out",
+         .choices = {"error", "skip"},
+         .example = "skip",
+         .observable = "plan"});
+}
+
 }  // namespace
 
 void DataConfig::fields(Fields& f) {
@@ -146,27 +170,7 @@ void DataConfig::fields(Fields& f) {
         {.help = "training images that glyphs draws", .range = at_least(1), .example = "1000", .observable = "plan"});
   f.add("test_count", test_count,
         {.help = "test images that glyphs draws", .range = at_least(1), .example = "200", .observable = "plan"});
-  f.add("train", train,
-        {.help = "image-folder: folder of training images below root; train without it",
-         .example = "training",
-         .observable = "plan"});
-  f.add("test", test,
-        {.help = "image-folder: folder of test images below root; test without it", .example = "val", .observable = "plan"});
-  f.add("resize", resize,
-        {.help = "image-folder: length that the shorter side is resized to; 256 without it",
-         .range = between(1, 16384),
-         .example = "232",
-         .observable = "bytes"});
-  f.add("crop", crop,
-        {.help = "image-folder: side of the square cut out of the resized image; 224 without it",
-         .range = between(1, 16384),
-         .example = "192",
-         .observable = "plan"});
-  f.add("on_bad_image", on_bad_image,
-        {.help = "image-folder: error stops at a file that cannot be decoded; skip decodes all files first and leaves those out",
-         .choices = {"error", "skip"},
-         .example = "skip",
-         .observable = "plan"});
+  folder_fields(f, *this);
   check_keys(*this, f);
 }
 

@@ -53,6 +53,14 @@ class SplitReader {
   std::optional<ImageListing> training_;  // its folder and classes
 };
 
+Image readable_image(const fs::path& path) {
+  try {
+    return read_image(path);
+  } catch (const IoError& error) {
+    throw IoError(str(error.what(), "; tessera data check lists all such files, data.on_bad_image: skip leaves them out"));
+  }
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(ImageListing listing, std::int64_t resize, std::int64_t crop)
@@ -66,7 +74,7 @@ ImageFolder::ImageFolder(ImageListing listing, std::int64_t resize, std::int64_t
 }
 
 void ImageFolder::read(std::int64_t index, const Framing& framing, std::span<std::uint8_t> pixels) const {
-  const Image image = read_image(folder_ / file(index).path);
+  const Image image = readable_image(folder_ / file(index).path);
   resample(image, choose_frame(framing, image.height, image.width, resize_, crop_), crop_, pixels);
 }
 

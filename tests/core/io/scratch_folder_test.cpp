@@ -31,8 +31,14 @@ TEST(ScratchFolder, SaysWhereItCannotBe) {
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before != nullptr ? before : "";
   setenv("TMPDIR", "/nosuch", 1);
-  EXPECT_THROW(ScratchFolder("x"), IoError);
+  std::string message;
+  try {
+    const ScratchFolder folder("x");
+  } catch (const IoError& error) {
+    message = error.what();
+  }
   before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
+  EXPECT_TRUE(message.starts_with("no folder for temporary files at /nosuch: ")) << message;
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ struct Expectation {
 Expectation expectation_of(Vfs& vfs, const std::filesystem::path& folder, std::optional<SaveAction> saving);
 
 // What does not hold. The newest standing checkpoint loads, or the one being saved; all the kept ones load; no folder named as a
-// checkpoint is damaged; `latest` is whole; reading changes nothing; reopened for writing, one more save works and leaves only checkpoints and
-// `latest` in the folder. Changes the folder.
+// checkpoint is damaged; `latest` is whole; reading changes nothing; reopened for writing, one more save works and leaves only
+// checkpoints and `latest` in the folder. Changes the folder.
 std::vector<std::string> broken_invariants(Vfs& vfs, const std::filesystem::path& folder, const RunLock& lock,
                                            const Expectation& expectation);
 

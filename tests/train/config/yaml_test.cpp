@@ -185,7 +185,8 @@ TEST(Yaml, PlacesSyntaxErrors) {
 }
 
 TEST(Yaml, RefusesQuotesThatAreNeverClosed) {
-  for (const char* text : {"a: \"x\n", "a: 'x\n", "a: &b 'x''\n", "- \"x\\\"\n", "\"a: 1\nb: 2\n", "a: 'x\nb: ''\n", "{a: 'b\n"}) {
+  for (const char* text :
+       {"a: \"x\n", "a: 'x\n", "a: &b 'x''\n", "- \"x\\\"\n", "\"a: 1\nb: 2\n", "a: 'x\nb: ''\n", "{a: 'b\n"}) {
     const std::string error = error_of(text);
     EXPECT_NE(error.find("the quote that opens here is never closed"), std::string::npos) << text << '\n' << error;
   }

@@ -41,7 +41,9 @@ TEST(SchemaDescription, EveryNumberHasARange) {
 
 TEST(SchemaDescription, EveryExampleIsLegal) {
   test_files();
-  setenv("TESSERA_DATA", "/data", 1);
+  const char* const before = std::getenv("TESSERA_DATA");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("TESSERA_DATA", "/made-up", 1);
   for (const SchemaEntry& entry : experiment_schema()) {
     SCOPED_TRACE(entry.path);
     Value file = files_for(entry).with;
@@ -52,6 +54,7 @@ TEST(SchemaDescription, EveryExampleIsLegal) {
     if (file.at("data").find("crop")) overlay(file, parse_yaml("{data: {resize: 256}}", "resize"));  // the default that crop fits
     EXPECT_EQ(fault_of(file), "") << entry.spec.example;
   }
+  before != nullptr ? setenv("TESSERA_DATA", kept.c_str(), 1) : unsetenv("TESSERA_DATA");
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// What a network costs, layer by layer and in all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace tessera {
+
+// One row per leaf module, in forward order. Sizes are per sample: the batch dimension is left out of MACs.
+struct LayerCost {
+  std::string path;
+  std::string kind;
+  Shape input;  // with the batch dimension
+  Shape output;
+  std::int64_t parameters = 0;
+  std::int64_t macs = 0;  // multiply-accumulates per sample; convolutions and linear layers only
+  std::int64_t weight_bytes = 0;  // parameters and buffers as stored
+};
+using Trace = std::vector<LayerCost>;
+
+struct Cost {
+  std::int64_t parameters = 0;
+  std::int64_t macs = 0;
+  std::int64_t weight_bytes = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// How the folders of checkpoints are called: "step-00001200", and ".1", ".2", ... behind it for what the same step saved again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+std::string checkpoint_folder_name(std::int64_t step, std::int64_t revision = 0);
+
+struct CheckpointNumber {
+  std::int64_t step = 0;
+  std::int64_t revision = 0;
+};
+// Empty for every name that checkpoint_folder_name does not give: "step-12", "step-backup".
+std::optional<CheckpointNumber> parse_checkpoint_folder_name(std::string_view name);
+
+}  // namespace tessera
