@@ -13,12 +13,12 @@
 #include <fmt/format.h>
 
 #include "bench/fma_peak.h"
-#include "bench/summary.h"
 #include "bench/torch_rival.h"
 #include "bench/train_workload.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
+#include "core/summary.h"
 #include "train/decisions_file.h"
 #include "train/environment.h"
 #include "train/experiment.h"

@@ -17,7 +17,6 @@ StopRequest stop_after(const std::string& time_limit);
 // Progress on standard output, a bar when it is a terminal.
 SessionOptions session_options(const StopRequest& stop);
 inline SessionOptions session_options(const std::string& time_limit) { return session_options(stop_after(time_limit)); }
-SessionOptions session_options(const std::string& time_limit);
 
 // Runs to the end or to a stop and prints what to do next. Returns the exit code.
 int finish(Session session, const std::string& run_path);

@@ -1,8 +1,6 @@
 #include "train/latency.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "core/autograd/var.h"
 #include "core/rng.h"
@@ -15,18 +13,6 @@ double time_once(Module& network, const Var& x) {
   const auto start = Clock::now();
   network(x, Context{});
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(std::floor(at));
-  const auto high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
-
-Timing summarise(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
 }
 
 }  // namespace
@@ -49,7 +35,7 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
     std::vector<double> ratios(samples.size());
     for (std::size_t round = 0; round < samples.size(); ++round) ratios[round] = times[0][round] / samples[round];
     result.networks.push_back(summarise(samples));
-    result.speedup.push_back(summarise(std::move(ratios)));
+    result.speedup.push_back(summarise(ratios));
   }
   return result;
 }

@@ -6,19 +6,14 @@
 #include <vector>
 
 #include "core/module.h"
+#include "core/summary.h"
 
 namespace tessera {
 
-struct Timing {
-  double median = 0;  // milliseconds per batch
-  double p10 = 0;
-  double p90 = 0;
-};
-
 struct PairedTiming {
-  std::vector<Timing> networks;
+  std::vector<Summary> networks;  // milliseconds per batch
   // Median over the rounds of time(first network) / time(network i), with p10 and p90. 1 for the first.
-  std::vector<Timing> speedup;
+  std::vector<Summary> speedup;
 };
 
 // Inference on one random batch of the input shape. Warms up each network, then times them in turn, `repeats` rounds.

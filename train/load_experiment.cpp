@@ -14,8 +14,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMaxInherited = 100'000;  // as many values as a file may have
-
 std::size_t count_values(const Value& value) {
   std::size_t count = 1;
   if (value.is_list()) {
@@ -34,10 +32,10 @@ void merge_stages(Value& root, std::vector<ConfigProblem>& problems) {
   for (const std::string_view key : training_keys()) {
     if (const Value* base = root.find(key)) inherited += count_values(*base);
   }
-  if (inherited * stages->as_list().size() > kMaxInherited) {
+  if (inherited * stages->as_list().size() > kMaxYamlNodes) {
     problems.push_back(
         {stages->mark(), "stages",
-         str(stages->as_list().size(), " stages inherit ", inherited, " values each; together at most ", kMaxInherited)});
+         str(stages->as_list().size(), " stages inherit ", inherited, " values each; together at most ", kMaxYamlNodes)});
     return;
   }
   for (Value& stage : stages->as_list()) {

@@ -16,8 +16,8 @@ namespace tessera {
 
 struct TableLatency {
   std::int64_t batch = 0;
-  Timing time;
-  Timing speedup;  // over the first stage's network, timed in the same rounds
+  Summary time;
+  Summary speedup;  // over the first stage's network, timed in the same rounds
 };
 
 struct TableRow {

@@ -16,7 +16,7 @@ std::string accuracy_cell(const TableRow& row) {
   return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
 }
 
-Value timing_value(const Timing& timing) {
+Value timing_value(const Summary& timing) {
   Value value = Value::map();
   value.set("median", timing.median);
   value.set("p10", timing.p10);
@@ -33,7 +33,7 @@ std::int64_t threads_of(const Table& table, const TableRow& row) { return row.th
 std::string latency_cells(const TableRow& row, std::int64_t batch) {
   const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
   if (found == row.latency.end()) return "  |  |";
-  const auto cell = [](const Timing& timing) {
+  const auto cell = [](const Summary& timing) {
     return str(' ', formatted("%.2f", timing.median), " (", formatted("%.2f", timing.p10), '-', formatted("%.2f", timing.p90),
                ") |");
   };

@@ -43,7 +43,7 @@ TEST(Latency, ComparesEachNetworkWithTheFirst) {
   EXPECT_LT(timing.networks[0].median, timing.networks[1].median);
   EXPECT_DOUBLE_EQ(timing.speedup[0].median, 1.0);
   EXPECT_LT(timing.speedup[1].median, 1.0);
-  for (const Timing& t : timing.networks) {
+  for (const Summary& t : timing.networks) {
     EXPECT_LE(t.p10, t.median);
     EXPECT_LE(t.median, t.p90);
   }

@@ -8,6 +8,7 @@
 // Source: YAML 1.2.2; yaml-cpp gives the events.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "core/config/read.h"
 
 namespace tessera {
+
+constexpr std::size_t kMaxYamlNodes = 100'000;
 
 // Throws IoError when the file cannot be read, ConfigError with one line "file:line:col: message" per fault. Columns count bytes.
 Value load_yaml(const std::string& path);

@@ -4,12 +4,12 @@
 
 #include "core/error.h"
 #include "train/config/scalar.h"
+#include "train/config/yaml.h"
 
 namespace tessera::detail {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // aliases can repeat one long text very often
 
 // Whether a scalar, behind its anchor, is in quotes that run to the end of the text. yaml-cpp takes that for their end.
@@ -179,7 +179,7 @@ void YamlBuilder::put(Value value, YAML::anchor_t anchor, const Size& size) {
 void YamlBuilder::count(const Mark& mark, const Size& size) {
   total_.nodes += size.nodes;
   total_.bytes += size.bytes;
-  if (total_.nodes > kMaxNodes) fail(mark, str("more than ", kMaxNodes, " nodes, counting what aliases repeat"));
+  if (total_.nodes > kMaxYamlNodes) fail(mark, str("more than ", kMaxYamlNodes, " nodes, counting what aliases repeat"));
   if (total_.bytes > kMaxTextBytes) {
     fail(mark, str("more than ", kMaxTextBytes >> 20, " MiB of text, counting what aliases repeat"));
   }

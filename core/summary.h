@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace tessera::bench {
+namespace tessera {
 
 struct Summary {
   double median = 0;
@@ -26,4 +26,4 @@ inline Summary summarise(const std::vector<double>& samples) {
   return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera
