@@ -53,9 +53,10 @@ std::vector<std::string> parse_seeds(const std::string& text) {
 
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
   const Experiment experiment = load_experiment(arguments.config, overrides);
-  check_experiment(experiment);
   SessionOptions options = session_options(stop);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
+  check_decisions(experiment, options.decisions);
+  check_experiment(experiment);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
   return finish(begin(arguments, experiment, folder, options), folder.path());

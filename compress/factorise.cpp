@@ -84,7 +84,11 @@ void FactoriseConfig::fields(Fields& f) {
                      .example = "[{layers: '*', macs: 0.4}, {layers: layer3.1.conv2, out: 32, in: 32}]",
                      .observable = "report",
                      .required = true});
-  f.add("keep", keep, {.help = "which factored layers to keep", .choices = {"always"}, .observable = "none: only always exists"});
+  f.add("keep", keep,
+        {.help = "faster: a layer that is not faster than its dense original goes back; always: it stays, and is marked",
+         .choices = {"faster", "always"},
+         .observable = "report"});
+  f.add("keep_for", keep_for, {.help = "where it has to be faster"});
   f.add("hooi", hooi, {.help = "refinement of the decomposition", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");

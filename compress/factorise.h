@@ -8,6 +8,7 @@
 #include "compress/pass.h"
 #include "compress/rank_rules.h"
 #include "compress/rank_select.h"
+#include "compress/veto.h"
 #include "core/config/fields.h"
 
 namespace tessera {
@@ -24,7 +25,8 @@ struct FactoriseConfig {
   std::string format = "tucker2";
   RankConfig ranks;  // for all layers; not read when there are rules
   std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
-  std::string keep = "always";
+  std::string keep = "faster";
+  KeepForConfig keep_for;
   HooiConfig hooi;
   void fields(Fields& f);
 };

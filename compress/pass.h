@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "compress/speed.h"
 #include "core/config/fields.h"
 #include "core/module.h"
 #include "layers/tucker2_conv2d.h"
@@ -31,8 +32,11 @@ struct LayerReport {
   std::int64_t macs_before = 0;        // per sample
   std::int64_t macs_after = 0;
   Decision decision = Decision::dense;
-  std::string reason;                  // why the layer stays dense; empty when it is factored
+  std::string reason;                  // why the layer stays dense, or that it is factored and not faster; else empty
+  std::optional<Speed> speed = {};     // as timed at the report's batch and phase
+  std::optional<double> network_share = {};  // dense time of the layer over that of the network before the pass
   double seconds = 0;                  // spent in rewrite
+  void stay_dense(std::string why);    // the layer as it was
   void fields(Fields& f);              // all but the seconds, which no two runs share
 };
 

@@ -39,9 +39,9 @@ const Parameter* find_parameter(const Module& module, std::string_view name) {
 }
 
 // A parameter survives a rewrite when its name and shape do: a bias does, a factored weight does not.
-void append_changes(const Module& before, const Module& after, std::vector<ModelChange>& changes) {
+void append_changes(const std::string& layer, const Module& before, const Module& after, std::vector<ModelChange>& changes) {
   for (const auto& parameter : before.parameters()) {
-    const std::string path = join_path(before.path(), parameter->name());
+    const std::string path = join_path(layer, parameter->name());
     const Parameter* same = find_parameter(after, parameter->name());
     const bool survives = same != nullptr && same->value().shape() == parameter->value().shape();
     changes.push_back({path, survives ? path : ""});
@@ -56,8 +56,9 @@ std::vector<std::string> matched_paths(Module& root, const Pass& pass) {
   return paths;
 }
 
-void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerCost& cost, PassReport& report) {
-  const Module& before = find_module(*root, cost.path);
+void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerCost& cost, const Veto* veto, PassReport& report,
+                   std::vector<Replaced>& replaced) {
+  Module& before = find_module(*root, cost.path);
   LayerReport row;
   row.path = cost.path;
   row.kind_before = row.kind_after = cost.kind;
@@ -73,13 +74,26 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
     row.kind_after = after->kind();
     row.parameters_after = reached.parameters;
     row.macs_after = reached.macs;
-    append_changes(before, *after, report.changes);
-    replace_module(root, cost.path, std::move(after));
+    if (!veto || veto->keeps(before, *after, cost.input, row)) {
+      replaced.push_back({report.layers.size(), replace_module(root, cost.path, std::move(after))});
+    } else {
+      row.stay_dense(std::move(row.reason));
+    }
   }
   report.layers.push_back(std::move(row));
 }
 
 }  // namespace
+
+void LayerReport::stay_dense(std::string why) {
+  kind_after = kind_before;
+  parameters_after = parameters_before;
+  macs_after = macs_before;
+  ranks.reset();
+  relative_error = 0;
+  decision = Decision::dense;
+  reason = std::move(why);
+}
 
 void LayerReport::fields(Fields& f) {
   f.add("path", path, {.help = "dotted path"});
@@ -100,7 +114,9 @@ void LayerReport::fields(Fields& f) {
   std::string text(name_of(decision));
   f.add("decision", text, {.help = "what became of it", .choices = {"dense", "factored"}});
   decision = text == "factored" ? Decision::factored : Decision::dense;
-  f.add("reason", reason, {.help = "why it stays dense"});
+  f.add("reason", reason, {.help = "why it stays dense, or that it is not faster"});
+  f.add("speed", speed, {.help = "as timed beside its dense original"});
+  f.add("network_share", network_share, {.help = "of the dense network's time"});
 }
 
 void PassReport::fields(Fields& f) {
@@ -112,19 +128,30 @@ void PassReport::fields(Fields& f) {
   f.add("macs_after", after.macs, {.help = "of the network, per sample"});
   f.add("weight_bytes_before", before.weight_bytes, {.help = "of the network"});
   f.add("weight_bytes_after", after.weight_bytes, {.help = "of the network"});
+  f.add("speed", speed, {.help = "of the network after the pass, over the one before"});
+  f.add("timed_at", timed_at, {.help = "batch, phase and threads"});
 }
 
-PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input) {
+PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto) {
   PassReport report;
   report.pass = pass.name();
   report.before = total_cost(*root, input);
   const Shape output = root->output_shape(input);
   const Costs costs = trace_by_path(*root, input);
+  std::vector<Replaced> replaced;
   pass.prepare(*root, input);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
-    rewrite_layer(root, pass, cost->second, report);
+    rewrite_layer(root, pass, cost->second, veto, report, replaced);
+  }
+  if (veto) {
+    report.speed = veto->settle(root, replaced, report.layers, input);
+    report.timed_at = veto->where();
+  }
+  for (const Replaced& layer : replaced) {
+    const std::string& path = report.layers[layer.row].path;
+    append_changes(path, *layer.dense, find_module(*root, path), report.changes);
   }
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);

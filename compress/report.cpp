@@ -12,15 +12,23 @@ namespace {
 
 constexpr std::string_view kHeader =
     "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
-    "macs_before,macs_after,decision,reason\n";
+    "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,network_share,decision,reason\n";
+
+std::string timing_fields(const LayerReport& layer) {
+  if (!layer.speed) return ",,,,,";
+  const Speed& speed = *layer.speed;
+  return str(shortest(speed.dense_ms), ',', shortest(speed.compressed_ms), ',', shortest(speed.ratio.median), ',',
+             shortest(speed.ratio.low), ',', shortest(speed.ratio.high), ',',
+             layer.network_share ? formatted("%.4f", *layer.network_share) : "");
+}
 
 std::string csv_row(const std::string& stage, const LayerReport& layer) {
   const std::string out = layer.ranks ? std::to_string(layer.ranks->out) : "";
   const std::string in = layer.ranks ? std::to_string(layer.ranks->in) : "";
   return str(csv_field(stage), ',', csv_field(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
              csv_field(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before,
-             ',', layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', name_of(layer.decision), ',',
-             csv_field(layer.reason), '\n');
+             ',', layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', timing_fields(layer), ',',
+             name_of(layer.decision), ',', csv_field(layer.reason), '\n');
 }
 
 struct Totals {
@@ -46,11 +54,20 @@ std::string totals_row(const char* label, const Totals& totals) {
   return str("| ", label, " | ", totals.before, " | ", totals.after, " | ", kept(totals), " |\n");
 }
 
+std::string ranks_cell(const LayerReport& layer) {
+  if (!layer.ranks) return str("dense: ", layer.reason);
+  return str("out ", layer.ranks->out, ", in ", layer.ranks->in, layer.reason.empty() ? "" : "; ", layer.reason);
+}
+
+std::string time_cell(const std::optional<Speed>& speed) {
+  if (!speed) return "-";
+  return str(shortest(speed->dense_ms), " -> ", shortest(speed->compressed_ms), " ms, ", describe(*speed));
+}
+
 std::string layer_row(const LayerReport& layer) {
-  const std::string ranks = layer.ranks ? str("out ", layer.ranks->out, ", in ", layer.ranks->in) : str("dense: ", layer.reason);
-  return str("| ", markdown_cell(layer.path), " | ", layer.format, " | ", markdown_cell(ranks), " | ",
+  return str("| ", markdown_cell(layer.path), " | ", layer.format, " | ", markdown_cell(ranks_cell(layer)), " | ",
              formatted("%.4f", layer.relative_error), " | ", layer.parameters_before, " -> ", layer.parameters_after, " | ",
-             layer.macs_before, " -> ", layer.macs_after, " |\n");
+             layer.macs_before, " -> ", layer.macs_after, " | ", time_cell(layer.speed), " |\n");
 }
 
 // Rules in the order in which layers first ask; one, unless layers have rules of their own.
@@ -97,7 +114,8 @@ std::string pass_markdown(const PassReport& report) {
   text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));
   text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
   text += totals_row("MACs, network", {report.before.macs, report.after.macs});
-  text += "\n| layer | format | ranks | relative error | parameters | MACs |\n|---|---|---|---:|---:|---:|\n";
+  if (report.speed) text += str("\nThe network at ", report.timed_at, ": ", time_cell(report.speed), ".\n");
+  text += "\n| layer | format | ranks | relative error | parameters | MACs | time |\n|---|---|---|---:|---:|---:|---|\n";
   for (const LayerReport& layer : layers) text += layer_row(layer);
   return text;
 }
@@ -106,20 +124,24 @@ std::string summary(const PassReport& report) {
   std::int64_t factored = 0;
   std::int64_t macs_before = 0;
   std::int64_t macs_after = 0;
-  std::string dense;
+  std::string remarks;
   for (const LayerReport& layer : report.layers) {
-    if (layer.decision == Decision::dense) {
-      dense += str("\n  ", layer.path, " stays dense: ", layer.reason);
-      continue;
-    }
+    const bool dense = layer.decision == Decision::dense;
+    if (dense || !layer.reason.empty()) remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason);
+    if (dense) continue;
     ++factored;
     macs_before += layer.macs_before;
     macs_after += layer.macs_after;
   }
+  std::string network;
+  if (report.speed) {
+    network = str("; ", describe(*report.speed), report.speed->faster ? " as fast" : " as fast, which is not faster,", " at ",
+                  report.timed_at);
+  }
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
   return str(factored, " of ", report.layers.size(), " matched layers factored, ", std::round(10.0 * kept) / 10.0,
              " % of their MACs kept; network: parameters ", report.before.parameters, " -> ", report.after.parameters, ", MACs ",
-             report.before.macs, " -> ", report.after.macs, dense);
+             report.before.macs, " -> ", report.after.macs, network, remarks);
 }
 
 }  // namespace tessera

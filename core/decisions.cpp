@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -45,6 +44,11 @@ std::string names_of(std::span<const std::string> candidates) {
   return all;
 }
 
+void record(DecisionPolicy& policy, const std::string& key, const std::string& choice) {
+  if (policy.on_measured) policy.on_measured(key, choice);
+  policy.known.emplace(key, choice);
+}
+
 }  // namespace
 
 DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
@@ -77,9 +81,18 @@ std::size_t decide(const std::string& key, std::span<const std::string> candidat
   }
   if (!policy->measure || candidates.size() == 1) return 0;
   const std::size_t chosen = fastest(candidates.size(), seconds);
-  if (policy->on_measured) policy->on_measured(key, candidates[chosen]);
-  policy->known.emplace(key, candidates[chosen]);
+  record(*policy, key, candidates[chosen]);
   return chosen;
+}
+
+std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
+  if (policies.empty()) return measure();
+  DecisionPolicy* const policy = policies.back();
+  if (const auto known = policy->known.find(key); known != policy->known.end()) return known->second;
+  if (!policy->measure) return std::nullopt;
+  std::string text = measure();
+  record(*policy, key, text);
+  return text;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,5 +54,9 @@ bool decisions_active() noexcept;
 // `candidates` must not be empty.
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds);
+
+// The same for what is not chosen from a list: the known text of `key`, or what `measure` gives, recorded like a choice before it is
+// returned. Empty where the key is not known and nothing may be measured; without a scope it is measured every time.
+std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure);
 
 }  // namespace tessera

@@ -1,8 +1,6 @@
 // Order statistics of repeated measurements.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace tessera {
@@ -14,16 +12,18 @@ struct Summary {
 };
 
 // Linear interpolation between order statistics, as numpy.quantile. `samples` must not be empty.
-inline double quantile(std::vector<double> samples, double share) {
-  std::sort(samples.begin(), samples.end());
-  const double at = share * static_cast<double>(samples.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(at));
-  const std::size_t above = std::min(below + 1, samples.size() - 1);
-  return samples[below] + (at - std::floor(at)) * (samples[above] - samples[below]);
-}
+double quantile(std::vector<double> samples, double share);
+Summary summarise(const std::vector<double>& samples);
 
-inline Summary summarise(const std::vector<double>& samples) {
-  return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
-}
+struct MedianInterval {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+
+// The median with its 95 % confidence interval, from order statistics: whatever the samples' distribution, the number of them below
+// the true median is binomial(n, 1/2) (David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of fewer than 6 samples the extremes, which
+// cover less than 95 %. `samples` must not be empty.
+MedianInterval median_interval(std::vector<double> samples);
 
 }  // namespace tessera

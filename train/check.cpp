@@ -87,6 +87,16 @@ class Checker {
     if (found.empty() && met_later) run_pass(model_, pass, input_);
   }
 
+  void check_decisions(const DecisionMap& given) {
+    if (!config_.deterministic || !given.empty()) return;
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
+      if (!config_.stages[i].factorise || config_.stages[i].factorise->keep != "faster") continue;
+      add(str("stages[", i, "].factorise.keep"),
+          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run with --decisions FILE, or set "
+          "keep: always");
+    }
+  }
+
   void check_all() {
     check_data();
     check_model();
@@ -114,6 +124,12 @@ DataSplits check_experiment(const Experiment& experiment) {
   checker.check_all();
   if (!checker.problems().empty()) throw_config_error(checker.problems());
   return checker.take_data();
+}
+
+void check_decisions(const Experiment& experiment, const DecisionMap& given) {
+  Checker checker(experiment);
+  checker.check_decisions(given);
+  if (!checker.problems().empty()) throw_config_error(checker.problems());
 }
 
 std::vector<ConfigProblem> experiment_problems(const Experiment& experiment) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/config/read.h"
+#include "core/decisions.h"
 #include "train/experiment.h"
 
 namespace tessera {
@@ -15,5 +16,9 @@ namespace tessera {
 DataSplits check_experiment(const Experiment& experiment);
 // The same problems one by one, in the order of the file; none when the experiment can run.
 std::vector<ConfigProblem> experiment_problems(const Experiment& experiment);
+
+// What a clock has to decide in a run that may read none: throws ConfigError, as above, where `deterministic: true` meets
+// `keep: faster` and no decisions of another run are given.
+void check_decisions(const Experiment& experiment, const DecisionMap& given);
 
 }  // namespace tessera

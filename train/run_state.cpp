@@ -1,5 +1,7 @@
 #include "train/run_state.h"
 
+#include <algorithm>
+
 #include "compress/factorise.h"
 #include "core/error.h"
 #include "layers/model_tree.h"
@@ -21,6 +23,13 @@ Value sizes_of(const Shape& shape) {
 }
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
+
+VetoOptions veto_options(const FactoriseConfig& factorise, const std::vector<std::int64_t>& report_batches) {
+  const std::int64_t largest = report_batches.empty() ? 1 : std::ranges::max(report_batches);
+  return {.only_faster = factorise.keep == "faster",
+          .batch = factorise.keep_for.batch.value_or(largest),
+          .phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference};
+}
 
 }  // namespace
 
@@ -65,7 +74,8 @@ std::optional<PassReport> RunState::prepare_stage() {
   std::optional<PassReport> report;
   if (stage().factorise) {
     FactorisePass pass(*stage().factorise);
-    report = run_pass(model_, pass, sample_shape(data_));
+    const Veto veto(veto_options(*stage().factorise, config_.report.latency.batch));
+    report = run_pass(model_, pass, sample_shape(data_), &veto);
     ++position_.global_step;
   }
   position_.stage_ready = true;

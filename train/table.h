@@ -10,7 +10,7 @@
 
 #include "core/config/value.h"
 #include "core/io/vfs.h"
-#include "train/latency.h"
+#include "compress/latency.h"
 
 namespace tessera {
 

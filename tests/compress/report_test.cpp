@@ -7,6 +7,8 @@
 namespace tessera::testing {
 namespace {
 
+const Speed kSpeed{.dense_ms = 2.31, .compressed_ms = 1.51, .ratio = {.median = 1.53, .low = 1.49, .high = 1.58}, .faster = true};
+
 TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
   const LayerReport factored{.path = "layer1.0.conv1",
                              .kind_before = "conv2d",
@@ -21,6 +23,8 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
                              .macs_after = 20000,
                              .decision = Decision::factored,
                              .reason = "",
+                             .speed = kSpeed,
+                             .network_share = 0.125,
                              .seconds = 0.5};
   const LayerReport dense{.path = "conv1",
                           .kind_before = "conv2d",
@@ -37,9 +41,9 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
   EXPECT_EQ(
       layers_csv_header() + layers_csv_rows("tucker, once", layers),
       "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
-      "macs_before,macs_after,decision,reason\n"
-      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,factored,\n"
-      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,dense,\"too \"\"small\"\", stays\"\n");
+      "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,network_share,decision,reason\n"
+      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,2.31,1.51,1.53,1.49,1.58,0.1250,factored,\n"
+      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
 }
 
 TEST(LayersCsv, HasNoRowsWithoutLayers) { EXPECT_EQ(layers_csv_rows("stage", {}), ""); }
@@ -56,9 +60,17 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
   LayerReport& dense = report.layers.emplace_back();
   dense.path = std::string("b");
   dense.reason = std::string("has 4 groups");
+  LayerReport& kept = report.layers.emplace_back();
+  kept.path = std::string("c");
+  kept.decision = Decision::factored;
+  kept.reason = std::string("not faster: 0.98x (0.97-0.99) at batch 32, inference, 2 threads");
+  report.speed = kSpeed;
+  report.timed_at = std::string("batch 32, inference, 2 threads");
   EXPECT_EQ(summary(report),
-            "1 of 2 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000\n"
-            "  b stays dense: has 4 groups");
+            "2 of 3 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000; "
+            "1.53x (1.49-1.58) as fast at batch 32, inference, 2 threads\n"
+            "  b stays dense: has 4 groups\n"
+            "  c is kept: not faster: 0.98x (0.97-0.99) at batch 32, inference, 2 threads");
 }
 
 PassReport two_layers() {
@@ -79,6 +91,8 @@ PassReport two_layers() {
                            .macs_after = 20000,
                            .decision = Decision::factored,
                            .reason = "",
+                           .speed = kSpeed,
+                           .network_share = 0.125,
                            .seconds = 0.5});
   report.layers.push_back({.path = "b",
                            .kind_before = "conv2d",
@@ -91,6 +105,8 @@ PassReport two_layers() {
                            .macs_before = 16000,
                            .macs_after = 16000,
                            .reason = "has 4 | groups"});
+  report.speed = kSpeed;
+  report.timed_at = std::string("batch 32, inference, 2 threads");
   return report;
 }
 
@@ -105,10 +121,12 @@ TEST(PassMarkdown, TellsAskedReachedAndEveryLayer) {
             "| parameters, network | 2000 | 1300 | 0.6500 |\n"
             "| MACs, network | 90000 | 46000 | 0.5111 |\n"
             "\n"
-            "| layer | format | ranks | relative error | parameters | MACs |\n"
-            "|---|---|---|---:|---:|---:|\n"
-            "| a | tucker2 | out 8, in 4 | 0.2500 | 1000 -> 300 | 64000 -> 20000 |\n"
-            "| b | tucker2 | dense: has 4 \\| groups | 0.0000 | 200 -> 200 | 16000 -> 16000 |\n");
+            "The network at batch 32, inference, 2 threads: 2.31 -> 1.51 ms, 1.53x (1.49-1.58).\n"
+            "\n"
+            "| layer | format | ranks | relative error | parameters | MACs | time |\n"
+            "|---|---|---|---:|---:|---:|---|\n"
+            "| a | tucker2 | out 8, in 4 | 0.2500 | 1000 -> 300 | 64000 -> 20000 | 2.31 -> 1.51 ms, 1.53x (1.49-1.58) |\n"
+            "| b | tucker2 | dense: has 4 \\| groups | 0.0000 | 200 -> 200 | 16000 -> 16000 | - |\n");
 }
 
 TEST(PassMarkdown, ListsEveryRuleOnce) {

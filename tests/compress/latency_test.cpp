@@ -1,9 +1,11 @@
-#include "train/latency.h"
+#include "compress/latency.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
+
+#include "core/ops/arithmetic.h"
 
 namespace tessera {
 namespace {
@@ -55,6 +57,50 @@ TEST(Latency, WarmsUpAndRepeatsOnTheAskedShape) {
   time_networks(networks, {5, 1}, 6);
   EXPECT_EQ(one.calls(), 16);
   EXPECT_EQ(one.shape(), Shape({5, 1}));
+}
+
+// y = x * w, with a buffer that counts training passes.
+class Scale final : public Module {
+ public:
+  Scale() : w_(add_parameter("w", Tensor::full({1}, 2.0))), passes_(add_buffer("passes", Tensor::zeros({1}))) {}
+  std::string_view kind() const override { return "scale"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context& context) override {
+    if (context.training) passes_.value.fill(passes_.value.item() + 1);
+    input_needs_gradient = x.requires_grad();
+    return mul(x, w_.var());
+  }
+  Shape output_shape(const Shape& input, Trace*) const override { return input; }
+
+  bool input_needs_gradient = false;
+
+ private:
+  Parameter& w_;
+  Buffer& passes_;
+};
+
+TEST(Latency, TrainingIsAForwardAndABackwardThatLeavesNothing) {
+  Scale module;
+  {
+    const Untouched untouched(module);
+    for (const bool input_gradient : {false, true}) {
+      TimedWork(module, {4, 3}, Phase::training, input_gradient).run(module);
+      EXPECT_EQ(module.input_needs_gradient, input_gradient);
+    }
+    EXPECT_TRUE(module.parameter("w").grad().defined());
+    EXPECT_EQ(module.buffers().at(0)->value.item(), 2);
+  }
+  EXPECT_FALSE(module.parameter("w").grad().defined());
+  EXPECT_EQ(module.buffers().at(0)->value.item(), 0);
+}
+
+TEST(Latency, PreparesEachRunOutsideTheClock) {
+  std::string order;
+  const Contender contenders[]{{.run = [&] { order += 'a'; }, .prepare = [&] { order += '<'; }}, {.run = [&] { order += 'b'; }}};
+  const auto times = time_in_turn(contenders, 1, 2);
+  EXPECT_EQ(order, "<ab<ab<ab");
+  EXPECT_EQ(times.at(0).size(), 2u);
+  EXPECT_EQ(times.at(1).size(), 2u);
 }
 
 }  // namespace

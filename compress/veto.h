@@ -1,0 +1,63 @@
+// A compressed layer is faster than its dense original, or it stays dense: both are timed on the device, batch and phase that the
+// user asks for, and then the network with all of them. Timings are decisions (core/decisions.h): recorded before they are used,
+// so that a resumed run compresses the same layers and never measures again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/latency.h"
+#include "compress/pass.h"
+#include "core/config/fields.h"
+
+namespace tessera {
+
+// `keep_for`: where a compressed layer has to be faster.
+struct KeepForConfig {
+  std::optional<std::int64_t> batch;  // the largest batch of the report when it is not set
+  std::string phase = "inference";
+  void fields(Fields& f);
+};
+
+struct VetoOptions {
+  bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
+  std::int64_t batch = 1;
+  Phase phase = Phase::inference;
+};
+
+// A layer that a pass has replaced, and what stood there.
+struct Replaced {
+  std::size_t row;  // in the report
+  std::unique_ptr<Module> dense;
+};
+
+// Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
+class Veto {
+ public:
+  explicit Veto(const VetoOptions& options) : options_(options) {}
+
+  // Whether the compressed layer stays. Fills the row's speed, and where the layer is not faster its reason. The batch of `input`
+  // is not read. Throws ConfigError where the answer is needed, is not known and may not be measured.
+  bool keeps(Module& dense, Module& compressed, const Shape& input, LayerReport& row) const;
+
+  // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest
+  // speed-up goes back: into the tree, out of `replaced`, and its row says so. The network's speed as it is left; empty without a
+  // layer left, or a timing. Shares of the network's time are filled in where layers were timed.
+  std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
+                              const Shape& input) const;
+
+  std::string where() const;  // "batch 32, inference, 2 threads"
+
+ private:
+  std::optional<Speed> time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,
+                                    std::span<const LayerReport> rows, const Shape& input) const;
+  std::optional<Speed> known_or_measured(const std::string& key, const std::function<Speed()>& measure) const;
+
+  VetoOptions options_;
+};
+
+}  // namespace tessera

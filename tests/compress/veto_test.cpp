@@ -1,0 +1,266 @@
+#include "compress/veto.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+
+#include "compress/pass_runner.h"
+#include "core/decisions.h"
+#include "core/error.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/sequential.h"
+
+namespace tessera::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::microseconds;
+
+constexpr Microseconds kQuick{20};
+constexpr Microseconds kSlow{600};  // so far apart that no other load turns the order round
+
+// Identity, that keeps a processor busy; as long as it says inside a tree, and as long as it says on its own.
+class Busy final : public Module {
+ public:
+  Busy(std::string name, Microseconds alone, Microseconds inside) : name_(std::move(name)), alone_(alone), inside_(inside) {}
+  Busy(std::string name, Microseconds time) : Busy(std::move(name), time, time) {}
+  std::string_view kind() const override { return name_; }
+  Value config() const override {
+    Value value = Value::map();
+    value.set("alone", static_cast<std::int64_t>(alone_.count()));
+    value.set("inside", static_cast<std::int64_t>(inside_.count()));
+    return value;
+  }
+  Var forward(const Var& x, const Context&) override {
+    ++calls;
+    const auto end = Clock::now() + (path().empty() ? alone_ : inside_);
+    while (Clock::now() < end) {
+    }
+    return x;
+  }
+  Shape output_shape(const Shape& input, Trace* trace) const override {
+    trace_leaf(trace, input, input, 0);
+    return input;
+  }
+
+  static inline int calls = 0;
+
+ private:
+  std::string name_;
+  Microseconds alone_;
+  Microseconds inside_;
+};
+
+using Compressed = std::function<std::unique_ptr<Module>(const std::string& path)>;
+
+// Replaces every layer of the kind "dense".
+class TestPass final : public Pass {
+ public:
+  explicit TestPass(Compressed compressed) : compressed_(std::move(compressed)) {}
+  std::string_view name() const override { return "test"; }
+  void prepare(Module&, const Shape&) override {}
+  bool matches(const std::string&, const Module& module) const override { return module.kind() == "dense"; }
+  std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
+    row.decision = Decision::factored;
+    row.ranks = {.out = 1, .in = 1};
+    row.relative_error = 0.5;
+    return compressed_(module.path());
+  }
+
+ private:
+  Compressed compressed_;
+};
+
+Compressed everywhere(Microseconds time) {
+  return [time](const std::string&) { return std::make_unique<Busy>("factored", time); };
+}
+
+class VetoTest : public ::testing::Test {
+ protected:
+  VetoTest() : root_(std::make_unique<Sequential>()) {}
+
+  void add_dense(const std::string& name, Microseconds time) { root_->add_child(name, std::make_unique<Busy>("dense", time)); }
+
+  PassReport run(const Compressed& compressed, bool only_faster = true) {
+    TestPass pass(compressed);
+    const Veto veto({.only_faster = only_faster, .batch = 3, .phase = Phase::inference});
+    return run_pass(root_, pass, {1, 4}, &veto);
+  }
+  std::string_view kind_of(const std::string& path) { return find_module(*root_, path).kind(); }
+
+  std::unique_ptr<Module> root_;
+};
+
+TEST_F(VetoTest, AFasterLayerStaysWithItsTimes) {
+  add_dense("a", kSlow);
+  add_dense("b", kSlow);
+  const PassReport report = run(everywhere(kQuick));
+  EXPECT_EQ(kind_of("a"), "factored");
+  for (const LayerReport& row : report.layers) {
+    ASSERT_TRUE(row.speed);
+    EXPECT_TRUE(row.speed->faster);
+    EXPECT_GE(row.speed->dense_ms, 0.6);
+    EXPECT_GE(row.speed->compressed_ms, 0.02);
+    EXPECT_LE(row.speed->ratio.low, row.speed->ratio.median);
+    EXPECT_LE(row.speed->ratio.median, row.speed->ratio.high);
+    EXPECT_EQ(row.decision, Decision::factored);
+    EXPECT_EQ(row.reason, "");
+    ASSERT_TRUE(row.network_share);
+    EXPECT_NEAR(*row.network_share, 0.5, 0.2);
+  }
+  ASSERT_TRUE(report.speed);
+  EXPECT_TRUE(report.speed->faster);
+  EXPECT_TRUE(report.timed_at.starts_with("batch 3, inference, ")) << report.timed_at;
+}
+
+TEST_F(VetoTest, ALayerSlowedByABusyWaitGoesBack) {
+  add_dense("a", kQuick);
+  const Module* before = &find_module(*root_, "a");
+  const PassReport report = run(everywhere(kSlow));
+  EXPECT_EQ(&find_module(*root_, "a"), before);
+  const LayerReport& row = report.layers.at(0);
+  EXPECT_EQ(row.decision, Decision::dense);
+  EXPECT_EQ(row.kind_after, "dense");
+  EXPECT_FALSE(row.ranks);
+  EXPECT_EQ(row.relative_error, 0);
+  EXPECT_TRUE(row.reason.starts_with("not faster: 0.")) << row.reason;
+  EXPECT_NE(row.reason.find(" at batch 3, inference, "), std::string::npos) << row.reason;
+  EXPECT_TRUE(report.changes.empty());
+  EXPECT_FALSE(report.speed) << "nothing is left to time";
+}
+
+TEST_F(VetoTest, KeepAlwaysLeavesItAndMarksIt) {
+  add_dense("a", kQuick);
+  const PassReport report = run(everywhere(kSlow), /*only_faster=*/false);
+  EXPECT_EQ(kind_of("a"), "factored");
+  const LayerReport& row = report.layers.at(0);
+  EXPECT_EQ(row.decision, Decision::factored);
+  EXPECT_TRUE(row.ranks);
+  EXPECT_TRUE(row.reason.starts_with("not faster: 0.")) << row.reason;
+  ASSERT_TRUE(report.speed);
+  EXPECT_FALSE(report.speed->faster);
+}
+
+// Each is faster alone. Inside, "a" is slow, and so is the network, until the least fast of them has gone.
+TEST_F(VetoTest, WhileTheNetworkIsNotFasterItsWorstLayerGoesBack) {
+  add_dense("a", kSlow / 2);
+  add_dense("b", kSlow);
+  const PassReport report = run([](const std::string& path) -> std::unique_ptr<Module> {
+    if (path == "b") return std::make_unique<Busy>("factored", kQuick);
+    return std::make_unique<Busy>("factored", kQuick, 4 * kSlow);
+  });
+  EXPECT_EQ(kind_of("a"), "dense");
+  EXPECT_EQ(kind_of("b"), "factored");
+  EXPECT_EQ(report.layers.at(0).decision, Decision::dense);
+  EXPECT_TRUE(report.layers.at(0).speed->faster) << "its own time stays on record";
+  EXPECT_TRUE(report.layers.at(0).reason.starts_with("the network is not faster with it: 0.")) << report.layers.at(0).reason;
+  EXPECT_EQ(report.layers.at(1).decision, Decision::factored);
+  ASSERT_TRUE(report.speed);
+  EXPECT_TRUE(report.speed->faster);
+}
+
+TEST_F(VetoTest, ANetworkThatIsNeverFasterEndsDense) {
+  add_dense("a", kSlow);
+  add_dense("b", kSlow);
+  const PassReport report = run([](const std::string&) { return std::make_unique<Busy>("factored", kQuick, 4 * kSlow); });
+  EXPECT_EQ(kind_of("a"), "dense");
+  EXPECT_EQ(kind_of("b"), "dense");
+  EXPECT_FALSE(report.speed);
+  EXPECT_TRUE(report.changes.empty());
+}
+
+TEST_F(VetoTest, TimesAreRecordedBeforeTheyAreUsedAndReplayed) {
+  add_dense("a", kSlow);
+  DecisionMap recorded;
+  std::string kind_when_recorded;
+  PassReport measured;
+  {
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string& choice) {
+                                 if (recorded.empty()) kind_when_recorded = kind_of("a");
+                                 recorded[key] = choice;
+                               }});
+    measured = run(everywhere(kQuick));
+  }
+  EXPECT_EQ(kind_when_recorded, "dense");
+  ASSERT_EQ(recorded.size(), 2u) << "the layer, then the network";
+  root_->replace_child("a", std::make_unique<Busy>("dense", kSlow));
+  Busy::calls = 0;
+  const DecisionScope scope({.measure = false, .known = recorded});
+  const PassReport replayed = run(everywhere(kQuick));
+  EXPECT_EQ(Busy::calls, 0) << "nothing is measured again";
+  EXPECT_EQ(to_text(*replayed.layers.at(0).speed), to_text(*measured.layers.at(0).speed));
+  EXPECT_EQ(replayed.layers.at(0).network_share, measured.layers.at(0).network_share);
+  EXPECT_EQ(to_text(*replayed.speed), to_text(*measured.speed));
+}
+
+TEST_F(VetoTest, ARecordedWordDecides) {
+  add_dense("a", kSlow);
+  DecisionMap known;
+  {
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string&) {
+                                 known[key] = "not-faster dense_ms 1 compressed_ms 1 ratio 1 low 1 high 1";
+                               }});
+    run(everywhere(kQuick));
+  }
+  root_->replace_child("a", std::make_unique<Busy>("dense", kSlow));
+  const DecisionScope scope({.measure = false, .known = known});
+  EXPECT_EQ(run(everywhere(kQuick)).layers.at(0).decision, Decision::dense);
+}
+
+TEST_F(VetoTest, WithoutAClockFasterIsAnErrorAndAlwaysIsUntimed) {
+  add_dense("a", kSlow);
+  const DecisionScope fixed({.measure = false});
+  try {
+    run(everywhere(kQuick));
+    FAIL() << "decided without a clock";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("replay a run's with train --decisions FILE, or set keep: always"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(kind_of("a"), "dense");
+  const PassReport report = run(everywhere(kQuick), /*only_faster=*/false);
+  EXPECT_EQ(kind_of("a"), "factored");
+  EXPECT_FALSE(report.layers.at(0).speed);
+  EXPECT_FALSE(report.speed);
+}
+
+TEST_F(VetoTest, AnErrorWhileTheNetworkIsTimedLeavesTheCompressedTree) {
+  add_dense("a", kSlow);
+  int count = 0;
+  const DecisionScope scope({.measure = true, .on_measured = [&](const std::string&, const std::string&) {
+                               if (++count == 2) throw IoError("the disk is full");
+                             }});
+  EXPECT_THROW(run(everywhere(kQuick)), IoError);
+  EXPECT_EQ(kind_of("a"), "factored");
+}
+
+// Training on the clock is no step.
+TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 2, .out = 3}));
+  root->add_child("bn", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 3}));
+  initialize(*root, 1);
+  const std::vector<float> mean = named_buffers(*root).at(0).buffer->value.to_vector<float>();
+  class Swap final : public Pass {
+   public:
+    std::string_view name() const override { return "swap"; }
+    void prepare(Module&, const Shape&) override {}
+    bool matches(const std::string&, const Module& module) const override { return module.kind() == "conv2d"; }
+    std::unique_ptr<Module> rewrite(const Module&, LayerReport&) const override {
+      auto conv = std::make_unique<Conv2d>(Conv2dConfig{.in = 2, .out = 3});
+      initialize(*conv, 2);
+      return conv;
+    }
+  } pass;
+  const Veto veto({.only_faster = false, .batch = 4, .phase = Phase::training});
+  const PassReport report = run_pass(root, pass, {1, 5, 5, 2}, &veto);
+  ASSERT_TRUE(report.speed);
+  EXPECT_TRUE(report.timed_at.starts_with("batch 4, training, "));
+  EXPECT_EQ(named_buffers(*root).at(0).buffer->value.to_vector<float>(), mean);
+  for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
+}
+
+}  // namespace
+}  // namespace tessera::testing
