@@ -9,15 +9,23 @@
 #include "core/error.h"
 
 namespace tessera {
+namespace {
 
-ScratchFolder::ScratchFolder(std::string_view prefix) {
+std::filesystem::path system_place() {
   std::error_code error;
-  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  const std::filesystem::path place = std::filesystem::temp_directory_path(error);
   const char* const asked = std::getenv("TMPDIR");
   TESSERA_CHECK(!error, IoError, "no folder for temporary files at ", asked != nullptr ? asked : "/tmp", ": ", error.message(),
                 "; set TMPDIR");
-  std::string name = (parent / str(prefix, "-XXXXXX")).string();
-  TESSERA_CHECK(::mkdtemp(name.data()) != nullptr, IoError, "cannot make a temporary folder below ", parent.string(), ": ",
+  return place;
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder(std::string_view prefix, const std::filesystem::path& parent) {
+  const std::filesystem::path place = parent.empty() ? system_place() : parent;
+  std::string name = (place / str(prefix, "-XXXXXX")).string();
+  TESSERA_CHECK(::mkdtemp(name.data()) != nullptr, IoError, "cannot make a temporary folder below ", place.string(), ": ",
                 std::strerror(errno));
   path_ = name;
 }

@@ -1,5 +1,5 @@
-// A fresh folder below the system's place for temporary files ($TMPDIR, else /tmp), removed with its content at the end of the
-// scope, however that ends.
+// A fresh folder, by default below the system's place for temporary files ($TMPDIR, else /tmp), removed with its content at the
+// end of the scope, however that ends.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@ namespace tessera {
 
 class ScratchFolder {
  public:
-  // <tmp>/<prefix>-XXXXXX. Throws IoError when it cannot be made.
-  explicit ScratchFolder(std::string_view prefix);
+  // <parent>/<prefix>-XXXXXX; an empty parent is the system's place. Throws IoError when it cannot be made.
+  explicit ScratchFolder(std::string_view prefix, const std::filesystem::path& parent = {});
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;

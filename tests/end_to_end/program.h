@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io/scratch_folder.h"
+#include "tests/core/io/temporary_folder.h"
 
 namespace tessera::testing {
 
@@ -44,10 +44,5 @@ std::string newest_checkpoint(const std::string& run);
 
 std::string read_bytes(const std::filesystem::path& path);
 void write_bytes(const std::filesystem::path& path, const std::string& bytes);
-
-// A fresh folder, removed with its content at the end of the scope.
-struct TemporaryFolder : ScratchFolder {
-  TemporaryFolder() : ScratchFolder("tessera") {}
-};
 
 }  // namespace tessera::testing

@@ -41,5 +41,21 @@ TEST(ScratchFolder, SaysWhereItCannotBe) {
   EXPECT_TRUE(message.starts_with("no folder for temporary files at /nosuch: ")) << message;
 }
 
+TEST(ScratchFolder, StandsInTheFolderThatIsAskedFor) {
+  const ScratchFolder parent("tessera-test");
+  {
+    const ScratchFolder folder("inner", parent.path());
+    EXPECT_EQ(folder.path().parent_path(), parent.path());
+  }
+  EXPECT_TRUE(fs::is_empty(parent.path()));
+  std::string message;
+  try {
+    const ScratchFolder folder("inner", parent.path() / "nosuch");
+  } catch (const IoError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message, str("cannot make a temporary folder below ", parent / "nosuch", ": No such file or directory"));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -2,34 +2,15 @@
 // of small files, and none of them can see whether a disk is below.
 #pragma once
 
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <stdexcept>
-#include <string>
+#include "core/io/scratch_folder.h"
 
 namespace tessera {
 
-class TemporaryFolder {
+class TemporaryFolder : public ScratchFolder {
  public:
-  TemporaryFolder() {
-    const std::filesystem::path memory = "/dev/shm";
-    const std::filesystem::path parent = ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
-    std::string name = (parent / "tessera-test-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed: " + name);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
+  TemporaryFolder() : ScratchFolder("tessera-test", ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "") {}
 };
 
 }  // namespace tessera

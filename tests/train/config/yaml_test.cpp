@@ -1,14 +1,12 @@
 #include "train/config/yaml.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/core/io/temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -26,15 +24,11 @@ std::string error_of(std::string_view text) {
 
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& content)
-      : path_(std::filesystem::temp_directory_path() / str("tessera_yaml_test_", ::getpid(), ".yaml")) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
+  explicit TemporaryFile(const std::string& content) { std::ofstream(path(), std::ios::binary) << content; }
+  std::string path() const { return folder_ / "x.yaml"; }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 TEST(Yaml, ReadsAnExperiment) {

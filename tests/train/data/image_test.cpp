@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
 
 namespace tessera {
@@ -212,7 +213,8 @@ TEST(Image, NoChangeOfBytesDoesMoreThanFail) {
 }
 
 TEST(Image, FilesAreNamedInErrors) {
-  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tessera-image-test.jpg";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "x.jpg";
   const auto error = [](const std::filesystem::path& file) {
     try {
       read_image(file);
@@ -225,7 +227,6 @@ TEST(Image, FilesAreNamedInErrors) {
   EXPECT_EQ(error(path.parent_path()), path.parent_path().string() + ": is no regular file");
   std::ofstream(path, std::ios::binary) << "text";
   EXPECT_EQ(error(path), path.string() + ": not a JPEG or PNG file");
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,36 +1,23 @@
 // A folder of images for tests, removed at the end of the scope.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 
+#include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
 
 namespace tessera::testing {
 
 class ImageTree {
  public:
-  ImageTree() {
-    std::string pattern_text = (std::filesystem::temp_directory_path() / "tessera-images-XXXXXX").string();
-    if (mkdtemp(pattern_text.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    root_ = pattern_text;
-  }
-  ~ImageTree() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  ImageTree(const ImageTree&) = delete;
-  ImageTree& operator=(const ImageTree&) = delete;
-
-  const std::filesystem::path& root() const { return root_; }
-  std::string path(const std::string& name) const { return (root_ / name).string(); }
+  const std::filesystem::path& root() const { return folder_.path(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
   void write(const std::string& name, const std::string& bytes) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << bytes;
+    std::filesystem::create_directories((root() / name).parent_path());
+    std::ofstream(path(name), std::ios::binary) << bytes;
   }
   // A PNG whose red is `value` all over; green and blue are the pattern.
   void add(const std::string& name, std::uint8_t value, unsigned height = 12, unsigned width = 15) const {
@@ -47,7 +34,7 @@ class ImageTree {
   }
 
  private:
-  std::filesystem::path root_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace tessera::testing
