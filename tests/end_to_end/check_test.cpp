@@ -29,7 +29,7 @@ class Check : public ::testing::Test {
           "8:38: stages[1].factorise.layers: selector 'conv9' matches no layer; nearest: conv1,",
           "9:59: stages[2].factorise.ranks.out: layer 'conv1': out rank is 900, the mode has size 8; "
           "legal range is 1..8"}) {
-      EXPECT_NE(outcome.output.find(file_ + ":" + problem), std::string::npos) << problem << "\nis not in\n" << outcome.output;
+      expect_in(outcome.output, str(file_, ":", problem));
     }
   }
 
@@ -84,9 +84,7 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
 }
 
 TEST_F(Check, DeviceThatIsNotThereIsRefused) {
-  const Outcome outcome = run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("no CUDA backend"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"}), 2, "no CUDA backend");
 }
 
 TEST_F(Check, PrecisionThatTheDeviceLacksIsRefused) {

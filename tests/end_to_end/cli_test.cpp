@@ -36,15 +36,12 @@ TEST_F(Train, SeedsMayStandBeforeTheFileAndBeforeOverrides) {
 TEST_F(Train, OneTimeLimitHoldsForAllSeeds) {
   const Outcome outcome = run_program({"train", config_, "--seeds", "1,2,3", "stages[0].train=9000000s", "--time-limit", "1s",
                                        "--runs", folder_ / "runs"});
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_NE(outcome.output.find("--seeds 2,3 --runs"), std::string::npos) << outcome.output;
+  expect_outcome(outcome, 3, "--seeds 2,3 --runs");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/tiny/2"));
 }
 
 TEST_F(Train, RefusesWhatIsNoSeed) {
-  const Outcome outcome = run_program({"train", config_, "--seeds", "1,x"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("--seeds: 'x' is not a seed"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"train", config_, "--seeds", "1,x"}), 2, "--seeds: 'x' is not a seed");
 }
 
 }  // namespace

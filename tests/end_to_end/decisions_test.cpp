@@ -49,9 +49,7 @@ class Decisions : public ::testing::Test {
     return folder_ / (runs + "/timed/1");
   }
   Outcome start(const std::string& runs, const std::vector<std::string>& more, const std::vector<std::string>& environment = {}) {
-    std::vector<std::string> arguments{"train", folder_ / "timed.yaml", "--runs", folder_ / runs};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_program(arguments, environment);
+    return run_program(joined({"train", folder_ / "timed.yaml", "--runs", folder_ / runs}, more), environment);
   }
 
   TemporaryFolder folder_;
@@ -103,11 +101,8 @@ TEST_F(Decisions, DeterministicMeasuresNothing) {
 
 TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
   write_bytes(folder_ / "bad.json", "{\"version\": 2, \"decisions\": {}}");
-  const Outcome outcome = start("bad", {"--decisions", folder_ / "bad.json"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("bad.json: not a decisions.json of a run: decisions: version is 2; this program reads 1"),
-            std::string::npos)
-      << outcome.output;
+  expect_outcome(start("bad", {"--decisions", folder_ / "bad.json"}), 2,
+                 "bad.json: not a decisions.json of a run: decisions: version is 2; this program reads 1");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "bad"));
 }
 

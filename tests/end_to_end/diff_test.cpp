@@ -6,6 +6,7 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 #include "train/checkpoint/store.h"
 
 namespace tessera::testing {
@@ -13,21 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: tiny
-seed: 1
+constexpr const char* kBlocks = R"(
 deterministic: true
-threads: {compute: 0, loader: 0}
 data: {name: glyphs, count: 100, test_count: 20, batch: 15, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 6s}
@@ -40,7 +29,7 @@ class Diff : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder();
-    write_bytes(file(), kExperiment);
+    write_bytes(file(), tiny_experiment(kBlocks, {.threads = "{compute: 0, loader: 0}"}));
     train({});
     train({});
     train({"stages[1].factorise.ranks.in=2", "stages[1].optimizer.lr=0.01"});
@@ -49,9 +38,7 @@ class Diff : public ::testing::Test {
 
   static std::string file() { return *folder_ / "tiny.yaml"; }
   static void train(const std::vector<std::string>& overrides, const std::vector<std::string>& environment = {}, int code = 0) {
-    std::vector<std::string> arguments{"train", file(), "--runs", *folder_ / "runs"};
-    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-    const Outcome outcome = run_program(arguments, environment);
+    const Outcome outcome = run_program(joined({"train", file(), "--runs", *folder_ / "runs"}, overrides), environment);
     ASSERT_EQ(outcome.exit_code, code) << outcome.output;
   }
   static std::string run(int number) { return *folder_ / ("runs/tiny/" + std::to_string(number)); }
@@ -65,9 +52,7 @@ class Diff : public ::testing::Test {
     return parse_json(outcome.output, "output");
   }
   static void expect(const std::string& a, const std::string& b, int code, const std::string& part) {
-    const Outcome outcome = run_program({"diff", a, b});
-    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\nis not in\n" << outcome.output;
+    expect_outcome(run_program({"diff", a, b}), code, part);
   }
   static const Value& row(const Value& section, const std::string& key) {
     const auto& rows = section.as_list();

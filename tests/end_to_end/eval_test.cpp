@@ -9,6 +9,7 @@
 #include "core/io/vfs.h"
 #include "core/text.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 #include "tests/support/image_files.h"
 #include "train/table.h"
 
@@ -18,21 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Steps 1..12, 13 to 26 with the factorisation; checkpoints in the middle of the averaging stage at its epoch's end, 19.
-constexpr const char* kExperiment = R"(
-version: 1
-name: tiny
-seed: 1
+constexpr const char* kBlocks = R"(
 deterministic: true
-threads: {compute: 1, loader: 0}
 data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.3}
 micro_batch: 15
 stages:
@@ -46,7 +35,7 @@ class Eval : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder();
-    write_bytes(*folder_ / "tiny.yaml", kExperiment);
+    write_bytes(*folder_ / "tiny.yaml", tiny_experiment(kBlocks));
     const Outcome outcome = run_program({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "runs"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   }
@@ -59,9 +48,7 @@ class Eval : public ::testing::Test {
     return *folder_ / name;
   }
   static Outcome eval(const std::vector<std::string>& more, const std::string& path) {
-    std::vector<std::string> arguments{"eval", path};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_program(arguments);
+    return run_program(joined({"eval", path}, more));
   }
   static Value json(std::vector<std::string> more) {
     more.emplace_back("--json");
@@ -70,9 +57,7 @@ class Eval : public ::testing::Test {
     return parse_json(outcome.output, "output");
   }
   static void expect(const std::vector<std::string>& more, int code, const std::string& part, const std::string& path) {
-    const Outcome outcome = eval(more, path);
-    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\nis not in\n" << outcome.output;
+    expect_outcome(eval(more, path), code, part);
   }
   static void expect(const std::vector<std::string>& more, int code, const std::string& part) { expect(more, code, part, run()); }
 
@@ -260,9 +245,7 @@ TEST_F(Eval, NamesOfFoldersAreQuoted) {
   EXPECT_EQ(parse_csv(read_bytes(folder / "m.csv"), "m.csv")[0], (std::vector<std::string>{"true", odd, "dog"}));
 
   write_bytes(folder / "photos/train/dog/1.png", encode_png(12, 13, pattern(12, 13)));
-  const Outcome changed = run_program({"eval", run}, cache);
-  EXPECT_EQ(changed.exit_code, 2) << changed.output;
-  EXPECT_NE(changed.output.find("the training data, which gives mean, std and classes, is not the run's"), std::string::npos);
+  expect_outcome(run_program({"eval", run}, cache), 2, "the training data, which gives mean, std and classes, is not the run's");
   EXPECT_EQ(run_program({"eval", run, "data.root=/nosuch"}, cache).exit_code, 2);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/config/yaml.h"
 
@@ -13,20 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // 6 steps, a factorisation (7), 3 steps: stage ends at 6, 7 and 10; checkpoints in the middle at 4 and 9.
-constexpr const char* kExperiment = R"(
-version: 1
-name: small
-seed: 3
-threads: {compute: 1, loader: 0}
+constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 4, kernel: 3, stride: 2, padding: 1, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, padding: 1, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 stages:
   - {name: dense, train: 6s}
@@ -39,10 +28,10 @@ log_every: 2
 class Fork : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_bytes(folder_ / "small.yaml", kExperiment);
-    const Outcome outcome = run_program({"train", folder_ / "small.yaml", "--runs", folder_ / "runs"});
+    write_bytes(folder_ / "tiny.yaml", tiny_experiment(kBlocks));
+    const Outcome outcome = run_program({"train", folder_ / "tiny.yaml", "--runs", folder_ / "runs"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-    run_ = folder_ / "runs/small/1";
+    run_ = folder_ / "runs/tiny/1";
   }
 
   Outcome fork(const std::string& at, std::vector<std::string> overrides) {
@@ -53,9 +42,8 @@ class Fork : public ::testing::Test {
   void expect_refused(const std::string& at, const std::vector<std::string>& overrides, const std::string& key,
                       const std::string& why) {
     const Outcome outcome = fork(at, overrides);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
-    EXPECT_NE(outcome.output.find(key), std::string::npos) << outcome.output;
-    EXPECT_NE(outcome.output.find(why), std::string::npos) << outcome.output;
+    expect_outcome(outcome, 2, key);
+    expect_in(outcome.output, why);
     EXPECT_FALSE(fs::exists(folder_ / "forks")) << "a refused fork made a folder";
   }
 
@@ -73,8 +61,8 @@ TEST_F(Fork, FoldersThatAreNoCheckpointsAreNotForkedFrom) {
   fs::rename(checkpoints + "step-00000009", checkpoints + "step-9-mine");
   const Outcome outcome = fork("dense", {"optimizer.lr=0.02"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_TRUE(fs::exists(folder_ / "forks/small/1/checkpoints/step-00000006"));
-  EXPECT_FALSE(fs::exists(folder_ / "forks/small/1/checkpoints/step-00000006-good"));
+  EXPECT_TRUE(fs::exists(folder_ / "forks/tiny/1/checkpoints/step-00000006"));
+  EXPECT_FALSE(fs::exists(folder_ / "forks/tiny/1/checkpoints/step-00000006-good"));
   EXPECT_EQ(fork("9", {"optimizer.lr=0.02"}).exit_code, 2);
 }
 
@@ -93,7 +81,7 @@ TEST_F(Fork, AKeyThatTheRunDoesNotHaveTakesItsDefault) {
 TEST_F(Fork, ATrainingKeyOfTheTopReachesTheStagesThatAreOpen) {
   const Outcome outcome = fork("dense", {"optimizer.lr=0.5"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  const std::string forked = folder_ / "forks/small/1";
+  const std::string forked = folder_ / "forks/tiny/1";
   EXPECT_EQ(learning_rate(forked, 0), 0.05);
   EXPECT_EQ(learning_rate(forked, 2), 0.5);
   const std::string metrics = read_bytes(forked + "/metrics.jsonl");
@@ -104,7 +92,7 @@ TEST_F(Fork, ATrainingKeyOfTheTopReachesTheStagesThatAreOpen) {
 TEST_F(Fork, AnAddedBlockStaysOutOfThePast) {
   const Outcome outcome = fork("factorised", {"ema={decay: 0.5}"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_NE(read_bytes(folder_ / "forks/small/1/config.resolved.yaml").find("decay: 0.5"), std::string::npos);
+  EXPECT_NE(read_bytes(folder_ / "forks/tiny/1/config.resolved.yaml").find("decay: 0.5"), std::string::npos);
 }
 
 TEST_F(Fork, TheCommandThatResumeRecommendsWorks) {
@@ -117,7 +105,7 @@ TEST_F(Fork, TheCommandThatResumeRecommendsWorks) {
   const std::string at = refused.output.substr(begin, refused.output.find(' ', begin) - begin);
   const Outcome outcome = fork(at, {"optimizer.lr=0.5"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_EQ(learning_rate(folder_ / "forks/small/1", 2), 0.5);
+  EXPECT_EQ(learning_rate(folder_ / "forks/tiny/1", 2), 0.5);
 }
 
 TEST_F(Fork, ResumeNamesANewRunWhereNoForkHelps) {
@@ -130,7 +118,7 @@ TEST_F(Fork, ResumeNamesANewRunWhereNoForkHelps) {
 TEST_F(Fork, KeepsTheEndsOfEarlierStagesThroughLaterSaves) {
   const Outcome outcome = fork("factorised", {"stages[2].train=12s", "checkpoint.keep=1"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  const std::string forked = folder_ / "forks/small/1";
+  const std::string forked = folder_ / "forks/tiny/1";
   for (const char* name : {"step-00000006", "step-00000007", "step-00000019"}) {
     EXPECT_TRUE(fs::exists(forked + "/checkpoints/" + name)) << name;
   }
@@ -167,27 +155,21 @@ TEST_F(Fork, ADamagedCheckpointThatIsNotNeededStopsNothing) {
 
 TEST_F(Fork, ADamagedStartIsRefusedBeforeAnyFolderIsMade) {
   write_bytes(run_ + "/checkpoints/step-00000006/model.safetensors", "");
-  const Outcome outcome = fork("dense", {});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_NE(outcome.output.find("'dense' is damaged"), std::string::npos) << outcome.output;
+  expect_outcome(fork("dense", {}), 1, "'dense' is damaged");
   EXPECT_FALSE(fs::exists(folder_ / "forks"));
 }
 
 TEST_F(Fork, ResumeOfARunThatIsHeldChangesNothing) {
   const std::string before = read_bytes(run_ + "/config.resolved.yaml");
   const RunLock lock(run_);
-  const Outcome outcome = run_program({"resume", run_, "checkpoint.keep=7"});
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("is being written by"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"resume", run_, "checkpoint.keep=7"}), 1, "is being written by");
   EXPECT_EQ(read_bytes(run_ + "/config.resolved.yaml"), before);
 }
 
 TEST_F(Fork, AFolderThatIsNoRunIsAMistakeOfTheUser) {
   EXPECT_EQ(run_program({"resume", folder_ / "nosuch"}).exit_code, 2);
   fs::remove(run_ + "/config.resolved.yaml");
-  const Outcome outcome = run_program({"resume", run_});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("not a run folder"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"resume", run_}), 2, "not a run folder");
 }
 
 }  // namespace

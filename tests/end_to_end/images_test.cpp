@@ -4,16 +4,13 @@
 #include "core/config/value.h"
 #include "core/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 #include "tests/support/image_files.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: pets
-seed: 1
-threads: {compute: 1, loader: 2}
+constexpr const char* kBlocks = R"(
 data:
   name: image-folder
   root: photos
@@ -22,14 +19,6 @@ data:
   crop: 16
   batch: 6
   augment: [{resized_crop: 0.3}, {flip: horizontal}]
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 2, name: fc}}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 3e}
@@ -43,7 +32,7 @@ class Images : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("TESSERA_CACHE", (folder_ / "cache").c_str(), 1);
-    write_bytes(file_, kExperiment);
+    write_bytes(file_, tiny_experiment(kBlocks, {.threads = "{compute: 1, loader: 2}", .classes = 2}));
     for (int i = 0; i < 12; ++i) {
       add(str("photos/train/cat/", i, ".jpg"), 40 + i, i % 2 == 0);
       add(str("photos/train/dog/", i, ".png"), 200 + i, false);
@@ -65,9 +54,7 @@ class Images : public ::testing::Test {
   }
 
   void expect(const std::vector<std::string>& arguments, int code, const std::string& part) {
-    const Outcome outcome = run_program(arguments);
-    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+    expect_outcome(run_program(arguments), code, part);
   }
 
   TemporaryFolder folder_;
@@ -79,8 +66,8 @@ TEST_F(Images, AreCheckedTrainedAndTabulated) {
   expect({"data", "check", file_}, 0, "cat           9       3       4\n");
   expect({"plan", file_}, 0, "image-folder, 18 training, 6 validation, 8 test samples of [1, 16, 16, 3]");
   expect({"train", file_, "--runs", folder_ / "runs"}, 0, "");
-  expect({"table", folder_ / "runs/pets/1"}, 0, "tucker");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "runs/pets/1/checkpoints")) {
+  expect({"table", folder_ / "runs/tiny/1"}, 0, "tucker");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "runs/tiny/1/checkpoints")) {
     if (entry.path().filename() != "MANIFEST.json") continue;
     EXPECT_NE(read_bytes(entry.path()).find(R"("classes")"), std::string::npos) << entry.path();
     ++manifests;
@@ -92,14 +79,14 @@ TEST_F(Images, AKilledRunEndsWithTheSameBytes) {
   expect({"train", file_, "--runs", folder_ / "straight"}, 0, "");
   const Outcome killed = run_program({"train", file_, "--runs", folder_ / "killed"}, {"TESSERA_KILL_AT=step:5"});
   ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
-  expect({"resume", folder_ / "killed/pets/1", "threads.loader=1"}, 0, "");
-  EXPECT_EQ(read_bytes(folder_ / "killed/pets/1/metrics.jsonl"), read_bytes(folder_ / "straight/pets/1/metrics.jsonl"));
+  expect({"resume", folder_ / "killed/tiny/1", "threads.loader=1"}, 0, "");
+  EXPECT_EQ(read_bytes(folder_ / "killed/tiny/1/metrics.jsonl"), read_bytes(folder_ / "straight/tiny/1/metrics.jsonl"));
 }
 
 TEST_F(Images, ResumeRefusesChangedImages) {
   ASSERT_EQ(run_program({"train", file_, "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:5"}).exit_code, 128 + 9);
   add("photos/train/cat/3.jpg", 99, false);
-  expect({"resume", folder_ / "runs/pets/1"}, 1, "the training data changed since the run began");
+  expect({"resume", folder_ / "runs/tiny/1"}, 1, "the training data changed since the run began");
 }
 
 TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {

@@ -94,7 +94,7 @@ TEST_F(Json, PlanForPeopleSaysTheSame) {
        {"train: 18 steps of 10 samples = 2 epochs of 9 steps\n", "learning rate (cosine): first 0.05, peak 0.25, last 0.00363",
         "; warm-up ends after 5 steps\n", "memory at the peak of a training step: ", "  saved activations",
         "asked out 2 in 3: 1 of 1 layers factored, ", "checkpoints: ", "\nin all: memory "}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
+    expect_in(text, part);
   }
 }
 

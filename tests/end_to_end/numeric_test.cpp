@@ -4,26 +4,14 @@
 #include <set>
 
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 
 namespace tessera::testing {
 namespace {
 
 // 6 good steps; then a rate whose first step, 7, makes weights that the second cannot multiply. Found at step 9.
-constexpr const char* kExperiment = R"(
-version: 1
-name: wild
-seed: 3
-threads: {compute: 1, loader: 0}
+constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 4, kernel: 3, stride: 2, padding: 1, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, padding: 1, name: conv2}}
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: calm, train: 6s}
@@ -34,20 +22,14 @@ log_every: 9
 
 class Numeric : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(folder_ / "wild.yaml", kExperiment); }
+  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kBlocks)); }
 
   Outcome train(const std::vector<std::string>& overrides = {}) {
-    std::vector<std::string> arguments{"train", folder_ / "wild.yaml", "--runs", folder_ / "runs"};
-    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-    return run_program(arguments);
-  }
-
-  static void expect_in(const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in:\n" << text;
+    return run_program(joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / "runs"}, overrides));
   }
 
   TemporaryFolder folder_;
-  std::string run_ = folder_ / "runs/wild/1";
+  std::string run_ = folder_ / "runs/tiny/1";
 };
 
 TEST_F(Numeric, NamesTheOpAndExitsWithOne) {
@@ -55,7 +37,7 @@ TEST_F(Numeric, NamesTheOpAndExitsWithOne) {
   EXPECT_EQ(outcome.exit_code, 1);
   expect_in(outcome.output, "; replaying steps 7 to 8 with every op checked\n");
   expect_in(outcome.output,
-            "tessera: training: stage wild, step 8 (lr 1e+30): conv2d (conv2) forward made the first Inf: output f32 [32, 7, 7, "
+            "tessera: training: stage wild, step 8 (lr 1e+30): conv2d (conv2) forward made the first Inf: output f32 [32, 6, 6, "
             "8] at ");
   expect_in(outcome.output, "; its inputs were finite, up to ");
   expect_in(outcome.output, "; step 6 was good: tessera fork " + run_ + " --at 6 optimizer.lr=1e+29\n");
@@ -65,7 +47,7 @@ TEST_F(Numeric, NamesTheOpAndExitsWithOne) {
 TEST_F(Numeric, TheReplayLeavesTheRunFolderAlone) {
   ASSERT_EQ(train().exit_code, 1);
   ASSERT_EQ(train({"stages[1].train=1s", "stages[1].optimizer.lr=0.05"}).exit_code, 0);
-  const std::string good = read_bytes(folder_ / "runs/wild/2/metrics.jsonl");
+  const std::string good = read_bytes(folder_ / "runs/tiny/2/metrics.jsonl");
   const std::string failed = read_bytes(run_ + "/metrics.jsonl");
   EXPECT_TRUE(!failed.empty() && good.starts_with(failed)) << failed;  // the steps before the rate rose
   std::set<std::string> checkpoints;

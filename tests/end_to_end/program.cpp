@@ -1,5 +1,6 @@
 #include "tests/end_to_end/program.h"
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,20 @@ Outcome RunningProgram::finish() {
   waitpid(child_, &status, 0);
   child_ = -1;
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output_};
+}
+
+std::vector<std::string> joined(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+void expect_in(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
+}
+
+void expect_outcome(const Outcome& outcome, int exit_code, const std::string& part) {
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
+  expect_in(outcome.output, part);
 }
 
 std::string newest_checkpoint(const std::string& run) {

@@ -39,6 +39,13 @@ class RunningProgram {
   std::string output_;
 };
 
+// `arguments`, then `more`.
+std::vector<std::string> joined(std::vector<std::string> arguments, const std::vector<std::string>& more);
+
+void expect_in(const std::string& text, const std::string& part);
+// The exit code, and a part of the output.
+void expect_outcome(const Outcome& outcome, int exit_code, const std::string& part);
+
 // The path of a run's newest checkpoint; "" when it has none.
 std::string newest_checkpoint(const std::string& run);
 

@@ -7,24 +7,13 @@
 #include "core/config/value.h"
 #include "core/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kTiny = R"(
-version: 1
-name: tiny
-seed: 1
-threads: {compute: 1, loader: 0}
+constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 2e}
@@ -45,12 +34,10 @@ std::string last_line(const std::string& text) {
 
 class Program : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(file_, kTiny); }
+  void SetUp() override { write_bytes(file_, tiny_experiment(kBlocks)); }
 
   std::vector<std::string> train_arguments(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments{"train", file_, "--runs", folder_ / "runs"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return joined({"train", file_, "--runs", folder_ / "runs"}, more);
   }
   Outcome expect_done(const std::vector<std::string>& arguments) const {
     const Outcome outcome = run_program(arguments);
@@ -60,9 +47,7 @@ class Program : public ::testing::Test {
   std::string run_path(int number) const { return folder_ / str("runs/tiny/", number); }
   // The table alone: progress goes to standard error.
   std::string table(const std::string& format, const std::vector<std::string>& runs) const {
-    std::vector<std::string> arguments{"table", "--format", format, "--output", folder_ / "table"};
-    arguments.insert(arguments.end(), runs.begin(), runs.end());
-    expect_done(arguments);
+    expect_done(joined({"table", "--format", format, "--output", folder_ / "table"}, runs));
     return read_bytes(folder_ / "table");
   }
 

@@ -16,9 +16,7 @@ class Resume : public ::testing::Test {
   void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
 
   std::string train(const std::string& runs, const std::vector<std::string>& overrides = {}) {
-    std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / runs};
-    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-    const Outcome outcome = run_program(arguments);
+    const Outcome outcome = run_program(joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, overrides));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     return folder_ / (runs + "/small/1");
   }
@@ -91,17 +89,14 @@ TEST_F(Resume, AFailedSaveBesideTrainingEndsTheRun) {
   ASSERT_TRUE(program.wait_for("dense epoch 1 "));
   std::filesystem::rename(run + "/checkpoints", run + "/gone");
   const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("/checkpoints"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("No such file or directory"), std::string::npos) << outcome.output;
+  expect_outcome(outcome, 1, "/checkpoints");
+  expect_in(outcome.output, "No such file or directory");
   EXPECT_NE(read_bytes(run + "/status.json").find("failed"), std::string::npos);
 }
 
 TEST_F(Resume, RefusesAChangeOfThePastAndNamesFork) {
   const std::string run = train("run");
-  const Outcome outcome = run_program({"resume", run, "optimizer.lr=0.5"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("tessera fork"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"resume", run, "optimizer.lr=0.5"}), 2, "tessera fork");
 }
 
 TEST_F(Resume, ForkGoesOnFromAStageWithOtherSettings) {

@@ -5,27 +5,16 @@
 #include "core/config/value.h"
 #include "core/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 
 namespace tessera::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: tiny
+constexpr const char* kBlocks = R"(
 deterministic: true
-threads: {compute: 1, loader: 0}
 data: {name: glyphs, count: 100, test_count: 20, batch: 10, val: 0.1}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 stages:
   - {name: dense, train: 500e}
@@ -33,6 +22,7 @@ stages:
   - {name: finetune, train: 1s, ema: {decay: 0.5}}
 report: {latency: {batch: [1], repeats: 1000}}
 )";
+const std::string kExperiment = tiny_experiment(kBlocks, {.batch_norm = true});
 
 class Smoke : public ::testing::Test {
  protected:
@@ -48,14 +38,10 @@ class Smoke : public ::testing::Test {
   std::vector<std::string> environment() const { return {"TMPDIR=" + temporary_, "TESSERA_RUNS=" + (folder_ / "runs")}; }
 
   Outcome smoke(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments{"validate", file_, "--smoke"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_program(arguments, environment());
+    return run_program(joined({"validate", file_, "--smoke"}, more), environment());
   }
   void expect(const std::vector<std::string>& more, int code, const std::string& part) const {
-    const Outcome outcome = smoke(more);
-    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\nis not in\n" << outcome.output;
+    expect_outcome(smoke(more), code, part);
   }
 
   TemporaryFolder folder_;
@@ -70,7 +56,7 @@ TEST_F(Smoke, GoesThroughEveryStageAndTheTable) {
        {std::string("smoke dense: 2 of 4500 steps, loss "), std::string("smoke tucker: 1 of 1 matched layers factored"),
         std::string("smoke finetune: 1 of 1 steps, loss "), std::string("smoke table: 3 rows; "),
         file_ + ": ok; the temporary folder is removed\nnext: tessera train " + file_ + "\n"}) {
-    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\nis not in\n" << outcome.output;
+    expect_in(outcome.output, part);
   }
 }
 
@@ -87,9 +73,8 @@ TEST_F(Smoke, ReloadsTheTrainersTensorsToo) {
 TEST_F(Smoke, TheFirstFailureNamesItsStage) {
   expect({"optimizer.lr=1e30"}, 1, "tessera: smoke: stage dense, step 2: training: ");
   const Outcome outcome = smoke({"stages[2].train=5s", "stages[2].optimizer.lr=1e30"});
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("smoke tucker: 1 of 1"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("tessera: smoke: stage finetune, step 2: training: "), std::string::npos) << outcome.output;
+  expect_outcome(outcome, 1, "smoke tucker: 1 of 1");
+  expect_in(outcome.output, "tessera: smoke: stage finetune, step 2: training: ");
 }
 
 TEST_F(Smoke, BadInputIsFoundBeforeAnyStage) {
@@ -126,9 +111,8 @@ TEST_F(Smoke, JsonSaysWhatWasDone) {
 }
 
 TEST_F(Smoke, NowhereToWriteIsAFailure) {
-  const Outcome outcome = run_program({"validate", file_, "--smoke"}, {"TMPDIR=/nosuch"});
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("smoke: temporary folder: no folder for temporary files"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"validate", file_, "--smoke"}, {"TMPDIR=/nosuch"}), 1,
+                 "smoke: temporary folder: no folder for temporary files");
 }
 
 TEST_F(Smoke, ASignalStopsItAndTidiesUp) {
@@ -140,9 +124,7 @@ TEST_F(Smoke, ASignalStopsItAndTidiesUp) {
   RunningProgram program({"validate", file_, "--smoke"}, environment());
   ASSERT_TRUE(program.wait_for("smoke s1: ")) << program.finish().output;
   program.send(SIGTERM);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
-  EXPECT_NE(outcome.output.find("stopped; the temporary folder is removed"), std::string::npos) << outcome.output;
+  expect_outcome(program.finish(), 3, "stopped; the temporary folder is removed");
 }
 
 }  // namespace

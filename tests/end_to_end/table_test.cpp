@@ -4,25 +4,14 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
 #include "train/table.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: tiny
-seed: 1
-threads: {compute: 1, loader: 0}
+constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 96, test_count: 30, batch: 16, val: 0}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv1}}
-    - {conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 1e}
@@ -33,12 +22,10 @@ report: {latency: {batch: [1], repeats: 5}}
 
 class TableOfRuns : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(folder_ / "tiny.yaml", kExperiment); }
+  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kBlocks)); }
 
   std::string train(const std::vector<std::string>& overrides = {}) {
-    std::vector<std::string> arguments{"train", folder_ / "tiny.yaml", "--runs", folder_ / "runs"};
-    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-    const Outcome outcome = run_program(arguments);
+    const Outcome outcome = run_program(joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / "runs"}, overrides));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     return folder_ / ("runs/tiny/" + std::to_string(++count_));
   }
@@ -99,9 +86,7 @@ TEST_F(TableOfRuns, RunsOfOneRowMustHaveComeEquallyFar) {
   const std::string two = train({"seed=2"});
   const std::string last = "/checkpoints/step-00000007";
   std::filesystem::remove_all(two + last);
-  const Outcome outcome = run_program({"table", one, two});
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
-  EXPECT_NE(outcome.output.find("must have come equally far"), std::string::npos) << outcome.output;
+  expect_outcome(run_program({"table", one, two}), 2, "must have come equally far");
   std::filesystem::remove_all(one + last);
   EXPECT_EQ(tabulate({one, two}).rows.size(), 1u);
 }

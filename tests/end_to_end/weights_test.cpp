@@ -85,26 +85,22 @@ TEST_F(Weights, DoesNotReadThemAgainWhenTheCheckpointsAreGone) {
   const std::string run = folder_ / "runs/tuned/1";
   for (const auto& entry : fs::directory_iterator(run + "/checkpoints")) fs::remove_all(entry);
   const Outcome resumed = run_program({"resume", run});
-  EXPECT_EQ(resumed.exit_code, 1);
-  EXPECT_NE(resumed.output.find(str(run, ": its checkpoints are gone; resume does not read model.weights (",
-                                    folder_ / "w.safetensors", ") again, train a new run")),
-            std::string::npos)
-      << resumed.output;
+  expect_outcome(resumed, 1,
+                 str(run, ": its checkpoints are gone; resume does not read model.weights (", folder_ / "w.safetensors",
+                     ") again, train a new run"));
 }
 
 TEST_F(Weights, ThatDoNotFitAreRefusedBeforeARunFolder) {
   write_bytes(folder_ / "configs/x.yaml", experiment("classes: 10, weights: ../w.safetensors"));
   const Outcome outcome = train("runs");
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.output.find("x.yaml:7:8: model: "), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("mismatched: fc.weight is f32 [7, 64], the network needs f32 [10, 64]"), std::string::npos);
-  EXPECT_NE(outcome.output.find("head: reset draws the last layer anew"), std::string::npos);
+  expect_outcome(outcome, 2, "x.yaml:7:8: model: ");
+  expect_in(outcome.output, "mismatched: fc.weight is f32 [7, 64], the network needs f32 [10, 64]");
+  expect_in(outcome.output, "head: reset draws the last layer anew");
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 
   write_bytes(folder_ / "configs/x.yaml", experiment("classes: 10, head: reset"));
   const Outcome alone = train("runs");
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_NE(alone.output.find("model.head: reset needs weights"), std::string::npos) << alone.output;
+  expect_outcome(alone, 2, "model.head: reset needs weights");
 }
 
 TEST_F(Weights, MayComeFromTheLastCheckpointOfARun) {
@@ -123,9 +119,8 @@ TEST_F(Weights, MayComeFromTheLastCheckpointOfARun) {
   // A factored network has other tensors than the dense one that `model` names.
   write_bytes(folder_ / "configs/x.yaml", experiment("classes: 10, weights: ../tuned/tuned/1"));
   const Outcome factored = train("again");
-  EXPECT_EQ(factored.exit_code, 2);
-  EXPECT_NE(factored.output.find("missing: layer3.0.conv2.weight [64, 3, 3, 64]"), std::string::npos) << factored.output;
-  EXPECT_NE(factored.output.find("unexpected: layer3.0.conv2.core [4, 3, 3, 4]"), std::string::npos) << factored.output;
+  expect_outcome(factored, 2, "missing: layer3.0.conv2.weight [64, 3, 3, 64]");
+  expect_in(factored.output, "unexpected: layer3.0.conv2.core [4, 3, 3, 4]");
 }
 
 TEST_F(Weights, AreExportedOnce) {
@@ -143,8 +138,7 @@ TEST_F(Weights, AreExportedOnce) {
   EXPECT_EQ(to_json(json.at("origin")), str(R"({"run":")", run, R"(","stage":"finetuned","step":4})"));
 
   const Outcome again = run_program({"export", run, "--output", out});
-  EXPECT_EQ(again.exit_code, 2);
-  EXPECT_NE(again.output.find("model.safetensors is there already"), std::string::npos) << again.output;
+  expect_outcome(again, 2, "model.safetensors is there already");
   EXPECT_EQ(run_program({"export", run, "--layout", "onnx", "--output", folder_ / "other"}).exit_code, 2);
 }
 
