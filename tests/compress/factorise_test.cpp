@@ -8,6 +8,7 @@
 #include "layers/activation.h"
 #include "layers/sequential.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

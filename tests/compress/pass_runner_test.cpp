@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
-#include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

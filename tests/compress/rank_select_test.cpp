@@ -6,7 +6,7 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
-#include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

@@ -11,6 +11,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/relu.h"
 #include "core/ops/unary.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -24,12 +25,7 @@ Var leaf(std::vector<float> values) {
 
 std::string error_of(const std::function<void()>& body) {
   const NumericCheck check;
-  try {
-    body();
-  } catch (const NumericError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<NumericError>(body);
 }
 
 TEST(NumericCheck, NamesTheOpThatMadeIt) {

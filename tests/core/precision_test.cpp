@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 std::string refusal(std::string_view precision, const Device& device) {
-  try {
-    compute_dtype(precision, device);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { compute_dtype(precision, device); });
 }
 
 TEST(Precision, EveryDeviceComputesInF32) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -68,20 +69,12 @@ TEST(Tensor, EmptyTensorsAreLegal) {
 
 TEST(Tensor, ErrorsNameTheTensor) {
   const Tensor x = counting({2, 3});
-  const auto message = [](auto&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(message([&] { x.data<double>(); }), "tensor: data asked as f64, tensor is f32 [2, 3] on cpu");
-  EXPECT_EQ(message([&] { x.item(); }), "item: tensor is [2, 3]; needs exactly one element");
-  EXPECT_EQ(message([&] { x.expand({3, 3}); }),
+  EXPECT_EQ(message_of([&] { x.data<double>(); }), "tensor: data asked as f64, tensor is f32 [2, 3] on cpu");
+  EXPECT_EQ(message_of([&] { x.item(); }), "item: tensor is [2, 3]; needs exactly one element");
+  EXPECT_EQ(message_of([&] { x.expand({3, 3}); }),
             "expand: shapes do not broadcast: a is [2, 3], b is [3, 3]; sizes must be equal or 1");
-  EXPECT_EQ(message([&] { x.copy_from(counting({3, 2})); }), "copy_from: source is [3, 2], target is [2, 3]");
-  EXPECT_EQ(message([&] { Tensor::empty({2}, DType::f32, Device::cuda(0)); }).substr(0, 9), "storage: ");
+  EXPECT_EQ(message_of([&] { x.copy_from(counting({3, 2})); }), "copy_from: source is [3, 2], target is [2, 3]");
+  EXPECT_EQ(message_of([&] { Tensor::empty({2}, DType::f32, Device::cuda(0)); }).substr(0, 9), "storage: ");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -38,12 +39,7 @@ TEST(Text, CsvLinesMayEndInCarriageReturnsOrNotAtAll) {
 }
 
 std::string fault_of(const char* text) {
-  try {
-    parse_csv(text, "x.csv");
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<IoError>([&] { parse_csv(text, "x.csv"); });
 }
 
 TEST(Text, CsvFaultsNameTheLine) {

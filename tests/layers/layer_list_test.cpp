@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "layers/conv2d.h"
 #include "layers/models/model.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -11,13 +12,8 @@ std::unique_ptr<Module> build_list(const char* json, const Shape& input) {
   return build_model({.name = "layers", .layers = parse_json(json, "test")}, input);
 }
 
-std::string message_of(const char* json, const Shape& input) {
-  try {
-    build_list(json, input);
-  } catch (const ConfigError& failure) {
-    return failure.what();
-  }
-  return "nothing thrown";
+std::string refusal(const char* json, const Shape& input) {
+  return message_of<ConfigError>([&] { build_list(json, input); });
 }
 
 TEST(LayerList, InfersInputSizesFromTheRunningShape) {
@@ -35,9 +31,9 @@ TEST(LayerList, InfersInputSizesFromTheRunningShape) {
 // Texts that are parsed as JSON carry no line, so messages start with their origin.
 TEST(LayerList, ReportsEveryFaultyItemAtOnce) {
   EXPECT_EQ(
-      message_of(R"(["relu", {"linear": {"uot": 3}}, {"liner": {"out": 3}}, 3, "basic_block", {"relu": {}, "flatten": {}},
+      refusal(R"(["relu", {"linear": {"uot": 3}}, {"liner": {"out": 3}}, 3, "basic_block", {"relu": {}, "flatten": {}},
                           {"conv2d": {"out": "x", "kernel": 0, "name": 7}}, {"conv2d": 3}, {"dropout": {"p": 2}}])",
-                 {1, 4, 4, 3}),
+              {1, 4, 4, 3}),
       "test: model.layers[1].linear.uot: unknown key; did you mean 'out'?\n"
       "test: model.layers[2]: unknown layer 'liner'; did you mean 'linear'?; known: avg_pool2d basic_block batch_norm bottleneck "
       "conv2d dropout flatten gelu global_avg_pool layer_norm linear max_pool2d relu residual sequential sigmoid silu tanh "
@@ -53,15 +49,15 @@ TEST(LayerList, ReportsEveryFaultyItemAtOnce) {
 }
 
 TEST(LayerList, FaultsThatNeedTheShapeNameTheItem) {
-  EXPECT_EQ(message_of(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 3}),
+  EXPECT_EQ(refusal(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 3}),
             "test: model.layers[1].conv2d.groups: must divide in and out");
-  EXPECT_EQ(message_of(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 8}), "nothing thrown");
-  EXPECT_NE(message_of(R"([{"relu": {"name": "a"}}, {"relu": {"name": "a"}}])", {1, 4}).find("two children"), std::string::npos);
+  EXPECT_EQ(refusal(R"(["relu", {"conv2d": {"out": 4, "groups": 4}}])", {1, 4, 4, 8}), "");
+  EXPECT_NE(refusal(R"([{"relu": {"name": "a"}}, {"relu": {"name": "a"}}])", {1, 4}).find("two children"), std::string::npos);
 }
 
 TEST(LayerList, AnEmptyListIsNoNetwork) {
-  EXPECT_EQ(message_of("[]", {1, 4}), "test: model.layers: the list is empty; needs a layer");
-  EXPECT_EQ(message_of("{}", {1, 4}), "test: model.layers: expected a list of layers, found a block");
+  EXPECT_EQ(refusal("[]", {1, 4}), "test: model.layers: the list is empty; needs a layer");
+  EXPECT_EQ(refusal("{}", {1, 4}), "test: model.layers: expected a list of layers, found a block");
 }
 
 }  // namespace

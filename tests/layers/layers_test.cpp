@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "core/autograd/backward.h"
 #include "core/error.h"
@@ -19,6 +18,7 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -50,16 +50,6 @@ Moments moments(const Tensor& tensor) {
   }
   m.stddev = std::sqrt(squares - m.mean * m.mean);
   return m;
-}
-
-template <class Failure>
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "nothing thrown";
 }
 
 void expect_declared_shape(Module& module, const Shape& input) {

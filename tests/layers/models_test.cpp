@@ -9,6 +9,7 @@
 #include "core/autograd/numeric_check.h"
 #include "core/config/read.h"
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -56,13 +57,8 @@ void expect_path(const std::vector<std::string>& paths, const std::string& path)
 }
 
 template <class Failure>
-std::string message_of(const ModelConfig& config, const Shape& input) {
-  try {
-    build_model(config, input);
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "nothing thrown";
+std::string refusal(const ModelConfig& config, const Shape& input) {
+  return message_of<Failure>([&] { build_model(config, input); });
 }
 
 TEST(Models, ParametersAndMacsEqualPublishedOnes) {
@@ -115,10 +111,10 @@ TEST(Models, SmallImagesGiveVggAGlobalAverage) {
 }
 
 TEST(Models, UnknownNamesAndWrongInputsAreErrors) {
-  const std::string unknown = message_of<ConfigError>({.name = "resnet21"}, kCifar);
+  const std::string unknown = refusal<ConfigError>({.name = "resnet21"}, kCifar);
   EXPECT_NE(unknown.find("unknown model 'resnet21'; did you mean 'resnet20'?"), std::string::npos) << unknown;
-  EXPECT_EQ(message_of<ShapeError>({.name = "resnet20"}, {2, 8}), "resnet: input is [2, 8]; needs images [n, h, w, c]");
-  EXPECT_EQ(message_of<ConfigError>({.name = "lenet5", .in_channels = 3}, {1, 28, 28, 1}),
+  EXPECT_EQ(refusal<ShapeError>({.name = "resnet20"}, {2, 8}), "resnet: input is [2, 8]; needs images [n, h, w, c]");
+  EXPECT_EQ(refusal<ConfigError>({.name = "lenet5", .in_channels = 3}, {1, 28, 28, 1}),
             "model lenet5: in_channels is 3, the data is [1, 28, 28, 1]; the last axis must agree");
 }
 

@@ -8,6 +8,7 @@
 #include "core/ops/conv2d.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

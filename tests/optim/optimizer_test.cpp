@@ -9,6 +9,7 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "tests/optim/model.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -189,12 +190,7 @@ TEST(Optimizer, StateRoundTripGoesOnToIdenticalBytes) {
 }
 
 std::string load_failure(Optimizer& optimizer, const State& state) {
-  try {
-    optimizer.load_state(state);
-  } catch (const IoError& failure) {
-    return failure.what();
-  }
-  return "nothing thrown";
+  return message_of<IoError>([&] { optimizer.load_state(state); });
 }
 
 TEST(Optimizer, RefusesAStateThatDoesNotFit) {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 
@@ -18,12 +19,7 @@ constexpr const char* kStages = "stages:\n  - {name: a, train: 1e}\n  - {name: b
 Experiment parse(const std::string& text) { return parse_experiment(parse_yaml(text, "x.yaml")); }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { parse(text); });
 }
 
 class ExperimentFile : public ::testing::Test {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 #include "tests/train/weights_files.h"
 #include "train/import_weights.h"
 #include "train/torch_layout.h"
@@ -24,12 +25,7 @@ std::unique_ptr<Module> factored() {
 }
 
 std::string refusal(const std::string& layers, const Shape& input) {
-  try {
-    torch_tensors(*build_model(testing::layers_config(layers), input), input);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing thrown";
+  return message_of<ConfigError>([&] { torch_tensors(*build_model(testing::layers_config(layers), input), input); });
 }
 
 TEST(Export, WritesPyTorchsNamesAndAxes) {

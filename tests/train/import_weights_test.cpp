@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 #include "tests/train/weights_files.h"
 #include "train/torch_layout.h"
 
@@ -41,12 +42,7 @@ class ImportWeights : public ::testing::Test {
     return load();
   }
   std::string error() const {
-    try {
-      load();
-    } catch (const ConfigError& caught) {
-      return caught.what();
-    }
-    return "nothing thrown";
+    return message_of<ConfigError>([&] { load(); });
   }
   std::string error_of_file() const {
     save(path_, file_);
@@ -184,12 +180,7 @@ TEST_F(ImportWeights, KeepsTheMasksOfOurFiles) {
 TEST_F(ImportWeights, ListsAFirstConvolutionForOtherChannels) {
   save(path_, file_);
   const auto error_for = [&](const Shape& input) {
-    try {
-      initial_model(real_vfs(), config_, input, 1);
-    } catch (const ConfigError& caught) {
-      return std::string(caught.what());
-    }
-    return std::string();
+    return message_of<ConfigError>([&] { initial_model(real_vfs(), config_, input, 1); });
   };
   config_.in_channels = 1;
   EXPECT_NE(error_for({1, 4, 4, 1}).find("\n  mismatched: conv.weight is f32 [3, 3, 3, 3], the network needs f32 [3, 1, 3, 3]"),

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/io/vfs.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -18,12 +19,7 @@ class JsonLinesTest : public ::testing::Test {
   }
   std::string content() { return real_vfs().read_file(path_); }
   std::string error_of(std::int64_t length) {
-    try {
-      JsonLines(path_, length);
-    } catch (const IoError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<IoError>([&] { JsonLines(path_, length); });
   }
 
   TemporaryFolder folder_;

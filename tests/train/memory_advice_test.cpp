@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/storage.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 #include "train/config/yaml.h"
 #include "train/session.h"
 
@@ -45,12 +46,7 @@ class OutOfMemory : public ::testing::Test {
   std::string train(const Experiment& experiment) {
     const RunFolder folder = RunFolder::create(real_vfs(), runs_.path().string(), "x");
     run_ = folder.path();
-    try {
-      Session::start(real_vfs(), experiment, "", folder, {}).run();
-    } catch (const OutOfMemoryError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<OutOfMemoryError>([&] { Session::start(real_vfs(), experiment, "", folder, {}).run(); });
   }
   static std::int64_t planned(const Experiment& experiment, std::int64_t micro_batch) {
     const DataSplits data = load_data(experiment.config.data, 0);

@@ -6,6 +6,7 @@
 #include "layers/batch_norm.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -29,12 +30,7 @@ std::vector<float> values_of(const State& state) {
 }
 
 std::string error_of(Module& model, const State& state) {
-  try {
-    load_model_state(model, state);
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<IoError>([&] { load_model_state(model, state); });
 }
 
 TEST(ModelState, RoundTripKeepsValuesMasksAndBuffers) {

@@ -4,17 +4,13 @@
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 std::string error_of(const std::string& path) {
-  try {
-    RunFolder::open(real_vfs(), path);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { RunFolder::open(real_vfs(), path); });
 }
 
 TEST(RunFolder, NumbersGoUpAndTakeTheFirstFree) {

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -51,12 +52,7 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b, doubl
 }
 
 std::string non_finite(const StageTrainer& trainer) {
-  try {
-    trainer.check_finite();
-  } catch (const NumericError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<NumericError>([&] { trainer.check_finite(); });
 }
 
 TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
@@ -164,12 +160,7 @@ TEST(StageTrainer, NoSettingHidesABadGradient) {
 
 std::string checked_step(StageTrainer& trainer, const Batch& batch) {
   const NumericCheck check;
-  try {
-    trainer.step(batch, 0, 0);
-  } catch (const NumericError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<NumericError>([&] { trainer.step(batch, 0, 0); });
 }
 
 TEST(StageTrainer, ACheckedStepNamesTheOp) {

@@ -6,17 +6,13 @@
 
 #include "core/error.h"
 #include "tests/core/config/values.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 std::string error_of(std::string_view text) {
-  try {
-    parse_json(text, "m.json");
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<IoError>([&] { parse_json(text, "m.json"); });
 }
 
 TEST(Json, WritesCompactAndIndented) {

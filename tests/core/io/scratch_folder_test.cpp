@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -31,12 +32,7 @@ TEST(ScratchFolder, SaysWhereItCannotBe) {
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before != nullptr ? before : "";
   setenv("TMPDIR", "/nosuch", 1);
-  std::string message;
-  try {
-    const ScratchFolder folder("x");
-  } catch (const IoError& error) {
-    message = error.what();
-  }
+  const std::string message = message_of<IoError>([] { ScratchFolder("x"); });
   before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
   EXPECT_TRUE(message.starts_with("no folder for temporary files at /nosuch: ")) << message;
 }
@@ -48,13 +44,8 @@ TEST(ScratchFolder, StandsInTheFolderThatIsAskedFor) {
     EXPECT_EQ(folder.path().parent_path(), parent.path());
   }
   EXPECT_TRUE(fs::is_empty(parent.path()));
-  std::string message;
-  try {
-    const ScratchFolder folder("inner", parent.path() / "nosuch");
-  } catch (const IoError& error) {
-    message = error.what();
-  }
-  EXPECT_EQ(message, str("cannot make a temporary folder below ", parent / "nosuch", ": No such file or directory"));
+  EXPECT_EQ(message_of<IoError>([&] { ScratchFolder("inner", parent.path() / "nosuch"); }),
+            str("cannot make a temporary folder below ", parent / "nosuch", ": No such file or directory"));
 }
 
 }  // namespace

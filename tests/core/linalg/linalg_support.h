@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "core/rng.h"
@@ -60,17 +59,6 @@ inline Tensor scale_columns(const Tensor& matrix, const Tensor& scale) {
   const std::vector<double> factors = values(scale);
   for (std::size_t i = 0; i < entries.size(); ++i) entries[i] *= factors[i % factors.size()];
   return Tensor::from(entries, matrix.shape());
-}
-
-// The message of the exception of type E that f throws; "" when it throws none.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace tessera::testing

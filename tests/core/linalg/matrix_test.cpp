@@ -7,6 +7,7 @@
 #include "core/linalg/qr.h"
 #include "core/linalg/svd.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/linalg/mode_product.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {

@@ -16,6 +16,7 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/relu.h"
 #include "core/rng.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -24,16 +25,6 @@ Tensor random(const Shape& shape, std::uint64_t index, DType dtype, double low =
   const Tensor x = Tensor::empty(shape, dtype);
   fill_uniform(x, RngStream(11, "dense_contract_test", "values"), low, high, index);
   return x;
-}
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing thrown";
 }
 
 Var ones(const Shape& shape, DType dtype = DType::f32) { return Var(Tensor::full(shape, 1.0, dtype)); }

@@ -14,19 +14,10 @@
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/ops/where.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 class NanPropagation : public ::testing::TestWithParam<std::pair<const char*, std::function<Var(const Var&)>>> {};
 

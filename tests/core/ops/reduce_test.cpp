@@ -7,19 +7,10 @@
 
 #include "core/autograd/backward.h"
 #include "core/rng.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 TEST(Reduce, SumOfTenMillionSinglesIsExactToTheirPrecision) {
   const std::int64_t count = 10'000'000;

@@ -8,19 +8,10 @@
 #include "core/ops/embedding.h"
 #include "core/ops/gather.h"
 #include "core/ops/pad.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 const Var x(Tensor::full({2, 3}, 1.0));
 

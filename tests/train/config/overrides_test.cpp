@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 #include "train/config/yaml.h"
 
 namespace tessera {
@@ -21,12 +22,7 @@ Value overridden(std::string_view text) {
 }
 
 std::string error_of(std::string_view text) {
-  try {
-    overridden(text);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { overridden(text); });
 }
 
 TEST(Override, SetsKeysAtAnyDepth) {

@@ -5,17 +5,13 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 std::string error_of(std::string_view text) {
-  try {
-    resolve_plain_scalar(text);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { resolve_plain_scalar(text); });
 }
 
 TEST(PlainScalar, ReadsIntegers) {

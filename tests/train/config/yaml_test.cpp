@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -14,12 +15,7 @@ namespace {
 Value yaml(std::string_view text) { return parse_yaml(text, "x.yaml"); }
 
 std::string error_of(std::string_view text) {
-  try {
-    yaml(text);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>([&] { yaml(text); });
 }
 
 class TemporaryFile {
@@ -214,14 +210,7 @@ TEST(LoadYaml, ReadsAFile) {
 }
 
 TEST(LoadYaml, SaysWhyAFileCannotBeRead) {
-  const auto error_of_path = [](const std::string& path) -> std::string {
-    try {
-      load_yaml(path);
-    } catch (const IoError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto error_of_path = [](const std::string& path) { return message_of<IoError>([&] { load_yaml(path); }); };
   EXPECT_EQ(error_of_path("/nonexistent/x.yaml"), "/nonexistent/x.yaml: cannot be read: No such file or directory");
   EXPECT_EQ(error_of_path("/"), "/: cannot be read: Is a directory");
 }

@@ -4,6 +4,7 @@
 
 #include "core/config/read.h"
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -16,12 +17,7 @@ DataConfig small() {
 }
 
 std::string config_error(std::string_view json) {
-  try {
-    read<DataConfig>(parse_json(json, "x.json"), "data");
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of<ConfigError>([&] { read<DataConfig>(parse_json(json, "x.json"), "data"); });
 }
 
 TEST(Builtin, GlyphsSplitThreeWays) {

@@ -1,5 +1,6 @@
 #include "train/data/cifar.h"
 
+#include "tests/support/message_of.h"
 #include "tests/train/data/data_files.h"
 
 namespace tessera {
@@ -52,13 +53,13 @@ TEST_F(Cifar, TheFineLabelOfCifar100Counts) {
 TEST_F(Cifar, RefusesAnotherSize) {
   write("a.bin", records("\x03"));
   write("b.bin", records("\x03") + "x");
-  const std::string message = test::io_error([&] { load_cifar(root_, "cifar10", small_layout(1)); });
+  const std::string message = message_of<IoError>([&] { load_cifar(root_, "cifar10", small_layout(1)); });
   EXPECT_NE(message.find("b.bin: wrong size: expected 9219 bytes, found 9220"), std::string::npos) << message;
 }
 
 TEST_F(Cifar, NamesAMissingFile) {
   write("a.bin", records("\x03"));
-  const std::string message = test::io_error([&] { load_cifar(root_, "cifar10", small_layout(1)); });
+  const std::string message = message_of<IoError>([&] { load_cifar(root_, "cifar10", small_layout(1)); });
   EXPECT_NE(message.find("b.bin: cannot open"), std::string::npos) << message;
 }
 
@@ -66,7 +67,7 @@ TEST_F(Cifar, NamesTheRecordOfABadLabel) {
   std::string bytes = records("\x03");
   bytes[3073] = '\x0a';
   write("a.bin", bytes);
-  const std::string message = test::io_error([&] { load_cifar(root_, "cifar10", small_layout(1)); });
+  const std::string message = message_of<IoError>([&] { load_cifar(root_, "cifar10", small_layout(1)); });
   EXPECT_NE(message.find("a.bin: label of record 1 is 10; must be in 0..9"), std::string::npos) << message;
 }
 

@@ -2,6 +2,7 @@
 // checksum, changes the data set's fingerprint and nothing else.
 #include <random>
 
+#include "tests/support/message_of.h"
 #include "tests/train/data/data_files.h"
 #include "train/data/cifar.h"
 #include "train/data/idx.h"
@@ -22,7 +23,7 @@ class DamagedData : public test::DataFiles {
   template <class Read>
   std::string error_of(const std::string& name, const std::string& bytes, Read&& read) const {
     write(name, bytes);
-    const std::string message = test::io_error([&] { read(root_ / name); });
+    const std::string message = message_of<IoError>([&] { read(root_ / name); });
     EXPECT_TRUE(message.empty() || message.starts_with((root_ / name).string() + ": ")) << message;
     return message;
   }
@@ -96,7 +97,7 @@ TEST_F(DamagedIdx, AHeaderCannotMakeUsAllocateMoreThanTheFileCanHold) {
 
 TEST_F(DamagedIdx, ExchangedFilesAreRefused) {
   const auto error = [&](const std::string& image_bytes, const std::string& label_bytes) {
-    return test::io_error([&] { load(image_bytes, label_bytes); });
+    return message_of<IoError>([&] { load(image_bytes, label_bytes); });
   };
   EXPECT_EQ(error(images(), labels()), "");
   EXPECT_TRUE(contains(error(labels(), images()), "train-images-idx3-ubyte: images are [5]; needs [n, h, w]"));
@@ -107,8 +108,8 @@ TEST_F(DamagedIdx, ExchangedFilesAreRefused) {
 
 TEST_F(DamagedIdx, ImagesWithoutPixelsAreRefused) {
   const std::string expected = "images are [5, 0, 11]; expected at least 1 pixel each, found 0";
-  EXPECT_TRUE(contains(test::io_error([&] { load(file_of({5, 0, 11}, ""), labels()); }), expected));
-  EXPECT_NE(test::io_error([&] { load(file_of({4'000'000'000u, 0, 0}, ""), labels()); }), "");
+  EXPECT_TRUE(contains(message_of<IoError>([&] { load(file_of({5, 0, 11}, ""), labels()); }), expected));
+  EXPECT_NE(message_of<IoError>([&] { load(file_of({4'000'000'000u, 0, 0}, ""), labels()); }), "");
 }
 
 TEST_F(DamagedIdx, AChangedBitOfTheDataChangesTheFingerprint) {
@@ -122,7 +123,7 @@ TEST_F(DamagedIdx, AChangedBitOfTheDataChangesTheFingerprint) {
   }
   for (std::size_t bit = 8 * 8; bit < 8 * labels().size(); ++bit) {
     std::string after;
-    const std::string message = test::io_error([&] { after = fingerprint(load(images(), flipped(labels(), bit))); });
+    const std::string message = message_of<IoError>([&] { after = fingerprint(load(images(), flipped(labels(), bit))); });
     EXPECT_TRUE(contains(message, str("label of record ", bit / 8 - 8, " is ")) || (message.empty() && after != before)) << bit;
   }
 }
@@ -162,7 +163,7 @@ TEST_F(DamagedCifar, AFileOfTheOtherKindIsRefused) {
   CifarLayout hundred = cifar100_layout("test");
   hundred.files = {"a.bin"};
   hundred.records_per_file = 3;
-  const std::string message = test::io_error([&] { load_cifar(root_, "cifar100", hundred); });
+  const std::string message = message_of<IoError>([&] { load_cifar(root_, "cifar100", hundred); });
   EXPECT_TRUE(contains(message, "a.bin: wrong size: expected 9222 bytes, found 9219")) << message;
 }
 
@@ -182,7 +183,7 @@ TEST_F(DamagedCifar, AChangedBitIsAnIllegalLabelOrAnotherFingerprint) {
   for (int i = 0; i < 1000; ++i) {
     const std::size_t bit = i < 24 ? i / 8 * 8 * kRecord + i % 8 : random() % (8 * records().size());  // the labels first
     std::string after;
-    const std::string message = test::io_error([&] { after = fingerprint(load(flipped(records(), bit))); });
+    const std::string message = message_of<IoError>([&] { after = fingerprint(load(flipped(records(), bit))); });
     ASSERT_TRUE(contains(message, str("label of record ", bit / 8 / kRecord, " is ")) || (message.empty() && after != before));
   }
 }

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
 
 namespace tessera::test {
@@ -30,16 +29,5 @@ class DataFiles : public ::testing::Test {
   TemporaryFolder folder_;
   std::filesystem::path root_ = folder_.path();
 };
-
-// The message of the IoError that `call` throws; empty when it throws none.
-template <class Call>
-std::string io_error(Call&& call) {
-  try {
-    call();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 }  // namespace tessera::test

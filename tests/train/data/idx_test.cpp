@@ -1,5 +1,6 @@
 #include "train/data/idx.h"
 
+#include "tests/support/message_of.h"
 #include "tests/train/data/data_files.h"
 
 namespace tessera {
@@ -41,37 +42,37 @@ TEST_F(Idx, ReadsTheDottedSpellingOfTheTestSplit) {
 }
 
 TEST_F(Idx, NamesTheFilesItLookedFor) {
-  const std::string message = test::io_error([&] { load_idx(root_, "mnist", "train"); });
+  const std::string message = message_of<IoError>([&] { load_idx(root_, "mnist", "train"); });
   EXPECT_TRUE(contains(message, "train-images-idx3-ubyte, train-images-idx3-ubyte.gz, train-images.idx3-ubyte")) << message;
 }
 
 TEST_F(Idx, RefusesTruncatedData) {
   write("x", images().substr(0, 16 + 11));
-  const std::string message = test::io_error([&] { read_idx(root_ / "x"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x"); });
   EXPECT_TRUE(contains(message, "x: truncated: the header says [3, 2, 3], expected 18 bytes of data, found 11")) << message;
 }
 
 TEST_F(Idx, RefusesATruncatedHeader) {
   write("x", images().substr(0, 9));
-  const std::string message = test::io_error([&] { read_idx(root_ / "x"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x"); });
   EXPECT_TRUE(contains(message, "truncated IDX header: expected 16 bytes, found 9")) << message;
 }
 
 TEST_F(Idx, RefusesTrailingBytes) {
   write_gz("x.gz", images() + "abc");
-  const std::string message = test::io_error([&] { read_idx(root_ / "x.gz"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x.gz"); });
   EXPECT_TRUE(contains(message, "too long: the header says [3, 2, 3], expected 18 bytes of data, found 21")) << message;
 }
 
 TEST_F(Idx, RefusesAnotherMagicNumber) {
   write("x", "PNG and more");
-  const std::string message = test::io_error([&] { read_idx(root_ / "x"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x"); });
   EXPECT_TRUE(contains(message, "not an IDX file of unsigned bytes: magic number is 1347307296")) << message;
 }
 
 TEST_F(Idx, RefusesSizesNoDataSetHas) {
   write("x", header(3, {0xffffffffu, 0xffffffffu, 0xffffffffu}));
-  const std::string message = test::io_error([&] { read_idx(root_ / "x"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x"); });
   EXPECT_TRUE(contains(message, "the limit is")) << message;
 }
 
@@ -83,14 +84,14 @@ TEST_F(Idx, RefusesDamagedCompression) {
     bytes.assign(std::istreambuf_iterator<char>(in), {});
   }
   write("x.gz", bytes.substr(0, bytes.size() - 12));
-  const std::string message = test::io_error([&] { read_idx(root_ / "x.gz"); });
+  const std::string message = message_of<IoError>([&] { read_idx(root_ / "x.gz"); });
   EXPECT_TRUE(contains(message, "x.gz: ")) << message;
 }
 
 TEST_F(Idx, RefusesCountsThatDiffer) {
   write("train-images-idx3-ubyte", images());
   write("train-labels-idx1-ubyte", header(1, {2}) + std::string(2, '\0'));
-  const std::string message = test::io_error([&] { load_idx(root_, "mnist", "train"); });
+  const std::string message = message_of<IoError>([&] { load_idx(root_, "mnist", "train"); });
   EXPECT_TRUE(contains(message, "expected 3 labels")) << message;
   EXPECT_TRUE(contains(message, "found 2")) << message;
 }
@@ -98,7 +99,7 @@ TEST_F(Idx, RefusesCountsThatDiffer) {
 TEST_F(Idx, RefusesALabelOutOfRange) {
   write("train-images-idx3-ubyte", images());
   write("train-labels-idx1-ubyte", header(1, {3}) + std::string{'\0', '\x0a', '\0'});
-  const std::string message = test::io_error([&] { load_idx(root_, "mnist", "train"); });
+  const std::string message = message_of<IoError>([&] { load_idx(root_, "mnist", "train"); });
   EXPECT_TRUE(contains(message, "label of record 1 is 10; must be in 0..9")) << message;
 }
 

@@ -8,6 +8,7 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "tests/support/message_of.h"
 #include "tests/train/data/image_tree.h"
 #include "train/data/image.h"
 #include "train/data/resample.h"
@@ -32,12 +33,7 @@ class ImageFolderTest : public ::testing::Test {
   void TearDown() override { set_log_sink({}); }
 
   std::string error() const {
-    try {
-      load_data(config_, 1);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return {};
+    return message_of([&] { load_data(config_, 1); });
   }
   std::string path(const std::string& name) const { return images_.path(name); }
 
@@ -226,12 +222,7 @@ TEST_F(ImageFolderTest, ALoopOfLinksEnds) {
 
 TEST(ImageFolderConfig, RefusesWhatItWouldIgnore) {
   const auto says = [](std::string_view json, const std::string& part) {
-    std::string message;
-    try {
-      read<DataConfig>(parse_json(json, "x.json"), "data");
-    } catch (const ConfigError& error) {
-      message = error.what();
-    }
+    const std::string message = message_of<ConfigError>([&] { read<DataConfig>(parse_json(json, "x.json"), "data"); });
     EXPECT_NE(message.find(part), std::string::npos) << json << " -> " << message;
   };
   says(R"({"name": "glyphs", "crop": 8})", "train, test, resize, crop and on_bad_image belong to image-folder");

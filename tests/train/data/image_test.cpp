@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
+#include "tests/train/data/decoding_error.h"
 
 namespace tessera {
 namespace {
@@ -19,15 +20,6 @@ using testing::encode_jpeg;
 using testing::encode_png;
 using testing::JpegKind;
 using testing::PngKind;
-
-std::string error_of(std::string_view bytes) {
-  try {
-    decode_image(bytes);
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 Bytes grey(const Bytes& values) {
   Bytes pixels;
@@ -138,9 +130,9 @@ TEST(Image, EveryTruncationIsAnError) {
   const Bytes pixels = testing::pattern(16, 16);
   for (const std::string& bytes : {encode_png(16, 16, pixels), encode_png(16, 16, pixels, {.interlaced = true}),
                                    encode_jpeg(16, 16, pixels), encode_jpeg(16, 16, pixels, {.progressive = true})}) {
-    EXPECT_EQ(error_of(bytes), "");
+    EXPECT_EQ(decoding_error(bytes), "");
     for (std::size_t length = 0; length < bytes.size(); ++length) {
-      const std::string error = error_of(std::string_view(bytes).substr(0, length));
+      const std::string error = decoding_error(std::string_view(bytes).substr(0, length));
       ASSERT_TRUE(error.starts_with("broken ") || error == "not a JPEG or PNG file" || error == "the file is empty")
           << length << " of " << bytes.size() << ": " << error;
     }
@@ -150,13 +142,13 @@ TEST(Image, EveryTruncationIsAnError) {
 TEST(Image, SaysWhatIsWrong) {
   const std::string png = encode_png(16, 16, testing::pattern(16, 16));
   const std::string jpeg = encode_jpeg(16, 16, testing::pattern(16, 16));
-  EXPECT_EQ(error_of(""), "the file is empty");
-  EXPECT_EQ(error_of("GIF89a"), "not a JPEG or PNG file");
-  EXPECT_EQ(error_of(png.substr(0, png.size() / 2)), "broken PNG: the file ends early");
-  EXPECT_EQ(error_of(jpeg.substr(0, jpeg.size() / 2)), "broken JPEG: Premature end of JPEG file");
+  EXPECT_EQ(decoding_error(""), "the file is empty");
+  EXPECT_EQ(decoding_error("GIF89a"), "not a JPEG or PNG file");
+  EXPECT_EQ(decoding_error(png.substr(0, png.size() / 2)), "broken PNG: the file ends early");
+  EXPECT_EQ(decoding_error(jpeg.substr(0, jpeg.size() / 2)), "broken JPEG: Premature end of JPEG file");
   std::string flipped = png;
   flipped[flipped.size() - 13] = static_cast<char>(flipped[flipped.size() - 13] ^ 1);  // before IEND: the checksum of the pixels
-  EXPECT_EQ(error_of(flipped), "broken PNG: IDAT: CRC error");
+  EXPECT_EQ(decoding_error(flipped), "broken PNG: IDAT: CRC error");
 }
 
 TEST(Image, BytesAfterTheImageDoNoHarm) {
@@ -176,13 +168,13 @@ TEST(Image, RefusesBombsBeforeTheyAllocate) {
   header += big_endian(
       static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(header.data()), static_cast<uInt>(header.size()))));
   png.replace(12, header.size(), header);
-  EXPECT_EQ(error_of(png), "PNG of 50000x50000 pixels; at most 178956970 are read");
+  EXPECT_EQ(decoding_error(png), "PNG of 50000x50000 pixels; at most 178956970 are read");
 
   std::string jpeg = encode_jpeg(16, 16, testing::pattern(16, 16));
   const std::size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\xff\xdc\xff\xdc");
-  EXPECT_EQ(error_of(jpeg), "JPEG of 65500x65500 pixels; at most 178956970 are read");
+  EXPECT_EQ(decoding_error(jpeg), "JPEG of 65500x65500 pixels; at most 178956970 are read");
 }
 
 TEST(Image, RefusesAJpegOfManyScans) {
@@ -192,7 +184,7 @@ TEST(Image, RefusesAJpegOfManyScans) {
   while (jpeg[end] != '\xff' || jpeg[end + 1] == '\0') ++end;
   std::string many = jpeg.substr(0, scan);
   for (int i = 0; i < 600; ++i) many += jpeg.substr(scan, end - scan);
-  EXPECT_EQ(error_of(many + jpeg.substr(end)), "broken JPEG: more than 500 scans");
+  EXPECT_EQ(decoding_error(many + jpeg.substr(end)), "broken JPEG: more than 500 scans");
 }
 
 TEST(Image, NoChangeOfBytesDoesMoreThanFail) {
@@ -206,7 +198,7 @@ TEST(Image, NoChangeOfBytesDoesMoreThanFail) {
     for (int i = 0; i < 1000; ++i) {
       std::string changed = bytes;
       for (int k = 0; k < 1 + i % 3; ++k) changed[random() % changed.size()] = static_cast<char>(random());
-      failed += !error_of(changed).empty();
+      failed += !decoding_error(changed).empty();
     }
   }
   EXPECT_GT(failed, 1000);
@@ -215,14 +207,7 @@ TEST(Image, NoChangeOfBytesDoesMoreThanFail) {
 TEST(Image, FilesAreNamedInErrors) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "x.jpg";
-  const auto error = [](const std::filesystem::path& file) {
-    try {
-      read_image(file);
-    } catch (const IoError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
+  const auto error = [](const std::filesystem::path& file) { return message_of<IoError>([&] { read_image(file); }); };
   EXPECT_EQ(error(path.string() + ".absent"), path.string() + ".absent: no such file");
   EXPECT_EQ(error(path.parent_path()), path.parent_path().string() + ": is no regular file");
   std::ofstream(path, std::ios::binary) << "text";
