@@ -2,7 +2,7 @@
 // NaN, and the vector functions return NaN for NaN.
 #include "core/cpu/map.h"
 #include "core/ops/unary.h"
-#include "core/ops/unary_math.h"
+#include "core/ops/unary_exp_math.h"
 
 namespace tessera::cpu {
 
