@@ -1,6 +1,7 @@
 #include "tests/support/op_cases.h"
 
 #include <iterator>
+#include <utility>
 
 namespace tessera::testing {
 namespace {
@@ -11,13 +12,23 @@ void append(std::vector<OpCase>& all, std::vector<OpCase> more) {
 
 }  // namespace
 
+OpCase op_case(std::string name, const std::vector<Shape>& shapes, std::function<Var(std::span<const Var>)> op,
+               std::function<Tensor(std::span<const Tensor>)> reference) {
+  OpCase c;
+  c.name = std::move(name);
+  for (const Shape& shape : shapes) c.inputs.push_back({.shape = shape});
+  c.op = std::move(op);
+  c.reference = std::move(reference);
+  return c;
+}
+
 std::vector<OpCase> all_op_cases() {
   std::vector<OpCase> all = elementwise_op_cases();
   append(all, reduction_op_cases());
   append(all, view_op_cases());
-#ifdef TESSERA_TEST_DENSE_CASES
   append(all, dense_op_cases());
-#endif
+  append(all, pool_op_cases());
+  append(all, norm_op_cases());
   return all;
 }
 

@@ -30,10 +30,16 @@ struct OpCase {
   double flops = 0;            // per forward, for bench/op_bench; 0 = bandwidth bound
 };
 
+// A row whose inputs have these shapes and nothing special.
+OpCase op_case(std::string name, const std::vector<Shape>& shapes, std::function<Var(std::span<const Var>)> op,
+               std::function<Tensor(std::span<const Tensor>)> reference);
+
 std::vector<OpCase> elementwise_op_cases();  // op_cases_elementwise.cpp
 std::vector<OpCase> reduction_op_cases();    // op_cases_reduction.cpp: reductions, softmax, losses
 std::vector<OpCase> view_op_cases();         // op_cases_view.cpp: reshape, permute, slice, concat, pad, gather, where, ...
-std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, linear, conv2d, pooling, normalisation
+std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, linear, conv2d
+std::vector<OpCase> pool_op_cases();         // op_cases_pool.cpp
+std::vector<OpCase> norm_op_cases();         // op_cases_norm.cpp
 std::vector<OpCase> all_op_cases();
 
 }  // namespace tessera::testing

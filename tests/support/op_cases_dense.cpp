@@ -1,39 +1,17 @@
-#include <cmath>
+// Rows for products: matmul, linear, conv2d.
+#include <algorithm>
 
-#include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
-#include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
-#include "core/ops/pool2d.h"
 #include "tests/support/op_cases.h"
+#include "tests/support/reference.h"
 
 namespace tessera::testing {
 namespace {
 
 using Inputs = std::span<const Tensor>;
 using std::int64_t;
-
-// Reads and writes one element of a contiguous f64 tensor by its indices.
-template <class... Index>
-double& at(const Tensor& x, Index... index) {
-  int64_t offset = 0;
-  int axis = 0;
-  ((offset = offset * x.dim(axis++) + index), ...);
-  return x.data<double>()[offset];
-}
-
-Tensor zeros(const Shape& shape) { return Tensor::zeros(shape, DType::f64); }
-
-OpCase make_case(std::string name, std::vector<Shape> shapes, std::function<Var(std::span<const Var>)> op,
-                 std::function<Tensor(Inputs)> reference) {
-  OpCase c;
-  c.name = std::move(name);
-  for (const Shape& shape : shapes) c.inputs.push_back({.shape = shape});
-  c.op = std::move(op);
-  c.reference = std::move(reference);
-  return c;
-}
 
 Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o) {
   const auto lead = [](const Tensor& x) { return Shape(std::span(x.shape().begin(), static_cast<std::size_t>(x.rank() - 2))); };
@@ -46,7 +24,7 @@ Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o
   const int64_t m = x.dim(o.transpose_a ? 2 : 1);
   const int64_t k = x.dim(o.transpose_a ? 1 : 2);
   const int64_t n = w.dim(o.transpose_b ? 1 : 2);
-  const Tensor y = zeros({batch.numel(), m, n});
+  const Tensor y = Tensor::zeros({batch.numel(), m, n}, DType::f64);
   for (int64_t s = 0; s < y.dim(0); ++s) {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
@@ -61,7 +39,7 @@ Tensor matmul_reference(const Tensor& a, const Tensor& b, const MatmulOptions& o
 
 void add_matmul(std::vector<OpCase>& cases, const std::string& name, const Shape& a, const Shape& b,
                 const MatmulOptions& o = {}) {
-  cases.push_back(make_case(
+  cases.push_back(op_case(
       "matmul/" + name, {a, b}, [o](std::span<const Var> in) { return matmul(in[0], in[1], o); },
       [o](Inputs in) { return matmul_reference(in[0], in[1], o); }));
   if (a.rank() == 2) {
@@ -84,7 +62,7 @@ Tensor linear_reference(Inputs in) {
 void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape& x, int64_t out, bool bias) {
   std::vector<Shape> shapes{x, {out, x.dim(-1)}};
   if (bias) shapes.push_back({out});
-  cases.push_back(make_case(
+  cases.push_back(op_case(
       "linear/" + name, shapes, [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); },
       linear_reference));
   cases.back().flops = 2.0 * static_cast<double>(x.numel() * out);
@@ -95,7 +73,7 @@ Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
   const Tensor& w = in[1];
   const int64_t oh = (x.dim(1) + 2 * o.padding.h - o.dilation.h * (w.dim(1) - 1) - 1) / o.stride.h + 1;
   const int64_t ow = (x.dim(2) + 2 * o.padding.w - o.dilation.w * (w.dim(2) - 1) - 1) / o.stride.w + 1;
-  const Tensor y = zeros({x.dim(0), oh, ow, w.dim(0)});
+  const Tensor y = Tensor::zeros({x.dim(0), oh, ow, w.dim(0)}, DType::f64);
   const auto tap = [&](int64_t n, int64_t i, int64_t j, int64_t c, int64_t ky, int64_t kx, int64_t k) {
     const int64_t iy = i * o.stride.h + ky * o.dilation.h - o.padding.h;
     const int64_t ix = j * o.stride.w + kx * o.dilation.w - o.padding.w;
@@ -120,7 +98,7 @@ void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape
                 const Conv2dOptions& o = {}, bool bias = false) {
   std::vector<Shape> shapes{x, weight};
   if (bias) shapes.push_back({weight[0]});
-  cases.push_back(make_case(
+  cases.push_back(op_case(
       "conv2d/" + name, shapes, [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
       [o](Inputs in) { return conv2d_reference(in, o); }));
   const double taps = static_cast<double>(weight[1] * weight[2] * weight[3]);
@@ -153,136 +131,6 @@ void add_conv2d_cases(std::vector<OpCase>& cases) {
   add_conv2d(cases, "batch0_pointwise", {0, 5, 5, 3}, {4, 1, 1, 3}, {}, true);
 }
 
-// Calls visit(y offset, x offset) for every pixel of every window, windows and pixels in row-major order.
-template <class Visit>
-void for_each_pooled(const Tensor& x, const Tensor& y, const Pool2dOptions& o, Visit&& visit) {
-  for (int64_t position = 0; position < y.numel(); ++position) {
-    const int64_t c = position % y.dim(3);
-    const int64_t ox = position / y.dim(3) % y.dim(2);
-    const int64_t oy = position / y.dim(3) / y.dim(2) % y.dim(1);
-    const int64_t n = position / y.dim(3) / y.dim(2) / y.dim(1);
-    for (int64_t ky = 0; ky < o.kernel.h; ++ky) {
-      for (int64_t kx = 0; kx < o.kernel.w; ++kx) {
-        const int64_t iy = oy * o.stride.h - o.padding.h + ky;
-        const int64_t ix = ox * o.stride.w - o.padding.w + kx;
-        if (iy < 0 || iy >= x.dim(1) || ix < 0 || ix >= x.dim(2)) continue;
-        visit(position, ((n * x.dim(1) + iy) * x.dim(2) + ix) * x.dim(3) + c);
-      }
-    }
-  }
-}
-
-Tensor empty_pooled(const Tensor& x, const Pool2dOptions& o, double value) {
-  return Tensor::full({x.dim(0), (x.dim(1) + 2 * o.padding.h - o.kernel.h) / o.stride.h + 1,
-                       (x.dim(2) + 2 * o.padding.w - o.kernel.w) / o.stride.w + 1, x.dim(3)},
-                      value, DType::f64);
-}
-
-Tensor max_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
-  const Tensor y = empty_pooled(x, o, -1e300);
-  for_each_pooled(
-      x, y, o, [&](int64_t to, int64_t from) { y.data<double>()[to] = std::max(y.data<double>()[to], x.data<double>()[from]); });
-  return y;
-}
-
-Tensor avg_pool2d_reference(const Tensor& x, const Pool2dOptions& o) {
-  const Tensor y = empty_pooled(x, o, 0);
-  std::vector<double> count(static_cast<std::size_t>(y.numel()));
-  for_each_pooled(x, y, o, [&](int64_t to, int64_t from) {
-    y.data<double>()[to] += x.data<double>()[from];
-    count[static_cast<std::size_t>(to)] += 1;
-  });
-  for (std::size_t i = 0; i < count.size(); ++i) y.data<double>()[i] /= count[i];
-  return y;
-}
-
-void add_pools(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Pool2dOptions& o = {}) {
-  cases.push_back(make_case(
-      "max_pool2d/" + name, {x}, [o](std::span<const Var> in) { return max_pool2d(in[0], o); },
-      [o](Inputs in) { return max_pool2d_reference(in[0], o); }));
-  cases.push_back(make_case(
-      "avg_pool2d/" + name, {x}, [o](std::span<const Var> in) { return avg_pool2d(in[0], o); },
-      [o](Inputs in) { return avg_pool2d_reference(in[0], o); }));
-}
-
-void add_global_pool(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
-  cases.push_back(make_case(
-      "global_avg_pool/" + name, {x}, [](std::span<const Var> in) { return global_avg_pool(in[0]); },
-      [](Inputs in) {
-        const Pool2dOptions whole{{in[0].dim(1), in[0].dim(2)}, {1, 1}, {0, 0}};
-        return avg_pool2d_reference(in[0], whole).reshape({in[0].dim(0), in[0].dim(3)});
-      }));
-}
-
-// Normalises x [rows, columns] along the columns (layer) or along the rows (batch).
-Tensor norm_reference(Inputs in, bool along_columns) {
-  const int64_t columns = in[0].dim(-1);
-  const Tensor x = in[0].reshape({columns == 0 ? 0 : in[0].numel() / columns, columns});
-  const Tensor y = zeros(x.shape());
-  const auto [groups, size] = along_columns ? std::pair(x.dim(0), x.dim(1)) : std::pair(x.dim(1), x.dim(0));
-  const auto element = [&](const Tensor& t, int64_t group, int64_t i) -> double& {
-    return along_columns ? at(t, group, i) : at(t, i, group);
-  };
-  for (int64_t group = 0; group < groups; ++group) {
-    double mean = 0;
-    double var = 0;
-    for (int64_t i = 0; i < size; ++i) mean += element(x, group, i) / static_cast<double>(size);
-    for (int64_t i = 0; i < size; ++i) var += std::pow(element(x, group, i) - mean, 2) / static_cast<double>(size);
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t column = along_columns ? i : group;
-      element(y, group, i) = (element(x, group, i) - mean) / std::sqrt(var + 1e-5) * at(in[1], column) + at(in[2], column);
-    }
-  }
-  return y.reshape(in[0].shape());
-}
-
-void add_batch_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
-  const auto op = [](std::span<const Var> in) {
-    const Tensor mean = Tensor::zeros(in[1].shape(), in[1].dtype(), in[1].device());
-    const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
-    return batch_norm(in[0], in[1], in[2], mean, var, {.training = true});
-  };
-  cases.push_back(
-      make_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
-}
-
-struct Fused {
-  bool residual, relu;
-  bool training = true;
-};
-
-// With an addition and a ReLU behind it, all in one op.
-void add_fused_batch_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x, Fused fused) {
-  const auto [residual, relu, training] = fused;
-  const auto op = [=](std::span<const Var> in) {
-    const Tensor mean = Tensor::full(in[1].shape(), training ? 0.0 : 0.1, in[1].dtype(), in[1].device());
-    const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
-    return batch_norm(in[0], in[1], in[2], mean, var, {.training = training, .relu = relu}, residual ? in[3] : Var());
-  };
-  const auto reference = [=](Inputs in) {
-    const Tensor y = training ? norm_reference(in, false) : zeros(x);
-    const int64_t columns = x.dim(-1);
-    for (int64_t i = 0; i < y.numel(); ++i) {
-      double& value = y.data<double>()[i];
-      const int64_t c = i % columns;
-      if (!training) value = (in[0].data<double>()[i] - 0.1) / std::sqrt(1 + 1e-5) * at(in[1], c) + at(in[2], c);
-      if (residual) value += in[3].data<double>()[i];
-      if (relu) value = std::max(value, 0.0);
-    }
-    return y;
-  };
-  std::vector<Shape> inputs{x, {x.dim(-1)}, {x.dim(-1)}};
-  if (residual) inputs.push_back(x);
-  cases.push_back(make_case("batch_norm/" + name, inputs, op, reference));
-}
-
-void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
-  cases.push_back(make_case(
-      "layer_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}},
-      [](std::span<const Var> in) { return layer_norm(in[0], in[1], in[2]); },
-      [](Inputs in) { return norm_reference(in, true); }));
-}
-
 void add_matrix_cases(std::vector<OpCase>& cases) {
   add_matmul(cases, "plain", {7, 5}, {5, 3});
   add_matmul(cases, "transpose_a", {5, 33}, {5, 16}, {.transpose_a = true});
@@ -312,30 +160,6 @@ std::vector<OpCase> dense_op_cases() {
   std::vector<OpCase> cases;
   add_matrix_cases(cases);
   add_conv2d_cases(cases);
-  add_pools(cases, "plain_c7", {2, 6, 4, 7});
-  add_pools(cases, "kernel3_stride2_pad1_c33", {1, 7, 6, 33}, {{3, 3}, {2, 2}, {1, 1}});
-  add_pools(cases, "kernel_2x3_stride_1x2", {3, 5, 8, 1}, {{2, 3}, {1, 2}, {0, 1}});
-  add_pools(cases, "stride_above_kernel", {1, 7, 7, 3}, {{2, 2}, {3, 3}, {0, 0}});
-  add_pools(cases, "batch0", {0, 4, 4, 3});
-  add_global_pool(cases, "c33", {3, 5, 7, 33});
-  add_global_pool(cases, "one_pixel", {2, 1, 1, 5});
-  add_global_pool(cases, "batch0", {0, 3, 3, 5});
-  add_batch_norm(cases, "images_c7", {3, 5, 4, 7});
-  add_batch_norm(cases, "images_c33", {2, 17, 19, 33});
-  add_batch_norm(cases, "rows_c16", {67, 16});
-  add_batch_norm(cases, "batch0", {0, 3, 3, 5});
-  add_fused_batch_norm(cases, "relu_c7", {3, 5, 4, 7}, {false, true});
-  add_fused_batch_norm(cases, "relu_c33", {2, 7, 9, 33}, {false, true});
-  add_fused_batch_norm(cases, "residual_relu_c16", {2, 5, 7, 16}, {true, true});
-  add_fused_batch_norm(cases, "residual_relu_c33", {1, 9, 7, 33}, {true, true});
-  add_fused_batch_norm(cases, "residual_c9", {3, 4, 5, 9}, {true, false});
-  add_fused_batch_norm(cases, "residual_relu_inference", {3, 5, 4, 7}, {true, true, false});
-  add_fused_batch_norm(cases, "relu_inference", {2, 5, 4, 9}, {false, true, false});
-  add_fused_batch_norm(cases, "residual_relu_batch0", {0, 3, 3, 5}, {true, true});
-  add_layer_norm(cases, "odd", {3, 5, 7});
-  add_layer_norm(cases, "wide", {2, 257});
-  add_layer_norm(cases, "one_row", {16});
-  add_layer_norm(cases, "rows0", {0, 5});
   return cases;
 }
 

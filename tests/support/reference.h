@@ -16,6 +16,15 @@ void for_each_index(const Shape& shape, const std::function<void(const Index&)>&
 // x's element at `index`, where x broadcasts to the shape that index runs over. Any real or integer dtype.
 double element(const Tensor& x, const Index& index);
 
+// An element of a contiguous f64 tensor, to read and to write.
+template <class... Index>
+double& at(const Tensor& x, Index... index) {
+  std::int64_t offset = 0;
+  int axis = 0;
+  ((offset = offset * x.dim(axis++) + index), ...);
+  return x.data<double>()[offset];
+}
+
 // An f64 tensor with value(index) everywhere.
 Tensor build(const Shape& shape, const std::function<double(const Index&)>& value);
 

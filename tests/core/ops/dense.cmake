@@ -1,5 +1,4 @@
 tessera_test(core/ops_dense
-  LIBRARIES tessera_core DNNL::dnnl
+  LIBRARIES tessera_test_support DNNL::dnnl
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/conv2d_algorithms_test.cpp
-          ${CMAKE_CURRENT_LIST_DIR}/dense_contract_test.cpp ${CMAKE_CURRENT_LIST_DIR}/dense_test.cpp
-          ${PROJECT_SOURCE_DIR}/tests/support/op_cases_dense.cpp)
+          ${CMAKE_CURRENT_LIST_DIR}/dense_contract_test.cpp ${CMAKE_CURRENT_LIST_DIR}/dense_test.cpp)

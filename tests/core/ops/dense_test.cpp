@@ -1,4 +1,4 @@
-// Every row of the dense operations' case table: values, gradients, repeatability.
+// Every row of the case tables of products, pooling and normalisation: values, gradients, repeatability.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -131,7 +131,9 @@ std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DenseOp, ::testing::ValuesIn(testing::dense_op_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Products, DenseOp, ::testing::ValuesIn(testing::dense_op_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Pooling, DenseOp, ::testing::ValuesIn(testing::pool_op_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Normalisation, DenseOp, ::testing::ValuesIn(testing::norm_op_cases()), test_name);
 
 }  // namespace
 }  // namespace tessera
