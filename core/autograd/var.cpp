@@ -48,8 +48,6 @@ bool Var::requires_grad() const { return defined() && node_->requires_grad; }
 
 bool Var::is_leaf() const { return defined() && node_->leaf; }
 
-std::string_view Var::op_name() const { return defined() && node_->op ? node_->op->name() : std::string_view(); }
-
 const Tensor& Var::grad() const {
   TESSERA_CHECK(is_leaf(), InternalError, "grad: only leaves keep a gradient");
   return node_->grad;

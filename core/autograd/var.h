@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/autograd/module_scope.h"
@@ -30,7 +29,6 @@ class Var {
   Device device() const { return value().device(); }
   bool requires_grad() const;
   bool is_leaf() const;
-  std::string_view op_name() const;  // "" for a leaf
 
   // Gradient of a leaf; undefined until a backward reached it. Sums over sweeps until cleared.
   const Tensor& grad() const;
