@@ -5,6 +5,7 @@
 
 #include "tests/core/io/expect_error.h"
 #include "tests/core/io/gated_vfs.h"
+#include "tests/train/checkpoint/failing_save.h"
 #include "tests/train/checkpoint/store_fixture.h"
 #include "train/run_saver.h"
 
@@ -12,20 +13,6 @@ namespace tessera {
 namespace {
 
 constexpr CheckpointConfig kAsync{.keep = 3, .best = false, .async = true};
-
-// No file of a checkpoint of one step can be made.
-class FailingStep final : public ForwardingVfs {
- public:
-  explicit FailingStep(std::int64_t step) : ForwardingVfs(real_vfs()), folder_(str(".tmp-", step, '-')) {}
-  std::unique_ptr<WritableFile> create(const Path& path) override {
-    if (path.parent_path().filename().string().starts_with(folder_))
-      throw IoError(str("vfs: create failed: path is ", path.string()));
-    return below_.create(path);
-  }
-
- private:
-  std::string folder_;
-};
 
 class AsyncRunSaver : public CheckpointStoreTest {
  protected:
@@ -62,7 +49,7 @@ TEST_F(AsyncRunSaver, AFailureIsThrownByTheNextSave) {
   for (const bool stage_done : {false, true}) {
     SCOPED_TRACE(stage_done);
     std::filesystem::remove_all(folder);
-    FailingStep vfs(2);
+    FailingSave vfs(2);
     RunSaver saver(vfs, folder, kAsync, lock);
     save(saver, 1);
     save(saver, 2);
@@ -74,7 +61,7 @@ TEST_F(AsyncRunSaver, AFailureIsThrownByTheNextSave) {
 }
 
 TEST_F(AsyncRunSaver, AFailureIsThrownAtTheEnd) {
-  FailingStep vfs(2);
+  FailingSave vfs(2);
   RunSaver saver(vfs, folder, kAsync, lock);
   save(saver, 1);
   save(saver, 2);
