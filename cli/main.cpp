@@ -38,8 +38,7 @@ int run_program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kDone : kBadInput;
+    return run_verb([&] { return app.exit(error) == 0 ? kDone : kBadInput; });  // also prints --help and --version
   }
   return run_verb(run);
 }

@@ -91,7 +91,7 @@ std::vector<double> softmax(const float* logits, std::size_t classes) {
   return shares;
 }
 
-// How many classes the network finds likelier than the true one; among equals the first is the likeliest. A NaN is never ahead.
+// How many classes the network finds likelier than the true one, in the order of BatchResult::predicted.
 std::int64_t rank_of(std::int64_t label, const float* logits, std::size_t classes) {
   std::int64_t rank = 0;
   for (std::size_t i = 0; i < classes; ++i) {

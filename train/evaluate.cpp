@@ -1,6 +1,7 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/decisions.h"
 #include "core/ops/cross_entropy.h"
@@ -10,12 +11,22 @@
 namespace tessera {
 namespace {
 
-std::vector<std::int64_t> predicted_classes(const Tensor& logits) {
+std::int64_t predicted_class(const float* row, std::int64_t classes, std::int64_t label) {
+  std::int64_t greatest = -1;
+  for (std::int64_t i = 0; i < classes; ++i) {
+    const bool nan = std::isnan(row[i]);
+    if (nan && i != label) return i;
+    if (!nan && (greatest < 0 || row[i] > row[greatest])) greatest = i;
+  }
+  return std::max<std::int64_t>(greatest, 0);  // of one class, whatever it is
+}
+
+std::vector<std::int64_t> predicted_classes(const Tensor& logits, const Tensor& labels) {
   const std::int64_t classes = logits.dim(1);
   std::vector<std::int64_t> predicted;
   const float* row = logits.data<float>();
   for (std::int64_t i = 0; i < logits.dim(0); ++i, row += classes) {
-    predicted.push_back(std::max_element(row, row + classes) - row);
+    predicted.push_back(predicted_class(row, classes, labels.data<std::int64_t>()[i]));
   }
   return predicted;
 }
@@ -39,7 +50,7 @@ Evaluation evaluate(Module& model, Loader& loader, const std::function<void(cons
     result.loss += cross_entropy(output, batch.y).value().item() * static_cast<double>(batch.x.dim(0));
     const Tensor logits = output.value().to(Device::cpu()).contiguous();
     const Tensor labels = batch.y.to(Device::cpu()).contiguous();
-    const std::vector<std::int64_t> predicted = predicted_classes(logits);
+    const std::vector<std::int64_t> predicted = predicted_classes(logits, labels);
     const BatchResult said{logits, labels, predicted};
     result.correct += count_correct(said);
     result.samples += batch.x.dim(0);

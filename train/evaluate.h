@@ -21,11 +21,13 @@ struct Evaluation {
   double accuracy() const { return samples > 0 ? static_cast<double>(correct) / static_cast<double>(samples) : 0.0; }
 };
 
-// What the network said of one batch: logits f32 [n, classes] and labels i64 [n] on the host, and the class predicted for each.
+// What the network said of one batch: logits f32 [n, classes] and labels i64 [n] on the host, and the class predicted for each:
+// that of the greatest logit, of equal ones the first. A NaN is ahead of every number, that of the true class behind them all, so
+// that no sample is right by one.
 struct BatchResult {
   const Tensor& logits;
   const Tensor& labels;
-  const std::vector<std::int64_t>& predicted;  // the greatest logit; of equal ones the first
+  const std::vector<std::int64_t>& predicted;
 };
 
 // Runs the model in inference mode, without recording, over one epoch of the loader. `on_batch`, where given, is told each batch.

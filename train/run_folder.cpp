@@ -2,40 +2,40 @@
 
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include "core/error.h"
 
 namespace tessera {
 namespace {
 
+using Path = std::filesystem::path;
+
+// False when there is one already: another process may have made it between two calls.
+bool make_folder(Vfs& vfs, const Path& path) try {
+  vfs.make_directory(path);
+  return true;
+} catch (const IoError& error) {
+  if (vfs.exists(path)) return false;
+  throw IoError(str("cannot create ", path.string(), ": ", error.what()));
+}
+
 // With the names on the way made durable: a checkpoint is only as safe as the folders that lead to it.
-void make_directories(Vfs& vfs, const std::filesystem::path& path) {
-  std::vector<std::filesystem::path> parents;  // of what is missing, innermost first
-  const auto parent_of = [](const std::filesystem::path& below) {
-    return below.has_parent_path() ? below.parent_path() : std::filesystem::path(".");
-  };
-  for (std::filesystem::path missing = path; !vfs.exists(missing); missing = parents.back()) parents.push_back(parent_of(missing));
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  TESSERA_CHECK(!error, IoError, "cannot create ", path.string(), ": ", error.message());
-  for (auto parent = parents.rbegin(); parent != parents.rend(); ++parent) vfs.sync_directory(*parent);
+void make_folders(Vfs& vfs, const Path& path) {
+  if (vfs.exists(path)) return;
+  const Path parent = path.has_parent_path() ? path.parent_path() : Path(".");
+  make_folders(vfs, parent);
+  make_folder(vfs, path);
+  vfs.sync_directory(parent);
 }
 
 }  // namespace
 
 RunFolder RunFolder::create(Vfs& vfs, const std::string& runs, const std::string& name) {
   const std::string parent = runs + "/" + name;
-  make_directories(vfs, parent);
+  make_folders(vfs, parent);
   for (int number = 1;; ++number) {
     const std::string path = str(parent, '/', number);
-    if (vfs.exists(path)) continue;
-    std::error_code error;
-    // create_directory answers false when another process took the number between the two calls.
-    if (!std::filesystem::create_directory(path, error)) {
-      TESSERA_CHECK(!error, IoError, "cannot create ", path, ": ", error.message());
-      continue;
-    }
+    if (vfs.exists(path) || !make_folder(vfs, path)) continue;
     vfs.make_directory(path + "/checkpoints");
     vfs.sync_directory(path);
     vfs.sync_directory(parent);

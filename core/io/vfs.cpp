@@ -214,7 +214,7 @@ void RealVfs::remove(const Path& path) {
 }
 
 void RealVfs::make_directory(const Path& path) {
-  if (calls_.mkdir(path.c_str(), 0755) != 0) fail("mkdir", path, errno);
+  if (calls_.mkdir(path.c_str(), 0777) != 0) fail("mkdir", path, errno);
 }
 
 void RealVfs::sync_directory(const Path& path) {

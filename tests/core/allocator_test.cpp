@@ -52,9 +52,35 @@ TEST(Allocator, RefusesMoreThanItsLimitAndNamesBytes) {
     FAIL();
   } catch (const OutOfMemoryError& error) {
     EXPECT_STREQ(error.what(), "cpu: out of memory: asked for 1024 bytes, 512 bytes in use, limit 1024 bytes");
+    EXPECT_TRUE(error.at_limit());
   }
   memory.release(block, 512);
   memory.release(memory.allocate(1024), 1024);  // the cached 512 make room
+}
+
+// What is asked for is more than any address space holds, so that the system refuses whatever the machine has.
+TEST(Allocator, SaysThatTheSystemHasNoMore) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends the program where the system has no more memory";
+#endif
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1} << 62}) {
+    Allocator memory;
+    memory.set_limit(limit);
+    void* block = memory.allocate(512);
+    memory.release(memory.allocate(4096), 4096);
+    try {
+      memory.allocate(std::size_t{1} << 61);
+      FAIL() << "limit " << limit;
+    } catch (const OutOfMemoryError& error) {
+      EXPECT_STREQ(error.what(),
+                   "cpu: out of memory: asked for 2305843009213693952 bytes, 512 bytes in use, the system has no more");
+      EXPECT_FALSE(error.at_limit());
+      EXPECT_FALSE(error.at("conv1").at_limit());
+    }
+    EXPECT_EQ(memory.stats().in_use, 512u);
+    EXPECT_EQ(memory.stats().cached, 0u) << "what is cached is given back before the system is said to have no more";
+    memory.release(block, 512);
+  }
 }
 
 TEST(Allocator, ALowerLimitHoldsForCachedBlocksToo) {

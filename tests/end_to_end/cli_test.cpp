@@ -44,5 +44,24 @@ TEST_F(Train, RefusesWhatIsNoSeed) {
   expect_outcome(run_program({"train", config_, "--seeds", "1,x"}), 2, "--seeds: 'x' is not a seed");
 }
 
+// Nobody must take a cut-off table, or none, for a whole one.
+TEST_F(Train, OutputThatCannotBeWrittenIsAFailure) {
+  const std::string run = folder_ / "runs/tiny/1";
+  const std::vector<std::vector<std::string>> commands{{"train", config_, "--runs", folder_ / "runs"},
+                                                       {"status", run},
+                                                       {"table", run},
+                                                       {"schema"},
+                                                       {"--version"},
+                                                       {"--help"},
+                                                       {"eval", "--help"}};
+  for (const std::vector<std::string>& arguments : commands) {
+    SCOPED_TRACE(arguments.front());
+    const Outcome outcome = run_program(arguments, {}, "/dev/full");
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+    EXPECT_TRUE(outcome.output.ends_with("tessera: standard output cannot be written\n")) << outcome.output;
+    EXPECT_EQ(run_program(arguments, {}, "/dev/null").exit_code, 0);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing

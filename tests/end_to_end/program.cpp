@@ -1,5 +1,6 @@
 #include "tests/end_to_end/program.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,8 +17,8 @@ namespace tessera::testing {
 namespace {
 
 [[noreturn]] void become_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-                                 int output) {
-  dup2(output, STDOUT_FILENO);
+                                 int output, const std::string& standard_output) {
+  dup2(standard_output.empty() ? output : open(standard_output.c_str(), O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   for (const std::string& entry : environment) putenv(const_cast<char*>(entry.c_str()));
   std::vector<char*> argv{const_cast<char*>(TESSERA_PROGRAM)};
@@ -29,15 +30,17 @@ namespace {
 
 }  // namespace
 
-Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
-  return RunningProgram(arguments, environment).finish();
+Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                    const std::string& standard_output) {
+  return RunningProgram(arguments, environment, standard_output).finish();
 }
 
-RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                               const std::string& standard_output) {
   std::array<int, 2> pipe_ends{};
   if (pipe(pipe_ends.data()) != 0) throw std::runtime_error("pipe failed");
   child_ = fork();
-  if (child_ == 0) become_program(arguments, environment, pipe_ends[1]);
+  if (child_ == 0) become_program(arguments, environment, pipe_ends[1], standard_output);
   close(pipe_ends[1]);
   pipe_ = pipe_ends[0];
 }

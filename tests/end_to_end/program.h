@@ -16,13 +16,16 @@ struct Outcome {
   std::string output;  // standard output and standard error together
 };
 
-// `environment` holds NAME=value entries added to the test's own.
-Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+// `environment` holds NAME=value entries added to the test's own. `standard_output` is a file to write to in place of the
+// outcome's.
+Outcome run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
+                    const std::string& standard_output = "");
 
 // A program under way, for tests that meddle with it. Killed at the end of the scope unless it was waited for.
 class RunningProgram {
  public:
-  explicit RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+  explicit RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
+                          const std::string& standard_output = "");
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/core/io/faulty_vfs.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 
@@ -49,6 +50,38 @@ TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find("cannot create " + file + "/x"), std::string::npos) << error.what();
   }
+}
+
+// A checkpoint is as safe as every folder above it: each new name is durable before a name is put below it.
+TEST(RunFolder, MakesEveryNewNameDurable) {
+  const TemporaryFolder folder;
+  const std::string above = folder.path().filename().string();
+  const std::string runs = (folder.path() / "new/runs").string();
+  FaultyVfs vfs;
+  RunFolder::create(vfs, runs, "x");
+  EXPECT_EQ(vfs.log(), (std::vector<std::string>{"mkdir new", "syncdir " + above, "mkdir runs", "syncdir new", "mkdir x",
+                                                 "syncdir runs", "mkdir 1", "mkdir checkpoints", "syncdir 1", "syncdir x"}));
+  FaultyVfs second;
+  RunFolder::create(second, runs, "x");
+  EXPECT_EQ(second.log(), (std::vector<std::string>{"mkdir 2", "mkdir checkpoints", "syncdir 2", "syncdir x"}));
+}
+
+// Another process makes the folder that this one has just seen to be free.
+class Contested final : public ForwardingVfs {
+ public:
+  Contested() : ForwardingVfs(real_vfs()) {}
+  void make_directory(const Path& path) override {
+    if (path.filename() == "1") below_.make_directory(path);
+    below_.make_directory(path);
+  }
+};
+
+TEST(RunFolder, LeavesANumberToWhoeverTookIt) {
+  const TemporaryFolder folder;
+  const std::string runs = folder.path().string();
+  Contested vfs;
+  EXPECT_EQ(RunFolder::create(vfs, runs, "x").path(), runs + "/x/2");
+  EXPECT_TRUE(real_vfs().list(runs + "/x/1").empty()) << "the other's";
 }
 
 }  // namespace

@@ -2,15 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/core/io/expect_error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/train/checkpoint/failing_save.h"
 #include "train/config/yaml.h"
 #include "train/session.h"
+#include "train/status.h"
 
 namespace tessera {
 namespace {
 
-TEST(SessionThreads, TrainsPinsAndReportsBesideItsSaves) {
-  constexpr const char* kText = R"(
+// Five steps an epoch, 15 in all; every step is saved.
+constexpr const char* kText = R"(
 version: 1
 name: x
 threads: {compute: 2, loader: 2}
@@ -22,13 +25,33 @@ checkpoint: {every: 1s, keep: 2, async: true}
 log_every: 1
 deterministic: true
 )";
+
+RunOutcome train(Vfs& vfs, const RunFolder& folder) {
+  return Session::start(vfs, parse_experiment(parse_yaml(kText, "x.yaml")), kText, folder, {}).run();
+}
+
+TEST(SessionThreads, TrainsPinsAndReportsBesideItsSaves) {
   const TemporaryFolder runs;
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
-  const Experiment experiment = parse_experiment(parse_yaml(kText, "x.yaml"));
-  EXPECT_EQ(Session::start(real_vfs(), experiment, kText, folder, {}).run(), RunOutcome::finished);
+  EXPECT_EQ(train(real_vfs(), folder), RunOutcome::finished);
   const CheckpointStore store(real_vfs(), folder.checkpoints());
-  EXPECT_EQ(store.load_latest().step, 15) << "five steps an epoch";
+  EXPECT_EQ(store.load_latest().step, 15);
   EXPECT_TRUE(store.load_latest().damaged.empty());
+}
+
+// Step 14 is the last that is saved beside training: its error waits for the end of the run.
+TEST(SessionThreads, AFailedSaveEndsTheRun) {
+  for (const std::int64_t step : {3, 14}) {
+    SCOPED_TRACE(step);
+    const TemporaryFolder runs;
+    const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
+    FailingSave vfs(step);
+    expect_io_error([&] { train(vfs, folder); }, {"vfs: create failed: path is ", str("/checkpoints/.tmp-", step, '-')});
+    EXPECT_EQ(CheckpointStore(real_vfs(), folder.checkpoints()).load_latest().step, step - 1);
+    const RunStatus status = load_status(real_vfs(), folder.status());
+    EXPECT_EQ(status.state, "failed");
+    EXPECT_EQ(status.last_checkpoint_step, step - 1);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "tests/core/io/crash_vfs.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -227,6 +229,28 @@ void CrashVfs::sync_directory(const Path& path) {
   const NodePtr node = require("fsync", path, true);
   node->durable_names = node->names;
   node->pending.clear();
+}
+
+void each_crash(const CrashVfs& disk, std::uint64_t seed,
+                const std::function<void(const std::string& name, CrashVfs& left)>& look) {
+  struct Image {
+    const char* name;
+    Survival survival;
+    std::uint64_t seed = 0;
+  };
+  constexpr std::array<Image, 8> kImages{{{"nothing", Survival::nothing},
+                                          {"everything", Survival::everything},
+                                          {"names", Survival::names},
+                                          {"torn", Survival::torn},
+                                          {"reordered 1", Survival::reordered, 1},
+                                          {"reordered 2", Survival::reordered, 2},
+                                          {"reordered 3", Survival::reordered, 3},
+                                          {"reordered 4", Survival::reordered, 4}}};
+  std::set<std::string> seen;
+  for (const Image& image : kImages) {
+    CrashVfs left = disk.image(image.survival, image.seed + 16 * seed);
+    if (seen.insert(left.fingerprint()).second) look(image.name, left);
+  }
 }
 
 }  // namespace tessera

@@ -65,4 +65,9 @@ class CrashVfs final : public Vfs {
   int changes_ = 0;
 };
 
+// The file systems that a machine could find after losing power now, each once. What survives of the reordered ones follows from
+// `seed` too.
+void each_crash(const CrashVfs& disk, std::uint64_t seed,
+                const std::function<void(const std::string& name, CrashVfs& left)>& look);
+
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -92,6 +93,16 @@ TEST_F(VfsTest, RemoveTreeRemovesLinksNotTheirTargets) {
   vfs.remove_tree(folder.path() / "gone");
   EXPECT_FALSE(vfs.exists(folder.path() / "gone"));
   EXPECT_EQ(get("kept/file"), "x");
+}
+
+TEST_F(VfsTest, TheUmaskSaysWhoMayUseADirectory) {
+  for (const mode_t mask : {mode_t{0}, mode_t{0027}}) {
+    const mode_t before = ::umask(mask);
+    vfs.make_directory(folder.path() / str(mask));
+    ::umask(before);
+    EXPECT_EQ(std::filesystem::status(folder.path() / str(mask)).permissions(),
+              static_cast<std::filesystem::perms>(0777 & ~mask));
+  }
 }
 
 TEST_F(VfsTest, ErrorsNameOperationPathAndReason) {

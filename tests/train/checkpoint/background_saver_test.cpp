@@ -4,21 +4,11 @@
 #include <latch>
 #include <optional>
 
+#include "tests/core/io/gated_vfs.h"
 #include "tests/train/checkpoint/store_fixture.h"
 
 namespace tessera {
 namespace {
-
-// The real files, which wait at the first new file of a save until the test lets them go on.
-class GatedVfs final : public ForwardingVfs {
- public:
-  GatedVfs() : ForwardingVfs(real_vfs()) {}
-  std::unique_ptr<WritableFile> create(const Path& path) override {
-    if (gate != nullptr) gate->wait();
-    return below_.create(path);
-  }
-  std::latch* gate = nullptr;
-};
 
 class BackgroundSaverTest : public CheckpointStoreTest {
  protected:

@@ -1,6 +1,5 @@
 #include "tests/train/checkpoint/crash_sweep.h"
 
-#include <array>
 #include <set>
 #include <utility>
 
@@ -14,20 +13,6 @@ namespace {
 
 constexpr const char* kFolder = "/checkpoints";
 constexpr int kLeftoverStride = 7;  // of the crashes of the last save, every seventh is recovered from
-
-struct Image {
-  const char* name;
-  Survival survival;
-  std::uint64_t seed = 0;
-};
-constexpr std::array<Image, 8> kImages{{{"nothing", Survival::nothing},
-                                        {"everything", Survival::everything},
-                                        {"names", Survival::names},
-                                        {"torn", Survival::torn},
-                                        {"reordered 1", Survival::reordered, 1},
-                                        {"reordered 2", Survival::reordered, 2},
-                                        {"reordered 3", Survival::reordered, 3},
-                                        {"reordered 4", Survival::reordered, 4}}};
 
 const std::vector<SaveAction> kScript{{1, 1, {}}, {2, 2, {}}, {3, 3, {3}}, {4, 4, {3}}, {4, 40, {3}}, {5, 5, {3}}, {6, 6, {}}};
 const SaveAction kRecoverySave{80, 80, {}};
@@ -74,16 +59,13 @@ class Sweep {
   void cut(CrashVfs& disk, const std::string& operation) {
     if (ended_) return;
     const std::string where = str(phase_, ", before operation ", result_.operations++, " (", operation, "), ");
-    std::set<std::string> seen;
-    for (const Image& image : kImages) {
-      CrashVfs left = disk.image(image.survival, image.seed + 16 * static_cast<std::uint64_t>(result_.operations));
-      if (!seen.insert(left.fingerprint()).second) continue;
+    each_crash(disk, static_cast<std::uint64_t>(result_.operations), [&](const std::string& name, CrashVfs& left) {
       ++result_.points;
       for (const std::string& broken : broken_invariants(left, kFolder, lock_, expectation_)) {
-        result_.violations.push_back(str(where, image.name, ": ", broken));
+        result_.violations.push_back(str(where, name, ": ", broken));
         ended_ = ended_ || broken.find(until_) != std::string::npos;
       }
-    }
+    });
     const bool last_save = expectation_.saving && expectation_.saving->content == kScript.back().content;
     if (last_save && result_.operations % kLeftoverStride == 0) left_over_.push_back(disk.image(Survival::everything, 0));
   }
