@@ -88,7 +88,8 @@ void FactoriseConfig::fields(Fields& f) {
         {.help = "faster: a layer that is not faster than its dense original goes back; always: it stays, and is marked",
          .choices = {"faster", "always"},
          .observable = "report"});
-  f.add("keep_for", keep_for, {.help = "where it has to be faster"});
+  f.add("keep_for", keep_for,
+        {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
   f.add("hooi", hooi, {.help = "refinement of the decomposition", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");

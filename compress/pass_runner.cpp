@@ -147,7 +147,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   }
   if (veto) {
     report.speed = veto->settle(root, replaced, report.layers, input);
-    report.timed_at = veto->where();
+    if (report.speed) report.timed_at = veto->where();
   }
   for (const Replaced& layer : replaced) {
     const std::string& path = report.layers[layer.row].path;

@@ -18,7 +18,7 @@ struct PassReport {
   Cost before;  // of the whole network
   Cost after;
   std::optional<Speed> speed = {};  // of the network after the pass, over the network before it
-  std::string timed_at = {};        // "batch 32, inference, 2 threads"; empty without a veto
+  std::string timed_at = {};        // "batch 32, inference, 2 threads"; empty where it was not timed
   std::vector<ModelChange> changes;  // parameters of replaced layers, for Hook::on_model_changed
   void fields(Fields& f);  // what a report shows: all but the changes
 };

@@ -71,8 +71,9 @@ std::string Veto::where() const {
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::function<Speed()>& measure) const {
   const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
   if (text) return speed_from(*text);
-  TESSERA_CHECK(!options_.only_faster, ConfigError, "keep: faster is decided by a clock, which deterministic: true forbids, and ", key,
-                " is in no decisions file; replay a run's with train --decisions FILE, or set keep: always");
+  TESSERA_CHECK(!options_.only_faster, ConfigError,
+                "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
+                "; replay a run's with train --decisions FILE, or set keep: always");
   return std::nullopt;
 }
 

@@ -92,8 +92,8 @@ class Checker {
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
       if (!config_.stages[i].factorise || config_.stages[i].factorise->keep != "faster") continue;
       add(str("stages[", i, "].factorise.keep"),
-          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run with --decisions FILE, or set "
-          "keep: always");
+          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run with --decisions FILE, or "
+          "set keep: always");
     }
   }
 

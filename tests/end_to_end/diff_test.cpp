@@ -20,7 +20,7 @@ data: {name: glyphs, count: 100, test_count: 20, batch: 15, val: 0.1}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 6s}
-  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 3s}
+  - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}, train: 3s}
 checkpoint: {every: 2s, keep: 2, async: false}
 log_every: 2
 )";

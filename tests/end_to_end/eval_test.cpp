@@ -26,7 +26,7 @@ optimizer: {name: sgd, lr: 0.3}
 micro_batch: 15
 stages:
   - {name: dense, train: 2e}
-  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 2e, ema: {decay: 0.9}}
+  - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}, train: 2e, ema: {decay: 0.9}}
 checkpoint: {every: 1e, keep: 10}
 report: {latency: {batch: [1], repeats: 5}}
 )";

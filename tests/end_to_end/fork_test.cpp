@@ -19,7 +19,7 @@ data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 stages:
   - {name: dense, train: 6s}
-  - {name: factorised, factorise: {layers: conv2, format: tucker2, ranks: {out: 4, in: 2}}}
+  - {name: factorised, factorise: {keep: always, layers: conv2, format: tucker2, ranks: {out: 4, in: 2}}}
   - {name: finetuned, train: 3s, optimizer: {lr: 0.01}}
 checkpoint: {every: 2s, keep: 3, best: false}
 log_every: 2

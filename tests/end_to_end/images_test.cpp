@@ -22,7 +22,7 @@ data:
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 3e}
-  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
+  - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
 checkpoint: {every: 2s, keep: 2}
 log_every: 1
 report: {latency: {batch: [1], repeats: 5}}

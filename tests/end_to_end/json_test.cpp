@@ -20,7 +20,7 @@ optimizer: {name: sgd, lr: 0.25}
 schedule: {name: cosine, warmup: 5s}
 stages:
   - {name: dense, train: 2e}
-  - {name: small, factorise: {layers: "conv*", ranks: [{layers: "*", macs: 0.9}, {layers: conv2, out: 2, in: 3}]}}
+  - {name: small, factorise: {keep: always, layers: "conv*", ranks: [{layers: "*", macs: 0.9}, {layers: conv2, out: 2, in: 3}]}}
 )";
 
 using Texts = std::vector<std::string>;

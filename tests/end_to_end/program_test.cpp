@@ -17,7 +17,7 @@ data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 2e}
-  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
+  - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
 checkpoint: {every: 1000e, best: false}
 report: {latency: {batch: [1, 3], repeats: 5}}
 )";

@@ -15,13 +15,21 @@ class Resume : public ::testing::Test {
  protected:
   void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
 
+  // The first run of a test measures; the others replay its choices.
   std::string train(const std::string& runs, const std::vector<std::string>& overrides = {}) {
-    const Outcome outcome = run_program(joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, overrides));
+    const Outcome outcome = run_program(joined(command(runs), overrides));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return folder_ / (runs + "/small/1");
+    const std::string run = folder_ / (runs + "/small/1");
+    if (decisions_.empty()) decisions_ = run + "/decisions.json";
+    return run;
+  }
+  std::vector<std::string> command(const std::string& runs) const {
+    std::vector<std::string> words{"train", folder_ / "small.yaml", "--runs", folder_ / runs};
+    return decisions_.empty() ? words : joined(words, {"--decisions", decisions_});
   }
 
   TemporaryFolder folder_;
+  std::string decisions_;
 };
 
 TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
@@ -37,7 +45,7 @@ TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
   std::sort(steps.begin(), steps.end());
 
   const std::string run = folder_ / "killed/small/1";
-  std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed"};
+  std::vector<std::string> arguments = command("killed");
   for (const int step : steps) {
     const Outcome killed = run_program(arguments, {str("TESSERA_KILL_AT=step:", step)});
     ASSERT_EQ(killed.exit_code, 128 + 9) << "step " << step << ": " << killed.output;
@@ -53,7 +61,7 @@ TEST_F(Resume, KilledAroundAPassReportsTheSame) {
   const std::string straight = result_of(train("straight"));
   const std::vector<std::string> places{"factorise:1", "save:27", "step:33", "save:40", "factorise:3", "save:45", "save:47"};
   const std::string run = folder_ / "killed/small/1";
-  std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed"};
+  std::vector<std::string> arguments = command("killed");
   for (const std::string& place : places) {
     const Outcome killed = run_program(arguments, {"TESSERA_KILL_AT=" + place});
     ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;

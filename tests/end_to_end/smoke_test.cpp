@@ -18,7 +18,7 @@ data: {name: glyphs, count: 100, test_count: 20, batch: 10, val: 0.1}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 stages:
   - {name: dense, train: 500e}
-  - {name: tucker, factorise: {layers: conv2, ranks: {out: 4, in: 4}}}
+  - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}}
   - {name: finetune, train: 1s, ema: {decay: 0.5}}
 report: {latency: {batch: [1], repeats: 1000}}
 )";

@@ -15,7 +15,7 @@ data: {name: glyphs, count: 96, test_count: 30, batch: 16, val: 0}
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: dense, train: 1e}
-  - {name: factorised, factorise: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}}}
+  - {name: factorised, factorise: {keep: always, layers: conv2, format: tucker2, ranks: {out: 4, in: 4}}}
 checkpoint: {every: 2s}
 report: {latency: {batch: [1], repeats: 5}}
 )";

@@ -17,13 +17,14 @@ constexpr const char* kHead = R"(
 version: 1
 name: tuned
 seed: 3
+deterministic: true
 threads: {compute: 1, loader: 0}
 data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
 )";
 constexpr const char* kTail = R"(
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 stages:
-  - {name: factorised, factorise: {layers: "layer3.*.conv2", format: tucker2, ranks: {out: 4, in: 4}}}
+  - {name: factorised, factorise: {keep: always, layers: "layer3.*.conv2", format: tucker2, ranks: {out: 4, in: 4}}}
   - {name: finetuned, train: 3s}
 checkpoint: {every: 1s, keep: 5, best: false}
 log_every: 1

@@ -20,7 +20,7 @@ model: {name: layers, layers: [{conv2d: {out: 4, kernel: 3, stride: 2, name: con
 optimizer: {name: sgd, lr: 0.05}
 stages:
   - {name: calm, train: 2s}
-  - {name: wild, factorise: {layers: conv2, format: tucker2, ranks: {out: 2, in: 2}}, train: 9s, optimizer: {lr: )" +
+  - {name: wild, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}, train: 9s, optimizer: {lr: )" +
                                          lr + R"(}}
 )",
                                      "test.yaml"));

@@ -197,7 +197,8 @@ std::int64_t run_checkpoints(const Experiment& experiment) {
 }
 
 constexpr const char* kStages =
-    "stages:\n  - {name: dense, train: 3e}\n  - {name: small, factorise: {layers: conv2, ranks: {out: 4, in: 4}}}\n"
+    "stages:\n  - {name: dense, train: 3e}\n"
+    "  - {name: small, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}}\n"
     "  - {name: tune, train: 4e}\n";
 
 TEST(PlanDisk, IsWhatARunLeavesBehind) {

@@ -28,7 +28,7 @@ model:
     - {linear: {out: 10, name: fc}}
 stages:
   - {name: short, train: 1e}
-  - {name: factor, factorise: {layers: conv2, ranks: {out: 2, in: 2}}}
+  - {name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}}
   - {name: long, train: 2e}
 checkpoint: {every: 3s, async: false}
 log_every: 1000

@@ -129,7 +129,7 @@ data: {name: image-folder, root: )", tree.root(), R"(, val: 0, resize: 36, crop:
 model: {name: resnet18, classes: 2, head: reset, weights: )", (folder_.path() / "w.safetensors"), R"(}
 optimizer: {name: sgd, lr: 1.0e-6}
 stages:
-  - {name: tucker, factorise: {layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
+  - {name: tucker, factorise: {keep: always, layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
 )"), "chain.yaml"));
   const RunFolder run = RunFolder::create(real_vfs(), tree.path("runs"), "chain");
   ASSERT_EQ(Session::start(real_vfs(), experiment, "", run, {}).run(), RunOutcome::finished);

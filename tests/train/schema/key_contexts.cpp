@@ -16,7 +16,7 @@ constexpr const char* kBadImage =
 constexpr const char* kFactorise =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
-    "stages: [{name: a, train: 1s, factorise: {layers: 'conv*', ranks: {macs: 0.5}}}]}";
+    "stages: [{name: a, train: 1s, factorise: {layers: 'conv*', ranks: {macs: 0.5}, keep: always}}]}";
 constexpr const char* kRankRules = "{stages: [{factorise: {ranks: [{layers: '*', out: 2, in: 1}, {layers: conv1, macs: 0.5}]}}]}";
 using enum KeyContext::Refused;
 
@@ -76,6 +76,10 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks[].macs", "", "0.8"},
     {"stages[].factorise.ranks[].energy", "{stages: [{factorise: {ranks: [{}, {macs: ~, energy: 0.5}]}}]}"},
     {"stages[].factorise.ranks[].multiple_of", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: 0.9}]}}]}", "4"},
+    // Too small to be faster.
+    {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
+    {"stages[].factorise.keep_for", "{deterministic: false}"},
+    {"stages[].factorise.keep_for.batch", "", "3"},
     {"stages[].factorise.hooi.iterations", "", "0"},
     {"stages[].factorise.hooi.tolerance", "", "1"},
     {"checkpoint.every", "", "2s"},

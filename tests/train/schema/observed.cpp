@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/io/hash.h"
+#include "core/text.h"
 #include "tests/train/schema/test_files.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
@@ -58,6 +59,25 @@ std::string files_of(const fs::path& run) {
 
 std::string without_rates(const std::string& text) { return std::regex_replace(text, std::regex(" +[0-9]+ img/s"), ""); }
 
+std::string without_speeds(const std::string& text) {
+  return std::regex_replace(text, std::regex(R"(([0-9.e+-]+ -> [0-9.e+-]+ ms, )?[0-9.]+x \([0-9.]+-[0-9.]+\))"), "SPEED");
+}
+
+std::string layers_without_times(const fs::path& run) {
+  const std::string text = read_if_there(run / "layers.csv");
+  if (text.find(',') == std::string::npos) return text;
+  const std::vector<std::vector<std::string>> rows = parse_csv(text, "layers.csv");
+  std::string kept;
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string& column = rows[0][i];
+      if (!column.ends_with("_ms") && !column.starts_with("speedup") && column != "network_share") kept += row[i] + ',';
+    }
+    kept += '\n';
+  }
+  return without_speeds(kept);
+}
+
 }  // namespace
 
 const std::string& Observed::plan() {
@@ -103,7 +123,7 @@ std::string Observed::read(std::string_view where) {
   const fs::path& run = run_folder();
   if (where == "bytes") return weights_and_state(run);
   if (where == "report") {
-    return read_if_there(run / "report.md") + read_if_there(run / "layers.csv") + table_without_times(run);
+    return without_speeds(read_if_there(run / "report.md")) + layers_without_times(run) + table_without_times(run);
   }
   if (where == "files") return files_of(run);
   if (where == "log") {
