@@ -99,6 +99,68 @@ TEST_F(Decisions, DeterministicMeasuresNothing) {
   EXPECT_TRUE(last_model(one) == last_model(train("two", {"deterministic=true"})));
 }
 
+// The times that keep or veto a factored layer are decisions too, and stand in the report.
+class VetoDecisions : public Decisions {
+ protected:
+  static constexpr const char* kFactorise =
+      "stages=[{name: dense, train: 2s}, {name: tucker, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: 8}}}]";
+
+  static std::string report_of(const std::string& run) {
+    return read_bytes(run + "/layers.csv") + read_bytes(run + "/report.md") + last_weights(run);
+  }
+  static std::string last_weights(const std::string& run) { return read_bytes(newest_checkpoint(run) + "/model.safetensors"); }
+  static std::size_t count_of(const Value& decisions, const std::string& start) {
+    std::size_t count = 0;
+    for (const Value::Entry& entry : decisions.as_map()) count += entry.key.starts_with(start);
+    return count;
+  }
+};
+
+TEST_F(VetoDecisions, KilledInsideThemARunEndsAsItsReplay) {
+  const std::vector<std::string> always{kFactorise, "stages[1].factorise.keep=always"};
+  const std::size_t count = decisions_of(train("count", always)).as_map().size();
+  for (const std::size_t last : {count - 1, count}) {  // the layer's and the network's, or one that the network's had to wait for
+    const std::string runs = str("killed", last);
+    const Outcome killed = start(runs, always, {str("TESSERA_KILL_AT=timing:", last)});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+    const std::string run = folder_ / (runs + "/timed/1");
+    EXPECT_EQ(decisions_of(run).as_map().size(), last - 1);
+    const Outcome resumed = run_program({"resume", run});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+    EXPECT_EQ(count_of(decisions_of(run), "keep.layer "), 1u);
+    EXPECT_EQ(count_of(decisions_of(run), "keep.network "), 1u);
+    const std::string replay = train(str("replay", last), joined(always, {"--decisions", run + "/decisions.json"}));
+    EXPECT_TRUE(report_of(replay) == report_of(run)) << read_bytes(replay + "/layers.csv") << read_bytes(run + "/layers.csv");
+  }
+}
+
+TEST_F(VetoDecisions, ReplayedTheyDecide) {
+  const std::string measured = train("measured", {kFactorise, "stages[1].factorise.keep=always"});
+  for (const std::string word : {"faster", "not-faster"}) {
+    Value forged = decisions_of(measured);
+    for (Value::Entry& entry : forged.as_map()) {
+      if (entry.key.starts_with("keep.")) entry.value = word + " dense_ms 2 compressed_ms 1 ratio 2 low 1.5 high 2.5";
+    }
+    Value file = Value::map();
+    file.set("version", 1);
+    file.set("decisions", forged);
+    write_bytes(folder_ / "forged.json", to_json(file));
+    const std::string run = train(word, {kFactorise, "deterministic=true", "--decisions", folder_ / "forged.json"});
+    const std::string layers = read_bytes(run + "/layers.csv");
+    EXPECT_NE(layers.find(word == "faster" ? ",2,1,2,1.5,2.5,1.0000,factored,\n" : ",2,1,2,1.5,2.5,,dense,\"not faster: 2.00x"),
+              std::string::npos)
+        << layers;
+  }
+}
+
+TEST_F(VetoDecisions, WithoutAClockTheyAreBadInputBeforeTheFirstStep) {
+  const Outcome refused = start("runs", {kFactorise, "deterministic=true"});
+  expect_outcome(refused, 2,
+                 "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices of a "
+                 "run with --decisions FILE, or set keep: always");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
 TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
   write_bytes(folder_ / "bad.json", "{\"version\": 2, \"decisions\": {}}");
   expect_outcome(start("bad", {"--decisions", folder_ / "bad.json"}), 2,

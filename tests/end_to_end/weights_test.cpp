@@ -94,7 +94,7 @@ TEST_F(Weights, DoesNotReadThemAgainWhenTheCheckpointsAreGone) {
 TEST_F(Weights, ThatDoNotFitAreRefusedBeforeARunFolder) {
   write_bytes(folder_ / "configs/x.yaml", experiment("classes: 10, weights: ../w.safetensors"));
   const Outcome outcome = train("runs");
-  expect_outcome(outcome, 2, "x.yaml:7:8: model: ");
+  expect_outcome(outcome, 2, "x.yaml:8:8: model: ");
   expect_in(outcome.output, "mismatched: fc.weight is f32 [7, 64], the network needs f32 [10, 64]");
   expect_in(outcome.output, "head: reset draws the last layer anew");
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
