@@ -35,9 +35,12 @@ struct RankLayer {
 
   std::int64_t dense_parameters() const { return out * in * taps + bias; }
   std::int64_t dense_macs() const { return out * in * taps * output_pixels; }
-  std::int64_t tucker_parameters(Tucker2Ranks r) const { return r.in * in + taps * r.in * r.out + r.out * out + bias; }
+  // A mode of full rank has no factor.
+  std::int64_t in_factor(Tucker2Ranks r) const { return r.in < in ? r.in * in : 0; }
+  std::int64_t out_factor(Tucker2Ranks r) const { return r.out < out ? r.out * out : 0; }
+  std::int64_t tucker_parameters(Tucker2Ranks r) const { return in_factor(r) + taps * r.in * r.out + out_factor(r) + bias; }
   std::int64_t tucker_macs(Tucker2Ranks r) const {
-    return input_pixels * r.in * in + output_pixels * (taps * r.in * r.out + r.out * out);
+    return input_pixels * in_factor(r) + output_pixels * (taps * r.in * r.out + out_factor(r));
   }
 };
 

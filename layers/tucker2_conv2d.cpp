@@ -1,9 +1,10 @@
 #include "layers/tucker2_conv2d.h"
 
-#include <array>
+#include <vector>
 
 #include "core/config/read.h"
 #include "core/error.h"
+#include "core/finite.h"
 #include "core/ops/conv2d.h"
 #include "layers/init.h"
 
@@ -11,7 +12,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<int, 2> kChannelModes{0, 3};  // of a weight [out, kh, kw, in]
+constexpr int kOut = 0;  // modes of a weight [out, kh, kw, in]
+constexpr int kIn = 3;
 
 Conv2dOptions core_options(const Tucker2Conv2dConfig& config) {
   return {.stride = config.stride, .padding = config.padding, .dilation = config.dilation};
@@ -50,9 +52,11 @@ void Tucker2Conv2dConfig::fields(Fields& f) {
 
 Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
     : config_(checked(config)),
-      in_factor_(add_parameter("in_factor", Tensor::zeros({config.rank_in, 1, 1, config.in}))),
+      in_factor_(config.rank_in < config.in ? &add_parameter("in_factor", Tensor::zeros({config.rank_in, 1, 1, config.in}))
+                                            : nullptr),
       core_(add_parameter("core", Tensor::zeros({config.rank_out, config.kernel.h, config.kernel.w, config.rank_in}))),
-      out_factor_(add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out}))),
+      out_factor_(config.rank_out < config.out ? &add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out}))
+                                               : nullptr),
       bias_(config.bias ? &add_parameter("bias", Tensor::zeros({config.out}), ParameterRole::bias) : nullptr) {}
 
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tucker2Ranks ranks,
@@ -60,18 +64,13 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
   const Conv2dConfig& conv = dense.options();
   TESSERA_CHECK(conv.groups == 1, ConfigError, "layer '", dense.path(), "': groups is ", conv.groups, "; Tucker-2 needs 1");
   check_ranks(dense.path(), conv.out, conv.in, ranks);
-  const std::array<std::int64_t, 2> mode_ranks{ranks.out, ranks.in};
-  const linalg::Tucker tucker = linalg::hooi(dense.weight().value(), kChannelModes, mode_ranks, options);
-
   auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = conv.in, .out = conv.out, .kernel = conv.kernel,
                                                                       .stride = conv.stride, .padding = conv.padding,
                                                                       .dilation = conv.dilation, .rank_in = ranks.in,
                                                                       .rank_out = ranks.out, .bias = conv.bias});
-  factored->core_.set_value(tucker.core.contiguous());
-  factored->out_factor_.set_value(tucker.factors[0].reshape({conv.out, 1, 1, ranks.out}));
-  factored->in_factor_.set_value(tucker.factors[1].permute({1, 0}).contiguous().reshape({ranks.in, 1, 1, conv.in}));
-  for (Parameter* part : {&factored->core_, &factored->out_factor_, &factored->in_factor_}) {
-    part->set_trainable(dense.weight().trainable());
+  factored->decompose(dense.weight().value(), options);
+  for (Parameter* part : {&factored->core_, factored->out_factor_, factored->in_factor_}) {
+    if (part != nullptr) part->set_trainable(dense.weight().trainable());
   }
   if (conv.bias) {
     factored->bias_->set_value(dense.bias()->value().clone());
@@ -80,36 +79,72 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
   return factored;
 }
 
+void Tucker2Conv2d::decompose(const Tensor& weight, const linalg::HooiOptions& options) {
+  std::vector<int> modes;
+  std::vector<std::int64_t> ranks;
+  if (out_factor_ != nullptr) {
+    modes.push_back(kOut);
+    ranks.push_back(config_.rank_out);
+  }
+  if (in_factor_ != nullptr) {
+    modes.push_back(kIn);
+    ranks.push_back(config_.rank_in);
+  }
+  if (modes.empty()) {
+    TESSERA_CHECK(all_finite(weight), NumericError, "tucker2_conv2d: the weight contains NaN or Inf");
+    return core_.set_value(weight.clone());
+  }
+  const linalg::Tucker tucker = linalg::hooi(weight, modes, ranks, options);
+  core_.set_value(tucker.core.contiguous());
+  if (out_factor_ != nullptr) out_factor_->set_value(tucker.factors.front().reshape({config_.out, 1, 1, config_.rank_out}));
+  if (in_factor_ != nullptr) {
+    in_factor_->set_value(tucker.factors.back().permute({1, 0}).contiguous().reshape({config_.rank_in, 1, 1, config_.in}));
+  }
+}
+
 Value Tucker2Conv2d::config() const { return write(config_); }
 
 Var Tucker2Conv2d::forward(const Var& x, const Context&) {
-  const Var narrow = conv2d(x, in_factor_.var(), Var(), {});
-  const Var filtered = conv2d(narrow, core_.var(), Var(), core_options(config_));
-  return conv2d(filtered, out_factor_.var(), bias_ ? bias_->var() : Var(), {});
+  const Var bias = bias_ ? bias_->var() : Var();
+  const Var narrow = in_factor_ ? conv2d(x, in_factor_->var(), Var(), {}) : x;
+  if (!out_factor_) return conv2d(narrow, core_.var(), bias, core_options(config_));
+  return conv2d(conv2d(narrow, core_.var(), Var(), core_options(config_)), out_factor_->var(), bias, {});
 }
 
 Shape Tucker2Conv2d::output_shape(const Shape& input, Trace* trace) const {
-  const Shape narrow = conv2d_output_shape(input, in_factor_.value().shape(), {});
-  const Shape filtered = conv2d_output_shape(narrow, core_.value().shape(), core_options(config_));
-  const Shape output = conv2d_output_shape(filtered, out_factor_.value().shape(), {});
-  const std::int64_t macs = pixels(narrow) * in_factor_.value().numel() +
-                            pixels(filtered) * (core_.value().numel() + out_factor_.value().numel());
+  Shape shape = input;
+  std::int64_t macs = 0;
+  const auto pass = [&](const Parameter& filter, const Conv2dOptions& options) {
+    shape = conv2d_output_shape(shape, filter.value().shape(), options);
+    macs += pixels(shape) * filter.value().numel();
+  };
+  if (in_factor_) pass(*in_factor_, {});
+  pass(core_, core_options(config_));
+  if (out_factor_) pass(*out_factor_, {});
+  const Shape output = shape;
   trace_leaf(trace, input, output, macs);
   return output;
 }
 
 void Tucker2Conv2d::reset_parameters(std::uint64_t seed) {
   // init_kaiming_normal draws N(0, 2 / fan): twice the fan for the linear 1x1 convolutions.
-  init_kaiming_normal(in_factor_, RngStream(seed, path(), "in_factor"), 2 * config_.rank_in);
+  if (in_factor_) init_kaiming_normal(*in_factor_, RngStream(seed, path(), "in_factor"), 2 * config_.rank_in);
   init_kaiming_normal(core_, RngStream(seed, path(), "core"), config_.rank_out * config_.kernel.h * config_.kernel.w);
-  init_kaiming_normal(out_factor_, RngStream(seed, path(), "out_factor"), 2 * config_.out);
+  if (out_factor_) init_kaiming_normal(*out_factor_, RngStream(seed, path(), "out_factor"), 2 * config_.out);
   if (bias_ != nullptr) init_constant(*bias_, 0);
 }
 
 Tensor Tucker2Conv2d::dense_weight() const {
-  const Tensor out = out_factor_.value().reshape({config_.out, config_.rank_out});
-  const Tensor in = in_factor_.value().reshape({config_.rank_in, config_.in}).permute({1, 0});
-  return linalg::reconstruct({core_.value(), {out, in}, {kChannelModes.begin(), kChannelModes.end()}});
+  linalg::Tucker tucker{core_.value(), {}, {}};
+  if (out_factor_) {
+    tucker.factors.push_back(out_factor_->value().reshape({config_.out, config_.rank_out}));
+    tucker.modes.push_back(kOut);
+  }
+  if (in_factor_) {
+    tucker.factors.push_back(in_factor_->value().reshape({config_.rank_in, config_.in}).permute({1, 0}));
+    tucker.modes.push_back(kIn);
+  }
+  return linalg::reconstruct(tucker);
 }
 
 }  // namespace tessera

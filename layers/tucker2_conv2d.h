@@ -1,7 +1,8 @@
 // A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
 // convolutional neural networks for fast and low power mobile applications", section 3):
 // W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in
-// between; the core carries kernel, stride, padding and dilation. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
+// between; the core carries kernel, stride, padding and dilation. A mode of full rank has no factor (the same, "Tucker-1"): a square
+// factor could be multiplied into the core, and would cost its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
 // every parameter.
 #pragma once
 
@@ -32,7 +33,8 @@ struct Tucker2Ranks {
 // Throws ConfigError naming the layer, the mode's size and the legal range.
 void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tucker2Ranks ranks);
 
-// Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out].
+// Parameters: in_factor [rank_in, 1, 1, in] where rank_in < in, core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out]
+// where rank_out < out, bias [out].
 class Tucker2Conv2d final : public Module {
  public:
   using Config = Tucker2Conv2dConfig;
@@ -46,7 +48,7 @@ class Tucker2Conv2d final : public Module {
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
-  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of the three convolutions
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of its convolutions
   // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance
   // 2 / (out kh kw) of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
   void reset_parameters(std::uint64_t seed) override;
@@ -55,10 +57,12 @@ class Tucker2Conv2d final : public Module {
   Tensor dense_weight() const;  // [out, kh, kw, in]
 
  private:
+  void decompose(const Tensor& weight, const linalg::HooiOptions& options);  // into core and factors
+
   Tucker2Conv2dConfig config_;
-  Parameter& in_factor_;
+  Parameter* in_factor_;  // null at full rank
   Parameter& core_;
-  Parameter& out_factor_;
+  Parameter* out_factor_;  // null at full rank
   Parameter* bias_;  // null without a bias
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <utility>
 
 #include "core/error.h"
 
@@ -13,9 +12,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kElementwise{"dropout", "gelu", "relu", "sigmoid", "silu", "tanh"};
 constexpr std::array<std::string_view, 3> kPools{"avg_pool2d", "global_avg_pool", "max_pool2d"};
 constexpr std::array<std::string_view, 3> kBlocks{"basic_block", "bottleneck", "residual"};
-// The three convolutions of a Tucker-2 layer, in forward order; the last one has the bias.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTucker2Names{
-    {{"in_factor", "0.weight"}, {"core", "1.weight"}, {"out_factor", "2.weight"}, {"bias", "2.bias"}}};
 
 template <std::size_t n>
 bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
@@ -90,13 +86,20 @@ class Walker {
   }
 
   void add(const Module& module, const std::string& name, TorchAxes axes) {
-    std::string_view torch = name;
-    if (module.kind() == "tucker2_conv2d") {
-      torch =
-          std::find_if(kTucker2Names.begin(), kTucker2Names.end(), [&](const auto& pair) { return pair.first == name; })->second;
-    }
+    const std::string torch = module.kind() == "tucker2_conv2d" ? tucker2_name(module, name) : name;
     tensors_.push_back(
         {join_path(module.path(), name), join_path(module.path(), torch), axes, axes == TorchAxes::flattened ? channels_ : 1});
+  }
+
+  // The convolutions that a Tucker-2 layer has, numbered in forward order; the last one has the bias.
+  static std::string tucker2_name(const Module& module, const std::string& name) {
+    const std::vector<std::string> present = tensor_names(module);
+    int index = -1;
+    for (const std::string_view part : {"in_factor", "core", "out_factor"}) {
+      index += std::find(present.begin(), present.end(), part) != present.end();
+      if (part == name) break;
+    }
+    return str(index, name == "bias" ? ".bias" : ".weight");
   }
 
   static std::vector<std::string> tensor_names(const Module& module) {

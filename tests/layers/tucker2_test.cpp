@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/error.h"
@@ -53,12 +56,48 @@ TEST(Tucker2Conv2d, ForwardEqualsTheReconstructedWeights) {
   for (const Conv2dConfig& config : kLayers) {
     SCOPED_TRACE(str(config.in, " -> ", config.out));
     const auto dense = random_conv(config);
-    const auto factored = Tucker2Conv2d::from_dense(*dense, {.out = (config.out + 1) / 2, .in = (config.in + 1) / 2});
-    const Var bias = dense->bias() != nullptr ? dense->bias()->var() : Var();
-    const Var x(image(config.in));
-    const Tensor expected = conv2d(x, Var(factored->dense_weight()), bias, op_options(factored->options())).value();
-    EXPECT_LT(largest_difference(factored->forward(x, {}).value(), expected), 1e-4 * std::max(1.0, largest(expected)));
+    const Tucker2Ranks half{.out = (config.out + 1) / 2, .in = (config.in + 1) / 2};
+    for (const Tucker2Ranks ranks : {half, Tucker2Ranks{half.out, config.in}, Tucker2Ranks{config.out, half.in}}) {
+      const auto factored = Tucker2Conv2d::from_dense(*dense, ranks);
+      const Var bias = dense->bias() != nullptr ? dense->bias()->var() : Var();
+      const Var x(image(config.in));
+      const Tensor expected = conv2d(x, Var(factored->dense_weight()), bias, op_options(factored->options())).value();
+      EXPECT_LT(largest_difference(factored->forward(x, {}).value(), expected), 1e-4 * std::max(1.0, largest(expected)));
+    }
   }
+}
+
+TEST(Tucker2Conv2d, AModeOfFullRankHasNoFactor) {
+  const auto dense = random_conv({.in = 5, .out = 7, .stride = {2, 2}, .padding = {1, 1}});
+  const auto names_at = [&](Tucker2Ranks ranks) {
+    const auto factored = Tucker2Conv2d::from_dense(*dense, ranks);
+    std::string names;
+    for (const auto& parameter : factored->parameters()) names += parameter->name() + ' ';
+    return names;
+  };
+  EXPECT_EQ(names_at({.out = 6, .in = 4}), "in_factor core out_factor bias ");
+  EXPECT_EQ(names_at({.out = 6, .in = 5}), "core out_factor bias ");
+  EXPECT_EQ(names_at({.out = 7, .in = 4}), "in_factor core bias ");
+  EXPECT_EQ(names_at({.out = 7, .in = 5}), "core bias ");
+
+  const auto one = Tucker2Conv2d::from_dense(*dense, {.out = 4, .in = 5});
+  Trace trace;
+  EXPECT_EQ(one->output_shape({2, 7, 9, 5}, &trace), dense->output_shape({2, 7, 9, 5}));
+  EXPECT_EQ(trace.at(0).macs, 4 * 5 * (9 * 5 * 4 + 4 * 7));
+  EXPECT_EQ(trace.at(0).parameters, 9 * 5 * 4 + 4 * 7 + 7);
+  // The best approximation of one mode keeps all but its smallest singular values.
+  const std::vector<double> spectrum = linalg::mode_spectrum(dense->weight().value(), 0);
+  double all = 0;
+  double cut = 0;
+  for (std::size_t i = 0; i < spectrum.size(); ++i) {
+    all += spectrum[i] * spectrum[i];
+    if (i >= 4) cut += spectrum[i] * spectrum[i];
+  }
+  EXPECT_NEAR(linalg::relative_error(one->dense_weight(), dense->weight().value()), std::sqrt(cut / all), 1e-5);
+
+  const auto whole = random_conv({.in = 5, .out = 7});
+  whole->weight().value().fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THROW(Tucker2Conv2d::from_dense(*whole, {.out = 7, .in = 5}), NumericError);
 }
 
 TEST(Tucker2Conv2d, ErrorFallsWithRankAndMeetsTheHosvdBound) {
