@@ -39,12 +39,6 @@ bool wanted(const Options& options, const std::string& op, const std::string& sh
   return options.only.empty() || str(op, ' ', shape).find(options.only) != std::string::npos;
 }
 
-void publish_with(const Value& surroundings, const Value& row, const CommonOptions& options) {
-  Value line = surroundings;
-  for (const auto& [key, mark, value] : row.as_map()) line.set(key, value);
-  publish(options, line);
-}
-
 void print_dense(const Value& row) {
   const Value& ratio = row.at("ratio");
   fmt::print("{:<7} {:<28} {:<15} {:8.3f} ms {:5.0f} GF/s ({:4.0f} % of peak)  {:5.2f} ({:.2f}-{:.2f}) x {:<34} blocked {:5.2f}"
@@ -80,7 +74,7 @@ std::vector<std::function<DenseCase()>> dense_cases(const Options& options) {
 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
-  Value surroundings = describe_surroundings(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
   const double peak = fma_peak_gflops(static_cast<int>(options.common.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
@@ -90,7 +84,7 @@ void measure(const Options& options) {
     const Value row = measure_dense(make(), turns, peak);
     least.meet(row);
     print_dense(row);
-    publish_with(surroundings, row, options.common);
+    publish(options.common, surroundings, row);
   }
   if (!least.where.empty()) {
     fmt::print("least ratio to oneDNN: {:.3f} ({}); target {}: {}\n", least.ratio, least.where, kTarget,
@@ -101,7 +95,7 @@ void measure(const Options& options) {
     if (!wanted(options, memory.op, memory.shape)) continue;
     const Value row = measure_memory(memory, options.megabytes, turns);
     print_memory(row);
-    publish_with(surroundings, row, options.common);
+    publish(options.common, surroundings, row);
   }
 }
 

@@ -44,7 +44,9 @@ Value describe_surroundings(std::int64_t threads) {
   return row;
 }
 
-void publish(const CommonOptions& options, const Value& line) {
+void publish(const CommonOptions& options, const Value& surroundings, const Value& row) {
+  Value line = surroundings;
+  for (const auto& [key, mark, value] : row.as_map()) line.set(key, value);
   if (options.dry_run) {
     fmt::print("{}\n", to_json(line));
     return;

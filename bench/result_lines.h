@@ -17,8 +17,9 @@ Value to_value(const std::vector<double>& numbers);
 // The host's name stays out.
 Value describe_surroundings(std::int64_t threads);
 
-// Appends the line to options.results, or prints it in a dry run. Throws IoError when it cannot be appended.
-void publish(const CommonOptions& options, const Value& line);
+// Appends one line, `surroundings` and the keys of `row`, to options.results, or prints it in a dry run. Throws IoError when it
+// cannot be appended.
+void publish(const CommonOptions& options, const Value& surroundings, const Value& row);
 
 void print_summary(const std::string& name, const Summary& summary, const char* unit);
 

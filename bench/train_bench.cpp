@@ -93,7 +93,7 @@ Comparison compare(TrainWorkload& workload, TorchRival& rival, const Options& op
 }
 
 Value describe_run(const Options& options, const WorkloadConfig& workload) {
-  Value row = describe_surroundings(options.common.threads);
+  Value row = Value::map();
   row.set("model", "resnet20");
   row.set("batch", workload.batch);
   row.set("shape", "32x32x3");
@@ -137,7 +137,7 @@ void measure(const Options& options) {
   row.set("torch_sweep", chosen.sweep);
   row.set("torch_matmul_gflops", matmul);
   row.set("fma_peak_gflops", peak);
-  publish(options.common, row);
+  publish(options.common, describe_surroundings(options.common.threads), row);
 }
 
 // A machine without torch is unusable for this program, as a wrong argument is.

@@ -62,17 +62,19 @@ std::size_t fastest(std::span<const Samples> samples) {
 
 Sweep sweep(std::span<const Contestant> contestants, const TurnOptions& options) {
   const std::vector<Samples> samples = time_in_turns(contestants, options);
-  const double best = quantile(samples[fastest(samples)], 0.5);
-  Sweep swept;
+  std::vector<std::pair<double, std::size_t>> order;
   Value::List rows;
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    const double ms = quantile(samples[i], 0.5);
+    order.emplace_back(quantile(samples[i], 0.5), i);
     Value& row = rows.emplace_back(Value::map());
     row.set("name", contestants[i].name);
-    row.set("ms", ms);
-    if (ms <= kFinalistShare * best) swept.finalists.push_back(contestants[i]);
+    row.set("ms", order.back().first);
   }
-  swept.rows = Value::list(std::move(rows));
+  std::ranges::sort(order);
+  Sweep swept{{}, Value::list(std::move(rows))};
+  for (const auto& [ms, index] : order) {
+    if (ms <= kFinalistShare * order.front().first) swept.finalists.push_back(contestants[index]);
+  }
   return swept;
 }
 

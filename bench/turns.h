@@ -37,7 +37,7 @@ Samples ratios(const Samples& numerator, const Samples& denominator);
 // Index of the lowest median. `samples` must not be empty.
 std::size_t fastest(std::span<const Samples> samples);
 
-// Contestants whose median in a short run is within a tenth of the best, and the medians of all as rows for the result line.
+// Contestants whose median in a short run is within a tenth of the best, the fastest first, and the medians of all as rows for the result line.
 struct Sweep {
   std::vector<Contestant> finalists;
   Value rows;  // [{name, ms}, ...]
