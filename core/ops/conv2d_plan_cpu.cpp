@@ -134,9 +134,6 @@ bool suits_winograd(const Conv2dGeometry& g) {
   return g.kh == 3 && g.kw == 3 && g.options.stride == one && g.options.dilation == one && g.options.groups == 1;
 }
 
-// Below this, choosing costs more than a wrong choice.
-constexpr double kLeastFlopsToMeasure = 4e6;
-
 double flops(const Conv2dGeometry& g) {
   return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
 }
