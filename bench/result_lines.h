@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bench/arguments.h"
-#include "core/summary.h"
 #include "core/config/value.h"
+#include "core/summary.h"
 
 namespace tessera::bench {
 

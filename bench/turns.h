@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/summary.h"
 #include "core/config/value.h"
+#include "core/summary.h"
 #include "core/tensor.h"
 
 namespace tessera::bench {
@@ -37,7 +37,8 @@ Samples ratios(const Samples& numerator, const Samples& denominator);
 // Index of the lowest median. `samples` must not be empty.
 std::size_t fastest(std::span<const Samples> samples);
 
-// Contestants whose median in a short run is within a tenth of the best, the fastest first, and the medians of all as rows for the result line.
+// Contestants whose median in a short run is within a tenth of the best, the fastest first; the medians of all as rows for the
+// result line.
 struct Sweep {
   std::vector<Contestant> finalists;
   Value rows;  // [{name, ms}, ...]
