@@ -44,16 +44,18 @@ Forward::primitive_desc forward_description(const ConvShape& s, const Way& way) 
   return {wanted, with_own_scratchpad(), rival_engine()};
 }
 
-void set_up_forward(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+// Each set-up returns the name of the implementation that oneDNN chose.
+std::string set_up_forward(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
   const Layouts ours = plain(s);
   const auto chosen = forward_description(s, way);
   calls.read(DNNL_ARG_SRC, t.x, ours.x, chosen.src_desc());
   calls.read(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
   calls.write(DNNL_ARG_DST, t.y, ours.y, chosen.dst_desc());
   calls.primitive(Forward(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
 }
 
-void set_up_backward_input(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+std::string set_up_backward_input(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
   const Layouts ours = plain(s);
   const auto [stride, padding] = window_of(s);
   const BackwardInput::desc wanted(way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y, stride, padding, padding);
@@ -62,9 +64,10 @@ void set_up_backward_input(OnednnCalls& calls, const ConvShape& s, const ConvTen
   calls.read(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
   calls.write(DNNL_ARG_DIFF_SRC, t.x, ours.x, chosen.diff_src_desc());
   calls.primitive(BackwardInput(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
 }
 
-void set_up_backward_weight(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+std::string set_up_backward_weight(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
   const Layouts ours = plain(s);
   const auto [stride, padding] = window_of(s);
   const BackwardWeight::desc wanted(way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y, stride, padding, padding);
@@ -73,17 +76,20 @@ void set_up_backward_weight(OnednnCalls& calls, const ConvShape& s, const ConvTe
   calls.read(DNNL_ARG_DIFF_DST, t.y, ours.y, chosen.diff_dst_desc());
   calls.write(DNNL_ARG_DIFF_WEIGHTS, t.weight, ours.weight, chosen.diff_weights_desc());
   calls.primitive(BackwardWeight(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
 }
 
-// Nothing when oneDNN has no implementation that goes this way.
+// Its plain loops, some hundred times slower: nobody's way to call the library.
+bool is_reference(const std::string& implementation) { return implementation.starts_with("ref"); }
+
+// Nothing when oneDNN has no implementation that goes this way, or only plain loops.
 std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const ConvTensors& t, const Way& way, bool reorders) {
+  const auto set_up = pass == ConvPass::forward          ? set_up_forward
+                      : pass == ConvPass::backward_input ? set_up_backward_input
+                                                         : set_up_backward_weight;
   auto calls = std::make_shared<OnednnCalls>(reorders);
   try {
-    switch (pass) {
-      case ConvPass::forward: set_up_forward(*calls, s, t, way); break;
-      case ConvPass::backward_input: set_up_backward_input(*calls, s, t, way); break;
-      case ConvPass::backward_weight: set_up_backward_weight(*calls, s, t, way); break;
-    }
+    if (is_reference(set_up(*calls, s, t, way))) return std::nullopt;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) return std::nullopt;
     throw;
