@@ -58,7 +58,7 @@ Value describe(const Contestant& contestant, const Samples& samples) {
 }
 
 std::string chosen_algorithm(const DecisionScope& decisions, const DenseCase& dense) {
-  const std::string start = str(dense.op, '.', dense.pass, ' ');
+  const std::string start = dense.op == "matmul" ? "matmul " : str(dense.op, '.', dense.pass, ' ');
   for (const auto& [key, choice] : decisions.taken()) {
     if (key.starts_with(start)) return choice;
   }
