@@ -27,8 +27,8 @@ struct TurnOptions {
 
 using Samples = std::vector<double>;  // milliseconds per call, one for each round
 
-// Samples of each contestant. One warm-up call each, which also says how often a turn repeats it; the first to move changes
-// from round to round.
+// Samples of each contestant. Two warm-up calls each say how often a turn repeats it; the first call of a turn is not counted;
+// the first to move changes from round to round.
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options);
 
 // numerator[i] / denominator[i].

@@ -29,7 +29,7 @@ TEST(TimeInTurns, EveryRoundRunsEverySideAndAnotherBegins) {
   std::string log;
   const std::vector<Contestant> sides{noted('a', log), noted('b', log), noted('c', log)};
   const std::vector<Samples> samples = time_in_turns(sides, {.rounds = 4, .seconds = 0});
-  EXPECT_EQ(log, "aabbcc" "abc" "bca" "cab" "abc");
+  EXPECT_EQ(log, "aabbcc" "aabbcc" "bbccaa" "ccaabb" "aabbcc");
   ASSERT_EQ(samples.size(), 3u);
   for (const Samples& side : samples) EXPECT_EQ(side.size(), 4u);
 }
@@ -42,7 +42,7 @@ TEST(TimeInTurns, PreparesBeforeEveryCallWithoutCountingIt) {
     spend(20);
   };
   const std::vector<Samples> samples = time_in_turns(std::span(&side, 1), {.rounds = 2, .seconds = 0});
-  EXPECT_EQ(log, "prprprpr");
+  EXPECT_EQ(log, "prprprprprpr");
   EXPECT_GE(samples[0][0], 0);
 }
 
