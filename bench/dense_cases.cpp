@@ -78,7 +78,13 @@ DenseCase product_case(const ProductShape& shape) {
   const Tensor b = random_tensor({shape.k, shape.n}, "b");
   const Product product{shape, a, b, Tensor::empty({shape.m, shape.n})};
   const Contestant ours = our_forward([a = Var(a), b = Var(b)] { return matmul(a, b); });
-  return {"matmul", to_string(shape), "forward", shape.flops(), ours, product_rivals(product), packed_product_rivals(product),
+  return {"matmul",
+          to_string(shape),
+          "forward",
+          shape.flops(),
+          ours,
+          product_rivals(product),
+          packed_product_rivals(product),
           spoiler(product.y)};
 }
 
@@ -108,8 +114,14 @@ DenseCase conv_case(ConvPass pass, const ConvShape& shape) {
       rival.weight = Tensor::empty(shape.weight());
     }
   }
-  DenseCase dense{"conv2d", to_string(shape), std::string(to_string(pass)), shape.flops(), ours, conv_rivals(pass, shape, rival),
-                  blocked_conv_rivals(pass, shape, rival), spoiler(rival.result(pass))};
+  DenseCase dense{"conv2d",
+                  to_string(shape),
+                  std::string(to_string(pass)),
+                  shape.flops(),
+                  ours,
+                  conv_rivals(pass, shape, rival),
+                  blocked_conv_rivals(pass, shape, rival),
+                  spoiler(rival.result(pass))};
   share_preparation(dense);
   return dense;
 }

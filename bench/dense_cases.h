@@ -6,14 +6,14 @@
 namespace tessera::bench {
 
 struct DenseCase {
-  std::string op;     // matmul, conv2d
+  std::string op;  // matmul, conv2d
   std::string shape;
   std::string pass;
   double flops = 0;
   Contestant ours;
-  std::vector<Contestant> rivals;   // from and to our tensors
+  std::vector<Contestant> rivals;  // from and to our tensors
   std::vector<Contestant> blocked;  // layouts of oneDNN's choice kept: beside the comparison, not part of it
-  std::function<void()> spoil;      // fills the rivals' output with NaN, before results are compared
+  std::function<void()> spoil;  // fills the rivals' output with NaN, before results are compared
 };
 
 DenseCase product_case(const ProductShape& shape);

@@ -129,16 +129,15 @@ std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const Con
   const auto [x, w, y] = plain(s);
   const auto direct = dnnl::algorithm::convolution_direct;
   const Layouts blocked{any(x), any(w), any(y)};
-  std::vector<Contestant> all =
-      all_of(pass, s, t,
-             {{"direct, plain layouts", direct, {x, w, y}},
-              {"direct, NHWC, any weights", direct, {x, any(w), y}},
-              {"direct, any layout", direct, blocked},
-              {"direct, x NHWC", direct, {x, any(w), any(y)}},
-              {"direct, y NHWC", direct, {any(x), any(w), y}},
-              {"Winograd", dnnl::algorithm::convolution_winograd, blocked},
-              {"automatic", dnnl::algorithm::convolution_auto, blocked}},
-             true);
+  std::vector<Contestant> all = all_of(pass, s, t,
+                                       {{"direct, plain layouts", direct, {x, w, y}},
+                                        {"direct, NHWC, any weights", direct, {x, any(w), y}},
+                                        {"direct, any layout", direct, blocked},
+                                        {"direct, x NHWC", direct, {x, any(w), any(y)}},
+                                        {"direct, y NHWC", direct, {any(x), any(w), y}},
+                                        {"Winograd", dnnl::algorithm::convolution_winograd, blocked},
+                                        {"automatic", dnnl::algorithm::convolution_auto, blocked}},
+                                       true);
   if (s.pointwise()) {
     for (Contestant& product : product_rivals(as_product(pass, s, t))) all.push_back(std::move(product));
   }

@@ -91,10 +91,9 @@ Contestant inner_product_gradient(std::string name, const Product& p, bool any) 
 std::vector<Contestant> product_rivals(const Product& p) {
   const auto [m, n, k] = p.shape;
   const Layouts ours = plain(p);
-  std::vector<Contestant> all{matmul_calls("matmul", p, ours, true),
-                              matmul_calls("matmul, b packed", p, {ours.a, any_layout({k, n}), ours.y}, true),
-                              matmul_calls("matmul, a and b packed", p, {any_layout({m, k}), any_layout({k, n}), ours.y}, true),
-                              sgemm(p)};
+  std::vector<Contestant> all{
+      matmul_calls("matmul", p, ours, true), matmul_calls("matmul, b packed", p, {ours.a, any_layout({k, n}), ours.y}, true),
+      matmul_calls("matmul, a and b packed", p, {any_layout({m, k}), any_layout({k, n}), ours.y}, true), sgemm(p)};
   if (p.transpose_a && !p.transpose_b) {
     all.push_back(inner_product_gradient("inner product's gradient", p, false));
     all.push_back(inner_product_gradient("inner product's gradient, any layout", p, true));

@@ -33,8 +33,8 @@ struct Options {
 void check_losses(const std::vector<double>& ours, const std::vector<double>& theirs, const TorchSettings& settings) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const bool equal = std::abs(ours[i] - theirs[i]) <= kLossTolerance * std::abs(theirs[i]);
-    TESSERA_CHECK(equal, NumericError, "loss of step ", i, " is ", ours[i], ", torch's (", to_string(settings),
-                  ") is ", theirs[i], "; they must agree to ", kLossTolerance, " of their value");
+    TESSERA_CHECK(equal, NumericError, "loss of step ", i, " is ", ours[i], ", torch's (", to_string(settings), ") is ",
+                  theirs[i], "; they must agree to ", kLossTolerance, " of their value");
   }
 }
 

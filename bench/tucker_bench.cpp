@@ -123,8 +123,8 @@ struct Sides {
 };
 
 Sides make_sides(Tucker2Ranks ranks) {
-  auto layer = std::make_shared<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = kShape.in, .out = kShape.out, .padding = {1, 1},
-                                                                   .rank_in = ranks.in, .rank_out = ranks.out, .bias = false});
+  auto layer = std::make_shared<Tucker2Conv2d>(Tucker2Conv2dConfig{
+      .in = kShape.in, .out = kShape.out, .padding = {1, 1}, .rank_in = ranks.in, .rank_out = ranks.out, .bias = false});
   layer->reset_parameters(1);
   auto dense = conv_layer(kShape.in, kShape.out, kShape.kernel);
   dense->weight().set_value(layer->dense_weight().contiguous());

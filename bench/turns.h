@@ -16,7 +16,7 @@ namespace tessera::bench {
 struct Contestant {
   std::string name;
   std::function<void()> run;
-  std::function<void()> prepare = {};   // before every run, not timed
+  std::function<void()> prepare = {};  // before every run, not timed
   std::function<Tensor()> result = {};  // what run computed, where sides are to agree
 };
 

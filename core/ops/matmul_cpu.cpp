@@ -86,9 +86,9 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
 
 bool multiply_onednn(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   thread_local onednn::PlanCache<Plan> cache;
-  const auto plan = cache.get(
-      {s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b, static_cast<std::int64_t>(decision_epoch())},
-      [&] { return choose(s, a, b, y, options); });
+  const auto plan =
+      cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b, static_cast<std::int64_t>(decision_epoch())},
+                [&] { return choose(s, a, b, y, options); });
   if (!plan) return false;
   ++runs[plan->algorithm];
   plan->run(s, a, b, y, options);

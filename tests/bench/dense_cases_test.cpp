@@ -74,7 +74,8 @@ TEST(DenseShapes, CountWhatTheyCost) {
   EXPECT_DOUBLE_EQ(stem.flops(), 2.0 * 8 * 112 * 112 * 64 * 7 * 7 * 3);
   EXPECT_EQ(to_string(stem), "8x224x224x3 -> 64, 7x7, stride 2");
   EXPECT_EQ(passes_of(stem).size(), 2u);  // nobody asks for the gradient of an image
-  for (const ConvShape& shape : conv_shapes()) EXPECT_EQ(shape.y(), conv2d_output_shape(shape.x(), shape.weight(), shape.options()));
+  for (const ConvShape& shape : conv_shapes())
+    EXPECT_EQ(shape.y(), conv2d_output_shape(shape.x(), shape.weight(), shape.options()));
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ TEST(MemoryCases, EveryOpIsMeasuredInBothDirections) {
     EXPECT_GE(memory.bytes, 2e6) << memory.op;  // at least read and written once
     EXPECT_TRUE(seen.insert(memory.op + ' ' + memory.pass).second) << memory.op << ' ' << memory.pass << " is there twice";
   }
-  for (const char* op : {"relu", "gelu", "softmax", "layer_norm", "batch_norm c16", "batch_norm c64", "batch_norm c256",
-                         "cross_entropy"}) {
+  for (const char* op :
+       {"relu", "gelu", "softmax", "layer_norm", "batch_norm c16", "batch_norm c64", "batch_norm c256", "cross_entropy"}) {
     EXPECT_EQ(seen.count(std::string(op) + " forward"), 1u) << op;
     EXPECT_EQ(seen.count(std::string(op) + " backward"), 1u) << op;
   }

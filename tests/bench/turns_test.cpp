@@ -29,7 +29,12 @@ TEST(TimeInTurns, EveryRoundRunsEverySideAndAnotherBegins) {
   std::string log;
   const std::vector<Contestant> sides{noted('a', log), noted('b', log), noted('c', log)};
   const std::vector<Samples> samples = time_in_turns(sides, {.rounds = 4, .seconds = 0});
-  EXPECT_EQ(log, "aabbcc" "aabbcc" "bbccaa" "ccaabb" "aabbcc");
+  EXPECT_EQ(log,
+            "aabbcc"
+            "aabbcc"
+            "bbccaa"
+            "ccaabb"
+            "aabbcc");
   ASSERT_EQ(samples.size(), 3u);
   for (const Samples& side : samples) EXPECT_EQ(side.size(), 4u);
 }
@@ -70,8 +75,11 @@ TEST(CheckAgreement, AcceptsDifferencesUpToTheTolerance) {
   const Tensor a = Tensor::zeros({3});
   const Tensor b = Tensor::zeros({3});
   const std::vector<Contestant> sides{giving("ours", a, 2.0f), giving("theirs", b, 2.001f), {"without result", [] {}}};
-  EXPECT_NO_THROW(check_agreement(sides, [] {}, 1e-3));
-  EXPECT_THROW(check_agreement(sides, [] {}, 1e-4), NumericError);
+  EXPECT_NO_THROW(check_agreement(
+      sides, [] {}, 1e-3));
+  EXPECT_THROW(check_agreement(
+                   sides, [] {}, 1e-4),
+               NumericError);
 }
 
 TEST(CheckAgreement, NamesASideThatLeavesItsOutputUnwritten) {
@@ -81,7 +89,8 @@ TEST(CheckAgreement, NamesASideThatLeavesItsOutputUnwritten) {
   idle.run = [] {};
   const std::vector<Contestant> sides{giving("ours", a, 2.0f), idle};
   try {
-    check_agreement(sides, [&] { b.fill(NAN); }, 1e-3);
+    check_agreement(
+        sides, [&] { b.fill(NAN); }, 1e-3);
     FAIL() << "nothing thrown";
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("ours and idle"), std::string::npos) << error.what();

@@ -38,7 +38,8 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   const DecisionScope scope({.forced = GetParam()});
   for (const Case& c : kCases) {
     for (const MatmulOptions options : {MatmulOptions{}, {true, false}, {false, true}, {true, true}}) {
-      SCOPED_TRACE(str(c.m, 'x', c.n, 'x', c.k, options.transpose_a ? " a transposed" : "", options.transpose_b ? " b transposed" : ""));
+      SCOPED_TRACE(
+          str(c.m, 'x', c.n, 'x', c.k, options.transpose_a ? " a transposed" : "", options.transpose_b ? " b transposed" : ""));
       const std::size_t before = cpu::matmul_runs(GetParam());
       const std::vector<double> got = run(c, options, DType::f32);
       EXPECT_EQ(cpu::matmul_runs(GetParam()), before + 1);
