@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::bench {
 namespace {
@@ -15,12 +16,7 @@ struct Program {
 
   Program() { add_common(arguments, options); }
   std::string error_of(const Words& words) {
-    try {
-      arguments.read(words);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConfigError>([&] { arguments.read(words); });
   }
 };
 
