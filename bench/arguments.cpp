@@ -30,7 +30,7 @@ Arguments& Arguments::count(std::string name, std::int64_t& target, std::string 
 }
 
 Arguments& Arguments::text(std::string name, std::string& target, std::string help) {
-  options_.push_back({std::move(name), "PATH", std::move(help), [&target](std::string_view word) { target = word; }});
+  options_.push_back({std::move(name), "TEXT", std::move(help), [&target](std::string_view word) { target = word; }});
   return *this;
 }
 

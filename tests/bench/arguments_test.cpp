@@ -42,7 +42,7 @@ TEST(Arguments, NameTheProgramTheOptionAndTheRule) {
 TEST(Arguments, UsageListsEveryOptionWithItsDefault) {
   const std::string usage = Program().arguments.usage();
   EXPECT_TRUE(usage.starts_with("some_bench: times things\n"));
-  for (const char* part : {"--rounds N", "(7)", "--threads N", "(2)", "--results PATH", "--dry-run "}) {
+  for (const char* part : {"--rounds N", "(7)", "--threads N", "(2)", "--results TEXT", "--dry-run "}) {
     EXPECT_NE(usage.find(part), std::string::npos) << part << " is not in\n" << usage;
   }
 }
