@@ -14,6 +14,9 @@
 
 namespace tessera {
 
+// Floating-point operations below which choosing costs more than a wrong choice.
+inline constexpr double kLeastFlopsToMeasure = 4e6;
+
 using DecisionMap = std::map<std::string, std::string>;  // key -> name of the choice
 
 struct DecisionPolicy {

@@ -30,7 +30,7 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
 }
 
 std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
-                                     const std::function<void(onednn::Primitive&)>& run) {
+                                     const std::function<void(const Conv2dPlan&)>& run) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
   const auto& [stride, padding, dilation, groups] = g.options;
   auto plan = cache.get(
@@ -48,31 +48,33 @@ std::size_t conv2d_runs(const std::string& algorithm) { return runs[algorithm]; 
 void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options) {
   if (y.numel() == 0) return;
   const Conv2dGeometry g = geometry_of(x, weight, y, options);
-  const auto run = [&](onednn::Primitive& primitive) { execute(primitive, x, weight, y, bias); };
-  const auto plan = plan_for(Conv2dPass::forward, g, x.dtype(), bias.defined(), run);
-  switch (plan->method) {
-    case Method::gemm: return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
-    case Method::onednn: return run(*plan->primitive);
-    case Method::reference:
-      dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
-        reference::conv2d_forward<T>(g, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
-      });
-  }
+  const auto run = [&](const Conv2dPlan& plan) {
+    switch (plan.method) {
+      case Method::gemm: return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
+      case Method::onednn: return execute(*plan.primitive, x, weight, y, bias);
+      case Method::reference:
+        dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
+          reference::conv2d_forward<T>(g, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+        });
+    }
+  };
+  run(*plan_for(Conv2dPass::forward, g, x.dtype(), bias.defined(), run));
 }
 
 void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options) {
   if (grad_x.numel() == 0) return;
   const Conv2dGeometry g = geometry_of(grad_x, weight, grad_y, options);
-  const auto run = [&](onednn::Primitive& primitive) { execute(primitive, grad_x, weight, grad_y, Tensor()); };
-  const auto plan = plan_for(Conv2dPass::backward_input, g, grad_x.dtype(), false, run);
-  switch (plan->method) {
-    case Method::gemm: return linear_backward_input(as_pixels(grad_y), as_matrix(weight), as_pixels(grad_x));
-    case Method::onednn: return run(*plan->primitive);
-    case Method::reference:
-      dispatch_real(grad_x.dtype(), "conv2d", [&]<class T>() {
-        reference::conv2d_backward_input<T>(g, grad_y.data<T>(), weight.data<T>(), grad_x.data<T>());
-      });
-  }
+  const auto run = [&](const Conv2dPlan& plan) {
+    switch (plan.method) {
+      case Method::gemm: return linear_backward_input(as_pixels(grad_y), as_matrix(weight), as_pixels(grad_x));
+      case Method::onednn: return execute(*plan.primitive, grad_x, weight, grad_y, Tensor());
+      case Method::reference:
+        dispatch_real(grad_x.dtype(), "conv2d", [&]<class T>() {
+          reference::conv2d_backward_input<T>(g, grad_y.data<T>(), weight.data<T>(), grad_x.data<T>());
+        });
+    }
+  };
+  run(*plan_for(Conv2dPass::backward_input, g, grad_x.dtype(), false, run));
 }
 
 void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
@@ -83,17 +85,18 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
     return;
   }
   const Conv2dGeometry g = geometry_of(x, grad_weight, grad_y, options);
-  const auto run = [&](onednn::Primitive& primitive) { execute(primitive, x, grad_weight, grad_y, grad_bias); };
-  const auto plan = plan_for(Conv2dPass::backward_weight, g, x.dtype(), grad_bias.defined(), run);
-  switch (plan->method) {
-    case Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
-    case Method::onednn: return run(*plan->primitive);
-    case Method::reference:
-      dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
-        reference::conv2d_backward_weight<T>(g, x.data<T>(), grad_y.data<T>(), grad_weight.data<T>(),
-                                             grad_bias.defined() ? grad_bias.data<T>() : nullptr);
-      });
-  }
+  const auto run = [&](const Conv2dPlan& plan) {
+    switch (plan.method) {
+      case Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
+      case Method::onednn: return execute(*plan.primitive, x, grad_weight, grad_y, grad_bias);
+      case Method::reference:
+        dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
+          reference::conv2d_backward_weight<T>(g, x.data<T>(), grad_y.data<T>(), grad_weight.data<T>(),
+                                               grad_bias.defined() ? grad_bias.data<T>() : nullptr);
+        });
+    }
+  };
+  run(*plan_for(Conv2dPass::backward_weight, g, x.dtype(), grad_bias.defined(), run));
 }
 
 }  // namespace tessera::cpu

@@ -134,9 +134,6 @@ bool suits_winograd(const Conv2dGeometry& g) {
   return g.kh == 3 && g.kw == 3 && g.options.stride == one && g.options.dilation == one && g.options.groups == 1;
 }
 
-// Below this, choosing costs more than a wrong choice.
-constexpr double kLeastFlopsToMeasure = 4e6;
-
 double flops(const Conv2dGeometry& g) {
   return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
 }
@@ -152,28 +149,22 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, bool with_bia
              static_cast<int>(with_bias), " threads", onednn::threads_now());
 }
 
-struct Candidates {
-  std::vector<std::string> names;
-  std::vector<std::unique_ptr<onednn::Primitive>> primitives;
+using Method = Conv2dPlan::Method;
 
-  void offer(std::string name, std::unique_ptr<onednn::Primitive> primitive) {
-    if (!primitive) return;
-    names.push_back(std::move(name));
-    primitives.push_back(std::move(primitive));
-  }
-};
-
-Candidates candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+  std::vector<Conv2dPlan> all;
+  const auto offer = [&](const char* name, std::unique_ptr<onednn::Primitive> primitive) {
+    if (primitive) all.push_back({Method::onednn, name, std::move(primitive)});
+  };
+  const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
+  if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
+  if (!choose && !all.empty()) return all;
   const Layouts layouts = describe(g, with_bias);
   const Window window = describe_window(g);
-  Candidates all;
-  all.offer("nhwc", build_nhwc(pass, layouts, window));
-  const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
-  if (choose || all.names.empty()) {
-    all.offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
-  }
+  offer("nhwc", build_nhwc(pass, layouts, window));
+  if (choose || all.empty()) offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
   if (choose && suits_winograd(g)) {
-    all.offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
+    offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
   }
   return all;
 }
@@ -181,24 +172,26 @@ Candidates candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bi
 }  // namespace
 
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
-                                               const std::function<void(onednn::Primitive&)>& run) {
-  using Method = Conv2dPlan::Method;
-  if (is_pointwise(g)) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::gemm, "gemm", nullptr});
-  const auto reference = [] { return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::reference, "reference", nullptr}); };
-  if (dtype != DType::f32) return reference();
-  Candidates all = candidates_for(pass, g, with_bias);
-  if (all.names.empty()) return reference();
-  const std::size_t chosen = decide(decision_key(pass, g, with_bias), all.names, [&](std::size_t i) {
+                                               const std::function<void(const Conv2dPlan&)>& run) {
+  const auto fixed = [](Method method, const char* name) {
+    return std::make_shared<Conv2dPlan>(Conv2dPlan{method, name, nullptr});
+  };
+  if (dtype != DType::f32) return is_pointwise(g) ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
+  std::vector<Conv2dPlan> all = candidates_for(pass, g, with_bias);
+  if (all.empty()) return fixed(Method::reference, "reference");
+  std::vector<std::string> names;
+  for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
+  const std::size_t chosen = decide(decision_key(pass, g, with_bias), names, [&](std::size_t i) {
     const auto start = std::chrono::steady_clock::now();
     try {
-      run(*all.primitives[i]);
+      run(all[i]);
     } catch (const OutOfMemoryError&) {  // reorders need buffers: without room for them the first candidate still fits
       if (i == 0) throw;
       return std::numeric_limits<double>::infinity();
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
-  return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::onednn, all.names[chosen], std::move(all.primitives[chosen])});
+  return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 
 }  // namespace tessera::cpu

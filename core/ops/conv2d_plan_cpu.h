@@ -25,9 +25,10 @@ struct Conv2dPlan {
 
 // The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
 // NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray 2016), reorders
-// included; otherwise direct from NHWC. `run` executes a primitive on the caller's operands, for timing.
+// included; otherwise direct from NHWC. For 1x1 over every pixel the matrix product over pixels comes before them all.
+// `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
-                                               bool with_bias, const std::function<void(onednn::Primitive&)>& run);
+                                               bool with_bias, const std::function<void(const Conv2dPlan&)>& run);
 
 // How often this thread ran `algorithm`, over all passes: shows that a forced choice was obeyed.
 std::size_t conv2d_runs(const std::string& algorithm);

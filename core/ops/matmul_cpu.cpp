@@ -1,12 +1,18 @@
+#include <chrono>
+
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/decisions.h"
 #include "core/ops/matmul.h"
+#include "core/ops/matmul_plan_cpu.h"
 
 namespace tessera::cpu {
 namespace {
 
 using reference::MatmulSizes;
 using Dims = dnnl::memory::dims;
+
+thread_local std::map<std::string, std::size_t> runs;
 
 // Strides of op(x) for x [batch, rows, columns] stored row-major.
 Dims strides_of(const Tensor& x, bool transposed) {
@@ -34,15 +40,64 @@ std::unique_ptr<onednn::Primitive> build(const MatmulSizes& s, const Dims& a_str
   });
 }
 
+void sgemm(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
+  const auto [ta, tb] = options;
+  const dnnl_status_t status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.data<float>(), ta ? s.m : s.k,
+                                          b.data<float>(), tb ? s.k : s.n, 0.0f, y.data<float>(), s.n);
+  TESSERA_CHECK(status == dnnl_success, InternalError, "matmul: sgemm ends with status ", static_cast<int>(status));
+}
+
+struct Plan {
+  std::string algorithm;
+  std::unique_ptr<onednn::Primitive> primitive;  // null: sgemm
+
+  void run(const MatmulSizes& sizes, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) const {
+    if (primitive) return primitive->execute({a.raw(), b.raw(), y.raw()});
+    sgemm(sizes, a, b, y, options);
+  }
+};
+
+// "matmul m1024 n64 k576 ta0 tb1 threads2"
+std::string decision_key(const MatmulSizes& s, const MatmulOptions& options) {
+  return str("matmul m", s.m, " n", s.n, " k", s.k, " ta", static_cast<int>(options.transpose_a), " tb",
+             static_cast<int>(options.transpose_b), " threads", onednn::threads_now());
+}
+
+// The primitive, or sgemm: each has kernels of its own, and neither is the faster on every shape and processor.
+std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y,
+                             const MatmulOptions& options) {
+  std::vector<Plan> plans;
+  if (auto primitive = build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b))) {
+    plans.push_back({"matmul", std::move(primitive)});
+  }
+  const double flops = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
+  const bool choosing = s.batch == 1 && decisions_active() && flops >= kLeastFlopsToMeasure;
+  if (choosing) plans.push_back({"sgemm", nullptr});
+  if (plans.empty()) return nullptr;
+  std::vector<std::string> names;
+  for (const Plan& plan : plans) names.push_back(plan.algorithm);
+  const std::size_t chosen = decide(decision_key(s, options), names, [&](std::size_t i) {
+    const auto start = std::chrono::steady_clock::now();
+    plans[i].run(s, a, b, y, options);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  return std::make_shared<Plan>(std::move(plans[chosen]));
+}
+
 bool multiply_onednn(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
-  thread_local onednn::PlanCache<onednn::Primitive> cache;
-  const auto plan = cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b},
-                              [&] { return build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b)); });
-  if (plan) plan->execute({a.raw(), b.raw(), y.raw()});
-  return plan != nullptr;
+  thread_local onednn::PlanCache<Plan> cache;
+  const auto plan =
+      cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b, static_cast<std::int64_t>(decision_epoch())},
+                [&] { return choose(s, a, b, y, options); });
+  if (!plan) return false;
+  ++runs[plan->algorithm];
+  plan->run(s, a, b, y, options);
+  return true;
 }
 
 }  // namespace
+
+std::size_t matmul_runs(const std::string& algorithm) { return runs[algorithm]; }
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   const MatmulSizes sizes{y.dim(0), y.dim(1), y.dim(2), a.dim(options.transpose_a ? 1 : 2)};

@@ -19,6 +19,12 @@ struct Case {
 // All above the size from which algorithms are chosen; odd sizes, channels that fill no block, several images.
 std::vector<Case> cases(const std::string& algorithm) {
   const Extent one{1, 1};
+  const std::vector<Case> pointwise{
+      {{3, 13, 11, 64}, {96, 1, 1, 64}},  {{2, 19, 23, 48}, {64, 1, 1, 48}, {}, true},
+      {{1, 31, 29, 33}, {67, 1, 1, 33}},  {{7, 9, 10, 128}, {31, 1, 1, 128}},
+      {{1, 1, 1009, 64}, {32, 1, 1, 64}}, {{5, 16, 16, 31}, {64, 1, 1, 31}, {}, true},
+  };
+  if (algorithm == "gemm") return pointwise;
   std::vector<Case> all{
       {{3, 13, 11, 32}, {32, 3, 3, 32}, {.padding = one}},
       {{2, 9, 10, 64}, {64, 3, 3, 64}, {.padding = one}, true},
@@ -29,6 +35,7 @@ std::vector<Case> cases(const std::string& algorithm) {
       {{2, 15, 15, 32}, {32, 3, 3, 32}},
   };
   if (algorithm == "winograd") return all;
+  all.insert(all.end(), pointwise.begin(), pointwise.end());
   all.push_back({{2, 17, 19, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = one}});
   all.push_back({{2, 16, 16, 32}, {32, 5, 3, 16}, {.padding = {2, 1}, .groups = 2}, true});
   all.push_back({{1, 19, 19, 32}, {32, 3, 3, 32}, {.padding = {2, 2}, .dilation = {2, 2}}});
@@ -77,7 +84,7 @@ TEST_P(Conv2dAlgorithm, AgreesWithTheReferenceAndRuns) {
   EXPECT_GE(taken, 6u * 3u);  // each of at least six shapes in all three passes
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd"),
+INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd", "gemm"),
                          [](const auto& test) { return test.param; });
 
 TEST(Conv2dDecision, IsRecordedOnceAndReplayedWithoutAClock) {

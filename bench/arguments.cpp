@@ -1,0 +1,94 @@
+#include "bench/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kVoid = 1;
+constexpr int kUnusable = 2;
+
+}  // namespace
+
+Arguments& Arguments::count(std::string name, std::int64_t& target, std::string help) {
+  const std::string shown = str(help, " (", target, ")");
+  const auto set = [program = program_, name, &target](std::string_view word) {
+    std::int64_t number = 0;
+    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
+    TESSERA_CHECK(failure == std::errc() && end == word.data() + word.size() && number >= 1, ConfigError, program, ": ", name,
+                  " is '", word, "'; needs a whole number of at least 1");
+    target = number;
+  };
+  options_.push_back({std::move(name), "N", shown, set});
+  return *this;
+}
+
+Arguments& Arguments::text(std::string name, std::string& target, std::string help) {
+  options_.push_back({std::move(name), "TEXT", std::move(help), [&target](std::string_view word) { target = word; }});
+  return *this;
+}
+
+Arguments& Arguments::flag(std::string name, bool& target, std::string help) {
+  options_.push_back({std::move(name), "", std::move(help), [&target](std::string_view) { target = true; }});
+  return *this;
+}
+
+std::string Arguments::usage() const {
+  std::vector<std::string> left;
+  std::size_t width = 0;
+  for (const Option& option : options_) {
+    left.push_back(option.value.empty() ? option.name : str(option.name, " ", option.value));
+    width = std::max(width, left.back().size());
+  }
+  std::string text = str(program_, ": ", purpose_, "\n");
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    text += str("  ", left[i], std::string(width + 2 - left[i].size(), ' '), options_[i].help, "\n");
+  }
+  return text;
+}
+
+void Arguments::read(std::span<const std::string_view> words) const {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto option = std::ranges::find(options_, words[i], &Option::name);
+    TESSERA_CHECK(option != options_.end(), ConfigError, program_, ": unknown option '", words[i], "'; --help lists them");
+    if (option->value.empty()) {
+      option->set({});
+      continue;
+    }
+    TESSERA_CHECK(i + 1 < words.size(), ConfigError, program_, ": ", words[i], " needs a value");
+    option->set(words[++i]);
+  }
+}
+
+void add_common(Arguments& arguments, CommonOptions& options) {
+  arguments.count("--rounds", options.rounds, "turns of each side")
+      .count("--threads", options.threads, "compute threads of both sides")
+      .text("--results", options.results, "file that results are appended to")
+      .flag("--dry-run", options.dry_run, "print results instead of appending them");
+}
+
+int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
+  if (std::ranges::find(words, "--help") != words.end()) {
+    std::cout << arguments.usage();
+    return kDone;
+  }
+  try {
+    arguments.read(words);
+    measure();
+  } catch (const ConfigError& error) {
+    std::cerr << error.what() << '\n';
+    return kUnusable;
+  } catch (const std::exception& error) {
+    std::cerr << arguments.program() << ": " << error.what() << '\n';
+    return kVoid;
+  }
+  return kDone;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,155 @@
+#include "bench/memory_cases.h"
+
+#include <memory>
+
+#include "bench/dense_cases.h"
+#include "bench/result_lines.h"
+#include "bench/stream.h"
+#include "core/autograd/backward.h"
+#include "core/error.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/gelu.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/relu.h"
+#include "core/ops/softmax.h"
+#include "core/parameter.h"
+#include "core/step_state.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+
+namespace tessera::bench {
+namespace {
+
+using Maker = std::function<MemoryCase()>;
+
+// What an op moves, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole batch;
+// rows of the other ops stay in a cache.
+struct Walks {
+  double forward;
+  double backward;
+};
+
+struct UnaryOp {
+  std::string name;
+  std::int64_t columns;
+  Walks walks;
+  std::function<Var(const Var&)> apply;
+  bool loss = false;  // the result is one number
+};
+
+Shape shape_of(std::int64_t megabytes, std::int64_t columns) { return {(megabytes << 18) / columns, columns}; }
+
+MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
+  const Shape shape = shape_of(megabytes, op.columns);
+  const auto run = [apply = op.apply, x = Var(random_tensor(shape, "x"))] {
+    const NoGrad no_grad;
+    apply(x);
+  };
+  const double bytes = op.walks.forward * static_cast<double>(shape.numel()) * sizeof(float);
+  return {op.name, "forward", str(shape), bytes, {"tessera", run}};
+}
+
+MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
+  const Shape shape = shape_of(megabytes, op.columns);
+  const Var x(random_tensor(shape, "x"), true);
+  const Tensor grad_y = op.loss ? Tensor() : random_tensor(shape, "grad_y");
+  const auto y = std::make_shared<Var>();
+  const auto prepare = [=, apply = op.apply] {
+    x.set_grad({});
+    *y = apply(x);
+  };
+  const double bytes = op.walks.backward * static_cast<double>(shape.numel()) * sizeof(float);
+  return {op.name, "backward", str(shape), bytes, {"tessera", [=] { backward(*y, grad_y); }, prepare}};
+}
+
+UnaryOp batch_norm_op(std::int64_t channels) {
+  const Var gamma(random_tensor({channels}, "gamma"), true);
+  const Var beta(random_tensor({channels}, "beta"), true);
+  const Tensor mean = Tensor::zeros({channels});
+  const Tensor var = Tensor::zeros({channels});
+  const auto apply = [=](const Var& x) { return batch_norm(x, gamma, beta, mean, var, {.training = true}); };
+  return {str("batch_norm c", channels), channels, {3, 5}, apply};
+}
+
+UnaryOp layer_norm_op(std::int64_t columns) {
+  const Var gamma(random_tensor({columns}, "gamma"), true);
+  const Var beta(random_tensor({columns}, "beta"), true);
+  return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }};
+}
+
+UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes) {
+  const Shape shape = shape_of(megabytes, classes);
+  const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
+  for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
+  return {"cross_entropy", classes, {2, 2}, [=](const Var& x) { return cross_entropy(x, labels); }, true};
+}
+
+std::vector<UnaryOp> unary_ops(std::int64_t megabytes) {
+  return {{"relu", 512, {2, 3}, relu},
+          {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }},
+          {"softmax", 256, {2, 3}, softmax},
+          layer_norm_op(512),
+          batch_norm_op(16),
+          batch_norm_op(64),
+          batch_norm_op(256),
+          cross_entropy_op(megabytes, 1000)};
+}
+
+// One parameter of all elements. `walks`: weight and state read and written, gradient read.
+template <class Rule, class Config>
+MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megabytes) {
+  const Shape shape = shape_of(megabytes, 1);
+  const auto weight = std::make_shared<Parameter>("weight", random_tensor(shape, "weight"), ParameterRole::weight);
+  weight->set_grad(random_tensor(shape, "grad"));
+  const auto rule = std::make_shared<Rule>(config, std::vector<NamedParameter>{{"weight", weight.get()}});
+  const auto run = [weight, rule] {
+    StepState state;
+    state.set({.lr = 1e-6});
+    rule->step(state);
+  };
+  const double bytes = walks * static_cast<double>(shape.numel()) * sizeof(float);
+  return {Config::kName, "step", str(shape), bytes, {"tessera", run}};
+}
+
+}  // namespace
+
+std::vector<Maker> memory_cases(std::int64_t megabytes) {
+  std::vector<Maker> makers;
+  for (const UnaryOp& op : unary_ops(megabytes)) {
+    makers.emplace_back([=] { return forward_case(op, megabytes); });
+    makers.emplace_back([=] { return backward_case(op, megabytes); });
+  }
+  makers.emplace_back([=] { return optimizer_case<Sgd>(SgdConfig{.weight_decay = 5e-4}, 5, megabytes); });
+  makers.emplace_back([=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes); });
+  return makers;
+}
+
+Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
+  std::vector<Contestant> sides = stream_contestants(megabytes);
+  sides.insert(sides.begin(), memory.ours);
+  const std::vector<Samples> samples = time_in_turns(sides, turns);
+  const std::size_t stream = 1 + fastest(std::span(samples).subspan(1));
+
+  const auto rates = [](double bytes, const Samples& times) {
+    Samples rate;
+    for (const double ms : times) rate.push_back(bytes / ms * 1e-6);
+    return rate;
+  };
+  const Samples ours = rates(memory.bytes, samples[0]);
+  const Samples streaming = rates(stream_bytes(megabytes), samples[stream]);
+  Value row = Value::map();
+  row.set("op", memory.op);
+  row.set("shape", memory.shape);
+  row.set("pass", memory.pass);
+  row.set("rounds", turns.rounds);
+  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("bytes", memory.bytes);
+  row.set("gbytes_per_second", quantile(ours, 0.5));
+  row.set("stream", sides[stream].name);
+  row.set("stream_gbytes_per_second", quantile(streaming, 0.5));
+  row.set("ratio", to_value(summarise(ratios(ours, streaming))));
+  return row;
+}
+
+}  // namespace tessera::bench

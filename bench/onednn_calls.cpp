@@ -1,0 +1,65 @@
+#include "bench/onednn_calls.h"
+
+namespace tessera::bench {
+namespace {
+
+dnnl::memory on_tensor(const dnnl::memory::desc& layout, const Tensor& data) { return {layout, rival_engine(), data.raw()}; }
+
+}  // namespace
+
+const dnnl::engine& rival_engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+void OnednnCalls::read(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {
+  const dnnl::memory from = on_tensor(ours, data);
+  main_.arguments.emplace(argument, from);
+  if (ours == theirs) return;
+  const dnnl::memory own(theirs, rival_engine());
+  main_.arguments[argument] = own;
+  Step reorder{dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}};
+  if (reorders_) {
+    before_.push_back(std::move(reorder));
+  } else {
+    reorder.primitive.execute(stream_, reorder.arguments);
+    stream_.wait();
+  }
+}
+
+void OnednnCalls::write(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {
+  const dnnl::memory to = on_tensor(ours, data);
+  main_.arguments.emplace(argument, to);
+  if (ours == theirs) return;
+  const dnnl::memory own(theirs, rival_engine());
+  main_.arguments[argument] = own;
+  if (reorders_) after_.push_back({dnnl::reorder(own, to), {{DNNL_ARG_FROM, own}, {DNNL_ARG_TO, to}}});
+}
+
+void OnednnCalls::primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad) {
+  main_.primitive = primitive;
+  main_.arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratchpad, rival_engine()));
+}
+
+void OnednnCalls::run() {
+  for (Step& step : before_) step.primitive.execute(stream_, step.arguments);
+  main_.primitive.execute(stream_, main_.arguments);
+  for (Step& step : after_) step.primitive.execute(stream_, step.arguments);
+  stream_.wait();
+}
+
+dnnl::primitive_attr with_own_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides) {
+  return {sizes, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes) {
+  return {sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+}  // namespace tessera::bench

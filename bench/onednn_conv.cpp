@@ -1,0 +1,156 @@
+#include <memory>
+#include <optional>
+
+#include "bench/onednn_calls.h"
+#include "bench/onednn_rival.h"
+#include "core/error.h"
+
+namespace tessera::bench {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+using Forward = dnnl::convolution_forward;
+using BackwardInput = dnnl::convolution_backward_data;
+using BackwardWeight = dnnl::convolution_backward_weights;
+
+struct Layouts {
+  Desc x, weight, y;
+};
+
+// oneDNN names sizes in NCHW and OIHW order whatever the strides.
+Desc nhwc(const Shape& s) { return strided({s[0], s[3], s[1], s[2]}, {s[1] * s[2] * s[3], 1, s[2] * s[3], s[3]}); }
+
+Layouts plain(const ConvShape& s) { return {nhwc(s.x()), nhwc(s.weight()), nhwc(s.y())}; }
+
+Desc any(const Desc& plain) { return any_layout(plain.dims()); }
+
+struct Way {
+  std::string name;
+  dnnl::algorithm algorithm;
+  Layouts wanted;
+};
+
+struct Window {
+  Dims stride, padding;
+};
+
+Window window_of(const ConvShape& s) { return {{s.stride, s.stride}, {s.padding(), s.padding()}}; }
+
+Forward::primitive_desc forward_description(const ConvShape& s, const Way& way) {
+  const auto [stride, padding] = window_of(s);
+  const Forward::desc wanted(dnnl::prop_kind::forward_training, way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y,
+                             stride, padding, padding);
+  return {wanted, with_own_scratchpad(), rival_engine()};
+}
+
+// Each set-up returns the name of the implementation that oneDNN chose.
+std::string set_up_forward(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+  const Layouts ours = plain(s);
+  const auto chosen = forward_description(s, way);
+  calls.read(DNNL_ARG_SRC, t.x, ours.x, chosen.src_desc());
+  calls.read(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
+  calls.write(DNNL_ARG_DST, t.y, ours.y, chosen.dst_desc());
+  calls.primitive(Forward(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
+}
+
+std::string set_up_backward_input(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+  const Layouts ours = plain(s);
+  const auto [stride, padding] = window_of(s);
+  const BackwardInput::desc wanted(way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y, stride, padding, padding);
+  const BackwardInput::primitive_desc chosen(wanted, with_own_scratchpad(), rival_engine(), forward_description(s, way));
+  calls.read(DNNL_ARG_DIFF_DST, t.y, ours.y, chosen.diff_dst_desc());
+  calls.read(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
+  calls.write(DNNL_ARG_DIFF_SRC, t.x, ours.x, chosen.diff_src_desc());
+  calls.primitive(BackwardInput(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
+}
+
+std::string set_up_backward_weight(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
+  const Layouts ours = plain(s);
+  const auto [stride, padding] = window_of(s);
+  const BackwardWeight::desc wanted(way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y, stride, padding, padding);
+  const BackwardWeight::primitive_desc chosen(wanted, with_own_scratchpad(), rival_engine(), forward_description(s, way));
+  calls.read(DNNL_ARG_SRC, t.x, ours.x, chosen.src_desc());
+  calls.read(DNNL_ARG_DIFF_DST, t.y, ours.y, chosen.diff_dst_desc());
+  calls.write(DNNL_ARG_DIFF_WEIGHTS, t.weight, ours.weight, chosen.diff_weights_desc());
+  calls.primitive(BackwardWeight(chosen), chosen.scratchpad_desc());
+  return chosen.impl_info_str();
+}
+
+// Its plain loops, some hundred times slower: nobody's way to call the library.
+bool is_reference(const std::string& implementation) { return implementation.starts_with("ref"); }
+
+// Nothing when oneDNN has no implementation that goes this way, or only plain loops.
+std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const ConvTensors& t, const Way& way, bool reorders) {
+  const auto set_up = pass == ConvPass::forward          ? set_up_forward
+                      : pass == ConvPass::backward_input ? set_up_backward_input
+                                                         : set_up_backward_weight;
+  auto calls = std::make_shared<OnednnCalls>(reorders);
+  try {
+    if (is_reference(set_up(*calls, s, t, way))) return std::nullopt;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) return std::nullopt;
+    throw;
+  }
+  Contestant side{way.name, [calls] { calls->run(); }};
+  if (reorders) side.result = [result = t.result(pass)] { return result; };
+  return side;
+}
+
+std::vector<Contestant> all_of(ConvPass pass, const ConvShape& s, const ConvTensors& t, const std::vector<Way>& ways,
+                               bool reorders) {
+  std::vector<Contestant> all;
+  for (const Way& way : ways) {
+    if (auto side = conv_calls(pass, s, t, way, reorders)) all.push_back(std::move(*side));
+  }
+  return all;
+}
+
+// A pointwise convolution as products of pixels [p, channels] and the weight [out, in].
+Product as_product(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
+  const std::int64_t pixels = s.n * s.size * s.size;
+  switch (pass) {
+    case ConvPass::forward: return {{pixels, s.out, s.in}, t.x, t.weight, t.y, false, true};
+    case ConvPass::backward_input: return {{pixels, s.in, s.out}, t.y, t.weight, t.x, false, false};
+    case ConvPass::backward_weight: return {{s.out, s.in, pixels}, t.y, t.x, t.weight, true, false};
+  }
+  throw InternalError("convolution: unknown pass");
+}
+
+}  // namespace
+
+const Tensor& ConvTensors::result(ConvPass pass) const {
+  return pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : weight;
+}
+
+std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
+  const auto [x, w, y] = plain(s);
+  const auto direct = dnnl::algorithm::convolution_direct;
+  const Layouts blocked{any(x), any(w), any(y)};
+  std::vector<Contestant> all = all_of(pass, s, t,
+                                       {{"direct, plain layouts", direct, {x, w, y}},
+                                        {"direct, NHWC, any weights", direct, {x, any(w), y}},
+                                        {"direct, any layout", direct, blocked},
+                                        {"direct, x NHWC", direct, {x, any(w), any(y)}},
+                                        {"direct, y NHWC", direct, {any(x), any(w), y}},
+                                        {"Winograd", dnnl::algorithm::convolution_winograd, blocked},
+                                        {"automatic", dnnl::algorithm::convolution_auto, blocked}},
+                                       true);
+  if (s.pointwise()) {
+    for (Contestant& product : product_rivals(as_product(pass, s, t))) all.push_back(std::move(product));
+  }
+  return all;
+}
+
+std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
+  const auto [x, w, y] = plain(s);
+  const Layouts blocked{any(x), any(w), any(y)};
+  return all_of(pass, s, t,
+                {{"direct, blocked", dnnl::algorithm::convolution_direct, blocked},
+                 {"Winograd, blocked", dnnl::algorithm::convolution_winograd, blocked}},
+                false);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,38 @@
+// oneDNN called directly on the same tensors, in every way that a user of that library alone could choose: the rival of our
+// matrix products and convolutions.
+#pragma once
+
+#include <vector>
+
+#include "bench/dense_shapes.h"
+#include "bench/turns.h"
+
+namespace tessera::bench {
+
+// y [m, n] = op(a) op(b), row-major; `transpose_a`: a is stored [k, m], `transpose_b`: b is stored [n, k].
+struct Product {
+  ProductShape shape;
+  Tensor a, b, y;
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+// Of one pass: the tensor that it computes is written, the other two are read. NHWC and OHWI.
+struct ConvTensors {
+  Tensor x, weight, y;
+
+  const Tensor& result(ConvPass pass) const;
+};
+
+// From and to our tensors, reorders included: matmul on plain and packed operands, sgemm, inner product.
+std::vector<Contestant> product_rivals(const Product& product);
+// Operands packed once, outside the timing. Their results stay in oneDNN's layout.
+std::vector<Contestant> packed_product_rivals(const Product& product);
+
+// From and to our tensors, reorders included: direct on plain layouts, on layouts of oneDNN's choice for all or some operands,
+// Winograd, its own automatic choice; for a pointwise convolution also the matrix products.
+std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors);
+// Direct and Winograd on images that are blocked already and stay so: no call sequence on our tensors can be as fast.
+std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors);
+
+}  // namespace tessera::bench

@@ -1,0 +1,65 @@
+#include "bench/result_lines.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "train/environment.h"
+#include "train/experiment.h"
+
+namespace tessera::bench {
+namespace {
+
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  char text[sizeof "2026-01-01T00:00:00Z"];
+  std::strftime(text, sizeof text, "%FT%TZ", std::gmtime(&time));
+  return text;
+}
+
+}  // namespace
+
+Value to_value(const Summary& summary) {
+  Value value = Value::map();
+  value.set("median", summary.median);
+  value.set("p10", summary.p10);
+  value.set("p90", summary.p90);
+  return value;
+}
+
+Value to_value(const std::vector<double>& numbers) { return Value::list(Value::List(numbers.begin(), numbers.end())); }
+
+Value describe_surroundings(std::int64_t threads) {
+  ExperimentConfig config;
+  config.threads.compute = threads;
+  Value row = describe_environment(config);
+  row.erase("host");
+  row.set("date", now());
+  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");  // inherited by rivals in processes of their own
+  row.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
+  return row;
+}
+
+void publish(const CommonOptions& options, const Value& surroundings, const Value& row) {
+  Value line = surroundings;
+  for (const auto& [key, mark, value] : row.as_map()) line.set(key, value);
+  if (options.dry_run) {
+    fmt::print("{}\n", to_json(line));
+    return;
+  }
+  const std::filesystem::path path(options.results);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::app);
+  out << to_json(line) << '\n';
+  TESSERA_CHECK(out.flush().good(), IoError, "cannot append to ", options.results);
+}
+
+void print_summary(const std::string& name, const Summary& s, const char* unit) {
+  fmt::print("{:<8} median {:8.2f}{}  p10 {:8.2f}  p90 {:8.2f}\n", name, s.median, unit, s.p10, s.p90);
+}
+
+}  // namespace tessera::bench

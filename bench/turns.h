@@ -1,0 +1,52 @@
+// Sides of a comparison timed in turns in one process, so that the machine's drift hits all alike.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/value.h"
+#include "core/summary.h"
+#include "core/tensor.h"
+
+namespace tessera::bench {
+
+struct Contestant {
+  std::string name;
+  std::function<void()> run;
+  std::function<void()> prepare = {};  // before every run, not timed
+  std::function<Tensor()> result = {};  // what run computed, where sides are to agree
+};
+
+struct TurnOptions {
+  std::int64_t rounds = 30;
+  double seconds = 2e-3;  // a turn repeats its call until about this much was timed by the slowest side
+};
+
+using Samples = std::vector<double>;  // milliseconds per call, one for each round
+
+// Samples of each contestant. Two warm-up calls each say how often a turn repeats it; the first call of a turn is not counted;
+// the first to move changes from round to round.
+std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options);
+
+// numerator[i] / denominator[i].
+Samples ratios(const Samples& numerator, const Samples& denominator);
+
+// Index of the lowest median. `samples` must not be empty.
+std::size_t fastest(std::span<const Samples> samples);
+
+// Contestants whose median in a short run is within a tenth of the best, the fastest first; the medians of all as rows for the
+// result line.
+struct Sweep {
+  std::vector<Contestant> finalists;
+  Value rows;  // [{name, ms}, ...]
+};
+Sweep sweep(std::span<const Contestant> contestants, const TurnOptions& options);
+
+// Runs every contestant that has a result on outputs filled with NaN by `spoil` and compares with the first's: throws
+// NumericError naming the two, when the largest difference is above `tolerance` of the largest value.
+void check_agreement(std::span<const Contestant> contestants, const std::function<void()>& spoil, double tolerance);
+
+}  // namespace tessera::bench

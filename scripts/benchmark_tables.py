@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Writes the README's benchmark tables from bench/results/*.jsonl, between two markers.
+
+Usage: benchmark_tables.py [--check] [ROOT]
+  --check   changes nothing; exit status 1 when the README is not what the committed results give
+Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show every
+line of the last one's commit, processor and threads. A program without results has no table.
+Exit status: 0 written or current, 1 not current, 2 a line or the README cannot be used.
+"""
+import argparse
+import difflib
+import json
+import pathlib
+import sys
+import textwrap
+
+BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
+END = "<!-- benchmarks: end -->"
+PASSES = ("forward", "backward_input", "backward_weight")
+
+
+class Unusable(Exception):
+    """A result line or a README that tables cannot be made from."""
+
+
+class Line:
+    """One result, which says where it stands when a key is missing."""
+
+    def __init__(self, value, place):
+        self.value, self.place = value, place
+
+    def __getitem__(self, key):
+        if not isinstance(self.value, dict) or key not in self.value:
+            raise Unusable(f"{self.place}: there is no key '{key}'")
+        found = self.value[key]
+        return Line(found, f"{self.place}: {key}") if isinstance(found, dict) else found
+
+
+def read_lines(path):
+    if not path.is_file():
+        return []
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise Unusable(f"{path}:{number}: not JSON: {error}") from error
+        lines.append(Line(value, f"{path}:{number}"))
+    return lines
+
+
+def same(lines, *keys):
+    """The lines that agree with the last one in these keys."""
+    return [line for line in lines if all(line[key] == lines[-1][key] for key in keys)]
+
+
+def milliseconds(summary):
+    return f"{summary['median']:.3g}" if summary["median"] < 100 else f"{summary['median']:.0f}"
+
+
+def spread(summary):
+    return f"{summary['median']:.2f} ({summary['p10']:.2f}-{summary['p90']:.2f})"
+
+
+def paragraph(text):
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False) + [""]
+
+
+def table(head, rows):
+    """Markdown; the first column is text, the others are numbers."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)] + [""]
+
+
+def conditions(line, program, rounds="rounds"):
+    return (
+        f"`{program}` at {line['commit']}, {line['date'][:10]}: {line['processor']}, {line['compute_threads']} threads, "
+        f"OMP_WAIT_POLICY {line['omp_wait_policy']}, oneDNN {line['onednn']}, {line['compiler']} {line['build_type']}; "
+        f"medians of {line[rounds]} interleaved rounds, p10 to p90 in brackets."
+    )
+
+
+def train_tables(lines):
+    lines = same(lines, "commit", "processor", "compute_threads")
+    last = lines[-1]
+    torch = last["torch"]
+    rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"])]
+            for i, line in enumerate(lines, 1)]
+    text = (f"A training step of ResNet-20 (batch {last['batch']}, {last['shape']}, f32, SGD) against PyTorch "
+            f"{torch['version']} under the best of its settings for layout, malloc and instruction set, from the same weights and with the same "
+            "first losses. " + conditions(last, "train_bench"))
+    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera"], rows)
+
+
+def product_tables(lines):
+    rows = [[line["shape"], milliseconds(line["tessera_ms"]), f"{line['gflops']:.0f}", f"{line['peak_share']:.2f}",
+             spread(line["ratio"]), line["onednn"]["name"], f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
+    text = ("Matrix products (m x n x k, row-major) against the fastest direct oneDNN calls on the same tensors; the last column "
+            "is against operands that oneDNN packed beforehand.")
+    head = ["shape", "ms", "GFLOP/s", "of FMA peak", "oneDNN / tessera", "oneDNN's way", "packed / tessera"]
+    return paragraph(text) + table(head, rows)
+
+
+def conv_tables(lines):
+    by_shape = {}
+    for line in lines:
+        by_shape.setdefault(line["shape"], {})[line["pass"]] = line
+    rows = []
+    for shape, passes in by_shape.items():
+        found = [passes.get(name) for name in PASSES]
+        rows.append([shape] + [spread(line["ratio"]) if line else "" for line in found] +
+                    [" / ".join(f"{line['peak_share']:.2f}" if line else "-" for line in found),
+                     " / ".join(f"{line['blocked_ratio']['median']:.2f}" if line else "-" for line in found)])
+    text = ("Convolutions (NHWC) against the fastest direct oneDNN calls from and to the same tensors, reorders included: oneDNN's "
+            "time over ours for the forward pass and both gradients; then ours as a share of the multiply-add peak, and "
+            "oneDNN's time in its blocked layouts without any reorder over ours.")
+    head = ["shape", "forward", "grad x", "grad weight", "of FMA peak", "blocked / tessera"]
+    return paragraph(text) + table(head, rows)
+
+
+def memory_tables(lines):
+    rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
+             spread(line["ratio"])] for line in lines]
+    text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
+            f"streaming bandwidth in the same rounds (y = a x, {lines[-1]['stream_gbytes_per_second']:.1f} GB/s).")
+    return paragraph(text) + table(["op", "shape", "ms", "GB/s", "of streaming"], rows)
+
+
+def op_tables(lines):
+    lines = same(lines, "date", "commit")
+    parts = [paragraph(conditions(lines[-1], "op_bench"))]
+    products = [line for line in lines if line["op"] == "matmul"]
+    convolutions = [line for line in lines if line["op"] == "conv2d"]
+    memory = [line for line in lines if line["op"] not in ("matmul", "conv2d")]
+    for make, chosen in ((product_tables, products), (conv_tables, convolutions), (memory_tables, memory)):
+        if chosen:
+            parts.append(make(chosen))
+    return sum(parts, [])
+
+
+def tucker_tables(lines):
+    lines = same(lines, "date", "commit")
+    rows = [[f"{line['rank_out']} / {line['rank_in']}, {line['phase']}", milliseconds(line["rival"]["ms"]),
+             milliseconds(line["tucker"]["ms"]), spread(line["ratio"]), f"{line['flop_ratio']:.2f}",
+             f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
+    text = (f"A Tucker-2 convolution (dense: {lines[-1]['shape']}) against the fastest dense one that computes the same, ours or "
+            "oneDNN's, Winograd included; training is forward and both backwards. The last column is against a dense "
+            "convolution in oneDNN's blocked layout without reorders. " + conditions(lines[-1], "tucker_bench"))
+    head = ["ranks out / in", "dense ms", "tucker ms", "dense / tucker", "FLOP ratio", "blocked / tucker"]
+    return paragraph(text) + table(head, rows)
+
+
+TABLES = (("train_bench", train_tables), ("op_bench", op_tables), ("tucker_bench", tucker_tables))
+
+
+def render(root):
+    text = []
+    for program, make in TABLES:
+        lines = read_lines(root / "bench" / "results" / f"{program}.jsonl")
+        if lines:
+            text += make(lines)
+    return [BEGIN, "", *text, END]
+
+
+def updated(readme, block):
+    """The README's lines with everything from marker to marker replaced."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.index(BEGIN) > readme.index(END):
+        raise Unusable(f"README.md: needs the line '{BEGIN}' and behind it '{END}', once each")
+    return readme[: readme.index(BEGIN)] + block + readme[readme.index(END) + 1 :]
+
+
+def run(root, check):
+    path = root / "README.md"
+    before = path.read_text(encoding="utf-8").splitlines()
+    after = updated(before, render(root))
+    if check and before != after:
+        difference = "\n".join(difflib.unified_diff(before, after, "README.md", "from bench/results", lineterm=""))
+        print(f"benchmark_tables: README.md is not what bench/results gives; run scripts/benchmark_tables.py\n{difference}",
+              file=sys.stderr)
+        return 1
+    if not check and before != after:
+        path.write_text("\n".join(after) + "\n", encoding="utf-8")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    options = parser.parse_args()
+    try:
+        return run(options.root, options.check)
+    except (Unusable, OSError) as error:
+        print(f"benchmark_tables: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

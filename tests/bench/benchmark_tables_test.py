@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls a README current."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "benchmark_tables.py"
+BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
+END = "<!-- benchmarks: end -->"
+SURROUNDINGS = {"commit": "abc1234", "date": "2026-01-02T03:04:05Z", "processor": "Some CPU", "compute_threads": 2,
+                "omp_wait_policy": "passive", "onednn": "2.6.3 avx2", "compiler": "GNU 12.2.0", "build_type": "Release",
+                "rounds": 30}
+
+
+def summary(median):
+    return {"median": median, "p10": median - 0.1, "p90": median + 0.1}
+
+
+def train(ratio, **changes):
+    return SURROUNDINGS | {"batch": 128, "shape": "32x32x3", "torch": {"version": "1.13"}, "tessera_ms": summary(170.4),
+                           "torch_ms": summary(220.6), "ratio": summary(ratio)} | changes
+
+
+def dense(op, shape, step, ratio, **changes):
+    return SURROUNDINGS | {"op": op, "shape": shape, "pass": step, "tessera_ms": summary(1.234), "gflops": 201.4,
+                           "peak_share": 0.87, "ratio": summary(ratio), "onednn": {"name": "sgemm", "ms": summary(1.2)},
+                           "blocked_ratio": summary(0.91)} | changes
+
+
+def memory(op, step, share):
+    return SURROUNDINGS | {"op": op, "shape": "[7, 512]", "pass": step, "tessera_ms": summary(20.5), "gbytes_per_second": 21.3,
+                           "stream_gbytes_per_second": 30.1, "ratio": summary(share)}
+
+
+def tucker(phase, ratio):
+    return SURROUNDINGS | {"shape": "8x14x14x256 -> 256, 3x3", "rank_out": 64, "rank_in": 32, "phase": phase,
+                           "rival": {"ms": summary(5.0)}, "tucker": {"ms": summary(1.0)}, "ratio": summary(ratio),
+                           "flop_ratio": 8.47, "blocked_ratio": summary(4.4)}
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "bench" / "results").mkdir(parents=True)
+        self.readme = self.root / "README.md"
+        self.readme.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
+
+    def results(self, program, *lines):
+        text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+        (self.root / "bench" / "results" / f"{program}.jsonl").write_text(text)
+
+    def run_script(self, *arguments):
+        done = subprocess.run([sys.executable, SCRIPT, *arguments, self.root], capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    def written(self):
+        self.assertEqual(self.run_script(), (0, ""))
+        return self.readme.read_text()
+
+    def test_no_results_leave_the_markers_and_what_is_around_them(self):
+        self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
+
+    def test_training_shows_the_lines_of_the_last_commit_and_machine(self):
+        self.results("train_bench", train(1.5, commit="older00"), train(1.9, processor="Other CPU"), train(1.25), train(1.35))
+        text = self.written()
+        self.assertIn("| run 1 | 170 | 221 | 1.25 (1.15-1.35) |\n| run 2 | 170 | 221 | 1.35 (1.25-1.45) |\n", text)
+        self.assertNotIn("1.50", text)
+        self.assertNotIn("1.90", text)
+        for condition in ("abc1234", "2026-01-02", "Some CPU", "2 threads", "passive", "2.6.3 avx2", "PyTorch 1.13",
+                          "30 interleaved"):
+            self.assertIn(condition, " ".join(text.split()))
+
+    def test_ops_show_the_last_run_one_row_for_each_convolution(self):
+        self.results("op_bench", dense("matmul", "1x2x3", "forward", 2.5, date="2026-01-01T00:00:00Z"),
+                     dense("matmul", "64x64x9", "forward", 1.02), dense("conv2d", "8x3 -> 4", "forward", 0.97),
+                     dense("conv2d", "8x3 -> 4", "backward_weight", 1.11), memory("relu", "forward", 0.66))
+        text = self.written()
+        self.assertIn("| 64x64x9 | 1.23 | 201 | 0.87 | 1.02 (0.92-1.12) | sgemm | 0.91 |", text)
+        self.assertIn("| 8x3 -> 4 | 0.97 (0.87-1.07) |  | 1.11 (1.01-1.21) | 0.87 / - / 0.87 | 0.91 / - / 0.91 |", text)
+        self.assertIn("| relu forward | [7, 512] | 20.5 | 21.3 | 0.66 (0.56-0.76) |", text)
+        self.assertNotIn("1x2x3", text)
+
+    def test_tucker_shows_the_flop_ratio_beside_the_time_ratio(self):
+        self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
+        text = self.written()
+        self.assertIn("| 64 / 32, forward | 5 | 1 | 5.50 (5.40-5.60) | 8.47 | 4.40 |", text)
+        self.assertIn("| 64 / 32, training |", text)
+
+    def test_check_accepts_what_was_written_and_names_what_differs(self):
+        self.results("train_bench", train(1.25))
+        self.written()
+        self.assertEqual(self.run_script("--check"), (0, ""))
+        before = self.readme.read_text()
+        self.results("train_bench", train(1.75))
+        code, message = self.run_script("--check")
+        self.assertEqual(code, 1)
+        self.assertIn("run scripts/benchmark_tables.py", message)
+        self.assertIn("+| run 1 | 170 | 221 | 1.75 (1.65-1.85) |", message)
+        self.assertEqual(self.readme.read_text(), before)
+
+    def test_unusable_lines_are_named(self):
+        self.results("train_bench", train(1.25), "{not json\n")
+        code, message = self.run_script()
+        self.assertEqual(code, 2)
+        self.assertIn("train_bench.jsonl:2: not JSON", message)
+        self.results("train_bench", {key: value for key, value in train(1.25).items() if key != "ratio"})
+        self.assertEqual(self.run_script()[0], 2)
+        self.assertIn("train_bench.jsonl:1: there is no key 'ratio'", self.run_script()[1])
+
+    def test_markers_must_be_there_once_and_in_order(self):
+        for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
+            self.readme.write_text(text + "\n")
+            code, message = self.run_script()
+            self.assertEqual(code, 2)
+            self.assertIn("README.md: needs the line", message)
+            self.assertEqual(self.readme.read_text(), text + "\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

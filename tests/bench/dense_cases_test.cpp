@@ -1,0 +1,79 @@
+// The rivals compute what our ops compute, from and to the same tensors: measured on small shapes with every way that is swept.
+#include "bench/dense_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr TurnOptions kOnce{.rounds = 1, .seconds = 0};
+
+void expect_names(const std::vector<Contestant>& sides, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    EXPECT_TRUE(std::ranges::any_of(sides, [&](const Contestant& side) { return side.name == name; })) << name;
+  }
+}
+
+// Reads every key that tables need; measure_dense itself throws when two sides disagree.
+void expect_measured(const DenseCase& dense) {
+  SCOPED_TRACE(str(dense.op, ' ', dense.shape, ' ', dense.pass));
+  const Value row = measure_dense(dense, kOnce, 100);
+  EXPECT_EQ(row.at("onednn_sweep").as_list().size(), dense.rivals.size());
+  EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
+  EXPECT_GT(row.at("blocked_ratio").at("median").as_double(), 0);
+  EXPECT_DOUBLE_EQ(row.at("peak_share").as_double(), row.at("gflops").as_double() / 100);
+}
+
+TEST(DenseCases, ProductsAgreeInEveryWay) {
+  const DenseCase dense = product_case({33, 17, 29});
+  expect_names(dense.rivals, {"matmul", "matmul, b packed", "sgemm", "inner product"});
+  expect_measured(dense);
+}
+
+TEST(DenseCases, ConvolutionsAgreeInEveryPassAndWay) {
+  for (const ConvShape& shape : {ConvShape{2, 32, 32, 9, 3}, ConvShape{2, 16, 32, 10, 3, 2}, ConvShape{3, 16, 48, 7, 1}}) {
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      const DenseCase dense = conv_case(pass, shape);
+      expect_names(dense.rivals, {"direct, NHWC, any weights", "direct, any layout"});
+      if (shape.pointwise()) expect_names(dense.rivals, {"sgemm"});
+      expect_measured(dense);
+    }
+  }
+}
+
+TEST(DenseCases, WinogradIsAmongTheRivals) {
+  if (!__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "oneDNN's Winograd needs AVX-512";
+  const DenseCase dense = conv_case(ConvPass::forward, {2, 32, 32, 16, 3});
+  expect_names(dense.rivals, {"Winograd"});
+  expect_names(dense.blocked, {"Winograd, blocked"});
+}
+
+TEST(DenseCases, AWrongRivalIsRefused) {
+  DenseCase dense = product_case({33, 17, 29});
+  dense.rivals.front().run = [] {};
+  EXPECT_THROW(measure_dense(dense, kOnce, 100), NumericError);
+}
+
+TEST(DenseCases, ACrippledRivalStopsTheProgram) {
+  const std::string message = message_of<InternalError>([] { guarded_rival_gflops(1e9); });
+  EXPECT_NE(message.find("not a fair rival"), std::string::npos) << message;
+}
+
+TEST(DenseShapes, CountWhatTheyCost) {
+  EXPECT_DOUBLE_EQ((ProductShape{2, 3, 5}).flops(), 60);
+  const ConvShape stem{8, 3, 64, 224, 7, 2};
+  EXPECT_EQ(stem.y(), (Shape{8, 112, 112, 64}));
+  EXPECT_DOUBLE_EQ(stem.flops(), 2.0 * 8 * 112 * 112 * 64 * 7 * 7 * 3);
+  EXPECT_EQ(to_string(stem), "8x224x224x3 -> 64, 7x7, stride 2");
+  EXPECT_EQ(passes_of(stem).size(), 2u);  // nobody asks for the gradient of an image
+  for (const ConvShape& shape : conv_shapes())
+    EXPECT_EQ(shape.y(), conv2d_output_shape(shape.x(), shape.weight(), shape.options()));
+}
+
+}  // namespace
+}  // namespace tessera::bench

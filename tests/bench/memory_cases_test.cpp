@@ -1,0 +1,33 @@
+#include "bench/memory_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bench/stream.h"
+
+namespace tessera::bench {
+namespace {
+
+TEST(MemoryCases, EveryOpIsMeasuredInBothDirections) {
+  std::set<std::string> seen;
+  for (const auto& make : memory_cases(1)) {
+    const MemoryCase memory = make();
+    const Value row = measure_memory(memory, 1, {.rounds = 1, .seconds = 0});
+    EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
+    EXPECT_GE(memory.bytes, 2e6) << memory.op;  // at least read and written once
+    EXPECT_TRUE(seen.insert(memory.op + ' ' + memory.pass).second) << memory.op << ' ' << memory.pass << " is there twice";
+  }
+  for (const char* op :
+       {"relu", "gelu", "softmax", "layer_norm", "batch_norm c16", "batch_norm c64", "batch_norm c256", "cross_entropy"}) {
+    EXPECT_EQ(seen.count(std::string(op) + " forward"), 1u) << op;
+    EXPECT_EQ(seen.count(std::string(op) + " backward"), 1u) << op;
+  }
+  EXPECT_EQ(seen.count("sgd step"), 1u);
+  EXPECT_EQ(seen.count("adamw step"), 1u);
+}
+
+TEST(Stream, CountsBytesReadAndWritten) { EXPECT_DOUBLE_EQ(stream_bytes(3), 2.0 * 3 * 1024 * 1024); }
+
+}  // namespace
+}  // namespace tessera::bench
