@@ -12,11 +12,11 @@
 namespace tessera {
 namespace {
 
-// The core's kernel is as large as its ranks, so that every axis has size 3.
+// The core's kernel is as large as its ranks, so that every axis of it has size 3.
 constexpr const char* kFactored = R"([
   {"tucker2_conv2d": {"out": 4, "kernel": 3, "rank_in": 3, "rank_out": 3, "name": "conv"}}, "relu",
   {"max_pool2d": {"kernel": 2}}, "flatten", {"batch_norm": {"name": "bn"}}, {"linear": {"out": 5, "name": "fc"}}])";
-const Shape kInput{1, 6, 6, 3};  // 4x4x4 behind the convolution, 2x2x4 behind the pool
+const Shape kInput{1, 6, 6, 4};  // 4x4x4 behind the convolution, 2x2x4 behind the pool
 
 std::unique_ptr<Module> factored() {
   auto model = build_model(testing::layers_config(kFactored), kInput);
@@ -41,7 +41,7 @@ TEST(Export, WritesPyTorchsNamesAndAxes) {
                                                   {"bn.running_mean", {16}},
                                                   {"bn.running_var", {16}},
                                                   {"bn.weight", {16}},
-                                                  {"conv.0.weight", {3, 3, 1, 1}},
+                                                  {"conv.0.weight", {3, 4, 1, 1}},
                                                   {"conv.1.weight", {3, 3, 3, 3}},
                                                   {"conv.2.bias", {4}},
                                                   {"conv.2.weight", {4, 3, 1, 1}},
