@@ -61,9 +61,7 @@ void Profile::charge(ProfilePart part, std::string_view what, ModulePath layer, 
   last_ns_ = now;
 }
 
-void Profile::begin() {
-  began_ns_ = last_ns_ = clock_();
-}
+void Profile::begin() { began_ns_ = last_ns_ = clock_(); }
 
 void Profile::end() {
   tick();

@@ -14,14 +14,14 @@
 namespace tessera {
 
 enum class ProfilePart {
-  data,      // waiting for the batch
-  forward,   // ops
+  data,  // waiting for the batch
+  forward,  // ops
   backward,  // ops, and sums of gradients
-  update,    // optimiser, gradient norm
+  update,  // optimiser, gradient norm
   hooks,
   metrics,
-  rest,      // after the last charge
-  profiler   // its own book-keeping
+  rest,  // after the last charge
+  profiler  // its own book-keeping
 };
 std::string_view name_of(ProfilePart part);
 
@@ -32,7 +32,7 @@ struct ProfiledWork {
 
 struct ProfileRow {
   ProfilePart part;
-  std::string what;   // the op's name, or what was done
+  std::string what;  // the op's name, or what was done
   std::string layer;  // path of the module that ran it; "" outside of all
   std::int64_t calls = 0;
   std::int64_t kernel_ns = 0;  // inside kernels
