@@ -24,8 +24,6 @@ class ProfiledRun : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-void expect_in(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
-
 TEST_F(ProfiledRun, TellsWhereTheTimeGoesAndChangesNoByte) {
   const Outcome plain = train("plain", {"deterministic=true"});
   ASSERT_EQ(plain.exit_code, 0) << plain.output;
