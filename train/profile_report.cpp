@@ -182,8 +182,8 @@ std::string timing_line(const ProfileReport& report) {
   const Summary summary = summarise(ns);
   const double mean = static_cast<double>(report.wall_ns()) / static_cast<double>(report.steps());
   return str("stage ", report.stage, ", steps ", report.last_step - report.steps() + 1, " to ", report.last_step, ", ",
-             report.batch, " samples each: ", milliseconds(mean), " ms a step, median ", milliseconds(summary.median), " (p10-p90 ",
-             milliseconds(summary.p10), "-", milliseconds(summary.p90), "), ",
+             report.batch, " samples each: ", milliseconds(mean), " ms a step, median ", milliseconds(summary.median),
+             " (p10-p90 ", milliseconds(summary.p10), "-", milliseconds(summary.p90), "), ",
              formatted("%.0f", 1e9 * static_cast<double>(report.batch) / mean), " img/s");
 }
 

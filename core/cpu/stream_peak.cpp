@@ -8,16 +8,21 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/cpu/machine_memory.h"
+
 namespace tessera::cpu {
 namespace {
 
 constexpr int kRepeats = 5;
 constexpr std::size_t kLeastBytes = std::size_t{64} << 20;  // of one array; the system may not know its caches
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr std::size_t kShareOfMemory = 16;
 
 std::size_t array_bytes() {
-  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return std::clamp(2 * static_cast<std::size_t>(std::max(cache, 0L)), kLeastBytes, kMostBytes);
+  const auto cache = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
+  const std::size_t bytes = std::clamp(2 * cache, kLeastBytes, kMostBytes);
+  const std::size_t memory = machine_memory();
+  return memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory);
 }
 
 void scale(const float* x, float* y, std::int64_t count, int threads) {

@@ -3,8 +3,8 @@
 
 namespace tessera::cpu {
 
-// GB/s of y[i] = a * x[i] on `threads` OpenMP threads, one read and one write counted, over arrays that together are four times
-// the last cache (at least 128 MiB, at most 2 GiB, given back afterwards): the best of several passes.
+// GB/s of y[i] = a * x[i] on `threads` OpenMP threads, one read and one write counted: the best of several passes. Both arrays
+// together are four times the last cache, at least 128 MiB, at most 2 GiB or an eighth of the memory; they are given back.
 double stream_peak_gbytes(int threads);
 
 }  // namespace tessera::cpu

@@ -68,8 +68,9 @@ TEST(OpProfile, NamesOpsByLayerAndCountsTheirWork) {
 }
 
 TEST(OpProfile, CountsConvolutionsByGroup) {
-  const std::vector<ProfileRow> rows =
-      rows_of([] { conv2d(constant({2, 7, 5, 6}), constant({9, 3, 3, 2}), Var(), {.padding = {1, 1}, .groups = 3}); });
+  const std::vector<ProfileRow> rows = rows_of([] {
+    conv2d(constant({2, 7, 5, 6}), constant({9, 3, 3, 2}), Var(), {.padding = {1, 1}, .groups = 3});
+  });
   EXPECT_EQ(row(rows, ProfilePart::forward, "conv2d").work.flops, 2 * (2 * 7 * 5 * 9) * (3 * 3 * 2));
 }
 

@@ -78,7 +78,8 @@ TEST_F(ProfiledRun, WhatIsNoNumberOfStepsIsBadInputAndLeavesNoRun) {
     SCOPED_TRACE(steps);
     const Outcome outcome = train("bad", {str("--profile=", steps)});
     EXPECT_EQ(outcome.exit_code, 2);
-    expect_in(outcome.output, str("--profile: '", steps, "' is not a number of steps; write 1 to 99999, or --profile last for 20"));
+    expect_in(outcome.output,
+              str("--profile: '", steps, "' is not a number of steps; write 1 to 99999, or --profile last for 20"));
   }
   const Outcome swallowed = run_program({"train", "--profile", folder_ / "small.yaml", folder_ / "small.yaml"});
   EXPECT_EQ(swallowed.exit_code, 2);
