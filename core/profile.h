@@ -13,16 +13,8 @@
 
 namespace tessera {
 
-enum class ProfilePart {
-  data,  // waiting for the batch
-  forward,  // ops
-  backward,  // ops, and sums of gradients
-  update,  // optimiser, gradient norm
-  hooks,
-  metrics,
-  rest,  // after the last charge
-  profiler  // its own book-keeping
-};
+// `data`: waiting for the batch; `update`: optimiser and gradient norm; `rest`: after the last charge; `profiler`: its own work.
+enum class ProfilePart { data, forward, backward, update, hooks, metrics, rest, profiler };
 std::string_view name_of(ProfilePart part);
 
 struct ProfiledWork {
@@ -81,7 +73,6 @@ class Profile {
   void book(Sum& sum);
 
   static thread_local constinit Profile* active_;
-
   Clock clock_;
   std::int64_t began_ns_ = 0;
   std::int64_t last_ns_ = 0;
