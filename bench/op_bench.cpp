@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "bench/dense_cases.h"
-#include "bench/fma_peak.h"
 #include "bench/memory_cases.h"
 #include "bench/result_lines.h"
+#include "core/cpu/fma_peak.h"
 #include "core/error.h"
 #include "train/environment.h"
 
@@ -76,7 +76,7 @@ void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
-  const double peak = fma_peak_gflops(static_cast<int>(options.common.threads));
+  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
 
   Least least;

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "bench/fma_peak.h"
 #include "bench/result_lines.h"
 #include "bench/torch_rival.h"
 #include "bench/train_workload.h"
+#include "core/cpu/fma_peak.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
@@ -104,7 +104,7 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
-  const double peak = fma_peak_gflops(static_cast<int>(options.common.threads));
+  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   const WorkloadConfig config;
   const DecisionScope decisions({.measure = true});
   const ScratchFolder folder("tessera_bench");

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "bench/dense_cases.h"
-#include "bench/fma_peak.h"
 #include "bench/result_lines.h"
 #include "core/autograd/backward.h"
+#include "core/cpu/fma_peak.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "layers/conv2d.h"
@@ -188,7 +188,7 @@ void print_row(const Value& row, double target) {
 void measure(const CommonOptions& options) {
   set_compute_threads(options.threads);
   const Value surroundings = describe_surroundings(options.threads);
-  const double peak = fma_peak_gflops(static_cast<int>(options.threads));
+  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
   for (const Target& target : kTargets) {
     const Sides sides = make_sides(target.ranks);

@@ -12,13 +12,15 @@ struct ResumeArguments {
   std::string run;
   std::vector<std::string> overrides;
   std::string time_limit;
+  std::string profile;
 };
 
 int resume(const ResumeArguments& arguments) {
   install_stop_signals();
+  const SessionOptions options = session_options(stop_after(arguments.time_limit), arguments.profile);
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
   if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides);
-  return finish(Session::resume(real_vfs(), folder, session_options(arguments.time_limit)), folder.path());
+  return finish(Session::resume(real_vfs(), folder, options), folder.path());
 }
 
 struct ForkArguments {
@@ -27,14 +29,16 @@ struct ForkArguments {
   std::vector<std::string> overrides;
   std::string runs;
   std::string time_limit;
+  std::string profile;
 };
 
 int fork(const ForkArguments& arguments) {
   install_stop_signals();
+  const SessionOptions options = session_options(stop_after(arguments.time_limit), arguments.profile);
   const RunFolder parent = RunFolder::open(real_vfs(), arguments.run);
   const RunFolder folder = fork_run(real_vfs(), parent, arguments.at, arguments.overrides, runs_folder(arguments.runs));
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(Session::resume(real_vfs(), folder, session_options(arguments.time_limit)), folder.path());
+  return finish(Session::resume(real_vfs(), folder, options), folder.path());
 }
 
 }  // namespace
@@ -46,6 +50,7 @@ void add_resume(CLI::App& app, Run& run) {
   verb->add_option("overrides", arguments->overrides,
                    "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  add_profile_option(*verb, arguments->profile);
   verb->footer("Example: tessera resume runs/quickstart/1");
   verb->callback([arguments, &run] { run = [arguments] { return resume(*arguments); }; });
 }
@@ -59,6 +64,7 @@ void add_fork(CLI::App& app, Run& run) {
                    "key=value for what comes after; optimizer.lr=... reaches every stage still open");
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  add_profile_option(*verb, arguments->profile);
   verb->footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
   verb->callback([arguments, &run] { run = [arguments] { return fork(*arguments); }; });
 }

@@ -44,6 +44,17 @@ std::int64_t parse_time(const std::string& text) {
   return total;
 }
 
+constexpr const char* kProfileSteps = "20";
+
+std::int64_t parse_profile_steps(const std::string& text) {
+  constexpr std::size_t kDigits = 5;
+  const bool number = !text.empty() && text.size() <= kDigits && text.find_first_not_of("0123456789") == std::string::npos;
+  const std::int64_t steps = number ? std::stoll(text) : 0;
+  TESSERA_CHECK(steps > 0, ConfigError, "--profile: '", text,
+                "' is not a number of steps; write 1 to 99999, or --profile last for ", kProfileSteps);
+  return steps;
+}
+
 }  // namespace
 
 void install_stop_signals() {
@@ -58,8 +69,16 @@ StopRequest stop_after(const std::string& time_limit) {
   return stop;
 }
 
-SessionOptions session_options(const StopRequest& stop) {
+void add_profile_option(CLI::App& verb, std::string& text) {
+  verb.add_option("--profile", text, "tell where the time of this many training steps goes (20), in profile.md and profile.json")
+      ->type_name("STEPS")
+      ->expected(0, 1)
+      ->default_str(kProfileSteps);
+}
+
+SessionOptions session_options(const StopRequest& stop, const std::string& profile) {
   SessionOptions options;
+  if (!profile.empty()) options.profile_steps = parse_profile_steps(profile);
   options.stop = stop;
   options.out = &std::cout;
   options.terminal = isatty(STDOUT_FILENO) != 0;

@@ -14,9 +14,11 @@ void install_stop_signals();
 // When a command that starts now has to stop: `time_limit` is like "3h50m" or "90s"; "" sets no limit.
 StopRequest stop_after(const std::string& time_limit);
 
-// Progress on standard output, a bar when it is a terminal.
-SessionOptions session_options(const StopRequest& stop);
-inline SessionOptions session_options(const std::string& time_limit) { return session_options(stop_after(time_limit)); }
+// `--profile [STEPS]`; `text` stays empty without it.
+void add_profile_option(CLI::App& verb, std::string& text);
+
+// Progress on standard output, a bar when it is a terminal. Throws ConfigError when `profile` is no number of steps.
+SessionOptions session_options(const StopRequest& stop, const std::string& profile);
 
 // Runs to the end or to a stop and prints what to do next. Returns the exit code.
 int finish(Session session, const std::string& run_path);

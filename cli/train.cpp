@@ -20,6 +20,7 @@ struct TrainArguments {
   std::string runs;
   std::string time_limit;
   std::string decisions;
+  std::string profile;
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
@@ -52,8 +53,8 @@ std::vector<std::string> parse_seeds(const std::string& text) {
 }
 
 int train_one(const TrainArguments& arguments, const std::vector<std::string>& overrides, const StopRequest& stop) {
+  SessionOptions options = session_options(stop, arguments.profile);
   const Experiment experiment = load_experiment(arguments.config, overrides);
-  SessionOptions options = session_options(stop);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   check_decisions(experiment, options.decisions);
   check_experiment(experiment);
@@ -70,6 +71,7 @@ void print_missing(const TrainArguments& arguments, std::span<const std::string>
   command += " --seeds " + list;
   if (!arguments.runs.empty()) command += " --runs " + shell_word(arguments.runs);
   if (!arguments.decisions.empty()) command += " --decisions " + shell_word(arguments.decisions);
+  if (!arguments.profile.empty()) command += " --profile " + arguments.profile;
   if (!arguments.time_limit.empty()) command += " --time-limit " + arguments.time_limit;
   std::cout << "not started: seed " << list << ". Run with:\n  " << command << '\n';
 }
@@ -104,6 +106,7 @@ void add_train(CLI::App& app, Run& run) {
   verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   verb->add_option("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
+  add_profile_option(*verb, arguments->profile);
   verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
   verb->callback([arguments, &run] { run = [arguments] { return train(*arguments); }; });
 }

@@ -26,6 +26,8 @@ class RunFolder {
   std::string status() const { return path_ + "/status.json"; }
   std::string layers() const { return path_ + "/layers.csv"; }
   std::string report() const { return path_ + "/report.md"; }
+  std::string profile() const { return path_ + "/profile.md"; }  // of the last command with --profile
+  std::string profile_data() const { return path_ + "/profile.json"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:

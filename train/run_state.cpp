@@ -4,6 +4,7 @@
 
 #include "compress/factorise.h"
 #include "core/error.h"
+#include "core/profile.h"
 #include "layers/model_tree.h"
 #include "train/import_weights.h"
 #include "train/model_state.h"
@@ -94,7 +95,9 @@ void RunState::begin_training() {
 
 Batch RunState::next_batch() {
   try {
-    return loader_->next();
+    Batch batch = loader_->next();
+    charge_profile(ProfilePart::data, "wait for the batch");
+    return batch;
   } catch (const OutOfMemoryError& error) {
     throw error.at("loader");
   }

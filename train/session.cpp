@@ -23,6 +23,9 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, Ses
       state_(config, load_data(config.data, static_cast<std::uint64_t>(config.seed))),
       progress_(options.out, options.terminal, folder_.log()) {
   set_compute_threads(config.threads.compute);
+  if (options_.profile_steps == 0) return;
+  const auto threads = static_cast<int>(resolve_compute_threads(config.threads.compute));
+  profiler_ = std::make_unique<StepProfiler>(options_.profile_steps, measure_peaks(threads));
 }
 
 Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
@@ -94,7 +97,9 @@ void Session::load(const Checkpoint& checkpoint) {
 RunOutcome Session::run() {
   try {
     write_status("training");  // a run that is killed before its first log line has a status too
-    return run_stages();
+    const RunOutcome outcome = run_stages();
+    if (profiler_) progress_.line(str("profile: none; the first ", StepProfiler::kWarmUp, " steps of a stage warm up"));
+    return outcome;
   } catch (const std::exception& error) {
     progress_.line(str("failed: ", error.what()));
     write_failure();
@@ -170,8 +175,11 @@ RunOutcome Session::train_stage() {
   const std::int64_t total = state_.stage_steps();
   state_.begin_training();
   progress_.begin(stage().name, state_.position().stage_step, total, config().data.batch);
+  if (profiler_) profiler_->begin_stage();
   try {
-    return train_steps(total);
+    const RunOutcome outcome = train_steps(total);
+    write_profile();
+    return outcome;
   } catch (const NumericError& error) {
     throw NumericError(explain(error.what()) + way_on(str("optimizer.lr=", stage().training.optimizer.lr() / 10)));
   } catch (const OutOfMemoryError& error) {
@@ -186,7 +194,7 @@ RunOutcome Session::train_steps(std::int64_t total) {
       finish_saving();
       return RunOutcome::stopped;
     }
-    state_.step();
+    take_step();
     after_step(total);
     kill_point("step", state_.position().global_step);
   }

@@ -17,6 +17,7 @@
 #include "train/run_records.h"
 #include "train/run_saver.h"
 #include "train/run_state.h"
+#include "train/step_profiler.h"
 #include "train/stop.h"
 
 namespace tessera {
@@ -26,6 +27,7 @@ struct SessionOptions {
   bool terminal = false;  // out is a terminal: draw a bar
   StopRequest stop;
   DecisionMap decisions = {};  // of a run to replay; for a fresh run only
+  std::int64_t profile_steps = 0;  // steps to profile in the first stage that has them; 0 = none
 };
 
 enum class RunOutcome { finished, stopped };
@@ -56,6 +58,8 @@ class Session {
   void prepare_stage();
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
+  void take_step();
+  void write_profile();  // of the steps so far; nothing where there are none
   std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
   std::string smaller_step(const OutOfMemoryError& found);  // after an allocation failed
   std::string way_on(const std::string& change) const;
@@ -77,6 +81,7 @@ class Session {
   RunState state_;
   std::unique_ptr<DecisionScope> decisions_;  // from before the first step on
   std::unique_ptr<RunRecords> records_;  // null until it is known where the run stands
+  std::unique_ptr<StepProfiler> profiler_;  // null without one, and once it has told
   Progress progress_;
   std::optional<double> last_loss_;  // of the last logged interval; empty before the first
   std::optional<double> last_accuracy_;  // on val; empty before the first evaluation

@@ -9,6 +9,7 @@
 #include "core/ops/accumulate.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cross_entropy.h"
+#include "core/profile.h"
 #include "optim/grad_clip.h"
 #include "train/step_check.h"
 
@@ -62,6 +63,7 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
     Var value = loss(batch.x.slice(0, begin, end), batch.y.slice(0, begin, end), context);
     if (end - begin != samples) value = mul_scalar(value, share);
     accumulate(loss_sum_, value.value().to(DType::f64));
+    charge_profile(ProfilePart::metrics, "loss");
     backward(value);
   }
 }
@@ -72,9 +74,11 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
   for (const auto& hook : hooks_) hook->on_step_begin(model_, state);
   step_state_.set(state);
+  charge_profile(ProfilePart::hooks, "on_step_begin");
   if (NumericCheck::active()) check_batch(batch.x);
   accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
+  charge_profile(ProfilePart::hooks, "after_backward");
   try {
     update_weights();
   } catch (const OutOfMemoryError& error) {
@@ -87,8 +91,11 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
 void StageTrainer::update_weights() {
   if (NumericCheck::active()) check_gradients(model_, parameters_);
   accumulate(norm_sum_, config_.clip_norm ? clip_grad_norm(parameters_, *config_.clip_norm) : grad_norm(parameters_));
+  charge_profile(ProfilePart::update, config_.clip_norm ? "clip_norm" : "grad_norm");
   optimizer_->step(step_state_);
+  charge_profile(ProfilePart::update, optimizer_->name());
   for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
+  charge_profile(ProfilePart::hooks, "after_step");
   if (NumericCheck::active()) check_update(parameters_, optimizer_->state());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd/numeric_check.h"
+#include "core/autograd/op_profile.h"
 #include "core/error.h"
 #include "core/ops/accumulate.h"
 
@@ -25,7 +26,9 @@ class Sweep {
     auto [slot, fresh] = pending_.try_emplace(node.get());
     if (fresh) queue_.push(node);
     slot->second = fresh ? std::move(grad) : sum(std::move(slot->second), grad);
-    if (!fresh && NumericCheck::active()) numeric_check::sum(*node, slot->second);
+    if (fresh) return;
+    if (NumericCheck::active()) numeric_check::sum(*node, slot->second);
+    if (Profile* const profile = Profile::active()) op_profile::sum(*profile, *node, slot->second);
   }
 
   bool empty() const { return queue_.empty(); }
@@ -60,17 +63,19 @@ void check_gradient(const Node& node, const Node& input, const Tensor& grad) {
 
 // A leaf owns its gradient alone: clipping and hooks edit it in place.
 void store_leaf(Node& leaf, Tensor grad) {
-  if (leaf.grad.defined()) {
-    leaf.grad = Sweep::sum(std::move(leaf.grad), grad);
-  } else {
-    leaf.grad = grad.sole_owner() && grad.is_contiguous() ? std::move(grad) : grad.clone();
+  if (!leaf.grad.defined() && grad.sole_owner() && grad.is_contiguous()) {
+    leaf.grad = std::move(grad);
+    return;
   }
+  leaf.grad = leaf.grad.defined() ? Sweep::sum(std::move(leaf.grad), grad) : grad.clone();
+  if (Profile* const profile = Profile::active()) op_profile::sum(*profile, leaf, leaf.grad);
 }
 
 void visit(Sweep& sweep, Node& node, const Tensor& grad) {
   std::uint64_t needs = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) needs |= std::uint64_t{node.inputs[i]->requires_grad} << i;
   Grads grads = node.op->backward(grad.contiguous(), NeedsGrad(needs));
+  if (Profile* const profile = Profile::active()) op_profile::backward(*profile, node, grad, NeedsGrad(needs), grads);
   TESSERA_CHECK(grads.size() == node.inputs.size(), InternalError, "backward: ", node.op->name(), " returned ", grads.size(),
                 " gradients for ", node.inputs.size(), " inputs");
   if (NumericCheck::active()) numeric_check::backward(node, grad, grads);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/autograd/numeric_check.h"
+#include "core/autograd/op_profile.h"
 #include "core/error.h"
 
 namespace tessera {
@@ -76,6 +77,7 @@ Var record(std::unique_ptr<Op> op, std::span<const Var> inputs, Tensor y) {
   TESSERA_CHECK(inputs.size() <= NeedsGrad::kMaxInputs, InternalError, op->name(), ": ", inputs.size(), " inputs; at most ",
                 NeedsGrad::kMaxInputs);
   if (NumericCheck::active()) numeric_check::forward(*op, inputs, y);
+  if (Profile* const profile = Profile::active()) op_profile::forward(*profile, *op, inputs, y);
   bool needed = false;
   for (const Var& input : inputs) needed = needed || input.requires_grad();
   auto node = std::make_shared<Node>(std::move(y), needed && recording);

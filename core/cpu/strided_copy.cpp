@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/cpu/strided.h"
+#include "core/profile.h"
 
 namespace tessera::cpu {
 namespace {
@@ -37,6 +38,7 @@ void copy_rows(const StridedLoop<2>& loop, const From* source, To* target) {
 }  // namespace
 
 void strided_copy(const Tensor& source, const Tensor& target) {
+  const KernelTimer timer;
   const auto loop = make_strided_loop<2>({&source, &target});
   dispatch_all(source.dtype(), [&]<class From>() {
     dispatch_all(target.dtype(), [&]<class To>() { copy_rows(loop, source.data<From>(), target.data<To>()); });

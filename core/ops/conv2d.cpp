@@ -28,6 +28,8 @@ class Conv2dOp final : public Op {
     return grads;
   }
 
+  std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * weight_.shape().erase(0).numel(); }
+
  private:
   Tensor x_;
   Tensor weight_;

@@ -31,6 +31,8 @@ class LinearOp final : public Op {
     return grads;
   }
 
+  std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * weight_.dim(1); }
+
  private:
   Tensor x_;
   Tensor weight_;

@@ -47,6 +47,8 @@ class MatmulOp final : public Op {
     return grads;
   }
 
+  std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * a_.dim(options_.transpose_a ? -2 : -1); }
+
  private:
   Tensor a_;
   Tensor b_;
@@ -71,6 +73,8 @@ class FoldedMatmulOp final : public Op {
     }
     return grads;
   }
+
+  std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * a_.dim(-1); }
 
  private:
   static Tensor fold(const Tensor& x) { return x.reshape({1, leading(x.shape()).numel() * x.dim(-2), x.dim(-1)}); }

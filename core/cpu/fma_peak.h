@@ -1,10 +1,10 @@
 // What the processor's f32 multiply-add units can do: the yardstick for rivals and for our own kernels.
 #pragma once
 
-namespace tessera::bench {
+namespace tessera::cpu {
 
 // GFLOP/s of independent multiply-add chains held in registers on `threads` OpenMP threads, with the widest vectors that the
 // processor has: the best of several short runs.
 double fma_peak_gflops(int threads);
 
-}  // namespace tessera::bench
+}  // namespace tessera::cpu

@@ -1,4 +1,4 @@
-#include "bench/fma_peak.h"
+#include "core/cpu/fma_peak.h"
 
 #include <immintrin.h>
 
@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace tessera::bench {
+namespace tessera::cpu {
 namespace {
 
 // Latency 4 at two per cycle needs 8 chains; 12 leave slack and fit the 16 registers of AVX2.
@@ -68,4 +68,4 @@ double fma_peak_gflops(int threads) {
   return __builtin_cpu_supports("avx512f") ? std::max(narrow, gflops(run_avx512, 16, threads)) : narrow;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::cpu
