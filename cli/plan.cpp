@@ -35,6 +35,10 @@ void print_factorisation(const StagePlan& stage) {
     std::printf("asked %s: %lld of %lld layers factored, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
                 Count{ranks.factored}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
   }
+  if (stage.only_faster) {
+    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints then are up to those of the\n"
+                "dense network\n");
+  }
   print_trace(stage.layers, stage.cost);
 }
 

@@ -56,8 +56,7 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   SessionOptions options = session_options(stop, arguments.profile);
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
-  check_decisions(experiment, options.decisions);
-  check_experiment(experiment);
+  check_experiment(experiment, &options.decisions);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
   return finish(begin(arguments, experiment, folder, options), folder.path());

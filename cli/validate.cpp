@@ -27,6 +27,8 @@ Value value_of(const ConfigProblem& problem) {
   return value;
 }
 
+const DecisionMap kNoDecisions;  // as `train` without --decisions has them
+
 int code_of(const SmokeReport& report) {
   if (report.stopped) return kStopped;
   if (report.ok()) return kDone;
@@ -36,7 +38,7 @@ int code_of(const SmokeReport& report) {
 int validate_json(const ValidateArguments& arguments) {
   std::vector<ConfigProblem> problems;
   const std::optional<Experiment> experiment = load_experiment(arguments.config, arguments.overrides, problems);
-  if (experiment) problems = experiment_problems(*experiment);
+  if (experiment) problems = experiment_problems(*experiment, &kNoDecisions);
   std::optional<SmokeReport> smoked;
   if (arguments.smoke && problems.empty()) {
     const ExperimentConfig& config = experiment->config;
@@ -70,7 +72,7 @@ int validate(const ValidateArguments& arguments) {
   if (arguments.smoke) install_stop_signals();  // stopped between two steps, it still tidies up
   if (arguments.json) return validate_json(arguments);
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
-  const DataSplits data = check_experiment(experiment);
+  const DataSplits data = check_experiment(experiment, &kNoDecisions);
   if (arguments.smoke) return smoke_test(arguments, experiment, data);
   std::cout << arguments.config << ": ok\nnext: tessera plan " << shell_word(arguments.config) << '\n';
   return kDone;

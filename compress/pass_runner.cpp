@@ -1,5 +1,6 @@
 #include "compress/pass_runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -18,6 +19,13 @@ Costs trace_by_path(const Module& root, const Shape& input) {
   Costs costs;
   for (const LayerCost& row : trace) costs.emplace(row.path, row);
   return costs;
+}
+
+std::string first_with_parameters(const Module& root, const Shape& input) {
+  Trace trace;
+  root.output_shape(input, &trace);
+  const auto found = std::ranges::find_if(trace, [](const LayerCost& row) { return row.parameters > 0; });
+  return found == trace.end() ? std::string() : found->path;
 }
 
 void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
@@ -56,8 +64,8 @@ std::vector<std::string> matched_paths(Module& root, const Pass& pass) {
   return paths;
 }
 
-void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerCost& cost, const Veto* veto, PassReport& report,
-                   std::vector<Replaced>& replaced) {
+void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerCost& cost, bool first, const Veto* veto,
+                   PassReport& report, std::vector<Replaced>& replaced) {
   Module& before = find_module(*root, cost.path);
   LayerReport row;
   row.path = cost.path;
@@ -74,7 +82,7 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
     row.kind_after = after->kind();
     row.parameters_after = reached.parameters;
     row.macs_after = reached.macs;
-    if (!veto || veto->keeps(before, *after, cost.input, row)) {
+    if (!veto || veto->keeps(before, *after, cost.input, first, row)) {
       replaced.push_back({report.layers.size(), replace_module(root, cost.path, std::move(after))});
     } else {
       row.stay_dense(std::move(row.reason));
@@ -138,12 +146,13 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   report.before = total_cost(*root, input);
   const Shape output = root->output_shape(input);
   const Costs costs = trace_by_path(*root, input);
+  const std::string first = first_with_parameters(*root, input);
   std::vector<Replaced> replaced;
   pass.prepare(*root, input);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
-    rewrite_layer(root, pass, cost->second, veto, report, replaced);
+    rewrite_layer(root, pass, cost->second, path == first, veto, report, replaced);
   }
   if (veto) {
     report.speed = veto->settle(root, replaced, report.layers, input);

@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+// What "faster" asks of the lower end of the ratio's interval.
+inline constexpr double kFasterRatio = 1.02;
+
 struct Speed {
   double dense_ms = 0;  // medians, per batch
   double compressed_ms = 0;
@@ -17,7 +20,8 @@ struct Speed {
   void fields(Fields& f);
 };
 
-// "faster dense_ms 2.31 compressed_ms 1.51 ratio 1.53 low 1.49 high 1.58", the form of a recorded decision, and back. Four digits.
+// "faster dense_ms 2.31 compressed_ms 1.51 ratio 1.53 low 1.49 high 1.58", the form of a recorded decision, and back; with four
+// digits.
 std::string to_text(const Speed& speed);
 Speed speed_from(std::string_view text);  // throws ConfigError
 

@@ -12,18 +12,16 @@ namespace tessera {
 namespace {
 
 constexpr int kWarmUp = 5;
-constexpr std::int64_t kRounds = 60;
-constexpr double kFaster = 1.02;
 
-Speed compare(std::span<const Contender> dense_and_compressed) {
-  const std::vector<std::vector<double>> times = time_in_turn(dense_and_compressed, kWarmUp, kRounds);
+Speed compare(std::span<const Contender> dense_and_compressed, std::int64_t rounds) {
+  const std::vector<std::vector<double>> times = time_in_turn(dense_and_compressed, kWarmUp, rounds);
   std::vector<double> ratios(times[0].size());
   for (std::size_t round = 0; round < ratios.size(); ++round) ratios[round] = times[0][round] / times[1][round];
   const MedianInterval ratio = median_interval(std::move(ratios));
   return {.dense_ms = quantile(times[0], 0.5),
           .compressed_ms = quantile(times[1], 0.5),
           .ratio = ratio,
-          .faster = ratio.low > kFaster};
+          .faster = ratio.low > kFasterRatio};
 }
 
 Shape with_batch(Shape shape, std::int64_t batch) {
@@ -31,7 +29,14 @@ Shape with_batch(Shape shape, std::int64_t batch) {
   return shape;
 }
 
-std::string layer_key(const Module& module) { return str(module.kind(), to_json(module.config())); }
+// With what is trained of it: gradients of frozen weights cost no time.
+std::string layer_key(const Module& module) {
+  std::string frozen;
+  for (const auto& parameter : module.parameters()) {
+    if (!parameter->trainable()) frozen += (frozen.empty() ? " frozen " : ",") + parameter->name();
+  }
+  return str(module.kind(), to_json(module.config()), frozen);
+}
 
 // Exchanges the layers of a tree for those that it keeps, again and again. Leaves the tree as it was.
 class Exchange {
@@ -68,24 +73,34 @@ std::string Veto::where() const {
   return str("batch ", options_.batch, ", ", name_of(options_.phase), ", ", omp_get_max_threads(), " threads");
 }
 
-std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::function<Speed()>& measure) const {
-  const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
-  if (text) return speed_from(*text);
+std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
+                                             const std::function<Speed()>& measure) const {
+  const std::optional<std::string> text = recall_or_measure(key, [&] {
+    if (options_.before_timing) options_.before_timing(what);
+    return to_text(measure());
+  });
+  try {
+    if (text) return speed_from(*text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(str("decisions: ", key, ": ", error.what()));
+  }
   TESSERA_CHECK(!options_.only_faster, ConfigError,
                 "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
                 "; replay a run's with train --decisions FILE, or set keep: always");
   return std::nullopt;
 }
 
-bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, LayerReport& row) const {
+bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const {
   const Shape batch = with_batch(input, options_.batch);
-  const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ', where());
-  row.speed = known_or_measured(key, [&] {
+  const bool no_input_gradient = first && options_.phase == Phase::training;
+  const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
+                              no_input_gradient ? "first " : "", where());
+  row.speed = known_or_measured(key, row.path, [&] {
     const Untouched dense_state(dense);
     const Untouched compressed_state(compressed);
-    const TimedWork work(dense, batch, options_.phase, /*input_gradient=*/true);
+    const TimedWork work(dense, batch, options_.phase, !no_input_gradient);
     const Contender contenders[]{{.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}};
-    return compare(contenders);
+    return compare(contenders, options_.rounds);
   });
   if (!row.speed || row.speed->faster) return true;
   row.reason = str("not faster: ", describe(*row.speed), " at ", where());
@@ -99,7 +114,7 @@ std::optional<Speed> Veto::time_network(std::unique_ptr<Module>& root, std::vect
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
   for (const Replaced& layer : replaced) layers += str(rows[layer.row].path, " for ", layer_key(*layer.dense), '\n');
   const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
-  return known_or_measured(key, [&] {
+  return known_or_measured(key, "the network", [&] {
     std::vector<std::unique_ptr<Untouched>> states;
     states.push_back(std::make_unique<Untouched>(*root));
     for (const Replaced& layer : replaced) states.push_back(std::make_unique<Untouched>(*layer.dense));
@@ -108,7 +123,7 @@ std::optional<Speed> Veto::time_network(std::unique_ptr<Module>& root, std::vect
     const auto run = [&] { work.run(*root); };
     const Contender contenders[]{{.run = run, .prepare = [&] { exchange.show(true); }},
                                  {.run = run, .prepare = [&] { exchange.show(false); }}};
-    return compare(contenders);
+    return compare(contenders, options_.rounds);
   });
 }
 

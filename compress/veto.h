@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compress/latency.h"
@@ -15,6 +16,9 @@
 #include "core/config/fields.h"
 
 namespace tessera {
+
+// How the keys of these decisions begin.
+inline constexpr std::string_view kKeepDecision = "keep.";
 
 // `keep_for`: where a compressed layer has to be faster.
 struct KeepForConfig {
@@ -27,6 +31,8 @@ struct VetoOptions {
   bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
   std::int64_t batch = 1;
   Phase phase = Phase::inference;
+  std::int64_t rounds = 60;
+  std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
 };
 
 // A layer that a pass has replaced, and what stood there.
@@ -41,8 +47,9 @@ class Veto {
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
   // Whether the compressed layer stays. Fills the row's speed, and where the layer is not faster its reason. The batch of `input`
-  // is not read. Throws ConfigError where the answer is needed, is not known and may not be measured.
-  bool keeps(Module& dense, Module& compressed, const Shape& input, LayerReport& row) const;
+  // is not read. `first`: no layer before it has parameters, so that training needs no gradient of its input. Throws ConfigError
+  // where the answer is needed, is not known and may not be measured.
+  bool keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const;
 
   // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest
   // speed-up goes back: into the tree, out of `replaced`, and its row says so. The network's speed as it is left; empty without a
@@ -55,7 +62,8 @@ class Veto {
  private:
   std::optional<Speed> time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,
                                     std::span<const LayerReport> rows, const Shape& input) const;
-  std::optional<Speed> known_or_measured(const std::string& key, const std::function<Speed()>& measure) const;
+  std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
+                                         const std::function<Speed()>& measure) const;
 
   VetoOptions options_;
 };

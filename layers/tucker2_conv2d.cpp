@@ -21,6 +21,8 @@ Conv2dOptions core_options(const Tucker2Conv2dConfig& config) {
 
 const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
   check_ranks("", config.out, config.in, {.out = config.rank_out, .in = config.rank_in});
+  TESSERA_CHECK((config.in_factor || config.rank_in == config.in) && (config.out_factor || config.rank_out == config.out), ConfigError,
+                "tucker2_conv2d: only a mode of full rank can do without its factor");
   return config;
 }
 
@@ -46,17 +48,19 @@ void Tucker2Conv2dConfig::fields(Fields& f) {
   f.add("rank_in", rank_in, {.help = "input channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("rank_out", rank_out, {.help = "output channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
+  f.add("in_factor", in_factor, {.help = "false: none, at full rank", .observable = "plan"});
+  f.add("out_factor", out_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.require(rank_in <= in, "rank_in", "must not exceed in");
+  f.require(in_factor || rank_in == in, "in_factor", "may be false where rank_in is in");
+  f.require(out_factor || rank_out == out, "out_factor", "may be false where rank_out is out");
   f.require(rank_out <= out, "rank_out", "must not exceed out");
 }
 
 Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
     : config_(checked(config)),
-      in_factor_(config.rank_in < config.in ? &add_parameter("in_factor", Tensor::zeros({config.rank_in, 1, 1, config.in}))
-                                            : nullptr),
+      in_factor_(config.in_factor ? &add_parameter("in_factor", Tensor::zeros({config.rank_in, 1, 1, config.in})) : nullptr),
       core_(add_parameter("core", Tensor::zeros({config.rank_out, config.kernel.h, config.kernel.w, config.rank_in}))),
-      out_factor_(config.rank_out < config.out ? &add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out}))
-                                               : nullptr),
+      out_factor_(config.out_factor ? &add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out})) : nullptr),
       bias_(config.bias ? &add_parameter("bias", Tensor::zeros({config.out}), ParameterRole::bias) : nullptr) {}
 
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tucker2Ranks ranks,
@@ -67,7 +71,9 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
   auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = conv.in, .out = conv.out, .kernel = conv.kernel,
                                                                       .stride = conv.stride, .padding = conv.padding,
                                                                       .dilation = conv.dilation, .rank_in = ranks.in,
-                                                                      .rank_out = ranks.out, .bias = conv.bias});
+                                                                      .rank_out = ranks.out, .bias = conv.bias,
+                                                                      .in_factor = ranks.in < conv.in,
+                                                                      .out_factor = ranks.out < conv.out});
   factored->decompose(dense.weight().value(), options);
   for (Parameter* part : {&factored->core_, factored->out_factor_, factored->in_factor_}) {
     if (part != nullptr) part->set_trainable(dense.weight().trainable());

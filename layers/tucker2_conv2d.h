@@ -1,8 +1,8 @@
 // A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
 // convolutional neural networks for fast and low power mobile applications", section 3):
 // W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in
-// between; the core carries kernel, stride, padding and dilation. A mode of full rank has no factor (the same, "Tucker-1"): a square
-// factor could be multiplied into the core, and would cost its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
+// between; the core carries kernel, stride, padding and dilation. A mode of full rank needs no factor (the same, "Tucker-1"): a
+// square one can be multiplied into the core, and costs its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
 // every parameter.
 #pragma once
 
@@ -20,6 +20,7 @@ struct Tucker2Conv2dConfig {
   Extent kernel{3, 3}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t rank_in = 1, rank_out = 1;
   bool bias = true;
+  bool in_factor = true, out_factor = true;  // false at full rank only
   void fields(Fields& f);
 };
 
@@ -33,15 +34,15 @@ struct Tucker2Ranks {
 // Throws ConfigError naming the layer, the mode's size and the legal range.
 void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tucker2Ranks ranks);
 
-// Parameters: in_factor [rank_in, 1, 1, in] where rank_in < in, core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out]
-// where rank_out < out, bias [out].
+// Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out], of
+// which the config leaves out what it says.
 class Tucker2Conv2d final : public Module {
  public:
   using Config = Tucker2Conv2dConfig;
-  explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks out of range
+  explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks or factors that cannot be
 
   // The layer whose dense_weight() approximates `dense`'s: HOOI on modes out and in, computed in double. Bias and trainability
-  // are copied. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.
+  // are copied. Modes of full rank get no factor. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.
   static std::unique_ptr<Tucker2Conv2d> from_dense(const Conv2d& dense, Tucker2Ranks ranks,
                                                    const linalg::HooiOptions& options = {});
 
@@ -60,9 +61,9 @@ class Tucker2Conv2d final : public Module {
   void decompose(const Tensor& weight, const linalg::HooiOptions& options);  // into core and factors
 
   Tucker2Conv2dConfig config_;
-  Parameter* in_factor_;  // null at full rank
+  Parameter* in_factor_;  // null without one
   Parameter& core_;
-  Parameter* out_factor_;  // null at full rank
+  Parameter* out_factor_;  // likewise
   Parameter* bias_;  // null without a bias
 };
 

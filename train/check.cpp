@@ -52,7 +52,7 @@ class Checker {
   void check_model() {
     if (!data_) return;
     attempt("model", [&] {
-      model_ = initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
+      model_ = initial();
       const Shape output = model_->output_shape(input_);
       const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
       TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",
@@ -79,25 +79,31 @@ class Checker {
     FactoriseConfig config = *config_.stages[index].factorise;
     config.hooi.iterations = 0;
     FactorisePass pass(config);
-    const std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
+    std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
+    // What an earlier stage's veto leaves dense is met here as it was.
+    if (found.empty() && dense_) found = FactorisePass(config).try_prepare(*dense_, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
     const bool met_later =
         std::any_of(later, config_.stages.end(), [](const StageConfig& stage) { return stage.factorise.has_value(); });
-    if (found.empty() && met_later) run_pass(model_, pass, input_);
+    if (!found.empty() || !met_later) return;
+    if (config.keep == "faster" && !dense_) dense_ = initial();
+    run_pass(model_, pass, input_);
   }
 
   void check_decisions(const DecisionMap& given) {
-    if (!config_.deterministic || !given.empty()) return;
+    const auto decides = [](const auto& decision) { return decision.first.starts_with(kKeepDecision); };
+    if (!config_.deterministic || std::ranges::any_of(given, decides)) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
       if (!config_.stages[i].factorise || config_.stages[i].factorise->keep != "faster") continue;
       add(str("stages[", i, "].factorise.keep"),
-          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run with --decisions FILE, or "
-          "set keep: always");
+          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so with "
+          "--decisions FILE, or set keep: always");
     }
   }
 
-  void check_all() {
+  void check_all(const DecisionMap* given) {
+    if (given != nullptr) check_decisions(*given);
     check_data();
     check_model();
     for (std::size_t i = 0; i < config_.stages.size(); ++i) check_stage(i);
@@ -108,6 +114,10 @@ class Checker {
   DataSplits take_data() { return std::move(*data_); }
 
  private:
+  std::unique_ptr<Module> initial() const {
+    return initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
+  }
+
   const ExperimentConfig& config_;
   const std::map<std::string, Mark>& marks_;
   std::vector<ConfigProblem> problems_;
@@ -115,26 +125,21 @@ class Checker {
   Shape input_;
   std::int64_t steps_per_epoch_ = 0;
   std::unique_ptr<Module> model_;
+  std::unique_ptr<Module> dense_;  // likewise, with every layer of `keep: faster` back to dense; null where no stage can tell
 };
 
 }  // namespace
 
-DataSplits check_experiment(const Experiment& experiment) {
+DataSplits check_experiment(const Experiment& experiment, const DecisionMap* given) {
   Checker checker(experiment);
-  checker.check_all();
+  checker.check_all(given);
   if (!checker.problems().empty()) throw_config_error(checker.problems());
   return checker.take_data();
 }
 
-void check_decisions(const Experiment& experiment, const DecisionMap& given) {
+std::vector<ConfigProblem> experiment_problems(const Experiment& experiment, const DecisionMap* given) {
   Checker checker(experiment);
-  checker.check_decisions(given);
-  if (!checker.problems().empty()) throw_config_error(checker.problems());
-}
-
-std::vector<ConfigProblem> experiment_problems(const Experiment& experiment) {
-  Checker checker(experiment);
-  checker.check_all();
+  checker.check_all(given);
   return checker.problems();
 }
 

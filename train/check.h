@@ -13,12 +13,10 @@ namespace tessera {
 // weights that do not fit, number of classes, lengths, selectors and ranks (chosen from the initial weights; what they can reach
 // does not depend on them). Throws ConfigError with one line per problem, each "file:line:col: path: message" where the file says
 // it. Returns the data, for callers that go on with it.
-DataSplits check_experiment(const Experiment& experiment);
+// `given` is what a decisions file of another run says, where the experiment is about to run: `keep: faster` under
+// `deterministic: true` needs one.
+DataSplits check_experiment(const Experiment& experiment, const DecisionMap* given = nullptr);
 // The same problems one by one, in the order of the file; none when the experiment can run.
-std::vector<ConfigProblem> experiment_problems(const Experiment& experiment);
-
-// What a clock has to decide in a run that may read none: throws ConfigError, as above, where `deterministic: true` meets
-// `keep: faster` and no decisions of another run are given.
-void check_decisions(const Experiment& experiment, const DecisionMap& given);
+std::vector<ConfigProblem> experiment_problems(const Experiment& experiment, const DecisionMap* given = nullptr);
 
 }  // namespace tessera

@@ -97,6 +97,7 @@ class Planner {
       FactorisePass pass(*stage.factorise);
       plan.factorised = run_pass(model_, pass, plan_.input);
       plan.ranks = plan_ranks(*plan.factorised);
+      plan.only_faster = stage.factorise->keep == "faster";
       history_.of(stage.name).factorise = plan.factorised;
     }
     plan.layers = trace_of(*model_, plan_.input);

@@ -38,6 +38,7 @@ struct StagePlan {
   std::string name;
   std::optional<PassReport> factorised;  // ranks are chosen from the initial weights here, from the trained ones in a run
   std::vector<RanksPlan> ranks;
+  bool only_faster = false;  // layers that are not go back: what stands below is of none that did
   Trace layers;  // after the factorisation
   Cost cost;
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train

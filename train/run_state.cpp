@@ -25,14 +25,14 @@ Value sizes_of(const Shape& shape) {
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
 
-VetoOptions veto_options(const FactoriseConfig& factorise, const std::vector<std::int64_t>& report_batches) {
-  const std::int64_t largest = report_batches.empty() ? 1 : std::ranges::max(report_batches);
+}  // namespace
+
+VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report) {
+  const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
   return {.only_faster = factorise.keep == "faster",
           .batch = factorise.keep_for.batch.value_or(largest),
           .phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference};
 }
-
-}  // namespace
 
 RunState::RunState(ExperimentConfig config, DataSplits data)
     : config_(std::move(config)),
@@ -70,12 +70,16 @@ std::int64_t RunState::stage_steps() const {
   return steps;
 }
 
-std::optional<PassReport> RunState::prepare_stage() {
+std::optional<PassReport> RunState::prepare_stage(const std::function<void(const std::string&)>& before_timing,
+                                                  std::optional<std::int64_t> timings) {
   if (position_.stage_ready) return {};
   std::optional<PassReport> report;
   if (stage().factorise) {
     FactorisePass pass(*stage().factorise);
-    const Veto veto(veto_options(*stage().factorise, config_.report.latency.batch));
+    VetoOptions options = veto_options(*stage().factorise, config_.report);
+    options.rounds = timings.value_or(options.rounds);
+    options.before_timing = before_timing;
+    const Veto veto(options);
     report = run_pass(model_, pass, sample_shape(data_), &veto);
     ++position_.global_step;
   }

@@ -18,6 +18,9 @@
 
 namespace tessera {
 
+// What a stage's factored layers have to be; its batch is the report's largest where the stage names none.
+VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report);
+
 class RunState {
  public:
   RunState(ExperimentConfig config, DataSplits data);
@@ -40,7 +43,9 @@ class RunState {
   std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
 
   // Runs the stage's passes unless they have run. The report of the factorisation, where there was one.
-  std::optional<PassReport> prepare_stage();
+  // `before_timing` is told what the veto is about to time, and may throw: what was timed until then is recorded.
+  std::optional<PassReport> prepare_stage(const std::function<void(const std::string&)>& before_timing = {},
+                                          std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
   void step();  // one step of training, and the epoch's end where it is one
   void end_stage();

@@ -32,6 +32,10 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
                        SessionOptions options) {
   // Resolved once and stored: a resume on another number of processors keeps the threads, and with them the bytes.
   experiment.config.threads.compute = resolve_compute_threads(experiment.config.threads.compute);
+  // Likewise: what decides which layers stay must not follow the report, which a resume may change.
+  for (StageConfig& stage : experiment.config.stages) {
+    if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, experiment.config.report).batch;
+  }
   experiment.resolved = write(experiment.config);
   Session session(vfs, experiment.config, std::move(folder), options);
   const RunFolder& files = session.folder_;
@@ -139,7 +143,12 @@ void Session::begin_next_stage() {
 }
 
 RunOutcome Session::run_stage() {
-  prepare_stage();
+  try {
+    prepare_stage();
+  } catch (const Stopped&) {  // the pass begins again, with the times that it had recorded
+    finish_saving();
+    return RunOutcome::stopped;
+  }
   if (stage().train && train_stage() == RunOutcome::stopped) return RunOutcome::stopped;
   end_stage();
   return RunOutcome::finished;
@@ -160,15 +169,6 @@ void Session::end_stage() {
   }
   save();
   write_report();
-}
-
-void Session::prepare_stage() {
-  const std::optional<PassReport> report = state_.prepare_stage();
-  if (!report) return;
-  kill_point("factorise", state_.position().stage);
-  records_->history().of(stage().name).factorise = *report;
-  records_->write_layers();
-  progress_.line(str(stage().name, ": ", summary(*report)));
 }
 
 RunOutcome Session::train_stage() {

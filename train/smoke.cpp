@@ -22,9 +22,9 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kSteps = 2;
+constexpr std::int64_t kTimings = 6;  // of each layer: that it can be timed is shown, not how fast it is
 constexpr std::int64_t kTableRepeats = 5;  // the fewest that report.latency allows: the timings are thrown away
 
-struct Stopped {};
 
 class Clock {
  public:
@@ -116,7 +116,8 @@ class Smoke {
     SmokeStage stage;
     stage.name = state_.stage().name;
     begin_in_stage("factorise");
-    if (const std::optional<PassReport> pass = state_.prepare_stage()) stage.factorised = summary(*pass);
+    const auto before_timing = [&](const std::string& what) { begin_in_stage(str("factorise, timing ", what)); };
+    if (const std::optional<PassReport> pass = state_.prepare_stage(before_timing, kTimings)) stage.factorised = summary(*pass);
     const bool trains = state_.stage().train.has_value();
     if (trains) train(stage);
     save_and_reload(stage, trains);

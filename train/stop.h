@@ -7,6 +7,9 @@
 
 namespace tessera {
 
+// Thrown out of work between steps that is given up for a stop.
+struct Stopped {};
+
 class StopRequest {
  public:
   // Safe in a signal handler.

@@ -90,9 +90,9 @@ def spatial(c):
 
 
 def tucker2(c):
-    """1x1 -> core -> 1x1; a mode of full rank has no 1x1, and the last convolution has the bias."""
-    out = c["rank_out"] < c["out"]
-    parts = [conv(c, c["rank_in"], c["in"])] if c["rank_in"] < c["in"] else []
+    """1x1 -> core -> 1x1; a mode of full rank may have no 1x1, and the last convolution has the bias."""
+    out = c.get("out_factor", True)
+    parts = [conv(c, c["rank_in"], c["in"])] if c.get("in_factor", True) else []
     parts.append(conv(c, c["rank_out"], c["rank_in"], None, c["bias"] and not out, **spatial(c)))
     if out:
         parts.append(conv(c, c["out"], c["rank_out"], bias=c["bias"]))

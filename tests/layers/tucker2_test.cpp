@@ -204,6 +204,21 @@ TEST(Tucker2Conv2d, ConfigRebuildsTheLayer) {
   EXPECT_EQ(values(rebuilt.forward(x, {}).value()), values(factored->forward(x, {}).value()));
 }
 
+// As checkpoints and model.json of before the keys have it.
+TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
+  Tucker2Conv2dConfig config = read<Tucker2Conv2dConfig>(
+      parse_json(R"({"in": 3, "out": 4, "kernel": 3, "rank_in": 3, "rank_out": 4})", "test"));
+  Tucker2Conv2d square(config);
+  EXPECT_EQ(square.parameter("in_factor").value().shape(), Shape({3, 1, 1, 3}));
+  EXPECT_EQ(square.parameter("out_factor").value().shape(), Shape({4, 1, 1, 4}));
+  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 4, .in_factor = false}); }),
+            "tucker2_conv2d: only a mode of full rank can do without its factor");
+  EXPECT_EQ(message_of<ConfigError>([] {
+              read<Tucker2Conv2dConfig>(parse_json(R"({"in": 3, "out": 4, "rank_in": 3, "rank_out": 2, "out_factor": false})", "test"));
+            }),
+            "test: out_factor: may be false where rank_out is out");
+}
+
 TEST(Tucker2Conv2d, MessagesNameModeSizeAndLegalRange) {
   EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 6}); }),
             "tucker2_conv2d: in rank is 6, the mode has size 5; legal range is 1..5");
