@@ -10,9 +10,9 @@
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/decisions_file.h"
-#include "train/environment.h"
 #include "train/experiment.h"
 #include "train/run_folder.h"
+#include "train/run_state.h"
 #include "train/saved_model.h"
 
 namespace tessera {
@@ -150,7 +150,7 @@ class SideReader {
 // As train would write it on this machine.
 Leaves file_keys(const std::string& path) {
   ExperimentConfig config = load_experiment(path).config;
-  config.threads.compute = resolve_compute_threads(config.threads.compute);
+  settle_for_run(config);
   return config_leaves(write(config));
 }
 

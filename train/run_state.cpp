@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/profile.h"
 #include "layers/model_tree.h"
+#include "train/environment.h"
 #include "train/import_weights.h"
 #include "train/model_state.h"
 #include "train/saved_model.h"
@@ -32,6 +33,13 @@ VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& r
   return {.only_faster = factorise.keep == "faster",
           .batch = factorise.keep_for.batch.value_or(largest),
           .phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference};
+}
+
+void settle_for_run(ExperimentConfig& config) {
+  config.threads.compute = resolve_compute_threads(config.threads.compute);
+  for (StageConfig& stage : config.stages) {
+    if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, config.report).batch;
+  }
 }
 
 RunState::RunState(ExperimentConfig config, DataSplits data)

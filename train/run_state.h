@@ -21,6 +21,10 @@ namespace tessera {
 // What a stage's factored layers have to be; its batch is the report's largest where the stage names none.
 VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report);
 
+// What a run settles at its start and keeps: the compute threads, so that a resume on another number of processors has the same
+// bytes, and the batch that decides which layers stay, which must not follow the report, because a resume may change that.
+void settle_for_run(ExperimentConfig& config);
+
 class RunState {
  public:
   RunState(ExperimentConfig config, DataSplits data);

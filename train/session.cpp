@@ -30,12 +30,7 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, Ses
 
 Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
                        SessionOptions options) {
-  // Resolved once and stored: a resume on another number of processors keeps the threads, and with them the bytes.
-  experiment.config.threads.compute = resolve_compute_threads(experiment.config.threads.compute);
-  // Likewise: what decides which layers stay must not follow the report, which a resume may change.
-  for (StageConfig& stage : experiment.config.stages) {
-    if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, experiment.config.report).batch;
-  }
+  settle_for_run(experiment.config);
   experiment.resolved = write(experiment.config);
   Session session(vfs, experiment.config, std::move(folder), options);
   const RunFolder& files = session.folder_;

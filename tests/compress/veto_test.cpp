@@ -11,6 +11,7 @@
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
@@ -226,6 +227,20 @@ TEST_F(VetoTest, WithoutAClockFasterIsAnErrorAndAlwaysIsUntimed) {
   EXPECT_FALSE(report.speed);
 }
 
+TEST_F(VetoTest, ARecordThatIsNoTimingIsNamed) {
+  add_dense("a", kSlow);
+  DecisionMap known;
+  {
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string&) { known[key] = "blocked"; }});
+    run(everywhere(kQuick));
+  }
+  root_->replace_child("a", std::make_unique<Busy>("dense", kSlow));
+  const DecisionScope scope({.measure = false, .known = known});
+  const std::string message = message_of<ConfigError>([&] { run(everywhere(kQuick)); });
+  EXPECT_TRUE(message.starts_with("decisions: keep.layer factored{")) << message;
+  EXPECT_NE(message.find(": 'blocked' is not a timing; expected '"), std::string::npos) << message;
+}
+
 TEST_F(VetoTest, AnErrorWhileTheNetworkIsTimedLeavesTheCompressedTree) {
   add_dense("a", kSlow);
   int count = 0;
@@ -254,9 +269,14 @@ TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
       return conv;
     }
   } pass;
+  std::vector<std::string> keys;
+  const DecisionScope scope(
+      {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { keys.push_back(key); }});
   const Veto veto({.only_faster = false, .batch = 4, .phase = Phase::training});
   const PassReport report = run_pass(root, pass, {1, 5, 5, 2}, &veto);
   ASSERT_TRUE(report.speed);
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_NE(keys[0].find(" input [4, 5, 5, 2] first batch 4, training, "), std::string::npos) << keys[0];
   EXPECT_TRUE(report.timed_at.starts_with("batch 4, training, "));
   EXPECT_EQ(named_buffers(*root).at(0).buffer->value.to_vector<float>(), mean);
   for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());

@@ -83,6 +83,26 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
   EXPECT_EQ(outcome.output, expected);
 }
 
+// What an earlier stage factorises may go back to dense, and then the later one meets it as it was.
+TEST_F(Check, LaterStagesAreCheckedOnWhatTheVetoMayLeave) {
+  const auto problems = [&](const std::string& keep) {
+    write_bytes(file_, R"(
+version: 1
+name: twice
+data: {name: glyphs, count: 64, test_count: 32, batch: 32}
+model: {name: layers, layers: [{conv2d: {out: 16, kernel: 3, name: conv1}}, {conv2d: {out: 32, kernel: 3, name: conv2}},
+                               global_avg_pool, {linear: {out: 10}}]}
+stages:
+  - {name: once, factorise: {layers: conv1, ranks: {out: 4, in: 1}, keep: )" + keep + R"(}}
+  - {name: again, factorise: {layers: "conv*", ranks: {out: 20, in: 8}}}
+)");
+    return run_program({"validate", file_});
+  };
+  expect_outcome(problems("faster"), 2,
+                 ":9:61: stages[1].factorise.ranks.out: layer 'conv1': out rank is 20, the mode has size 16; legal range is 1..16");
+  EXPECT_EQ(problems("always").exit_code, 0);
+}
+
 TEST_F(Check, DeviceThatIsNotThereIsRefused) {
   expect_outcome(run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"}), 2, "no CUDA backend");
 }

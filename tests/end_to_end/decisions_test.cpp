@@ -157,7 +157,7 @@ TEST_F(VetoDecisions, WithoutAClockTheyAreBadInputBeforeTheFirstStep) {
   const Outcome refused = start("runs", {kFactorise, "deterministic=true"});
   expect_outcome(refused, 2,
                  "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices of a "
-                 "run with --decisions FILE, or set keep: always");
+                 "run that kept layers so with --decisions FILE, or set keep: always");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 

@@ -8,6 +8,7 @@
 #include "tests/core/io/forwarding_vfs.h"
 #include "tests/core/io/temporary_folder.h"
 #include "train/config/yaml.h"
+#include "train/decisions_file.h"
 #include "train/status.h"
 
 namespace tessera {
@@ -72,6 +73,69 @@ TEST(Session, ShowsNoLossOfTheStageBefore) {
   EXPECT_EQ(losses[0], 0.0);
   EXPECT_EQ(losses[1], 0.0);
   EXPECT_GT(losses.back(), 0.0);
+}
+
+// Asks for a stop when the line that it waits for is printed.
+class StopAtLine final : public std::stringbuf {
+ public:
+  explicit StopAtLine(std::string line) : line_(std::move(line)) {}
+  ~StopAtLine() override { StopRequest::clear(); }
+
+ protected:
+  int sync() override {
+    if (str().find(line_) != std::string::npos) StopRequest::signal(15);
+    return 0;
+  }
+
+ private:
+  std::string line_;
+};
+
+constexpr const char* kPassFirst = R"(
+version: 1
+name: x
+threads: {compute: 1, loader: 0}
+data: {name: glyphs, count: 64, test_count: 32, batch: 32, val: 0}
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 4, kernel: 3, stride: 4, name: conv1}}
+    - {conv2d: {out: 4, kernel: 3, name: conv2}}
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+stages: [{name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}, train: 2s}]
+report: {latency: {batch: [2, 8]}}
+)";
+
+TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
+  const TemporaryFolder runs;
+  const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  const Experiment experiment = parse_experiment(parse_yaml(kPassFirst, "x.yaml"));
+  {
+    StopAtLine buffer("factor: timing conv2 dense and factored\n");  // the next to be timed is the network
+    std::ostream out(&buffer);
+    SessionOptions options;
+    options.out = &out;
+    EXPECT_EQ(Session::start(real_vfs(), experiment, kPassFirst, folder, options).run(), RunOutcome::stopped);
+  }
+  const DecisionMap until_then = read_decisions(real_vfs(), folder.decisions());
+  EXPECT_EQ(load_status(real_vfs(), folder.status()).state, "stopped");
+  ASSERT_FALSE(until_then.empty());
+  for (const auto& [key, text] : until_then) EXPECT_FALSE(key.starts_with("keep.network")) << key;
+
+  ASSERT_EQ(Session::resume(real_vfs(), folder, {}).run(), RunOutcome::finished);
+  const DecisionMap after = read_decisions(real_vfs(), folder.decisions());
+  for (const auto& [key, text] : until_then) EXPECT_EQ(after.at(key), text);
+  EXPECT_GT(after.size(), until_then.size());
+}
+
+// A resume may change the report's batches; the one that decides is settled.
+TEST(Session, SettlesTheBatchThatDecidesWhichLayersStay) {
+  const TemporaryFolder runs;
+  const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  Session::start(real_vfs(), parse_experiment(parse_yaml(kPassFirst, "x.yaml")), kPassFirst, folder, {});
+  const ExperimentConfig stored = parse_experiment(load_yaml(folder.resolved_config())).config;
+  EXPECT_EQ(stored.stages.at(0).factorise->keep_for.batch, 8);
 }
 
 }  // namespace
