@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "compress/clock_figures.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "train/checkpoint/store.h"
@@ -69,7 +70,7 @@ class SideReader {
   Leaves decisions() {
     Leaves leaves;
     if (!vfs_.exists(folder_.decisions())) return leaves;
-    for (const auto& [key, choice] : read_decisions(vfs_, folder_.decisions())) leaves[key] = choice;
+    for (const auto& [key, choice] : read_decisions(vfs_, folder_.decisions())) leaves[key] = without_times(key, choice);
     return leaves;
   }
 
@@ -83,7 +84,10 @@ class SideReader {
       TESSERA_CHECK(rows[i].size() == rows[0].size() && rows[i].size() > 2, IoError, path, ":", i + 1, ": has ", rows[i].size(),
                     " fields, the header ", rows[0].size());
       for (std::size_t column = 2; column < rows[i].size(); ++column) {
-        leaves[str(rows[i][0], ':', rows[i][1], ':', rows[0][column])] = number_or_text(rows[i][column]);
+        const std::string& name = rows[0][column];
+        if (is_clock_column(name)) continue;
+        const std::string& field = rows[i][column];
+        leaves[str(rows[i][0], ':', rows[i][1], ':', name)] = number_or_text(name == "reason" ? without_speeds(field) : field);
       }
     }
     return leaves;

@@ -43,8 +43,8 @@ struct RunDiff {
   std::optional<std::vector<KeyChange>> data;  // fingerprint of the training data
   std::vector<KeyChange> metrics;  // "<stage>:loss", "<stage>:val_accuracy", "<stage>:best_val_accuracy"
   std::optional<FirstMetric> first_metric;
-  std::optional<std::vector<KeyChange>> decisions;
-  std::optional<std::vector<KeyChange>> layers;  // "<stage>:<layer>:<column of layers.csv>"
+  std::optional<std::vector<KeyChange>> decisions;  // of a timing only the word that decides
+  std::optional<std::vector<KeyChange>> layers;  // "<stage>:<layer>:<column of layers.csv>", speeds left out
   std::optional<WeightsDiff> weights;  // of the newest intact checkpoints; empty unless both have one
   std::vector<std::string> trouble;  // what is damaged or half written, and how far it was compared
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/config/value.h"
+#include "core/error.h"
 #include "core/io/vfs.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
@@ -149,6 +150,34 @@ TEST_F(Diff, EnvironmentAndDecisionsCount) {
   EXPECT_EQ(row(answer.at("environment"), "isa").at("b"), Value("another"));
   EXPECT_TRUE(row(answer.at("decisions"), "conv2d.forward x").at("a").is_null());
   EXPECT_EQ(row(answer.at("decisions"), "conv2d.forward x").at("b"), Value("winograd"));
+}
+
+// The files of two runs that each measured: the clock's figures differ, and what was decided does not.
+TEST_F(Diff, WhatAClockReadIsNoDifference) {
+  const auto measured = [](const std::string& name, const std::string& decision, const std::string& fields) {
+    const std::string run = copy_of_run(name);
+    write_bytes(run + "/decisions.json", str(R"({"version": 1, "decisions": {"keep.layer x": ")", decision, R"("}})"));
+    std::string layers = read_bytes(run + "/layers.csv");
+    const std::string untimed = ",,,,,,,factored,\n";
+    const std::size_t at = layers.find(untimed);
+    EXPECT_NE(at, std::string::npos) << layers;
+    write_bytes(run + "/layers.csv", layers.replace(at, untimed.size(), fields));
+    return run;
+  };
+  const std::string one =
+      measured("slow", "not-faster dense_ms 2 compressed_ms 4 ratio 0.5 low 0.4 high 0.6",
+               ",2,4,0.5,0.4,0.6,0.2500,factored,\"not faster: 0.50x (0.40-0.60) at batch 128, inference, 1 threads\"\n");
+  const std::string two =
+      measured("slower", "not-faster dense_ms 1 compressed_ms 3 ratio 0.33 low 0.3 high 0.4",
+               ",1,3,0.33,0.3,0.4,0.5000,factored,\"not faster: 0.33x (0.30-0.40) at batch 128, inference, 1 threads\"\n");
+  EXPECT_EQ(run_program({"diff", one, two}).exit_code, 0);
+  const std::string other =
+      measured("fast", "faster dense_ms 4 compressed_ms 2 ratio 2 low 1.9 high 2.1", ",4,2,2,1.9,2.1,0.2500,factored,\n");
+  const Value answer = json(one, other, 1);
+  EXPECT_EQ(row(answer.at("decisions"), "keep.layer x").at("a"), Value("not-faster"));
+  EXPECT_EQ(row(answer.at("decisions"), "keep.layer x").at("b"), Value("faster"));
+  ASSERT_EQ(answer.at("layers").as_list().size(), 1u) << to_json(answer.at("layers"));
+  EXPECT_EQ(row(answer.at("layers"), "tucker:conv2:reason").at("b"), Value(""));
 }
 
 TEST_F(Diff, AKilledRunIsComparedAsFarAsItGot) {

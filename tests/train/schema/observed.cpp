@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "compress/clock_figures.h"
 #include "core/error.h"
 #include "core/io/hash.h"
 #include "core/text.h"
@@ -59,10 +60,6 @@ std::string files_of(const fs::path& run) {
 
 std::string without_rates(const std::string& text) { return std::regex_replace(text, std::regex(" +[0-9]+ img/s"), ""); }
 
-std::string without_speeds(const std::string& text) {
-  return std::regex_replace(text, std::regex(R"(([0-9.e+-]+ -> [0-9.e+-]+ ms, )?[0-9.]+x \([0-9.]+-[0-9.]+\))"), "SPEED");
-}
-
 std::string layers_without_times(const fs::path& run) {
   const std::string text = read_if_there(run / "layers.csv");
   if (text.find(',') == std::string::npos) return text;
@@ -70,8 +67,7 @@ std::string layers_without_times(const fs::path& run) {
   std::string kept;
   for (const std::vector<std::string>& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string& column = rows[0][i];
-      if (!column.ends_with("_ms") && !column.starts_with("speedup") && column != "network_share") kept += row[i] + ',';
+      if (!is_clock_column(rows[0][i])) kept += row[i] + ',';
     }
     kept += '\n';
   }
