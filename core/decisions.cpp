@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <limits>
 #include <vector>
 
@@ -83,6 +84,17 @@ std::size_t decide(const std::string& key, std::span<const std::string> candidat
   const std::size_t chosen = fastest(candidates.size(), seconds);
   record(*policy, key, candidates[chosen]);
   return chosen;
+}
+
+double seconds_of(std::size_t i, const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    run();
+  } catch (const OutOfMemoryError&) {
+    if (i == 0) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {

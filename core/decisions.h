@@ -58,8 +58,13 @@ bool decisions_active() noexcept;
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds);
 
-// The same for what is not chosen from a list: the known text of `key`, or what `measure` gives, recorded like a choice before it is
-// returned. Empty where the key is not known and nothing may be measured; without a scope it is measured every time.
+// For `seconds`: how long `run` of candidate `i` takes. Infinitely long where a later candidate than the first finds no memory:
+// it is then never chosen, and the first may still fit.
+double seconds_of(std::size_t i, const std::function<void()>& run);
+
+// The same as decide() for what is not chosen from a list: the known text of `key`, or what `measure` gives, recorded like a
+// choice before it is returned. Empty where the key is not known and nothing may be measured; without a scope it is measured
+// every time.
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure);
 
 }  // namespace tessera

@@ -37,6 +37,12 @@ dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes) {
 
 std::size_t primitives_built() noexcept { return built; }
 
+void fail(dnnl_status_t status, const std::string& what) {
+  TESSERA_CHECK(status != dnnl_out_of_memory, OutOfMemoryError, "cpu: out of memory: ", what, ": ",
+                memory_stats(Device::cpu()).in_use, " bytes in use, the system has no more for oneDNN's own buffers");
+  throw InternalError(str("onednn: ", what, ": ends with status ", static_cast<int>(status)));
+}
+
 int threads_now() noexcept { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
 Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, const std::vector<Operand>& operands)

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -66,13 +67,17 @@ std::size_t primitives_built() noexcept;
 // Threads a primitive executed now would run with: 1 inside a parallel region.
 int threads_now() noexcept;
 
+// Throws for a call of oneDNN that failed: OutOfMemoryError with the bytes in use where it found no room for buffers of its own,
+// InternalError otherwise. `what` names the call.
+[[noreturn]] void fail(dnnl_status_t status, const std::string& what);
+
 // Runs `build` and returns its result, or nothing when oneDNN has no implementation for the description.
 std::unique_ptr<Primitive> build_or_null(const auto& build) {
   try {
     return build();
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) return nullptr;
-    throw;
+    fail(error.status, error.message);
   }
 }
 

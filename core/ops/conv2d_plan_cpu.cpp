@@ -1,8 +1,5 @@
 #include "core/ops/conv2d_plan_cpu.h"
 
-#include <chrono>
-#include <limits>
-
 #include "core/cpu/onednn.h"
 #include "core/decisions.h"
 #include "core/error.h"
@@ -181,16 +178,8 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   if (all.empty()) return fixed(Method::reference, "reference");
   std::vector<std::string> names;
   for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
-  const std::size_t chosen = decide(decision_key(pass, g, with_bias), names, [&](std::size_t i) {
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      run(all[i]);
-    } catch (const OutOfMemoryError&) {  // reorders need buffers: without room for them the first candidate still fits
-      if (i == 0) throw;
-      return std::numeric_limits<double>::infinity();
-    }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  });
+  const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(all[i]); }); };
+  const std::size_t chosen = decide(decision_key(pass, g, with_bias), names, seconds);
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

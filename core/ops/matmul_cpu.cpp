@@ -1,5 +1,3 @@
-#include <chrono>
-
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/decisions.h"
@@ -44,7 +42,8 @@ void sgemm(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor&
   const auto [ta, tb] = options;
   const dnnl_status_t status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.data<float>(), ta ? s.m : s.k,
                                           b.data<float>(), tb ? s.k : s.n, 0.0f, y.data<float>(), s.n);
-  TESSERA_CHECK(status == dnnl_success, InternalError, "matmul: sgemm ends with status ", static_cast<int>(status));
+  if (status == dnnl_success) return;
+  onednn::fail(status, str("matmul: sgemm of [", s.m, ", ", s.k, "] x [", s.k, ", ", s.n, ']'));
 }
 
 struct Plan {
@@ -76,11 +75,8 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   if (plans.empty()) return nullptr;
   std::vector<std::string> names;
   for (const Plan& plan : plans) names.push_back(plan.algorithm);
-  const std::size_t chosen = decide(decision_key(s, options), names, [&](std::size_t i) {
-    const auto start = std::chrono::steady_clock::now();
-    plans[i].run(s, a, b, y, options);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  });
+  const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); }); };
+  const std::size_t chosen = decide(decision_key(s, options), names, seconds);
   return std::make_shared<Plan>(std::move(plans[chosen]));
 }
 

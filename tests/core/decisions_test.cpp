@@ -46,6 +46,19 @@ TEST(Decisions, ASmallGainDisplacesNothing) {
   EXPECT_EQ(decide("large", kNames, clock_with({1, 0.98, 0.96})), 2u);
 }
 
+TEST(Decisions, ALaterCandidateWithoutMemoryIsNeverChosen) {
+  const auto starved = [](std::size_t starving) {
+    return [=](std::size_t i) {
+      const double seconds = seconds_of(i, [=] { TESSERA_CHECK(i != starving, OutOfMemoryError, "no room"); });
+      return i == 0 ? seconds + 1 : seconds;  // the first is the slowest
+    };
+  };
+  const DecisionScope scope({.measure = true});
+  EXPECT_EQ(decide("later", std::vector<std::string>{"a", "b"}, starved(1)), 0u);
+  EXPECT_EQ(decide("none", std::vector<std::string>{"a", "b"}, starved(2)), 1u);
+  EXPECT_THROW(decide("first", std::vector<std::string>{"a", "b"}, starved(0)), OutOfMemoryError);
+}
+
 TEST(Decisions, AChoiceThatCannotBeRecordedIsNotTaken) {
   const DecisionScope scope(
       {.measure = true, .on_measured = [](const std::string&, const std::string&) { throw IoError("disk full"); }});
