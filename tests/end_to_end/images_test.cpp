@@ -11,6 +11,7 @@ namespace tessera::testing {
 namespace {
 
 constexpr const char* kBlocks = R"(
+deterministic: true
 data:
   name: image-folder
   root: photos
