@@ -1,5 +1,5 @@
 // The op table: one row per op and shape. It drives forward against a naive double reference, gradient checks in f64 by
-// random projection, the f32 gradient against the f64 path, guard bytes, NaN-filled outputs, and bench/op_bench.
+// random projection, the f32 gradient against the f64 path, guard bytes and NaN-filled outputs.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,6 @@ struct OpCase {
   // The same function on f64 tensors as plain loops with double accumulators; independent of the kernels.
   std::function<Tensor(std::span<const Tensor>)> reference;
   double f32_relative = 1e-5;  // bound on |y - y_ref| / max|y_ref| in f32; say why where it is larger
-  double flops = 0;            // per forward, for bench/op_bench; 0 = bandwidth bound
 };
 
 // A row whose inputs have these shapes and nothing special.

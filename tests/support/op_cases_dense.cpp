@@ -42,10 +42,6 @@ void add_matmul(std::vector<OpCase>& cases, const std::string& name, const Shape
   cases.push_back(op_case(
       "matmul/" + name, {a, b}, [o](std::span<const Var> in) { return matmul(in[0], in[1], o); },
       [o](Inputs in) { return matmul_reference(in[0], in[1], o); }));
-  if (a.rank() == 2) {
-    const auto size = [](int64_t n) { return static_cast<double>(n); };
-    cases.back().flops = 2.0 * size(a.numel()) * size(b.dim(o.transpose_b ? -2 : -1));
-  }
 }
 
 Tensor linear_reference(Inputs in) {
@@ -65,7 +61,6 @@ void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape
   cases.push_back(op_case(
       "linear/" + name, shapes, [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); },
       linear_reference));
-  cases.back().flops = 2.0 * static_cast<double>(x.numel() * out);
 }
 
 Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
@@ -101,8 +96,6 @@ void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape
   cases.push_back(op_case(
       "conv2d/" + name, shapes, [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
       [o](Inputs in) { return conv2d_reference(in, o); }));
-  const double taps = static_cast<double>(weight[1] * weight[2] * weight[3]);
-  cases.back().flops = 2.0 * taps * static_cast<double>(conv2d_output_shape(x, weight, o).numel());
 }
 
 void add_conv2d_cases(std::vector<OpCase>& cases) {
