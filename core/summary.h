@@ -21,9 +21,9 @@ struct MedianInterval {
   double high = 0;
 };
 
-// The median with its 95 % confidence interval, from order statistics: whatever the samples' distribution, the number of them below
-// the true median is binomial(n, 1/2) (David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of fewer than 6 samples the extremes, which
-// cover less than 95 %. `samples` must not be empty.
+// The median with its 95 % confidence interval, from order statistics: whatever the samples' distribution, the number of them
+// below the true median is binomial(n, 1/2) (David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of fewer than 6 samples the
+// extremes, which cover less than 95 %. `samples` must not be empty.
 MedianInterval median_interval(std::vector<double> samples);
 
 }  // namespace tessera

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "compress/latency.h"
 #include "core/config/value.h"
 #include "core/io/vfs.h"
-#include "compress/latency.h"
 
 namespace tessera {
 

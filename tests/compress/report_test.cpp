@@ -42,8 +42,10 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
       layers_csv_header() + layers_csv_rows("tucker, once", layers),
       "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
       "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,network_share,decision,reason\n"
-      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,64000,20000,2.31,1.51,1.53,1.49,1.58,0.1250,factored,\n"
-      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,81,81,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
+      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,"
+      "64000,20000,2.31,1.51,1.53,1.49,1.58,0.1250,factored,\n"
+      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,"
+      "81,81,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
 }
 
 TEST(LayersCsv, HasNoRowsWithoutLayers) { EXPECT_EQ(layers_csv_rows("stage", {}), ""); }

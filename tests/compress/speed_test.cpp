@@ -32,9 +32,10 @@ TEST(Speed, KeepsFourDigits) {
 TEST(Speed, ReadsForPeople) { EXPECT_EQ(describe(kSpeed), "1.53x (1.49-1.58)"); }
 
 TEST(Speed, OtherTextIsAnError) {
-  for (const char* text : {"", "winograd", "faster", "faster dense_ms 2.31", "faster dense_ms x compressed_ms 1 ratio 1 low 1 high 1",
-                           "faster compressed_ms 1 dense_ms 1 ratio 1 low 1 high 1",
-                           "faster dense_ms 1 compressed_ms 1 ratio 1 low 1 high 1 and more"}) {
+  for (const char* text :
+       {"", "winograd", "faster", "faster dense_ms 2.31", "faster dense_ms x compressed_ms 1 ratio 1 low 1 high 1",
+        "faster compressed_ms 1 dense_ms 1 ratio 1 low 1 high 1",
+        "faster dense_ms 1 compressed_ms 1 ratio 1 low 1 high 1 and more"}) {
     EXPECT_THROW(speed_from(text), ConfigError) << text;
   }
 }

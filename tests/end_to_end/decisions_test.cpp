@@ -103,7 +103,8 @@ TEST_F(Decisions, DeterministicMeasuresNothing) {
 class VetoDecisions : public Decisions {
  protected:
   static constexpr const char* kFactorise =
-      "stages=[{name: dense, train: 2s}, {name: tucker, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: 8}}}]";
+      "stages=[{name: dense, train: 2s}, "
+      "{name: tucker, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: 8}}}]";
 
   static std::string report_of(const std::string& run) {
     return read_bytes(run + "/layers.csv") + read_bytes(run + "/report.md") + last_weights(run);
@@ -156,8 +157,8 @@ TEST_F(VetoDecisions, ReplayedTheyDecide) {
 TEST_F(VetoDecisions, WithoutAClockTheyAreBadInputBeforeTheFirstStep) {
   const Outcome refused = start("runs", {kFactorise, "deterministic=true"});
   expect_outcome(refused, 2,
-                 "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices of a "
-                 "run that kept layers so with --decisions FILE, or set keep: always");
+                 "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices "
+                 "of a run that kept layers so with --decisions FILE, or set keep: always");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 

@@ -15,7 +15,8 @@ name: small
 seed: 3
 threads: {compute: 1, loader: 0}
 data: {name: glyphs, count: 60, test_count: 20, batch: 16, val: 0}
-model: {name: layers, layers: [{conv2d: {out: 4, kernel: 3, stride: 2, name: conv1}}, relu, {conv2d: {out: 4, kernel: 3, name: conv2}},
+model: {name: layers, layers: [{conv2d: {out: 4, kernel: 3, stride: 2, name: conv1}}, relu,
+                               {conv2d: {out: 4, kernel: 3, name: conv2}},
                                global_avg_pool, {linear: {out: 10, name: fc}}]}
 optimizer: {name: sgd, lr: 0.05}
 stages:

@@ -155,14 +155,17 @@ TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
 TEST_F(TorchOracle, EveryKindOfLayerIsExported) {
   const Shape input{3, 13, 11, 3};
   const auto model = build_model(testing::layers_config(R"([
-      {"conv2d": {"out": 6, "kernel": [3, 5], "stride": [2, 1], "padding": [1, 2], "groups": 3, "name": "a"}}, {"gelu": {"form": "tanh"}},
-      {"conv2d": {"out": 6, "kernel": 3, "padding": 2, "dilation": 2, "bias": false, "name": "b"}}, {"batch_norm": {"eps": 0.01}}, "silu",
+      {"conv2d": {"out": 6, "kernel": [3, 5], "stride": [2, 1], "padding": [1, 2], "groups": 3, "name": "a"}},
+      {"gelu": {"form": "tanh"}},
+      {"conv2d": {"out": 6, "kernel": 3, "padding": 2, "dilation": 2, "bias": false, "name": "b"}},
+      {"batch_norm": {"eps": 0.01}}, "silu",
       {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "sigmoid",
       {"tucker2_conv2d": {"out": 5, "kernel": 2, "stride": [1, 2], "padding": 1, "rank_in": 2, "rank_out": 3, "bias": false}},
-      {"tucker2_conv2d": {"out": 6, "rank_in": 5, "rank_out": 4, "in_factor": false}}, 
+      {"tucker2_conv2d": {"out": 6, "rank_in": 5, "rank_out": 4, "in_factor": false}},
       {"tucker2_conv2d": {"out": 5, "padding": 1, "rank_in": 2, "rank_out": 5, "out_factor": false}},
       {"tucker2_conv2d": {"out": 4, "padding": 1, "rank_in": 5, "rank_out": 4, "in_factor": false, "out_factor": false}}, "tanh",
-      {"max_pool2d": {"kernel": 2}}, {"dropout": {"p": 0.3}}, "flatten", {"layer_norm": {}}, "gelu", "relu", {"linear": {"out": 4}}])"),
+      {"max_pool2d": {"kernel": 2}}, {"dropout": {"p": 0.3}}, "flatten", {"layer_norm": {}}, "gelu", "relu",
+      {"linear": {"out": 4}}])"),
                                  input);
   testing::randomise(*model);
   expect_same_logits_exported(*model, input);

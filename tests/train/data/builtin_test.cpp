@@ -78,7 +78,8 @@ TEST(Builtin, NamesTheKnownSets) {
     load_data(config, 1);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, image-folder, mnist");
+    EXPECT_STREQ(error.what(),
+                 "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, image-folder, mnist");
   }
 }
 
