@@ -21,8 +21,9 @@ Conv2dOptions core_options(const Tucker2Conv2dConfig& config) {
 
 const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
   check_ranks("", config.out, config.in, {.out = config.rank_out, .in = config.rank_in});
-  TESSERA_CHECK((config.in_factor || config.rank_in == config.in) && (config.out_factor || config.rank_out == config.out), ConfigError,
-                "tucker2_conv2d: only a mode of full rank can do without its factor");
+  const bool in_fits = config.in_factor || config.rank_in == config.in;
+  const bool out_fits = config.out_factor || config.rank_out == config.out;
+  TESSERA_CHECK(in_fits && out_fits, ConfigError, "tucker2_conv2d: only a mode of full rank can do without its factor");
   return config;
 }
 

@@ -2,8 +2,8 @@
 // convolutional neural networks for fast and low power mobile applications", section 3):
 // W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in
 // between; the core carries kernel, stride, padding and dilation. A mode of full rank needs no factor (the same, "Tucker-1"): a
-// square one can be multiplied into the core, and costs its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and
-// every parameter.
+// square one can be multiplied into the core, and costs its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients
+// to x and every parameter.
 #pragma once
 
 #include <memory>

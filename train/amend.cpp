@@ -25,7 +25,8 @@ std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std:
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
       check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), point->position);
-      return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()), words);
+      return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()),
+                 words);
     } catch (const ConfigError&) {  // an earlier checkpoint may take it
     }
   }

@@ -21,7 +21,7 @@ struct InitialModel {
 // - any other safetensors file, tessera.layout OIHW or absent: a PyTorch state dict (train/torch_layout.h). Only the metadata
 //   decides, never a shape. `num_batches_tracked` of a batch norm is ignored.
 // A file inside a checkpoint must be what the checkpoint's manifest says, one with a checksum (core/io/safetensors.h) what that
-// says. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 by rounding to nearest; other
+// says. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 rounded to nearest; other
 // dtypes do not fit. NaN and Inf, after this conversion, are refused unless config.allow_nonfinite. With `head: reset` the last
 // layer that has parameters, a linear layer or a convolution, keeps its drawn values, whatever the file says of it. Throws
 // ConfigError with one line per missing, unexpected, mismatched and non-finite tensor; IoError on files that cannot be read; and

@@ -21,8 +21,8 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
     if (!entry.is_directory || !number) continue;
     try {
       Manifest manifest = read_manifest(vfs, root / entry.name);
-      TESSERA_CHECK(manifest.step == number->step, IoError, "checkpoint: ", (root / entry.name).string(), ": its manifest is of step ",
-                    manifest.step);
+      TESSERA_CHECK(manifest.step == number->step, IoError, "checkpoint: ", (root / entry.name).string(),
+                    ": its manifest is of step ", manifest.step);
       const Position position = read<Position>(manifest.extra.at("position"));
       const std::string stage = manifest.extra.at("stage_name").as_string();
       points.push_back({root / entry.name, std::move(manifest), position, stage});

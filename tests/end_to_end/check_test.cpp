@@ -99,7 +99,8 @@ stages:
     return run_program({"validate", file_});
   };
   expect_outcome(problems("faster"), 2,
-                 ":9:61: stages[1].factorise.ranks.out: layer 'conv1': out rank is 20, the mode has size 16; legal range is 1..16");
+                 ":9:61: stages[1].factorise.ranks.out: layer 'conv1': out rank is 20, the mode has size 16; legal range is "
+                 "1..16");
   EXPECT_EQ(problems("always").exit_code, 0);
 }
 

@@ -214,7 +214,8 @@ TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
   EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 4, .in_factor = false}); }),
             "tucker2_conv2d: only a mode of full rank can do without its factor");
   EXPECT_EQ(message_of<ConfigError>([] {
-              read<Tucker2Conv2dConfig>(parse_json(R"({"in": 3, "out": 4, "rank_in": 3, "rank_out": 2, "out_factor": false})", "test"));
+              const char* const text = R"({"in": 3, "out": 4, "rank_in": 3, "rank_out": 2, "out_factor": false})";
+              read<Tucker2Conv2dConfig>(parse_json(text, "test"));
             }),
             "test: out_factor: may be false where rank_out is out");
 }
