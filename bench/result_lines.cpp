@@ -23,14 +23,6 @@ std::string now() {
 
 }  // namespace
 
-Value to_value(const Summary& summary) {
-  Value value = Value::map();
-  value.set("median", summary.median);
-  value.set("p10", summary.p10);
-  value.set("p90", summary.p90);
-  return value;
-}
-
 Value to_value(const std::vector<double>& numbers) { return Value::list(Value::List(numbers.begin(), numbers.end())); }
 
 Value describe_surroundings(std::int64_t threads) {

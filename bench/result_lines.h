@@ -10,7 +10,6 @@
 
 namespace tessera::bench {
 
-Value to_value(const Summary& summary);
 Value to_value(const std::vector<double>& numbers);
 
 // Commit, compiler, libraries, processor, instruction set, threads and the time of this call, which all lines of one run share.

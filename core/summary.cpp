@@ -37,6 +37,14 @@ Summary summarise(const std::vector<double>& samples) {
   return {quantile(samples, 0.5), quantile(samples, 0.1), quantile(samples, 0.9)};
 }
 
+Value to_value(const Summary& summary) {
+  Value value = Value::map();
+  value.set("median", summary.median);
+  value.set("p10", summary.p10);
+  value.set("p90", summary.p90);
+  return value;
+}
+
 MedianInterval median_interval(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const std::size_t outside = outside_interval(samples.size());

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/config/value.h"
+
 namespace tessera {
 
 struct Summary {
@@ -14,6 +16,7 @@ struct Summary {
 // Linear interpolation between order statistics, as numpy.quantile. `samples` must not be empty.
 double quantile(std::vector<double> samples, double share);
 Summary summarise(const std::vector<double>& samples);
+Value to_value(const Summary& summary);
 
 struct MedianInterval {
   double median = 0;

@@ -16,14 +16,6 @@ std::string accuracy_cell(const TableRow& row) {
   return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
 }
 
-Value timing_value(const Summary& timing) {
-  Value value = Value::map();
-  value.set("median", timing.median);
-  value.set("p10", timing.p10);
-  value.set("p90", timing.p90);
-  return value;
-}
-
 const std::string& processor_of(const Table& table, const TableRow& row) {
   return row.processor.empty() ? table.processor : row.processor;
 }
@@ -135,8 +127,8 @@ Value to_value(const Table& table) {
     for (const TableLatency& latency : row.latency) {
       Value entry = Value::map();
       entry.set("batch", latency.batch);
-      entry.set("ms", timing_value(latency.time));
-      entry.set("speedup", timing_value(latency.speedup));
+      entry.set("ms", to_value(latency.time));
+      entry.set("speedup", to_value(latency.speedup));
       latencies.push_back(std::move(entry));
     }
     item.set("latency", Value::list(std::move(latencies)));

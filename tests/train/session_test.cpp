@@ -14,12 +14,9 @@
 namespace tessera {
 namespace {
 
-// Five steps an epoch. No stage logs before its last step, which for `long` is the end of its second epoch.
-constexpr const char* kStages = R"(
-version: 1
+constexpr const char* kNetwork = R"(version: 1
 name: x
 threads: {compute: 1, loader: 0}
-data: {name: glyphs, count: 200, test_count: 32, batch: 32, val: 0.2}
 model:
   name: layers
   layers:
@@ -27,6 +24,10 @@ model:
     - {conv2d: {out: 4, kernel: 3, name: conv2}}
     - global_avg_pool
     - {linear: {out: 10, name: fc}}
+)";
+
+// Five steps an epoch. No stage logs before its last step, which for `long` is the end of its second epoch.
+const std::string kStages = std::string(kNetwork) + R"(data: {name: glyphs, count: 200, test_count: 32, batch: 32, val: 0.2}
 stages:
   - {name: short, train: 1e}
   - {name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}}
@@ -91,18 +92,7 @@ class StopAtLine final : public std::stringbuf {
   std::string line_;
 };
 
-constexpr const char* kPassFirst = R"(
-version: 1
-name: x
-threads: {compute: 1, loader: 0}
-data: {name: glyphs, count: 64, test_count: 32, batch: 32, val: 0}
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 4, kernel: 3, stride: 4, name: conv1}}
-    - {conv2d: {out: 4, kernel: 3, name: conv2}}
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
+const std::string kPassFirst = std::string(kNetwork) + R"(data: {name: glyphs, count: 64, test_count: 32, batch: 32, val: 0}
 stages: [{name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}, train: 2s}]
 report: {latency: {batch: [2, 8]}}
 )";
