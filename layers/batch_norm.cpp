@@ -30,8 +30,7 @@ Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& contex
 }
 
 Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {
-  const BatchNormOptions options{
-      .training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  const BatchNormOptions options{.training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
   return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
 }
 

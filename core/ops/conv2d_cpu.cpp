@@ -38,8 +38,8 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
 // The same with the weight reordered once per ConstantWeights scope.
 void execute_constant(const std::shared_ptr<onednn::Primitive>& primitive, const Tensor& x, const Tensor& weight, const Tensor& y,
                       const Tensor& bias) {
-  const Tensor& packed = ConstantWeights::current()->derived(primitive, weight,
-                                                             [&] { return primitive->reordered(kWeight, weight.raw()); });
+  const Tensor& packed =
+      ConstantWeights::current()->derived(primitive, weight, [&] { return primitive->reordered(kWeight, weight.raw()); });
   if (!packed.defined()) return execute(*primitive, x, weight, y, bias);
   std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
   if (bias.defined()) data.push_back(bias.raw());
@@ -50,9 +50,26 @@ std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, D
                                      const std::function<void(const Conv2dPlan&)>& run) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
   const auto& [stride, padding, dilation, groups] = g.options;
-  auto plan = cache.get({static_cast<std::int64_t>(pass), static_cast<std::int64_t>(dtype), form.bias, form.relu,
-                         form.constant_weight, g.n, g.h, g.w, g.in, g.out, g.kh, g.kw, stride.h, stride.w, padding.h, padding.w,
-                         dilation.h, dilation.w, groups, static_cast<std::int64_t>(decision_epoch())},
+  auto plan = cache.get({static_cast<std::int64_t>(pass),
+                         static_cast<std::int64_t>(dtype),
+                         form.bias,
+                         form.relu,
+                         form.constant_weight,
+                         g.n,
+                         g.h,
+                         g.w,
+                         g.in,
+                         g.out,
+                         g.kh,
+                         g.kw,
+                         stride.h,
+                         stride.w,
+                         padding.h,
+                         padding.w,
+                         dilation.h,
+                         dilation.w,
+                         groups,
+                         static_cast<std::int64_t>(decision_epoch())},
                         [&] { return choose_conv2d_plan(pass, g, dtype, form, run); });
   ++runs[plan->algorithm];
   return plan;
@@ -60,10 +77,13 @@ std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, D
 
 struct AddRelu {
   template <class T>
-  T operator()(T y, T residual) const { return ReluForward{}(y + residual); }
+  T operator()(T y, T residual) const {
+    return ReluForward{}(y + residual);
+  }
 };
 
-void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options, bool relu) {
+void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options,
+             bool relu) {
   if (y.numel() == 0) return;
   const Conv2dGeometry g = geometry_of(x, weight, y, options);
   const Conv2dForm form{bias.defined(), relu, ConstantWeights::current() != nullptr};

@@ -19,7 +19,7 @@ enum class Conv2dPass : std::int64_t { forward, backward_input, backward_weight 
 // What tells plans of one geometry apart. The last two are of forward only.
 struct Conv2dForm {
   bool bias = false;
-  bool relu = false;             // the plan does y = max(y, 0) as well
+  bool relu = false;  // the plan does y = max(y, 0) as well
   bool constant_weight = false;  // reordering the weight costs nothing: it is done once
 };
 
