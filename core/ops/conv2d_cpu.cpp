@@ -36,41 +36,28 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
 }
 
 // The same with the weight reordered once per ConstantWeights scope.
-void execute_constant(const std::shared_ptr<onednn::Primitive>& primitive, const Tensor& x, const Tensor& weight, const Tensor& y,
-                      const Tensor& bias) {
-  const Tensor& packed =
-      ConstantWeights::current()->derived(primitive, weight, [&] { return primitive->reordered(kWeight, weight.raw()); });
-  if (!packed.defined()) return execute(*primitive, x, weight, y, bias);
+void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
+  onednn::Primitive& primitive = *plan.primitive;
+  const Tensor& packed = ConstantWeights::current()->derived(plan.primitive, weight, [&] {
+    return primitive.reordered(kWeight, (plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight).raw());
+  });
+  if (!packed.defined()) return execute(primitive, x, weight, y, bias);
   std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
   if (bias.defined()) data.push_back(bias.raw());
-  primitive->execute(data, kWeight);
+  primitive.execute(data, kWeight);
 }
 
 std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form,
                                      const std::function<void(const Conv2dPlan&)>& run) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
   const auto& [stride, padding, dilation, groups] = g.options;
-  auto plan = cache.get({static_cast<std::int64_t>(pass),
-                         static_cast<std::int64_t>(dtype),
-                         form.bias,
-                         form.relu,
-                         form.constant_weight,
-                         g.n,
-                         g.h,
-                         g.w,
-                         g.in,
-                         g.out,
-                         g.kh,
-                         g.kw,
-                         stride.h,
-                         stride.w,
-                         padding.h,
-                         padding.w,
-                         dilation.h,
-                         dilation.w,
-                         groups,
-                         static_cast<std::int64_t>(decision_epoch())},
-                        [&] { return choose_conv2d_plan(pass, g, dtype, form, run); });
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  const std::vector<std::int64_t> sizes{g.n, g.h, g.w, g.in, g.out, g.kh, g.kw, groups};
+  std::vector<std::int64_t> key{number(pass), number(dtype),        form.bias,
+                                form.relu,    form.constant_weight, number(decision_epoch())};
+  key.insert(key.end(), sizes.begin(), sizes.end());
+  for (const Extent& extent : {stride, padding, dilation}) key.insert(key.end(), {extent.h, extent.w});
+  auto plan = cache.get(std::move(key), [&] { return choose_conv2d_plan(pass, g, dtype, form, run); });
   ++runs[plan->algorithm];
   return plan;
 }
@@ -89,8 +76,7 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
   const Conv2dForm form{bias.defined(), relu, ConstantWeights::current() != nullptr};
   const auto run = [&](const Conv2dPlan& plan) {
     if (plan.method == Method::onednn) {
-      return form.constant_weight ? execute_constant(plan.primitive, x, weight, y, bias)
-                                  : execute(*plan.primitive, x, weight, y, bias);
+      return form.constant_weight ? execute_constant(plan, x, weight, y, bias) : execute(*plan.primitive, x, weight, y, bias);
     }
     if (plan.method == Method::gemm) {
       linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));

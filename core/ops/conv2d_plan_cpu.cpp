@@ -108,9 +108,9 @@ std::unique_ptr<onednn::Primitive> build(Conv2dPass pass, const Layouts& layouts
 }
 
 // Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
-std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window, const Conv2dForm& form) {
+std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window, bool relu) {
   for (const Desc& weight : {onednn::any_layout(l.weight_sizes), l.weight}) {
-    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y, form.relu};
+    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y, relu};
     if (auto primitive = build(pass, l, window, request)) return primitive;
   }
   return nullptr;
@@ -118,11 +118,10 @@ std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l,
 
 // Images are reordered to oneDNN's blocked layout and back: pays where the algorithm gains more than the reorders cost.
 std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts& l, const Window& window,
-                                                 dnnl::algorithm algorithm, const Conv2dForm& form) {
-  const bool transformed = form.constant_weight && algorithm == dnnl::algorithm::convolution_winograd;
+                                                 dnnl::algorithm algorithm, bool relu, dnnl::prop_kind kind) {
   return build(pass, l, window,
                {algorithm, onednn::any_layout(l.x.dims()), onednn::any_layout(l.weight_sizes), onednn::any_layout(l.y.dims()),
-                form.relu, transformed ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training});
+                relu, kind});
 }
 
 // A 1x1 convolution that visits every pixel once is a matrix product over pixels.
@@ -154,21 +153,32 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dF
 
 using Method = Conv2dPlan::Method;
 
+// With a constant weight its transform is done once; oneDNN does it from OIHW only.
+Conv2dPlan winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
+  Layouts layouts = describe(g, form.bias);
+  if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
+  auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
+                                 form.constant_weight ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training);
+  return {Method::onednn, "winograd", std::move(primitive), form.constant_weight};
+}
+
 std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   std::vector<Conv2dPlan> all;
-  const auto offer = [&](const char* name, std::unique_ptr<onednn::Primitive> primitive) {
-    if (primitive) all.push_back({Method::onednn, name, std::move(primitive)});
+  const auto offer = [&](Conv2dPlan plan) {
+    if (plan.primitive) all.push_back(std::move(plan));
   };
   const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
   if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
   if (!choose && !all.empty()) return all;
   const Layouts layouts = describe(g, form.bias);
   const Window window = describe_window(g);
-  offer("nhwc", build_nhwc(pass, layouts, window, form));
-  if (choose || all.empty()) offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form));
-  if (choose && suits_winograd(g)) {
-    offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd, form));
+  offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
+  if (choose || all.empty()) {
+    offer({Method::onednn, "blocked",
+           build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
+                         dnnl::prop_kind::forward_training)});
   }
+  if (choose && suits_winograd(g)) offer(winograd(pass, g, form));
   return all;
 }
 

@@ -27,7 +27,9 @@ struct Conv2dPlan {
   enum class Method { gemm, onednn, reference };
   Method method;
   std::string algorithm;  // gemm, reference; of oneDNN: nhwc, blocked, winograd
+  // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
+  bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
 };
 
 // The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
