@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/fma_peak.h"
 #include "bench/infer_workload.h"
 #include "bench/result_lines.h"
 #include "bench/torch_rival.h"
 #include "bench/turns.h"
 #include "core/constant_weights.h"
+#include "core/cpu/fma_peak.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
@@ -169,7 +169,7 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   row.set("torch_mode", chosen.mode);
   row.set("torch_sweep", Value::list(std::move(chosen.sweep)));
   row.set("torch_matmul_gflops", rival.matmul_gflops());
-  row.set("fma_peak_gflops", fma_peak_gflops(static_cast<int>(options.common.threads)));
+  row.set("fma_peak_gflops", cpu::fma_peak_gflops(static_cast<int>(options.common.threads)));
   publish(options.common, surroundings, row);
 }
 
