@@ -1,4 +1,4 @@
-// PyTorch running the same training step in a child process, under one setting of its knobs.
+// PyTorch doing the same work in a child process, under one setting of its knobs.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ std::string to_string(const TorchSettings& settings);
 Value to_value(const TorchSettings& settings);
 std::vector<TorchSettings> all_torch_settings();
 
-// The program to run and the folder of TrainWorkload::write_inputs.
+// The program to run and the folder of what it is to work on.
 struct TorchProgram {
   std::string python;
   std::string script;
@@ -39,12 +39,11 @@ class TorchRival {
   TorchRival(const TorchProgram& program, const TorchSettings& settings);
 
   const Value& environment() const noexcept { return environment_; }  // version, threads, capability, blas
+  Value ask(const std::string& line);  // what the script answers to a command
   double matmul_gflops();  // 1024 x 1024 x 1024, f32, the best of several
   Steps run(std::int64_t count);
 
  private:
-  Value ask(const std::string& line);
-
   ChildProcess child_;
   Value environment_;
 };

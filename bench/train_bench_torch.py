@@ -146,6 +146,16 @@ def loaded_blas():
     return sorted(paths)
 
 
+def describe_environment():
+    return {
+        "version": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "capability": cpu_capability(),
+        "onednn": torch.backends.mkldnn.is_available(),
+        "blas": loaded_blas(),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
@@ -154,13 +164,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     trainer = Trainer(options.folder, options.channels_last)
-    answer(
-        version=torch.__version__,
-        threads=torch.get_num_threads(),
-        capability=cpu_capability(),
-        onednn=torch.backends.mkldnn.is_available(),
-        blas=loaded_blas(),
-    )
+    answer(**describe_environment())
     for line in sys.stdin:
         words = line.split()
         if words[0] == "matmul":

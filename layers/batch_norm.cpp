@@ -1,5 +1,7 @@
 #include "layers/batch_norm.h"
 
+#include <cmath>
+
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
@@ -28,9 +30,20 @@ Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& contex
 }
 
 Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {
-  const BatchNormOptions options{
-      .training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  const BatchNormOptions options{.training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
   return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
+}
+
+BatchNorm::Map BatchNorm::inference_map() const {
+  Map map{weight_.value().to(DType::f64).clone(), bias_.value().to(DType::f64).clone()};
+  const Tensor mean = running_mean_.value.to(DType::f64);
+  const Tensor var = running_var_.value.to(DType::f64);
+  for (std::int64_t c = 0; c < config_.channels; ++c) {
+    double& scale = map.scale.data<double>()[c];
+    scale /= std::sqrt(var.data<double>()[c] + config_.eps);
+    map.shift.data<double>()[c] -= mean.data<double>()[c] * scale;
+  }
+  return map;
 }
 
 Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context) {

@@ -26,6 +26,11 @@ class BatchNorm final : public Module {
   Var forward(const Var& x, const Context& context) override { return normalize(x, {}, false, context); }
   // With what follows in the same op: relu(bn(x) + residual); the residual may be undefined.
   Var add_relu(const Var& x, const Var& residual, const Context& context);
+  // What evaluation does: y = scale x + shift, f64 [channels].
+  struct Map {
+    Tensor scale, shift;
+  };
+  Map inference_map() const;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
 

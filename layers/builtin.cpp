@@ -26,6 +26,7 @@ Registry<Module> builtin_layers() {
   layers.add<Flatten>("flatten");
   layers.add<Gelu>("gelu");
   layers.add<GlobalAvgPool>("global_avg_pool");
+  layers.add<Identity>("identity");
   layers.add<LayerNorm>("layer_norm");
   layers.add<Linear>("linear");
   layers.add<MaxPool2d>("max_pool2d");

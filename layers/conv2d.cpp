@@ -43,6 +43,19 @@ Var Conv2d::forward(const Var& x, const Context&) {
   return conv2d(x, weight_.var(), bias_ ? bias_->var() : Var(), op_options(config_));
 }
 
+Var Conv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
+  return conv2d_relu(x, weight_.var(), bias_ ? bias_->var() : Var(), residual, op_options(config_));
+}
+
+std::unique_ptr<Module> Conv2d::scaled(const Tensor& scale, const Tensor& shift) const {
+  Conv2dConfig config = config_;
+  config.bias = true;
+  auto result = std::make_unique<Conv2d>(config);
+  result->weight_.set_value(scaled_filters(weight_.value(), scale));
+  result->bias_->set_value(scaled_bias(bias_ ? bias_->value() : Tensor(), scale, shift));
+  return result;
+}
+
 Shape Conv2d::output_shape(const Shape& input, Trace* trace) const {
   const Shape output = conv2d_output_shape(input, weight_.value().shape(), op_options(config_));
   const std::int64_t taps = config_.kernel.h * config_.kernel.w * (config_.in / config_.groups);

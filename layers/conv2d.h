@@ -2,8 +2,10 @@
 // oh = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
 #pragma once
 
+#include <memory>
+
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "layers/convolution.h"
 
 namespace tessera {
 
@@ -18,7 +20,7 @@ struct Conv2dConfig {
 // Parameters: weight [out, kh, kw, in / groups], bias [out].
 // Initial values are torchvision's: weights N(0, 2 / fan_out) with fan_out = out * kh * kw (groups do not count, as in
 // torch.nn.init), biases 0.
-class Conv2d final : public Module {
+class Conv2d final : public Convolution {
  public:
   using Config = Conv2dConfig;
   explicit Conv2d(const Conv2dConfig& config);  // throws ConfigError when groups do not divide in and out
@@ -26,6 +28,7 @@ class Conv2d final : public Module {
   std::string_view kind() const override { return "conv2d"; }
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
+  std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
 
@@ -34,6 +37,7 @@ class Conv2d final : public Module {
   Parameter* bias() const noexcept { return bias_; }  // null without a bias
 
  private:
+  Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
   Conv2dConfig config_;
   Parameter& weight_;
   Parameter* bias_;

@@ -9,6 +9,7 @@
 #include "core/ops/pool2d.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
+#include "layers/convolution.h"
 #include "layers/sequential.h"
 
 namespace tessera {
@@ -71,8 +72,7 @@ Var ResidualBlock::forward(const Var& x, const Context& context) {
   const Var joined = shortcut(x, context);
   Var y = x;
   for (int i = 1; i <= convolutions_; ++i) {
-    const Var conv = child(str("conv", i))(y, context);
-    y = norm_add_relu(child(str("bn", i)), conv, i < convolutions_ ? Var() : joined, context);
+    y = conv_norm_add_relu(child(str("conv", i)), child(str("bn", i)), y, i < convolutions_ ? Var() : joined, context);
   }
   return y;
 }

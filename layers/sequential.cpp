@@ -2,19 +2,33 @@
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/convolution.h"
 
 namespace tessera {
+
+namespace {
+
+template <class Kind>
+bool is(const std::vector<Module::Child>& all, std::size_t i) {
+  return i < all.size() && dynamic_cast<const Kind*>(all[i].module.get()) != nullptr;
+}
+
+}  // namespace
 
 Var Sequential::forward(const Var& x, const Context& context) {
   Var y = x;
   const auto& all = children();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool relu_follows = i + 1 < all.size() && dynamic_cast<Relu*>(all[i + 1].module.get()) != nullptr;
-    if (relu_follows && dynamic_cast<BatchNorm*>(all[i].module.get()) != nullptr) {
-      y = norm_add_relu(*all[i].module, y, Var(), context);  // one walk over memory instead of two
-      ++i;
+    Module& module = *all[i].module;
+    // What a rectifier follows in the same op: one walk over memory instead of two.
+    if (is<BatchNorm>(all, i) && is<Relu>(all, i + 1)) {
+      y = norm_add_relu(module, y, Var(), context);
+      i += 1;
+    } else if (is<Convolution>(all, i) && is<Identity>(all, i + 1) && is<Relu>(all, i + 2)) {
+      y = conv_norm_add_relu(module, *all[i + 1].module, y, Var(), context);
+      i += 2;
     } else {
-      y = (*all[i].module)(y, context);
+      y = module(y, context);
     }
   }
   return y;

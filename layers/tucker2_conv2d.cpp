@@ -111,11 +111,34 @@ void Tucker2Conv2d::decompose(const Tensor& weight, const linalg::HooiOptions& o
 
 Value Tucker2Conv2d::config() const { return write(config_); }
 
-Var Tucker2Conv2d::forward(const Var& x, const Context&) {
-  const Var bias = bias_ ? bias_->var() : Var();
+Tucker2Conv2d::Last Tucker2Conv2d::up_to_last(const Var& x) const {
   const Var narrow = in_factor_ ? conv2d(x, in_factor_->var(), Var(), {}) : x;
-  if (!out_factor_) return conv2d(narrow, core_.var(), bias, core_options(config_));
-  return conv2d(conv2d(narrow, core_.var(), Var(), core_options(config_)), out_factor_->var(), bias, {});
+  if (!out_factor_) return {narrow, core_.var(), core_options(config_)};
+  return {conv2d(narrow, core_.var(), Var(), core_options(config_)), out_factor_->var(), {}};
+}
+
+Var Tucker2Conv2d::forward(const Var& x, const Context&) {
+  const auto [input, filters, options] = up_to_last(x);
+  return conv2d(input, filters, bias_ ? bias_->var() : Var(), options);
+}
+
+Var Tucker2Conv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
+  const auto [input, filters, options] = up_to_last(x);
+  return conv2d_relu(input, filters, bias_ ? bias_->var() : Var(), residual, options);
+}
+
+std::unique_ptr<Module> Tucker2Conv2d::scaled(const Tensor& scale, const Tensor& shift) const {
+  Tucker2Conv2dConfig config = config_;
+  config.bias = true;
+  auto result = std::make_unique<Tucker2Conv2d>(config);
+  const auto copy = [&](Parameter* to, const Parameter* from, bool last) {
+    if (from != nullptr) to->set_value(last ? scaled_filters(from->value(), scale) : from->value().clone());
+  };
+  copy(result->in_factor_, in_factor_, false);
+  copy(&result->core_, &core_, out_factor_ == nullptr);
+  copy(result->out_factor_, out_factor_, true);
+  result->bias_->set_value(scaled_bias(bias_ ? bias_->value() : Tensor(), scale, shift));
+  return result;
 }
 
 Shape Tucker2Conv2d::output_shape(const Shape& input, Trace* trace) const {

@@ -10,8 +10,9 @@
 
 #include "core/config/fields.h"
 #include "core/linalg/tucker.h"
-#include "core/module.h"
+#include "core/ops/conv2d.h"
 #include "layers/conv2d.h"
+#include "layers/convolution.h"
 
 namespace tessera {
 
@@ -36,7 +37,7 @@ void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tuc
 
 // Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out], of
 // which the config leaves out what it says.
-class Tucker2Conv2d final : public Module {
+class Tucker2Conv2d final : public Convolution {
  public:
   using Config = Tucker2Conv2dConfig;
   explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks or factors that cannot be
@@ -49,6 +50,7 @@ class Tucker2Conv2d final : public Module {
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
+  std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of its convolutions
   // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance
   // 2 / (out kh kw) of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
@@ -58,6 +60,12 @@ class Tucker2Conv2d final : public Module {
   Tensor dense_weight() const;  // [out, kh, kw, in]
 
  private:
+  Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
+  struct Last {  // its last convolution, but for the bias
+    Var input, filters;
+    Conv2dOptions options;
+  };
+  Last up_to_last(const Var& x) const;
   void decompose(const Tensor& weight, const linalg::HooiOptions& options);  // into core and factors
 
   Tucker2Conv2dConfig config_;

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 6> kElementwise{"dropout", "gelu", "relu", "sigmoid", "silu", "tanh"};
+constexpr std::array<std::string_view, 7> kElementwise{"dropout", "gelu", "identity", "relu", "sigmoid", "silu", "tanh"};
 constexpr std::array<std::string_view, 3> kPools{"avg_pool2d", "global_avg_pool", "max_pool2d"};
 constexpr std::array<std::string_view, 3> kBlocks{"basic_block", "bottleneck", "residual"};
 

@@ -9,6 +9,10 @@ thread_local std::size_t built = 0;
 
 dnnl::memory unbound(const dnnl::memory::desc& description) { return dnnl::memory(description, engine(), nullptr); }
 
+Tensor buffer_for(const dnnl::memory& memory) {
+  return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
+}
+
 }  // namespace
 
 const dnnl::engine& engine() {
@@ -24,6 +28,14 @@ dnnl::stream& stream() {
 dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+dnnl::primitive_attr relu_attributes() {
+  dnnl::post_ops relu;
+  relu.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  dnnl::primitive_attr attr = attributes();
+  attr.set_post_ops(relu);
   return attr;
 }
 
@@ -62,20 +74,32 @@ Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc&
   ++built;
 }
 
-void Primitive::execute(std::span<void* const> data) {
+Tensor Primitive::reordered(std::size_t operand, void* data) {
+  Bound& bound = bound_[operand];
+  if (!bound.reorder) return {};
+  Tensor result = buffer_for(bound.theirs);
+  bound.ours.set_data_handle(data);
+  bound.theirs.set_data_handle(result.raw());
+  bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
+  stream().wait();
+  return result;
+}
+
+void Primitive::execute(std::span<void* const> data, std::optional<std::size_t> ready) {
   TESSERA_CHECK(data.size() == bound_.size(), InternalError, "onednn: ", data.size(), " tensors for ", bound_.size(),
                 " operands");
-  const auto buffer = [](const dnnl::memory& memory) {
-    return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
-  };
   std::vector<Tensor> buffers;
-  buffers.push_back(buffer(scratchpad_));
+  buffers.push_back(buffer_for(scratchpad_));
   scratchpad_.set_data_handle(buffers.back().raw());
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     Bound& bound = bound_[i];
+    if (i == ready) {
+      bound.theirs.set_data_handle(data[i]);
+      continue;
+    }
     bound.ours.set_data_handle(data[i]);
     if (!bound.reorder) continue;
-    buffers.push_back(buffer(bound.theirs));
+    buffers.push_back(buffer_for(bound.theirs));
     bound.theirs.set_data_handle(buffers.back().raw());
     if (!bound.output) {
       bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -24,6 +25,8 @@ dnnl::stream& stream();
 
 // Scratchpads come from our caching allocator: oneDNN's own would fault fresh pages in at every call.
 dnnl::primitive_attr attributes();
+// The same with max(y, 0) done to the result; a NaN may become 0.
+dnnl::primitive_attr relu_attributes();
 
 // f32 with explicit strides, in elements.
 dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides);
@@ -43,8 +46,13 @@ class Primitive {
   Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, const std::vector<Operand>& operands);
 
   // data[i] is the tensor of operands[i]. Not for two threads at once: the memory objects are rebound here.
-  void execute(std::span<void* const> data);
+  void execute(std::span<void* const> data) { execute(data, std::nullopt); }
   void execute(std::initializer_list<void*> data) { execute(std::span(data.begin(), data.size())); }
+  // The same with operand `ready`, an input, given as reordered() made it.
+  void execute(std::span<void* const> data, std::optional<std::size_t> ready);
+
+  // An input as the primitive wants it, for a caller who keeps it across calls; undefined where that is how it is.
+  Tensor reordered(std::size_t operand, void* data);
 
  private:
   struct Bound {

@@ -1,7 +1,9 @@
 #include "core/ops/conv2d.h"
 
+#include "core/ops/arithmetic.h"
 #include "core/ops/dense_operands.h"
 #include "core/ops/dispatch.h"
+#include "core/ops/relu.h"
 
 namespace tessera {
 namespace {
@@ -48,6 +50,18 @@ void check_channels(const Shape& x, const Shape& weight, std::int64_t groups) {
                 ", weight is ", weight, "; only the batch may be empty");
 }
 
+Shape checked_output_shape(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
+  check_operands("conv2d", {{"x", x.value()}, {"weight", weight.value()}});
+  const Shape shape = conv2d_output_shape(x.shape(), weight.shape(), options);
+  if (!bias.defined()) return shape;
+  check_operands("conv2d", {{"x", x.value()}, {"bias", bias.value()}});
+  TESSERA_CHECK(bias.shape() == Shape{shape[3]}, ShapeError, "conv2d: bias does not fit: weight is ", weight.shape(),
+                ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
+  return shape;
+}
+
+Tensor contiguous_or_none(const Var& x) { return x.defined() ? x.value().contiguous() : Tensor(); }
+
 }  // namespace
 
 Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
@@ -58,21 +72,31 @@ Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptio
 }
 
 Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
-  check_operands("conv2d", {{"x", x.value()}, {"weight", weight.value()}});
-  const Shape shape = conv2d_output_shape(x.shape(), weight.shape(), options);
-  if (bias.defined()) {
-    check_operands("conv2d", {{"x", x.value()}, {"bias", bias.value()}});
-    TESSERA_CHECK(bias.shape() == Shape{shape[3]}, ShapeError, "conv2d: bias does not fit: weight is ", weight.shape(),
-                  ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
-  }
+  const Shape shape = checked_output_shape(x, weight, bias, options);
   const Tensor image = x.value().contiguous();
   const Tensor kernel = weight.value().contiguous();
-  const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  TESSERA_DISPATCH(y.device(), conv2d_forward, image, kernel, b, y, options);
+  TESSERA_DISPATCH(y.device(), conv2d_forward, image, kernel, contiguous_or_none(bias), y, options);
   auto op = std::make_unique<Conv2dOp>(image, kernel, bias.defined(), options);
   if (!bias.defined()) return record(std::move(op), {x, weight}, std::move(y));
   return record(std::move(op), {x, weight, bias}, std::move(y));
+}
+
+Var conv2d_relu(const Var& x, const Var& weight, const Var& bias, const Var& residual, const Conv2dOptions& options) {
+  const Shape shape = checked_output_shape(x, weight, bias, options);
+  if (residual.defined()) {
+    check_operands("conv2d_relu", {{"x", x.value()}, {"residual", residual.value()}});
+    TESSERA_CHECK(residual.shape() == shape, ShapeError, "conv2d_relu: residual does not fit: it is ", residual.shape(),
+                  ", the convolution gives ", shape, "; the shapes must be equal");
+  }
+  if (grad_enabled()) {
+    const Var y = conv2d(x, weight, bias, options);
+    return relu(residual.defined() ? add(y, residual) : y);
+  }
+  const Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+  TESSERA_DISPATCH(y.device(), conv2d_relu_forward, x.value().contiguous(), weight.value().contiguous(), contiguous_or_none(bias),
+                   contiguous_or_none(residual), y, options);
+  return Var(y);
 }
 
 }  // namespace tessera

@@ -20,18 +20,27 @@ struct Conv2dOptions {
 
 Var conv2d(const Var& x, const Var& weight, const Var& bias = {}, const Conv2dOptions& options = {});
 
+// relu(conv2d(x, weight, bias) + residual), for inference; the residual is of conv2d's shape, or undefined. While operations are
+// recorded these are the three ops. Otherwise one, which in f32 may answer 0 where the sum is NaN; outside of a residual the
+// rectifier costs no walk over memory.
+Var conv2d_relu(const Var& x, const Var& weight, const Var& bias, const Var& residual, const Conv2dOptions& options = {});
+
 // The shape of conv2d's result; throws as conv2d does.
 Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options = {});
 
-// All contiguous; bias and grad_bias may be undefined. Every output element is written.
+// All contiguous; bias, residual and grad_bias may be undefined. Every output element is written.
 namespace cpu {
 void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options);
+void conv2d_relu_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual, const Tensor& y,
+                         const Conv2dOptions& options);
 void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options);
 void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
                             const Conv2dOptions& options);
 }  // namespace cpu
 namespace cuda {
 void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options);
+void conv2d_relu_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual, const Tensor& y,
+                         const Conv2dOptions& options);
 void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options);
 void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
                             const Conv2dOptions& options);

@@ -1,16 +1,22 @@
 #include <map>
 
+#include "core/constant_weights.h"
+#include "core/cpu/map.h"
 #include "core/cpu/onednn.h"
 #include "core/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/ops/linear.h"
+#include "core/ops/relu.h"
+#include "core/ops/relu_math.h"
 
 namespace tessera::cpu {
 namespace {
 
 using reference::Conv2dGeometry;
 using Method = Conv2dPlan::Method;
+
+constexpr std::size_t kWeight = 1;  // among a primitive's operands
 
 thread_local std::map<std::string, std::size_t> runs;
 
@@ -29,16 +35,59 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
   }
 }
 
-std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
+// The same with the weight reordered once per ConstantWeights scope.
+void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
+  onednn::Primitive& primitive = *plan.primitive;
+  const Tensor& packed = ConstantWeights::current()->derived(plan.primitive, weight, [&] {
+    return primitive.reordered(kWeight, (plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight).raw());
+  });
+  if (!packed.defined()) return execute(primitive, x, weight, y, bias);
+  std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
+  if (bias.defined()) data.push_back(bias.raw());
+  primitive.execute(data, kWeight);
+}
+
+std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form,
                                      const std::function<void(const Conv2dPlan&)>& run) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
   const auto& [stride, padding, dilation, groups] = g.options;
-  auto plan = cache.get(
-      {static_cast<std::int64_t>(pass), static_cast<std::int64_t>(dtype), with_bias, g.n, g.h, g.w, g.in, g.out, g.kh, g.kw,
-       stride.h, stride.w, padding.h, padding.w, dilation.h, dilation.w, groups, static_cast<std::int64_t>(decision_epoch())},
-      [&] { return choose_conv2d_plan(pass, g, dtype, with_bias, run); });
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  const std::vector<std::int64_t> sizes{g.n, g.h, g.w, g.in, g.out, g.kh, g.kw, groups};
+  std::vector<std::int64_t> key{number(pass), number(dtype),        form.bias,
+                                form.relu,    form.constant_weight, number(decision_epoch())};
+  key.insert(key.end(), sizes.begin(), sizes.end());
+  for (const Extent& extent : {stride, padding, dilation}) key.insert(key.end(), {extent.h, extent.w});
+  auto plan = cache.get(std::move(key), [&] { return choose_conv2d_plan(pass, g, dtype, form, run); });
   ++runs[plan->algorithm];
   return plan;
+}
+
+struct AddRelu {
+  template <class T>
+  T operator()(T y, T residual) const {
+    return ReluForward{}(y + residual);
+  }
+};
+
+void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options,
+             bool relu) {
+  if (y.numel() == 0) return;
+  const Conv2dGeometry g = geometry_of(x, weight, y, options);
+  const Conv2dForm form{bias.defined(), relu, ConstantWeights::current() != nullptr};
+  const auto run = [&](const Conv2dPlan& plan) {
+    if (plan.method == Method::onednn) {
+      return form.constant_weight ? execute_constant(plan, x, weight, y, bias) : execute(*plan.primitive, x, weight, y, bias);
+    }
+    if (plan.method == Method::gemm) {
+      linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
+    } else {
+      dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
+        reference::conv2d_forward<T>(g, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+      });
+    }
+    if (relu) relu_forward(y, y);
+  };
+  run(*plan_for(Conv2dPass::forward, g, x.dtype(), form, run));
 }
 
 }  // namespace
@@ -46,19 +95,13 @@ std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, D
 std::size_t conv2d_runs(const std::string& algorithm) { return runs[algorithm]; }
 
 void conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, const Conv2dOptions& options) {
-  if (y.numel() == 0) return;
-  const Conv2dGeometry g = geometry_of(x, weight, y, options);
-  const auto run = [&](const Conv2dPlan& plan) {
-    switch (plan.method) {
-      case Method::gemm: return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
-      case Method::onednn: return execute(*plan.primitive, x, weight, y, bias);
-      case Method::reference:
-        dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
-          reference::conv2d_forward<T>(g, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
-        });
-    }
-  };
-  run(*plan_for(Conv2dPass::forward, g, x.dtype(), bias.defined(), run));
+  forward(x, weight, bias, y, options, false);
+}
+
+void conv2d_relu_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual, const Tensor& y,
+                         const Conv2dOptions& options) {
+  forward(x, weight, bias, y, options, !residual.defined());
+  if (residual.defined()) map("conv2d_relu", AddRelu{}, y, y, residual);
 }
 
 void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x, const Conv2dOptions& options) {
@@ -74,7 +117,7 @@ void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
         });
     }
   };
-  run(*plan_for(Conv2dPass::backward_input, g, grad_x.dtype(), false, run));
+  run(*plan_for(Conv2dPass::backward_input, g, grad_x.dtype(), {}, run));
 }
 
 void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias,
@@ -96,7 +139,7 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
         });
     }
   };
-  run(*plan_for(Conv2dPass::backward_weight, g, x.dtype(), grad_bias.defined(), run));
+  run(*plan_for(Conv2dPass::backward_weight, g, x.dtype(), {.bias = grad_bias.defined()}, run));
 }
 
 }  // namespace tessera::cpu

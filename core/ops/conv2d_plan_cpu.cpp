@@ -57,12 +57,15 @@ using BackwardWeight = dnnl::convolution_backward_weights;
 struct Request {
   dnnl::algorithm algorithm;
   Desc x, weight, y;
+  bool relu = false;
+  // Winograd takes weights that are transformed already, and smaller tiles where they suit; forward_training transforms them in
+  // every call.
+  dnnl::prop_kind kind = dnnl::prop_kind::forward_training;
 };
 
 Forward::primitive_desc forward_description(const Layouts& l, const Window& w, const Request& r) {
-  return {Forward::desc(dnnl::prop_kind::forward_training, r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left,
-                        w.right),
-          onednn::attributes(), onednn::engine()};
+  return {Forward::desc(r.kind, r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right),
+          r.relu ? onednn::relu_attributes() : onednn::attributes(), onednn::engine()};
 }
 
 std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window& w, const Request& r) {
@@ -105,9 +108,9 @@ std::unique_ptr<onednn::Primitive> build(Conv2dPass pass, const Layouts& layouts
 }
 
 // Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
-std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window) {
+std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window, bool relu) {
   for (const Desc& weight : {onednn::any_layout(l.weight_sizes), l.weight}) {
-    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y};
+    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y, relu};
     if (auto primitive = build(pass, l, window, request)) return primitive;
   }
   return nullptr;
@@ -115,9 +118,10 @@ std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l,
 
 // Images are reordered to oneDNN's blocked layout and back: pays where the algorithm gains more than the reorders cost.
 std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts& l, const Window& window,
-                                                 dnnl::algorithm algorithm) {
+                                                 dnnl::algorithm algorithm, bool relu, dnnl::prop_kind kind) {
   return build(pass, l, window,
-               {algorithm, onednn::any_layout(l.x.dims()), onednn::any_layout(l.weight_sizes), onednn::any_layout(l.y.dims())});
+               {algorithm, onednn::any_layout(l.x.dims()), onednn::any_layout(l.weight_sizes), onednn::any_layout(l.y.dims()),
+                relu, kind});
 }
 
 // A 1x1 convolution that visits every pixel once is a matrix product over pixels.
@@ -135,51 +139,63 @@ double flops(const Conv2dGeometry& g) {
   return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
 }
 
-// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2"
-std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", at its end " relu" and " constant" where they hold
+std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   const char* const name = pass == Conv2dPass::forward          ? "forward"
                            : pass == Conv2dPass::backward_input ? "backward_input"
                                                                 : "backward_weight";
   const auto& [stride, padding, dilation, groups] = g.options;
   return str("conv2d.", name, " n", g.n, " h", g.h, " w", g.w, " c", g.in, '>', g.out, " k", g.kh, 'x', g.kw, " s", stride.h, 'x',
              stride.w, " p", padding.h, 'x', padding.w, " d", dilation.h, 'x', dilation.w, " g", groups, " bias",
-             static_cast<int>(with_bias), " threads", onednn::threads_now());
+             static_cast<int>(form.bias), " threads", onednn::threads_now(), form.relu ? " relu" : "",
+             form.constant_weight ? " constant" : "");
 }
 
 using Method = Conv2dPlan::Method;
 
-std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, bool with_bias) {
+// With a constant weight its transform is done once; oneDNN does it from OIHW only.
+Conv2dPlan winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
+  Layouts layouts = describe(g, form.bias);
+  if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
+  auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
+                                 form.constant_weight ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training);
+  return {Method::onednn, "winograd", std::move(primitive), form.constant_weight};
+}
+
+std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   std::vector<Conv2dPlan> all;
-  const auto offer = [&](const char* name, std::unique_ptr<onednn::Primitive> primitive) {
-    if (primitive) all.push_back({Method::onednn, name, std::move(primitive)});
+  const auto offer = [&](Conv2dPlan plan) {
+    if (plan.primitive) all.push_back(std::move(plan));
   };
   const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
   if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
   if (!choose && !all.empty()) return all;
-  const Layouts layouts = describe(g, with_bias);
+  const Layouts layouts = describe(g, form.bias);
   const Window window = describe_window(g);
-  offer("nhwc", build_nhwc(pass, layouts, window));
-  if (choose || all.empty()) offer("blocked", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct));
-  if (choose && suits_winograd(g)) {
-    offer("winograd", build_blocked(pass, layouts, window, dnnl::algorithm::convolution_winograd));
+  offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
+  if (choose || all.empty()) {
+    offer({Method::onednn, "blocked",
+           build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
+                         dnnl::prop_kind::forward_training)});
   }
+  if (choose && suits_winograd(g)) offer(winograd(pass, g, form));
   return all;
 }
 
 }  // namespace
 
-std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, bool with_bias,
+std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form,
                                                const std::function<void(const Conv2dPlan&)>& run) {
   const auto fixed = [](Method method, const char* name) {
     return std::make_shared<Conv2dPlan>(Conv2dPlan{method, name, nullptr});
   };
   if (dtype != DType::f32) return is_pointwise(g) ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
-  std::vector<Conv2dPlan> all = candidates_for(pass, g, with_bias);
+  std::vector<Conv2dPlan> all = candidates_for(pass, g, form);
   if (all.empty()) return fixed(Method::reference, "reference");
   std::vector<std::string> names;
   for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
   const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(all[i]); }); };
-  const std::size_t chosen = decide(decision_key(pass, g, with_bias), names, seconds);
+  const std::size_t chosen = decide(decision_key(pass, g, form), names, seconds);
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

@@ -16,11 +16,20 @@ class Primitive;
 
 enum class Conv2dPass : std::int64_t { forward, backward_input, backward_weight };
 
+// What tells plans of one geometry apart. The last two are of forward only.
+struct Conv2dForm {
+  bool bias = false;
+  bool relu = false;  // the plan does y = max(y, 0) as well
+  bool constant_weight = false;  // reordering the weight costs nothing: it is done once
+};
+
 struct Conv2dPlan {
   enum class Method { gemm, onednn, reference };
   Method method;
   std::string algorithm;  // gemm, reference; of oneDNN: nhwc, blocked, winograd
-  std::unique_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
+  // Shared with what a ConstantWeights scope keeps for it.
+  std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
+  bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
 };
 
 // The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
@@ -28,7 +37,7 @@ struct Conv2dPlan {
 // included; otherwise direct from NHWC. For 1x1 over every pixel the matrix product over pixels comes before them all.
 // `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
-                                               bool with_bias, const std::function<void(const Conv2dPlan&)>& run);
+                                               const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);
 
 // How often this thread ran `algorithm`, over all passes: shows that a forced choice was obeyed.
 std::size_t conv2d_runs(const std::string& algorithm);

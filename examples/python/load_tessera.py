@@ -113,6 +113,7 @@ KINDS = {
     "flatten": lambda c: nn.Flatten(),
     "gelu": lambda c: nn.GELU(approximate="tanh" if c["form"] == "tanh" else "none"),
     "global_avg_pool": lambda c: GlobalAvgPool(),
+    "identity": lambda c: nn.Identity(),
     "layer_norm": lambda c: nn.LayerNorm(c["channels"], eps=c["eps"]),
     "linear": lambda c: nn.Linear(c["in"], c["out"], bias=c["bias"]),
     "max_pool2d": lambda c: nn.MaxPool2d(**pool(c)),

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
+#include "core/constant_weights.h"
 #include "core/decisions.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
+#include "core/ops/relu.h"
 #include "core/rng.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -82,6 +86,66 @@ TEST_P(Conv2dAlgorithm, AgreesWithTheReferenceAndRuns) {
     }
   }
   EXPECT_GE(taken, 6u * 3u);  // each of at least six shapes in all three passes
+}
+
+// Largest difference to relu(conv2d + residual) in f64, as a share of the largest value.
+double error_of_relu(const Case& c, const Var& residual) {
+  const std::vector<Var> in{Var(random(c.x, 0)), Var(random(c.weight, 1)), c.bias ? Var(random({c.weight[0]}, 2)) : Var(),
+                            residual};
+  std::vector<Var> exact;
+  for (const Var& v : in) exact.push_back(v.defined() ? Var(v.value().to(DType::f64)) : v);
+  const Var y = conv2d(exact[0], exact[1], exact[2], c.options);
+  const std::vector<double> want = relu(exact[3].defined() ? add(y, exact[3]) : y).value().to_vector<double>();
+  double largest = 0;
+  double error = 0;
+  for (int call = 0; call < 2; ++call) {  // the second finds weights that were kept
+    const auto got = conv2d_relu(in[0], in[1], in[2], in[3], c.options).value().to(DType::f64).to_vector<double>();
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      largest = std::max(largest, want[i]);
+      error = std::max(error, std::abs(want[i] - got[i]));
+    }
+  }
+  return error / largest;
+}
+
+TEST_P(Conv2dAlgorithm, DoesTheRectifierAndKeepsConstantWeights) {
+  if (GetParam() == "winograd" && !__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "oneDNN's Winograd needs AVX-512";
+  const NoGrad no_grad;
+  const DecisionScope scope({.forced = GetParam()});
+  const std::size_t before = cpu::conv2d_runs(GetParam());
+  for (const Case& c : cases(GetParam())) {
+    SCOPED_TRACE(str("x ", c.x, ", weight ", c.weight));
+    for (const Var& residual : {Var(), Var(random(conv2d_output_shape(c.x, c.weight, c.options), 3))}) {
+      EXPECT_LE(error_of_relu(c, residual), 2e-5);
+      const ConstantWeights constant;
+      EXPECT_LE(error_of_relu(c, residual), 2e-5) << "constant";
+    }
+  }
+  EXPECT_GE(cpu::conv2d_runs(GetParam()) - before, 6u * 8u);  // two calls each, with and without residual and scope
+}
+
+TEST(Conv2dRelu, IsThreeOpsWhileOperationsAreRecorded) {
+  const Case c{{2, 6, 5, 3}, {4, 3, 3, 3}, {.padding = {1, 1}}, true};
+  const auto run = [&](const auto& op) {
+    const std::vector<Var> leaves{Var(random(c.x, 0), true), Var(random(c.weight, 1), true), Var(random({4}, 2), true),
+                                  Var(random({2, 6, 5, 4}, 3), true)};
+    const Var y = op(leaves);
+    backward(y, random(y.shape(), 4));
+    std::vector<std::vector<float>> all{y.value().to_vector<float>()};
+    for (const Var& leaf : leaves) all.push_back(leaf.grad().to_vector<float>());
+    return all;
+  };
+  EXPECT_EQ(run([&](const auto& v) { return conv2d_relu(v[0], v[1], v[2], v[3], c.options); }),
+            run([&](const auto& v) { return relu(add(conv2d(v[0], v[1], v[2], c.options), v[3])); }));
+}
+
+TEST(Conv2dRelu, RefusesAResidualOfAnotherShape) {
+  const auto call = [] {
+    conv2d_relu(Var(random({1, 5, 5, 2}, 0)), Var(random({4, 3, 3, 2}, 1)), {}, Var(random({1, 3, 3, 1}, 2)));
+  };
+  EXPECT_EQ(message_of<ShapeError>(call),
+            "conv2d_relu: residual does not fit: it is [1, 3, 3, 1], the convolution gives [1, 3, 3, 4]; "
+            "the shapes must be equal");
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd", "gemm"),

@@ -1,0 +1,29 @@
+// What convolutions of every format can do for inference, beside being modules.
+#pragma once
+
+#include <memory>
+
+#include "core/module.h"
+
+namespace tessera {
+
+class Convolution : public Module {
+ public:
+  // relu(y + residual), the residual may be undefined: one op while nothing is recorded (core/ops/conv2d.h).
+  Var add_relu(const Var& x, const Var& residual, const Context& context);
+  // A layer of the same format that answers scale y + shift by channel, f64 [out], rounded once. Masks and trainability stay
+  // behind.
+  virtual std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const = 0;
+
+ private:
+  virtual Var forward_relu(const Var& x, const Var& residual, const Context& context) = 0;
+};
+
+// The parameters of scaled(): filters [out, ...] times scale, and bias scale + shift, where the bias may be undefined.
+Tensor scaled_filters(const Tensor& filters, const Tensor& scale);
+Tensor scaled_bias(const Tensor& bias, const Tensor& scale, const Tensor& shift);
+
+// relu(norm(conv(x)) + residual), the residual may be undefined: one op where `norm` is an Identity, two where it is a BatchNorm.
+Var conv_norm_add_relu(Module& conv, Module& norm, const Var& x, const Var& residual, const Context& context);
+
+}  // namespace tessera
