@@ -9,6 +9,7 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
   if (!std::filesystem::exists(program.python)) throw TorchMissing(str("torch: there is no interpreter ", program.python));
   std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads", str(program.threads)};
   if (settings.channels_last) words.emplace_back("--channels-last");
+  if (settings.compiled) words.emplace_back("--compiled");
   return words;
 }
 
@@ -34,7 +35,7 @@ std::vector<double> numbers(const Value& list) {
 
 std::string to_string(const TorchSettings& settings) {
   return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", default capability",
-             settings.tuned_malloc ? ", tuned malloc" : ", default malloc");
+             settings.tuned_malloc ? ", tuned malloc" : ", default malloc", settings.compiled ? ", compiled" : "");
 }
 
 Value to_value(const TorchSettings& settings) {
@@ -42,6 +43,7 @@ Value to_value(const TorchSettings& settings) {
   value.set("channels_last", settings.channels_last);
   value.set("aten_avx512", settings.avx512);
   value.set("tuned_malloc", settings.tuned_malloc);
+  value.set("compiled", settings.compiled);
   return value;
 }
 
@@ -51,7 +53,7 @@ std::vector<TorchSettings> all_torch_settings() {
     for (const bool avx512 : {false, true}) {
       for (const bool tuned_malloc : {false, true}) {
         if (avx512 && !__builtin_cpu_supports("avx512vl")) continue;
-        all.push_back({channels_last, avx512, tuned_malloc});
+        all.push_back({.channels_last = channels_last, .avx512 = avx512, .tuned_malloc = tuned_malloc});
       }
     }
   }
@@ -71,6 +73,11 @@ Value TorchRival::ask(const std::string& line) {
 }
 
 double TorchRival::matmul_gflops() { return ask("matmul").at("gflops").as_double(); }
+
+std::int64_t TorchRival::memory_kib() {
+  const Value answer = ask("memory");
+  return answer.at("peak_kib").as_int() - answer.at("start_kib").as_int();
+}
 
 Steps TorchRival::run(std::int64_t count) {
   const Value answer = ask(str("step ", count));

@@ -15,10 +15,11 @@ struct TorchSettings {
   bool channels_last = true;
   bool avx512 = false;  // ATen's own loops; oneDNN and BLAS choose for themselves
   bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
+  bool compiled = false;  // torch.compile
 };
 std::string to_string(const TorchSettings& settings);
 Value to_value(const TorchSettings& settings);
-std::vector<TorchSettings> all_torch_settings();
+std::vector<TorchSettings> all_torch_settings();  // not compiled: not every torch can
 
 // The program to run and the folder of what it is to work on.
 struct TorchProgram {
@@ -42,6 +43,7 @@ class TorchRival {
   Value ask(const std::string& line);  // what the script answers to a command
   double matmul_gflops();  // 1024 x 1024 x 1024, f32, the best of several
   Steps run(std::int64_t count);
+  std::int64_t memory_kib();  // the most that was resident until now, less the most before the network was built
 
  private:
   ChildProcess child_;

@@ -1,14 +1,16 @@
-// Times a ResNet-20 training step against PyTorch in the same run: the same weights and batches, the first losses compared,
+// Times a training step against PyTorch in the same run: the same weights and batches, the first losses compared,
 // then rounds in turn, so that the machine's drift hits both sides alike. The rival runs under its fastest settings.
 // Exit codes: 0 measured, 1 the comparison is void (losses differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "bench/result_lines.h"
 #include "bench/torch_rival.h"
 #include "bench/train_workload.h"
 #include "core/cpu/fma_peak.h"
+#include "core/cpu/machine_memory.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
@@ -26,6 +28,7 @@ struct Options {
   CommonOptions common{.rounds = 10, .results = TESSERA_BENCH_DIR "/results/train_bench.jsonl"};
   std::string python = "/usr/bin/python3";
   std::string script = TESSERA_BENCH_DIR "/train_bench_torch.py";
+  std::string model = "resnet20";
   std::int64_t steps = 5;
   std::int64_t sweep_steps = 6;
 };
@@ -41,21 +44,35 @@ void check_losses(const std::vector<double>& ours, const std::vector<double>& th
 struct Chosen {
   TorchSettings settings;
   Value sweep;  // one row per setting
+  std::int64_t least_memory_kib = std::numeric_limits<std::int64_t>::max();  // of all settings
 };
+
+std::vector<TorchSettings> sweepable(const TorchProgram& program) {
+  std::vector<TorchSettings> all = all_torch_settings();
+  if (!TorchRival(program, {}).environment().at("compiles").as_bool()) return all;
+  for (TorchSettings settings : all_torch_settings()) {
+    settings.compiled = true;
+    all.push_back(settings);
+  }
+  return all;
+}
 
 // Short runs of every setting, each in a process of its own; the lowest median wins. All must compute our losses.
 Chosen sweep_settings(const TorchProgram& program, const Options& options, const std::vector<double>& losses) {
   Chosen chosen;
   Value::List rows;
   double best = INFINITY;
-  for (const TorchSettings& settings : all_torch_settings()) {
+  for (const TorchSettings& settings : sweepable(program)) {
     TorchRival rival(program, settings);
     check_losses(losses, rival.run(kComparedSteps).loss, settings);
     const double ms = summarise(rival.run(options.sweep_steps).ms).median;
-    fmt::print("torch {:<50} {:8.1f} ms\n", to_string(settings), ms);
+    const std::int64_t memory = rival.memory_kib();
+    fmt::print("torch {:<60} {:8.1f} ms {:6d} MiB\n", to_string(settings), ms, memory / 1024);
     Value row = to_value(settings);
     row.set("ms", ms);
+    row.set("memory_kib", memory);
     rows.push_back(std::move(row));
+    chosen.least_memory_kib = std::min(chosen.least_memory_kib, memory);
     if (ms < best) chosen.settings = settings;
     best = std::min(best, ms);
   }
@@ -94,18 +111,32 @@ Comparison compare(TrainWorkload& workload, TorchRival& rival, const Options& op
 
 Value describe_run(const Options& options, const WorkloadConfig& workload) {
   Value row = Value::map();
-  row.set("model", "resnet20");
+  row.set("model", workload.model);
   row.set("batch", workload.batch);
-  row.set("shape", "32x32x3");
+  row.set("shape", str(workload.side, "x", workload.side, "x3"));
   row.set("rounds", options.common.rounds);
   row.set("steps_per_round", options.steps);
   return row;
 }
 
+// What the steps added to the peak of this process, against the least that torch needs under any of its settings: its fastest
+// are not those that need least.
+void compare_memory(Value& row, std::int64_t ours_kib, const Chosen& chosen) {
+  const double ratio = static_cast<double>(ours_kib) / static_cast<double>(chosen.least_memory_kib);
+  fmt::print("memory: tessera {} MiB, torch {} MiB at its least, {:.2f} of it\n", ours_kib / 1024, chosen.least_memory_kib / 1024,
+             ratio);
+  row.set("tessera_memory_kib", ours_kib);
+  row.set("torch_memory_kib", chosen.least_memory_kib);
+  row.set("memory_ratio", ratio);
+}
+
+std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
+
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
-  const WorkloadConfig config;
+  const WorkloadConfig config = workload_named(options.model);
+  const std::int64_t start_kib = peak_kib();
   const DecisionScope decisions({.measure = true});
   const ScratchFolder folder("tessera_bench");
   TrainWorkload workload(config);
@@ -119,6 +150,7 @@ void measure(const Options& options) {
   check_losses(losses, rival_losses, chosen.settings);
   const double matmul = guarded_matmul(rival, peak);
   const Comparison result = compare(workload, rival, options);
+  const std::int64_t memory_kib = peak_kib() - start_kib;
 
   fmt::print("rival: torch {}, {}\n", to_json(rival.environment()), to_string(chosen.settings));
   print_summary("tessera", summarise(result.ours), " ms");
@@ -136,6 +168,7 @@ void measure(const Options& options) {
   row.set("torch_settings", to_value(chosen.settings));
   row.set("torch_sweep", chosen.sweep);
   row.set("torch_matmul_gflops", matmul);
+  compare_memory(row, memory_kib, chosen);
   row.set("fma_peak_gflops", peak);
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
@@ -151,9 +184,10 @@ void measure_or_explain(const Options& options) {
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
-  Arguments arguments("train_bench", "times a ResNet-20 training step against PyTorch's");
+  Arguments arguments("train_bench", "times a training step against PyTorch's");
   add_common(arguments, options.common);
-  arguments.count("--steps", options.steps, "timed steps in a turn")
+  arguments.text("--model", options.model, "resnet20 (the default) or resnet18")
+      .count("--steps", options.steps, "timed steps in a turn")
       .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");

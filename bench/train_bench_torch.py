@@ -1,8 +1,11 @@
-"""PyTorch's side of train_bench: the same ResNet-20 step from the same weights and batches.
+"""PyTorch's side of train_bench: the same training step from the same weights and batches.
 
+Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled]
+FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it.
 Reads commands on stdin, answers each with one JSON line on stdout:
   step K   runs K training steps      {"ms": [...], "loss": [...]}
   matmul   times 1024^3 in float32    {"gflops": x}
+  memory   peaks of resident memory   {"start_kib": before the network was built, "peak_kib": until now}
 The first line, unasked, describes the environment, or is {"missing": reason} without torch.
 """
 import argparse
@@ -18,7 +21,6 @@ def answer(**fields):
 
 
 try:
-    import numpy as np
     import torch
     import torch.nn.functional as F
     from torch import nn
@@ -26,94 +28,61 @@ except ImportError as error:
     answer(missing=str(error))
     sys.exit(0)
 
-DTYPES = {"F32": np.float32, "I64": np.int64}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples" / "python"))
+import load_tessera  # noqa: E402
 
 
-def read_safetensors(path):
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = (start + offset for offset in entry["data_offsets"])
-        values = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        tensors[name] = torch.from_numpy(values.copy())
-    return tensors
-
-
-def conv3x3(inputs, outputs, stride):
-    return nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
-
-
-class Block(nn.Module):
-    """Two 3x3 convolutions; a shortcut that changes size takes every other pixel and pads channels on both sides."""
-
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.conv1 = conv3x3(inputs, outputs, stride)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = conv3x3(outputs, outputs, 1)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.stride = stride
-        self.extra = outputs - inputs
+class InPlaceBlock(load_tessera.ResidualBlock):
+    """The same block, with rectifiers and the addition in place: what a user who counts milliseconds writes."""
 
     def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        y = self.bn2(self.conv2(y))
-        if self.extra:
-            half = self.extra // 2
-            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, self.extra - half))
-        y += x
+        y = x
+        for i in range(1, self.convolutions + 1):
+            y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
+            y = F.relu(y, inplace=True) if i < self.convolutions else y
+        y += self.shortcut(x)
         return F.relu(y, inplace=True)
 
 
-def stage(inputs, outputs, stride):
-    return nn.Sequential(Block(inputs, outputs, stride), Block(outputs, outputs, 1), Block(outputs, outputs, 1))
+def trainable(network):
+    """An exported network in PyTorch's own classes and at its fastest."""
+    for module in network.modules():
+        if isinstance(module, load_tessera.BatchNorm):
+            module.__class__ = nn.BatchNorm2d  # the class that compilers know
+        if isinstance(module, load_tessera.ResidualBlock):
+            module.__class__ = InPlaceBlock
+        if isinstance(module, nn.ReLU):
+            module.inplace = True
+    return network.train()
 
 
-class ResNet20(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = conv3x3(3, 16, 1)
-        self.bn1 = nn.BatchNorm2d(16)
-        self.layer1 = stage(16, 16, 1)
-        self.layer2 = stage(16, 32, 2)
-        self.layer3 = stage(32, 64, 2)
-        self.fc = nn.Linear(64, 10)
-
-    def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = self.layer3(self.layer2(self.layer1(x)))
-        return self.fc(x.mean((2, 3)))
+def peak_kib():
+    """The most memory that this process has held."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
 
 
 class Trainer:
-    def __init__(self, folder, channels_last):
+    def __init__(self, folder, channels_last, compiled):
         layout = torch.channels_last if channels_last else torch.contiguous_format
-        self.model = ResNet20().train()
-        weights = read_safetensors(folder / "weights.safetensors")
-        weights = {name: w.permute(0, 3, 1, 2) if w.dim() == 4 else w for name, w in weights.items()}
-        parameters = dict(self.model.named_parameters())
-        if parameters.keys() != weights.keys():
-            raise ValueError(f"parameters differ: {sorted(parameters.keys() ^ weights.keys())}")
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                parameter.copy_(weights[name])
-        self.model = self.model.to(memory_format=layout)
+        self.model = trainable(load_tessera.load(folder)).to(memory_format=layout)
+        self.loss = torch.compile(self.loss_of) if compiled else self.loss_of
         config = json.loads((folder / "config.json").read_text())
         self.optimizer = torch.optim.SGD(self.model.parameters(), foreach=True, **config)
-        stored = read_safetensors(folder / "batches.safetensors")
+        stored = load_tessera.read_safetensors(folder / "batches.safetensors")
         self.batches = [
             (stored[f"x{i}"].permute(0, 3, 1, 2).contiguous(memory_format=layout), stored[f"y{i}"])
             for i in range(len(stored) // 2)
         ]
         self.done = 0
 
+    def loss_of(self, x, y):
+        return F.cross_entropy(self.model(x), y)
+
     def step(self):
         x, y = self.batches[self.done % len(self.batches)]
         start = time.perf_counter()
-        loss = F.cross_entropy(self.model(x), y)
+        loss = self.loss(x, y)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
@@ -152,6 +121,7 @@ def describe_environment():
         "threads": torch.get_num_threads(),
         "capability": cpu_capability(),
         "onednn": torch.backends.mkldnn.is_available(),
+        "compiles": hasattr(torch, "compile"),
         "blas": loaded_blas(),
     }
 
@@ -161,14 +131,18 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--compiled", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    trainer = Trainer(options.folder, options.channels_last)
+    start = peak_kib()
+    trainer = Trainer(options.folder, options.channels_last, options.compiled)
     answer(**describe_environment())
     for line in sys.stdin:
         words = line.split()
         if words[0] == "matmul":
             answer(gflops=matmul_gflops())
+        elif words[0] == "memory":
+            answer(start_kib=start, peak_kib=peak_kib())
         else:
             steps = [trainer.step() for _ in range(int(words[1]))]
             answer(ms=[ms for ms, _ in steps], loss=[loss for _, loss in steps])

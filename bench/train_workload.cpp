@@ -7,21 +7,23 @@
 #include "core/io/vfs.h"
 #include "core/rng.h"
 #include "layers/models/model.h"
+#include "train/export.h"
 
 namespace tessera::bench {
 namespace {
 
-constexpr std::int64_t kSide = 32;
 constexpr std::int64_t kColours = 3;
-constexpr std::int64_t kClasses = 10;
+
+Shape images(const WorkloadConfig& config) { return {config.batch, config.side, config.side, kColours}; }
 
 Batch synthetic_batch(const WorkloadConfig& config, std::int64_t index) {
-  Batch batch{Tensor::empty({config.batch, kSide, kSide, kColours}), Tensor::empty({config.batch}, DType::i64)};
+  Batch batch{Tensor::empty(images(config)), Tensor::empty({config.batch}, DType::i64)};
   const auto step = static_cast<std::uint64_t>(index);
   fill_normal(batch.x, RngStream(config.seed, "bench", "images"), 0, 1, step);
   const RngStream labels(config.seed, "bench", "labels");
   for (std::int64_t i = 0; i < config.batch; ++i) {
-    batch.y.data<std::int64_t>()[i] = random_below(labels, step, static_cast<std::uint64_t>(i), kClasses);
+    batch.y.data<std::int64_t>()[i] = random_below(labels, step, static_cast<std::uint64_t>(i),
+                                                static_cast<std::uint64_t>(config.classes));
   }
   return batch;
 }
@@ -33,29 +35,29 @@ TrainingConfig training(const WorkloadConfig& config) {
   return training;
 }
 
-void save(const std::filesystem::path& path, const SafetensorsFile& file) {
-  write_file_atomically(real_vfs(), path, encode_safetensors(file));
-}
-
 }  // namespace
 
+WorkloadConfig workload_named(const std::string& model) {
+  if (model == "resnet20") return {};
+  if (model == "resnet18") return {.model = model, .side = 224, .classes = 1000, .batch = 16};
+  throw ConfigError(str("train_bench: --model is ", model, "; needs resnet20 or resnet18"));
+}
+
 TrainWorkload::TrainWorkload(const WorkloadConfig& config)
-    : config_(config), model_(build_model({.name = "resnet20", .classes = kClasses}, {config.batch, kSide, kSide, kColours})) {
+    : config_(config), model_(build_model({.name = config.model, .classes = config.classes}, images(config))) {
   initialize(*model_, config.seed);
   for (std::int64_t i = 0; i < config.batches; ++i) batches_.push_back(synthetic_batch(config, i));
   trainer_ = std::make_unique<StageTrainer>(*model_, training(config), config.seed, config.batches, config.batches);
 }
 
 void TrainWorkload::write_inputs(const std::filesystem::path& directory) {
-  SafetensorsFile weights;
-  for (const NamedParameter& entry : named_parameters(*model_)) weights.tensors[entry.path] = entry.parameter->value();
-  save(directory / "weights.safetensors", weights);
+  export_torch(real_vfs(), *model_, images(config_), Value::map(), directory);
   SafetensorsFile batches;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     batches.tensors[str("x", i)] = batches_[i].x;
     batches.tensors[str("y", i)] = batches_[i].y;
   }
-  save(directory / "batches.safetensors", batches);
+  write_file_atomically(real_vfs(), directory / "batches.safetensors", encode_safetensors(batches));
   Value optimizer = Value::map();
   optimizer.set("lr", config_.optimizer.lr);
   optimizer.set("momentum", config_.optimizer.momentum);

@@ -1,9 +1,10 @@
-// The training step that is timed: ResNet-20 on synthetic 32x32 colour images, SGD with momentum and weight decay, f32.
+// The training step that is timed: a named network on synthetic colour images, SGD with momentum and weight decay, f32.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "train/stage_trainer.h"
@@ -17,18 +18,24 @@ struct Steps {
 };
 
 struct WorkloadConfig {
+  std::string model = "resnet20";
+  std::int64_t side = 32;  // of the square images
+  std::int64_t classes = 10;
   std::int64_t batch = 128;
   std::int64_t batches = 4;  // used in turn
   std::uint64_t seed = 1;
   SgdConfig optimizer{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4};
 };
 
+// "resnet20": batch 128 of 32x32 with 10 classes; "resnet18": batch 16 of 224x224 with 1000. Throws ConfigError on others.
+WorkloadConfig workload_named(const std::string& model);
+
 class TrainWorkload {
  public:
   explicit TrainWorkload(const WorkloadConfig& config);
 
-  // The weights as they are now and the batches, for a rival that is to start from the same bytes: weights.safetensors under
-  // the model's parameter paths in its layouts (OHWI, images NHWC), batches.safetensors as x0, y0, x1, ..., config.json.
+  // The network as it is now and the batches, for a rival that is to start from the same numbers: an export for PyTorch,
+  // batches.safetensors (x0, y0, x1, ..., images NHWC), and config.json with SGD's settings.
   void write_inputs(const std::filesystem::path& directory);
 
   Steps run(std::int64_t count);

@@ -12,6 +12,10 @@
 namespace tessera::cpu {
 namespace {
 
+constexpr std::size_t kLeastInArena = 128 * 1024;
+
+bool in_arena(std::size_t size) { return size >= kLeastInArena; }
+
 // Under AddressSanitizer (elsewhere the macros do nothing): only the bytes asked for may be touched, and none once released.
 void hand_out(void* block, std::size_t bytes, [[maybe_unused]] std::size_t size) {
   ASAN_UNPOISON_MEMORY_REGION(block, bytes);
@@ -23,11 +27,18 @@ void give_back(void* block, [[maybe_unused]] std::size_t size) {
   std::free(block);
 }
 
+// Blocks of the arena touch: one that the sanitizer guards needs bytes behind it that nobody asked for.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t kGuard = Allocator::kAlignment;
+#else
+constexpr std::size_t kGuard = 0;
+#endif
+
 }  // namespace
 
 std::size_t Allocator::size_class(std::size_t bytes) noexcept {
   if (bytes <= kAlignment) return kAlignment;
-  const std::size_t step = std::max(kAlignment, std::bit_floor(bytes) / 8);
+  const std::size_t step = in_arena(bytes) ? kAlignment : std::max(kAlignment, std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;
 }
 
@@ -38,7 +49,8 @@ void Allocator::free_cached() {
     for (void* block : blocks) give_back(block, size);
   }
   free_.clear();
-  stats_.cached = 0;
+  in_lists_ = 0;
+  arena_.trim();
 }
 
 void Allocator::refuse(std::size_t bytes, std::size_t size) const {
@@ -47,20 +59,38 @@ void Allocator::refuse(std::size_t bytes, std::size_t size) const {
   throw OutOfMemoryError(asked + "the system has no more");
 }
 
+void* Allocator::take_cached(std::size_t size) {
+  if (in_arena(size)) return arena_.take(size + kGuard);
+  const auto found = free_.find(size);
+  if (found == free_.end() || found->second.empty()) return nullptr;
+  void* const block = found->second.back();
+  found->second.pop_back();
+  in_lists_ -= size;
+  return block;
+}
+
+void* Allocator::from_system(std::size_t size) {
+  return in_arena(size) ? arena_.grow(size + kGuard) : std::aligned_alloc(kAlignment, size);
+}
+
+void Allocator::keep(void* block, std::size_t size) {
+  if (in_arena(size)) return arena_.give(block, size + kGuard);
+  free_[size].push_back(block);
+  in_lists_ += size;
+}
+
 void* Allocator::allocate(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
-  void* block = nullptr;
-  if (auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
-    block = found->second.back();
-    found->second.pop_back();
-    stats_.cached -= size;
-  } else {
-    if (limit_ != 0 && stats_.in_use + stats_.cached + size > limit_) free_cached();
-    if (limit_ == 0 || stats_.in_use + size <= limit_) block = std::aligned_alloc(kAlignment, size);
-    if (block == nullptr && stats_.cached != 0) {
+  // Free bytes between blocks in use count, although their pages may have gone back already.
+  if (limit_ != 0 && stats_.in_use + cached() > limit_) free_cached();
+  void* block = take_cached(size);
+  if (block == nullptr) {
+    if (limit_ != 0 && stats_.in_use + cached() + size > limit_) free_cached();
+    if (limit_ == 0 || stats_.in_use + size <= limit_) block = from_system(size);
+    if (block == nullptr && cached() != 0) {
       free_cached();
-      block = std::aligned_alloc(kAlignment, size);
+      if (limit_ == 0 || stats_.in_use + size <= limit_) block = from_system(size);
     }
     if (block == nullptr) refuse(bytes, size);
   }
@@ -76,17 +106,17 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   stats_.in_use -= size;
   try {
-    free_[size].push_back(block);
-    stats_.cached += size;
+    keep(block, size);
     ASAN_POISON_MEMORY_REGION(block, size);
   } catch (...) {
-    give_back(block, size);  // no room to remember it
+    if (!in_arena(size)) give_back(block, size);  // no room to remember it
   }
 }
 
 MemoryStats Allocator::stats() const {
   const std::lock_guard lock(mutex_);
   MemoryStats stats = stats_;
+  stats.cached = cached();
   stats.limit = limit_;
   return stats;
 }
@@ -104,7 +134,7 @@ void Allocator::record(std::vector<std::size_t>* in_use) {
 void Allocator::set_limit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
-  if (limit_ != 0 && stats_.in_use + stats_.cached > limit_) free_cached();
+  if (limit_ != 0 && stats_.in_use + cached() > limit_) free_cached();
 }
 
 Allocator& allocator() {

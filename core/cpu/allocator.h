@@ -1,5 +1,6 @@
-// Caching allocator for host memory. A freed block is kept in a list of its size class and handed out again; pages never
-// go back to the system during a run, because a first touch costs more than the kernel that writes the page.
+// Caching allocator for host memory. A freed block is kept and handed out again, a small one from the list of its size class, a
+// large one through the arena; pages do not go back to the system while the limit allows it, because a first touch costs more
+// than the kernel that writes the page.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/cpu/arena.h"
 #include "core/storage.h"
 
 namespace tessera::cpu {
@@ -24,15 +26,21 @@ class Allocator {
   // Appends in_use after every later allocation to `in_use`, until another call; null ends it.
   void record(std::vector<std::size_t>* in_use);
 
-  // Bytes really reserved for a request: the next multiple of 1/8 of its power of two, at least 64.
+  // Bytes really reserved for a request: the next multiple of 1/8 of its power of two, at least 64; in the arena of 64 alone.
   static std::size_t size_class(std::size_t bytes) noexcept;
 
  private:
   [[noreturn]] void refuse(std::size_t bytes, std::size_t size) const;
+  void* take_cached(std::size_t size);
+  void* from_system(std::size_t size);
+  void keep(void* block, std::size_t size);
   void free_cached();
+  std::size_t cached() const noexcept { return in_lists_ + arena_.free_bytes(); }
 
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;
+  std::size_t in_lists_ = 0;
+  Arena arena_;
   MemoryStats stats_;
   std::size_t limit_ = 0;
   std::vector<std::size_t>* record_ = nullptr;

@@ -20,4 +20,12 @@ std::size_t machine_memory() {
   return bytes;
 }
 
+std::size_t peak_resident() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
 }  // namespace tessera::cpu

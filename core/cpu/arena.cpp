@@ -1,0 +1,145 @@
+#include "core/cpu/arena.h"
+
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace tessera::cpu {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kSegment = std::size_t{256} << 20;  // of addresses: bytes count from their first use
+
+std::size_t rounded_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+// Address space that begins on a huge page, or null. Its pages are asked to be huge: activations are walked end to end, and a
+// virtual machine pays twice for every address that is not in the translation buffer.
+char* map_pages(std::size_t size) {
+  void* const mapped = ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(mapped);
+  const std::size_t skipped = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (skipped != 0) ::munmap(begin, skipped);
+  if (skipped != kHugePage) ::munmap(begin + skipped + size, kHugePage - skipped);
+  ::madvise(begin + skipped, size, MADV_HUGEPAGE);  // a wish: a kernel without huge pages refuses it
+  return begin + skipped;
+}
+
+// The pages that lie in [begin, end) with all their bytes.
+void drop_pages(char* begin, char* end) noexcept {
+  constexpr std::uintptr_t kPage = 4096;
+  const auto first = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+  const auto last = reinterpret_cast<std::uintptr_t>(end) / kPage * kPage;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+// Whoever gets the addresses next knows nothing of what AddressSanitizer was told about them.
+void unmap(char* begin, std::size_t size) noexcept {
+  ASAN_UNPOISON_MEMORY_REGION(begin, size);
+  ::munmap(begin, size);
+}
+
+}  // namespace
+
+Arena::~Arena() {
+  for (const auto& [begin, segment] : segments_) unmap(begin, segment.size);
+}
+
+void Arena::insert(char* block, std::size_t size) {
+  const auto place = by_size_.emplace(size, block).first;
+  try {
+    free_.emplace(block, size);
+  } catch (...) {
+    by_size_.erase(place);
+    throw;
+  }
+  free_bytes_ += size;
+}
+
+void Arena::erase(Blocks::iterator block) {
+  by_size_.erase({block->second, block->first});
+  free_bytes_ -= block->second;
+  free_.erase(block);
+}
+
+void* Arena::take(std::size_t size) {
+  const auto found = by_size_.lower_bound({size, nullptr});
+  if (found == by_size_.end()) return nullptr;
+  const auto [available, block] = *found;
+  // The rest first: where its entry finds no memory, nothing has changed.
+  if (available != size) insert(block + size, available - size);
+  erase(free_.find(block));
+  return block;
+}
+
+Arena::Segments::iterator Arena::segment_of(char* block) { return std::prev(segments_.upper_bound(block)); }
+
+Arena::Segments::iterator Arena::add_segment(std::size_t size) {
+  for (const std::size_t wanted : {std::max(kSegment, rounded_up(size, kHugePage)), rounded_up(size, kHugePage)}) {
+    if (wanted < size) return segments_.end();  // more than addresses can count
+    if (char* const begin = map_pages(wanted)) return segments_.emplace(begin, Segment{wanted, 0}).first;
+  }
+  return segments_.end();
+}
+
+// `size` bytes that end behind all that the segment has handed out so far, the free block at its end included; or null.
+char* Arena::cut_behind(Segments::iterator segment, std::size_t size) {
+  auto& [begin, extent] = *segment;
+  char* const end = begin + extent.used;
+  auto last = free_.lower_bound(end);
+  const bool has_last =
+      last != free_.begin() && std::prev(last)->first >= begin && std::prev(last)->first + std::prev(last)->second == end;
+  char* const block = has_last ? std::prev(last)->first : end;
+  if (static_cast<std::size_t>(begin + extent.size - block) < size) return nullptr;
+  if (has_last) erase(std::prev(last));
+  extent.used = static_cast<std::size_t>(block - begin) + size;
+  return block;
+}
+
+void* Arena::grow(std::size_t size) {
+  for (auto segment = segments_.begin(); segment != segments_.end(); ++segment) {
+    if (char* const block = cut_behind(segment, size)) return block;
+  }
+  const auto added = add_segment(size);
+  return added == segments_.end() ? nullptr : cut_behind(added, size);
+}
+
+void Arena::give(void* block, std::size_t size) {
+  char* const begin = static_cast<char*>(block);
+  insert(begin, size);
+  auto merged = free_.find(begin);
+  const auto absorb_next = [&](Blocks::iterator at) {
+    const auto next = std::next(at);
+    if (next == free_.end() || at->first + at->second != next->first || segments_.contains(next->first)) return;
+    auto place = by_size_.extract({at->second, at->first});  // its memory serves the joined block: nothing here can fail
+    at->second += next->second;
+    place.value() = {at->second, at->first};
+    free_bytes_ += next->second;
+    erase(next);
+    by_size_.insert(std::move(place));
+  };
+  absorb_next(merged);
+  if (merged != free_.begin() && !segments_.contains(merged->first)) absorb_next(std::prev(merged));
+}
+
+void Arena::trim() noexcept {
+  for (auto block = free_.begin(); block != free_.end();) {
+    const auto at = block++;
+    const auto segment = segment_of(at->first);
+    drop_pages(at->first, at->first + at->second);
+    if (at->first + at->second == segment->first + segment->second.used) {
+      segment->second.used -= at->second;
+      erase(at);
+    }
+  }
+  std::erase_if(segments_, [](const auto& entry) {
+    const auto& [begin, segment] = entry;
+    if (segment.used == 0) unmap(begin, segment.size);
+    return segment.used == 0;
+  });
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,26 @@
+#include "core/cpu/machine_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace tessera::cpu {
+namespace {
+
+TEST(PeakResident, RisesWithPagesThatAreTouchedAndStaysWhenTheyAreGone) {
+  constexpr std::size_t kBytes = 64 << 20;
+  const std::size_t before = peak_resident();
+  ASSERT_GT(before, 0u);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<char> pages(before + kBytes);  // more than was ever resident, whatever earlier tests held
+    std::memset(pages.data(), 1, pages.size());
+    EXPECT_EQ(pages[pages.size() / 2], 1);
+  }
+  EXPECT_GE(peak_resident(), before + kBytes);
+}
+
+TEST(MachineMemory, IsMoreThanThisProcessHolds) { EXPECT_GT(machine_memory(), peak_resident()); }
+
+}  // namespace
+}  // namespace tessera::cpu
