@@ -3,10 +3,12 @@
 #include "core/constant_weights.h"
 #include "core/cpu/map.h"
 #include "core/cpu/onednn.h"
+#include "core/cpu/winograd/winograd.h"
 #include "core/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/ops/linear.h"
+#include "core/ops/reduce.h"
 #include "core/ops/relu.h"
 #include "core/ops/relu_math.h"
 
@@ -47,6 +49,13 @@ void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& wei
   primitive.execute(data, kWeight);
 }
 
+// Transformed filters, once per ConstantWeights scope where there is one; they serve all shapes of images.
+Tensor winograd_filters(const Tensor& weight) {
+  static const auto user = std::make_shared<const winograd::Kernels*>(&winograd::kernels());
+  const auto derive = [&] { return winograd::filters(**user, weight); };
+  return ConstantWeights::current() != nullptr ? ConstantWeights::current()->derived(user, weight, derive) : derive();
+}
+
 std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form,
                                      const std::function<void(const Conv2dPlan&)>& run) {
   thread_local onednn::PlanCache<Conv2dPlan> cache;
@@ -77,6 +86,10 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
   const auto run = [&](const Conv2dPlan& plan) {
     if (plan.method == Method::onednn) {
       return form.constant_weight ? execute_constant(plan, x, weight, y, bias) : execute(*plan.primitive, x, weight, y, bias);
+    }
+    if (plan.method == Method::winograd) {
+      return winograd::forward(winograd::kernels(), g, x, winograd_filters(weight),
+                               {bias.defined() ? bias.data<float>() : nullptr, relu}, y);
     }
     if (plan.method == Method::gemm) {
       linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
@@ -111,6 +124,9 @@ void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
     switch (plan.method) {
       case Method::gemm: return linear_backward_input(as_pixels(grad_y), as_matrix(weight), as_pixels(grad_x));
       case Method::onednn: return execute(*plan.primitive, grad_x, weight, grad_y, Tensor());
+      case Method::winograd:
+        return winograd::backward_input(winograd::kernels(), g, grad_y, winograd::turned_filters(winograd::kernels(), weight),
+                                        grad_x);
       case Method::reference:
         dispatch_real(grad_x.dtype(), "conv2d", [&]<class T>() {
           reference::conv2d_backward_input<T>(g, grad_y.data<T>(), weight.data<T>(), grad_x.data<T>());
@@ -132,6 +148,10 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
     switch (plan.method) {
       case Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
       case Method::onednn: return execute(*plan.primitive, x, grad_weight, grad_y, grad_bias);
+      case Method::winograd:
+        winograd::backward_weight(winograd::kernels(), g, x, grad_y, grad_weight);
+        if (grad_bias.defined()) sum_forward(grad_y, 1, grad_bias);
+        return;
       case Method::reference:
         dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
           reference::conv2d_backward_weight<T>(g, x.data<T>(), grad_y.data<T>(), grad_weight.data<T>(),

@@ -1,6 +1,7 @@
 #include "core/ops/conv2d_plan_cpu.h"
 
 #include "core/cpu/onednn.h"
+#include "core/cpu/winograd/winograd.h"
 #include "core/decisions.h"
 #include "core/error.h"
 
@@ -130,10 +131,8 @@ bool is_pointwise(const Conv2dGeometry& g) {
   return g.kh == 1 && g.kw == 1 && g.options.stride == one && g.options.padding == Extent{0, 0} && g.options.groups == 1;
 }
 
-bool suits_winograd(const Conv2dGeometry& g) {
-  const Extent one{1, 1};
-  return g.kh == 3 && g.kw == 3 && g.options.stride == one && g.options.dilation == one && g.options.groups == 1;
-}
+// Transformed filters of 256 by 256 channels. Beyond it they leave the caches, and every thread holds a sum of their size.
+constexpr std::int64_t kMostFilterBytes = std::int64_t{12} << 20;
 
 double flops(const Conv2dGeometry& g) {
   return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
@@ -154,7 +153,7 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dF
 using Method = Conv2dPlan::Method;
 
 // With a constant weight its transform is done once; oneDNN does it from OIHW only.
-Conv2dPlan winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
+Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   Layouts layouts = describe(g, form.bias);
   if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
   auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
@@ -178,7 +177,10 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
            build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
                          dnnl::prop_kind::forward_training)});
   }
-  if (choose && suits_winograd(g)) offer(winograd(pass, g, form));
+  if (choose && winograd::suits(g)) {
+    offer(onednn_winograd(pass, g, form));
+    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back({Method::winograd, "winograd_nhwc", nullptr});
+  }
   return all;
 }
 

@@ -24,9 +24,9 @@ struct Conv2dForm {
 };
 
 struct Conv2dPlan {
-  enum class Method { gemm, onednn, reference };
+  enum class Method { gemm, onednn, winograd, reference };
   Method method;
-  std::string algorithm;  // gemm, reference; of oneDNN: nhwc, blocked, winograd
+  std::string algorithm;  // gemm, winograd_nhwc, reference; of oneDNN: nhwc, blocked, winograd
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
   bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
@@ -34,7 +34,8 @@ struct Conv2dPlan {
 
 // The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
 // NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray 2016), reorders
-// included; otherwise direct from NHWC. For 1x1 over every pixel the matrix product over pixels comes before them all.
+// included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. For 1x1 over every pixel the matrix
+// product over pixels comes before them all.
 // `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);

@@ -39,6 +39,11 @@ std::vector<Case> cases(const std::string& algorithm) {
       {{2, 15, 15, 32}, {32, 3, 3, 32}},
   };
   if (algorithm == "winograd") return all;
+  if (algorithm == "winograd_nhwc") {
+    all.push_back({{3, 21, 18, 16}, {16, 3, 3, 16}, {.padding = {2, 0}}, true});
+    all.push_back({{2, 23, 26, 3}, {50, 3, 3, 3}, {.padding = {0, 2}}});
+    return all;
+  }
   all.insert(all.end(), pointwise.begin(), pointwise.end());
   all.push_back({{2, 17, 19, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = one}});
   all.push_back({{2, 16, 16, 32}, {32, 5, 3, 16}, {.padding = {2, 1}, .groups = 2}, true});
@@ -148,7 +153,7 @@ TEST(Conv2dRelu, RefusesAResidualOfAnotherShape) {
             "the shapes must be equal");
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd", "gemm"),
+INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm"),
                          [](const auto& test) { return test.param; });
 
 TEST(Conv2dDecision, IsRecordedOnceAndReplayedWithoutAClock) {

@@ -1,0 +1,7 @@
+#include "core/cpu/winograd/kernels.h"
+
+namespace tessera::cpu::winograd {
+
+const Kernels kAvx2Kernels = kernels_of<8>();
+
+}  // namespace tessera::cpu::winograd

@@ -1,0 +1,7 @@
+#include "core/cpu/winograd/kernels.h"
+
+namespace tessera::cpu::winograd {
+
+const Kernels kAvx512Kernels = kernels_of<16>();
+
+}  // namespace tessera::cpu::winograd

@@ -1,0 +1,121 @@
+// Every instruction set's kernels against the loops in double, whatever this processor would choose.
+#include "core/cpu/winograd/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include "core/rng.h"
+
+namespace tessera::cpu::winograd {
+namespace {
+
+using reference::Conv2dGeometry;
+
+struct Case {
+  std::int64_t n, h, w, in, out;
+  Extent padding = {1, 1};
+};
+
+// Sides that fill no tile, channels that fill no vector, one image, blocks that are not full, borders of 0 to 2 pixels.
+const std::vector<Case> kCases{{1, 1, 1, 1, 1},           {2, 4, 4, 16, 16},          {3, 8, 8, 64, 32},
+                               {1, 7, 13, 5, 9},          {2, 32, 32, 16, 48},        {1, 14, 14, 40, 24},
+                               {5, 9, 6, 33, 17, {0, 2}}, {2, 11, 3, 8, 100, {2, 0}}, {1, 3, 3, 24, 7, {0, 0}}};
+
+Conv2dGeometry geometry(const Case& c) {
+  return {c.n, c.h, c.w, c.in, c.out, 3, 3, c.h + 2 * c.padding.h - 2, c.w + 2 * c.padding.w - 2, {.padding = c.padding}};
+}
+
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(3, "winograd_test", "values"), -1, 1, index);
+  return x;
+}
+
+double error(const Tensor& got, const Tensor& want) {
+  const std::vector<double> a = got.to(DType::f64).to_vector<double>();
+  const std::vector<double> b = want.to_vector<double>();
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    largest = std::max(largest, std::abs(b[i]));
+    difference = std::isnan(a[i]) ? INFINITY : std::max(difference, std::abs(a[i] - b[i]));
+  }
+  return difference / std::max(largest, 1e-6);
+}
+
+// Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
+constexpr double kTolerance = 2e-5;
+
+class WinogradKernels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const bool wide = GetParam() == std::string("avx512");
+    if (wide && &cpu::winograd::kernels() != &kAvx512Kernels) GTEST_SKIP() << "this processor has no AVX-512";
+    kernels = wide ? &kAvx512Kernels : &kAvx2Kernels;
+  }
+  const Kernels* kernels = nullptr;
+};
+
+TEST_P(WinogradKernels, ForwardWithBiasAndRectifier) {
+  for (const Case& c : kCases) {
+    const Conv2dGeometry g = geometry(c);
+    const Tensor x = random({c.n, c.h, c.w, c.in}, 0);
+    const Tensor weight = random({c.out, 3, 3, c.in}, 1);
+    const Tensor bias = random({c.out}, 2);
+    const Tensor y = Tensor::empty({c.n, g.oh, g.ow, c.out});
+    const Tensor want = Tensor::empty(y.shape(), DType::f64);
+    reference::conv2d_forward<double>(g, x.to(DType::f64).data<double>(), weight.to(DType::f64).data<double>(),
+                                      bias.to(DType::f64).data<double>(), want.data<double>());
+    for (const bool relu : {false, true}) {
+      y.fill(NAN);
+      forward(*kernels, g, x, filters(*kernels, weight), {bias.data<float>(), relu}, y);
+      for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
+      EXPECT_LE(error(y, want), kTolerance) << "x " << x.shape() << " weight " << weight.shape();
+    }
+  }
+}
+
+TEST_P(WinogradKernels, BackwardInput) {
+  for (const Case& c : kCases) {
+    const Conv2dGeometry g = geometry(c);
+    const Tensor grad_y = random({c.n, g.oh, g.ow, c.out}, 0);
+    const Tensor weight = random({c.out, 3, 3, c.in}, 1);
+    const Tensor grad_x = Tensor::empty({c.n, c.h, c.w, c.in});
+    const Tensor want = Tensor::empty(grad_x.shape(), DType::f64);
+    reference::conv2d_backward_input<double>(g, grad_y.to(DType::f64).data<double>(), weight.to(DType::f64).data<double>(),
+                                             want.data<double>());
+    grad_x.fill(NAN);
+    backward_input(*kernels, g, grad_y, turned_filters(*kernels, weight), grad_x);
+    EXPECT_LE(error(grad_x, want), kTolerance) << "x " << grad_x.shape() << " weight " << weight.shape();
+  }
+}
+
+TEST_P(WinogradKernels, BackwardWeight) {
+  for (const Case& c : kCases) {
+    const Conv2dGeometry g = geometry(c);
+    const Tensor x = random({c.n, c.h, c.w, c.in}, 0);
+    const Tensor grad_y = random({c.n, g.oh, g.ow, c.out}, 1);
+    const Tensor grad_weight = Tensor::empty({c.out, 3, 3, c.in});
+    const Tensor want = Tensor::empty(grad_weight.shape(), DType::f64);
+    reference::conv2d_backward_weight<double>(g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
+                                              want.data<double>(), nullptr);
+    grad_weight.fill(NAN);
+    backward_weight(*kernels, g, x, grad_y, grad_weight);
+    EXPECT_LE(error(grad_weight, want), kTolerance) << "x " << x.shape() << " weight " << grad_weight.shape();
+  }
+}
+
+TEST_P(WinogradKernels, NaNReachesItsTileAndStaysBehindTheRectifier) {
+  const Conv2dGeometry g = geometry({1, 16, 16, 16, 16});
+  const Tensor x = random({1, 16, 16, 16}, 0);
+  x.data<float>()[0] = NAN;
+  const Tensor y = Tensor::empty({1, 16, 16, 16});
+  forward(*kernels, g, x, filters(*kernels, random({16, 3, 3, 16}, 1)), {nullptr, true}, y);
+  EXPECT_TRUE(std::isnan(y.data<float>()[0]));
+  EXPECT_FALSE(std::isnan(y.data<float>()[y.numel() - 1]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, WinogradKernels, testing::Values("avx2", "avx512"),
+                         [](const auto& entry) { return std::string(entry.param); });
+
+}  // namespace
+}  // namespace tessera::cpu::winograd
