@@ -5,6 +5,7 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/exp_row_cpu.h"
 
 namespace tessera::cpu {
 namespace {
@@ -24,22 +25,17 @@ std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64
 // Writes the row's probabilities and returns its loss.
 template <class T>
 double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, T* probabilities) {
-  const double top = static_cast<double>(*std::max_element(x, x + classes));
-  double total = 0.0;
-  double sum = 0.0;
-  for (std::int64_t k = 0; k < classes; ++k) {
-    const T shifted = x[k] - static_cast<T>(top);
-    probabilities[k] = std::exp(shifted);
-    total += static_cast<double>(probabilities[k]);
-    sum += static_cast<double>(shifted);
-  }
-  const T scale = static_cast<T>(1.0 / total);
+  const auto [top, total] = exp_row(x, classes, probabilities);
+  const T scale = T(1) / total;
 #pragma omp simd
   for (std::int64_t k = 0; k < classes; ++k) probabilities[k] *= scale;
   if (label < 0) return 0.0;
-  const double log_total = std::log(total);
-  const double picked = log_total - (static_cast<double>(x[label]) - top);
+  const double log_total = std::log(static_cast<double>(total));
+  const double picked = log_total - static_cast<double>(x[label] - top);
   if (smoothing == 0.0) return picked;  // 0 * inf would turn a class of probability 0 into NaN
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t k = 0; k < classes; ++k) sum += static_cast<double>(x[k] - top);
   return (1.0 - smoothing) * picked + smoothing * (log_total - sum / static_cast<double>(classes));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/cpu/parallel.h"
+#include "core/ops/exp_row_cpu.h"
 #include "core/ops/softmax.h"
 
 namespace tessera::cpu {
@@ -18,11 +19,7 @@ T maximum(const T* x, std::int64_t n) {
 
 template <class T>
 void softmax_row(const T* x, std::int64_t n, T* y) {
-  const T top = maximum(x, n);
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (std::int64_t i = 0; i < n; ++i) total += y[i] = std::exp(x[i] - top);
-  const T scale = T(1) / total;
+  const T scale = T(1) / exp_row(x, n, y).total;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
 }

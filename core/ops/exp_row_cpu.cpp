@@ -1,0 +1,22 @@
+// Built with fast-math, which vectorises exp. A NaN enters the sum, whatever the comparisons made of it.
+#include "core/ops/exp_row_cpu.h"
+
+#include <cmath>
+
+namespace tessera::cpu {
+
+template <class T>
+ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
+  T top = x[0];
+#pragma omp simd reduction(max : top)
+  for (std::int64_t i = 1; i < n; ++i) top = x[i] > top ? x[i] : top;
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t i = 0; i < n; ++i) total += y[i] = std::exp(x[i] - top);
+  return {top, total};
+}
+
+template ExpRow<float> exp_row(const float* x, std::int64_t n, float* y);
+template ExpRow<double> exp_row(const double* x, std::int64_t n, double* y);
+
+}  // namespace tessera::cpu
