@@ -15,12 +15,14 @@ struct Pixels {
   const float* at[N][N];
 
   Pixels(const Image& image, const float* data, const Corner& corner, const float* zeros) {
+    bool column_inside[N];
+    for (int j = 0; j < N; ++j) column_inside[j] = corner.x + j >= 0 && corner.x + j < image.w;
     for (int i = 0; i < N; ++i) {
-      const std::int64_t y = corner.y + i;
-      for (int j = 0; j < N; ++j) {
-        const std::int64_t x = corner.x + j;
-        const bool inside = y >= 0 && y < image.h && x >= 0 && x < image.w;
-        at[i][j] = inside ? data + ((corner.image * image.h + y) * image.w + x) * image.channels : zeros;
+      const bool row_inside = corner.y + i >= 0 && corner.y + i < image.h;
+      std::int64_t offset = ((corner.image * image.h + corner.y + i) * image.w + corner.x) * image.channels;
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j, offset += image.channels) {
+        at[i][j] = (row_inside & column_inside[j]) ? data + offset : zeros;
       }
     }
   }
