@@ -10,6 +10,7 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
   std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads", str(program.threads)};
   if (settings.channels_last) words.emplace_back("--channels-last");
   if (settings.compiled) words.emplace_back("--compiled");
+  words.insert(words.end(), program.options.begin(), program.options.end());
   return words;
 }
 

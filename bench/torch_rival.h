@@ -27,6 +27,7 @@ struct TorchProgram {
   std::string script;
   std::filesystem::path inputs;
   int threads = 2;
+  std::vector<std::string> options = {};  // further words for the script
 };
 
 // Thrown when there is no such interpreter or it has no torch.

@@ -21,6 +21,8 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedSteps
+// In bf16 every activation is off by up to 2^-8 of itself, and the two sides round in other places.
+constexpr double kBf16LossTolerance = 2e-2;
 constexpr std::int64_t kComparedSteps = 3;
 constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
@@ -29,17 +31,21 @@ struct Options {
   std::string python = "/usr/bin/python3";
   std::string script = TESSERA_BENCH_DIR "/train_bench_torch.py";
   std::string model = "resnet20";
+  std::string precision = "f32";
   std::int64_t steps = 5;
   std::int64_t sweep_steps = 6;
 };
 
-void check_losses(const std::vector<double>& ours, const std::vector<double>& theirs, const TorchSettings& settings) {
+void check_losses(const std::vector<double>& ours, const std::vector<double>& theirs, const TorchSettings& settings,
+                  double tolerance) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    const bool equal = std::abs(ours[i] - theirs[i]) <= kLossTolerance * std::abs(theirs[i]);
+    const bool equal = std::abs(ours[i] - theirs[i]) <= tolerance * std::abs(theirs[i]);
     TESSERA_CHECK(equal, NumericError, "loss of step ", i, " is ", ours[i], ", torch's (", to_string(settings), ") is ",
-                  theirs[i], "; they must agree to ", kLossTolerance, " of their value");
+                  theirs[i], "; they must agree to ", tolerance, " of their value");
   }
 }
+
+double loss_tolerance(const Options& options) { return options.precision == "bf16" ? kBf16LossTolerance : kLossTolerance; }
 
 struct Chosen {
   TorchSettings settings;
@@ -64,7 +70,7 @@ Chosen sweep_settings(const TorchProgram& program, const Options& options, const
   double best = INFINITY;
   for (const TorchSettings& settings : sweepable(program)) {
     TorchRival rival(program, settings);
-    check_losses(losses, rival.run(kComparedSteps).loss, settings);
+    check_losses(losses, rival.run(kComparedSteps).loss, settings, loss_tolerance(options));
     const double ms = summarise(rival.run(options.sweep_steps).ms).median;
     const std::int64_t memory = rival.memory_kib();
     fmt::print("torch {:<60} {:8.1f} ms {:6d} MiB\n", to_string(settings), ms, memory / 1024);
@@ -114,6 +120,7 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   row.set("model", workload.model);
   row.set("batch", workload.batch);
   row.set("shape", str(workload.side, "x", workload.side, "x3"));
+  row.set("precision", workload.precision);
   row.set("rounds", options.common.rounds);
   row.set("steps_per_round", options.steps);
   return row;
@@ -135,7 +142,8 @@ std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
-  const WorkloadConfig config = workload_named(options.model);
+  WorkloadConfig config = workload_named(options.model);
+  config.precision = options.precision;
   const std::int64_t start_kib = peak_kib();
   const DecisionScope decisions({.measure = true});
   const ScratchFolder folder("tessera_bench");
@@ -143,11 +151,12 @@ void measure(const Options& options) {
   workload.write_inputs(folder.path());
   const std::vector<double> losses = workload.run(kComparedSteps).loss;
 
-  const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
+  const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads),
+                             {"--precision", options.precision}};
   const Chosen chosen = sweep_settings(program, options, losses);
   TorchRival rival(program, chosen.settings);
   const std::vector<double> rival_losses = rival.run(kComparedSteps).loss;
-  check_losses(losses, rival_losses, chosen.settings);
+  check_losses(losses, rival_losses, chosen.settings, loss_tolerance(options));
   const double matmul = guarded_matmul(rival, peak);
   const Comparison result = compare(workload, rival, options);
   const std::int64_t memory_kib = peak_kib() - start_kib;
@@ -189,6 +198,7 @@ int run_program(const std::vector<std::string_view>& words) {
   arguments.text("--model", options.model, "resnet20 (the default) or resnet18")
       .count("--steps", options.steps, "timed steps in a turn")
       .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings")
+      .text("--precision", options.precision, "f32, or bf16 against torch's autocast")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");
   return run_benchmark(arguments, words, [&] { measure_or_explain(options); });

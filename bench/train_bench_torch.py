@@ -63,7 +63,8 @@ def peak_kib():
 
 
 class Trainer:
-    def __init__(self, folder, channels_last, compiled):
+    def __init__(self, folder, channels_last, compiled, precision):
+        self.bf16 = precision == "bf16"
         layout = torch.channels_last if channels_last else torch.contiguous_format
         self.model = trainable(load_tessera.load(folder)).to(memory_format=layout)
         self.loss = torch.compile(self.loss_of) if compiled else self.loss_of
@@ -77,7 +78,9 @@ class Trainer:
         self.done = 0
 
     def loss_of(self, x, y):
-        return F.cross_entropy(self.model(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+            scores = self.model(x)
+        return F.cross_entropy(scores.float(), y)
 
     def step(self):
         x, y = self.batches[self.done % len(self.batches)]
@@ -132,10 +135,11 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     start = peak_kib()
-    trainer = Trainer(options.folder, options.channels_last, options.compiled)
+    trainer = Trainer(options.folder, options.channels_last, options.compiled, options.precision)
     answer(**describe_environment())
     for line in sys.stdin:
         words = line.split()

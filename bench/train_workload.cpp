@@ -5,6 +5,7 @@
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
+#include "core/precision.h"
 #include "core/rng.h"
 #include "layers/models/model.h"
 #include "train/export.h"
@@ -54,7 +55,8 @@ TrainWorkload::TrainWorkload(const WorkloadConfig& config)
     : config_(config), model_(build_model({.name = config.model, .classes = config.classes}, images(config))) {
   initialize(*model_, config.seed);
   for (std::int64_t i = 0; i < config.batches; ++i) batches_.push_back(synthetic_batch(config, i));
-  trainer_ = std::make_unique<StageTrainer>(*model_, training(config), config.seed, config.batches, config.batches);
+  trainer_ = std::make_unique<StageTrainer>(*model_, training(config), config.seed, config.batches, config.batches,
+                                            compute_dtype(config.precision, Device::cpu()));
 }
 
 void TrainWorkload::write_inputs(const std::filesystem::path& directory) {

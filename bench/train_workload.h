@@ -1,4 +1,4 @@
-// The training step that is timed: a named network on synthetic colour images, SGD with momentum and weight decay, f32.
+// The training step that is timed: a named network on synthetic colour images, SGD with momentum and weight decay.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct WorkloadConfig {
   std::int64_t batch = 128;
   std::int64_t batches = 4;  // used in turn
   std::uint64_t seed = 1;
+  std::string precision = "f32";
   SgdConfig optimizer{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4};
 };
 

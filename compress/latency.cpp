@@ -19,10 +19,10 @@ double time_once(const Contender& contender) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-Tensor random_batch(const Shape& shape, std::string_view purpose) {
+Tensor random_batch(const Shape& shape, std::string_view purpose, DType dtype) {
   const Tensor batch = Tensor::empty(shape);
   fill_normal(batch, RngStream(0, "latency", purpose), 0.0, 1.0);
-  return batch;
+  return batch.to(dtype);
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contend
   return times;
 }
 
-TimedWork::TimedWork(const Module& module, const Shape& input, Phase phase, bool input_gradient)
-    : x_(random_batch(input, "input")), input_gradient_(input_gradient) {
-  if (phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient");
+TimedWork::TimedWork(const Module& module, const Shape& input, Phase phase, bool input_gradient, DType compute)
+    : x_(random_batch(input, "input", compute)), input_gradient_(input_gradient) {
+  if (phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", compute);
 }
 
 void TimedWork::run(Module& module) const {
@@ -65,8 +65,8 @@ Untouched::~Untouched() {
   for (const NamedParameter& parameter : named_parameters(module_)) parameter.parameter->zero_grad();
 }
 
-PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats) {
-  const TimedWork work(*networks.front(), input, Phase::inference, false);
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute) {
+  const TimedWork work(*networks.front(), input, Phase::inference, false, compute);
   std::vector<Contender> contenders;
   for (Module* network : networks) contenders.push_back({.run = [&work, network] { work.run(*network); }});
   const std::vector<std::vector<double>> times = time_in_turn(contenders, kWarmUp, repeats);

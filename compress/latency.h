@@ -26,11 +26,12 @@ struct Contender {
 // Milliseconds of each round's run, by contender. The first `warm_up` rounds are not kept: algorithms are chosen in them.
 std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contenders, int warm_up, std::int64_t rounds);
 
-// The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output.
+// The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
+// the dtype that it computes in.
 class TimedWork {
  public:
   // input_gradient: in training the input's gradient is computed too, as for every layer but a network's first.
-  TimedWork(const Module& module, const Shape& input, Phase phase, bool input_gradient);
+  TimedWork(const Module& module, const Shape& input, Phase phase, bool input_gradient, DType compute = DType::f32);
   // Leaves gradients behind, and moves batch-norm statistics, in training: see Untouched.
   void run(Module& module) const;
 
@@ -61,6 +62,7 @@ struct PairedTiming {
 };
 
 // Inference on one random batch of the input shape. Warms up each network, then times them in turn, `repeats` rounds.
-PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats);
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
+                           DType compute = DType::f32);
 
 }  // namespace tessera

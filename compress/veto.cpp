@@ -70,7 +70,8 @@ void KeepForConfig::fields(Fields& f) {
 }
 
 std::string Veto::where() const {
-  return str("batch ", options_.batch, ", ", name_of(options_.phase), ", ", omp_get_max_threads(), " threads");
+  return str("batch ", options_.batch, ", ", name_of(options_.phase), ", ", omp_get_max_threads(), " threads",
+             options_.compute == DType::f32 ? std::string() : str(", ", options_.compute));
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
@@ -98,7 +99,7 @@ bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool fir
   row.speed = known_or_measured(key, row.path, [&] {
     const Untouched dense_state(dense);
     const Untouched compressed_state(compressed);
-    const TimedWork work(dense, batch, options_.phase, !no_input_gradient);
+    const TimedWork work(dense, batch, options_.phase, !no_input_gradient, options_.compute);
     const Contender contenders[]{{.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}};
     return compare(contenders, options_.rounds);
   });
@@ -118,7 +119,7 @@ std::optional<Speed> Veto::time_network(std::unique_ptr<Module>& root, std::vect
     std::vector<std::unique_ptr<Untouched>> states;
     states.push_back(std::make_unique<Untouched>(*root));
     for (const Replaced& layer : replaced) states.push_back(std::make_unique<Untouched>(*layer.dense));
-    const TimedWork work(*root, batch, options_.phase, /*input_gradient=*/false);
+    const TimedWork work(*root, batch, options_.phase, /*input_gradient=*/false, options_.compute);
     Exchange exchange(root, replaced, rows);
     const auto run = [&] { work.run(*root); };
     const Contender contenders[]{{.run = run, .prepare = [&] { exchange.show(true); }},

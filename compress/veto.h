@@ -31,6 +31,7 @@ struct VetoOptions {
   bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
   std::int64_t batch = 1;
   Phase phase = Phase::inference;
+  DType compute = DType::f32;  // what activations are in
   std::int64_t rounds = 60;
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
 };
@@ -57,7 +58,7 @@ class Veto {
   std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
                               const Shape& input) const;
 
-  std::string where() const;  // "batch 32, inference, 2 threads"
+  std::string where() const;  // "batch 32, inference, 2 threads", and ", bf16" unless it is f32
 
  private:
   std::optional<Speed> time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,

@@ -4,13 +4,18 @@
 #include <array>
 #include <string>
 
+#include "core/cpu/onednn_version.h"
 #include "core/error.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames{"f32", "tf32", "bf16", "f16"};
-constexpr std::array<std::string_view, 1> kSupported{"f32"};  // on every device that there is
+constexpr std::array<std::string_view, 2> kOnCpu{"f32", "bf16"};
+
+std::span<const std::string_view> supported_on(const Device& device) {
+  return std::span(kOnCpu).first(device.is_cuda() ? 1 : kOnCpu.size());
+}
 
 std::string list(std::span<const std::string_view> names) {
   std::string text;
@@ -22,12 +27,18 @@ std::string list(std::span<const std::string_view> names) {
 
 std::span<const std::string_view> precision_names() { return kNames; }
 
+DType parameter_dtype(DType activations) { return activations == DType::bf16 ? DType::f32 : activations; }
+
 DType compute_dtype(std::string_view precision, const Device& device) {
   TESSERA_CHECK(std::ranges::find(kNames, precision) != kNames.end(), ConfigError, "'", precision,
                 "' is no precision; choices: ", list(kNames));
-  TESSERA_CHECK(std::ranges::find(kSupported, precision) != kSupported.end(), ConfigError, precision, " is not supported on ",
-                device, " yet; supported: ", list(kSupported));
-  return DType::f32;
+  const std::span<const std::string_view> supported = supported_on(device);
+  TESSERA_CHECK(std::ranges::find(supported, precision) != supported.end(), ConfigError, precision, " is not supported on ",
+                device, " yet; supported: ", list(supported));
+  if (precision != "bf16") return DType::f32;
+  TESSERA_CHECK(cpu::onednn_has_bf16(), ConfigError, "bf16 needs a processor with avx512_bf16 or AMX; oneDNN may use ",
+                cpu::onednn_isa(), " here (ONEDNN_MAX_CPU_ISA can limit it); use f32");
+  return DType::bf16;
 }
 
 }  // namespace tessera

@@ -12,8 +12,18 @@ namespace tessera {
 // "f32", "tf32" (f32 tensors, products with 10 bits of mantissa), "bf16", "f16".
 std::span<const std::string_view> precision_names();
 
+// The dtype of what stands beside activations of dtype `activations` and keeps the precision of training: f32 for bf16, otherwise
+// the same. It is the dtype of
+//   - weights, biases, gamma and beta, and of their gradients (and so of the optimiser's state, averages and checkpoints);
+//   - the statistics of batch norm and layer norm, running ones included;
+//   - the logits that a loss reads, and the loss.
+// Of the activations' own dtype are activations, their gradients and, while a product runs, the copies of its weights. Kernels
+// compute in f32 registers and round once, on store; sums over many terms run in f32 or double.
+DType parameter_dtype(DType activations);
+
 // The dtype of activations and of the products' operands. Throws ConfigError when the device has no kernels for the precision,
-// naming those it has ("bf16 is not supported on cpu yet; supported: f32"), or when it is not a name.
+// naming those it has ("f16 is not supported on cpu yet; supported: f32, bf16"), when the processor has no instructions for it,
+// naming them, or when it is not a name.
 DType compute_dtype(std::string_view precision, const Device& device);
 
 }  // namespace tessera

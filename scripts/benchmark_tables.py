@@ -3,8 +3,8 @@
 
 Usage: benchmark_tables.py [--check] [ROOT]
   --check   changes nothing; exit status 1 when the README is not what the committed results give
-Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show every
-line of the last one's commit, processor and threads. A program without results has no table.
+Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
+each precision, every line of the last one's commit, processor and threads. A program without results has no table.
 Exit status: 0 written or current, 1 not current, 2 a line or the README cannot be used.
 """
 import argparse
@@ -81,13 +81,21 @@ def conditions(line, program, rounds="rounds"):
 
 
 def train_tables(lines):
+    by_precision = {}
+    for line in lines:  # lines without one are from before there was a choice
+        by_precision.setdefault(line.value.get("precision", "f32"), []).append(line)
+    return sum((train_table(precision, by_precision[precision]) for precision in sorted(by_precision, reverse=True)), [])
+
+
+def train_table(precision, lines):
     lines = same(lines, "commit", "processor", "compute_threads")
     last = lines[-1]
     torch = last["torch"]
     rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"])]
             for i, line in enumerate(lines, 1)]
-    text = (f"A training step of ResNet-20 (batch {last['batch']}, {last['shape']}, f32, SGD) against PyTorch "
-            f"{torch['version']} under the best of its settings for layout, malloc and instruction set, from the same weights and with the same "
+    rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
+    text = (f"A training step of ResNet-20 (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch "
+            f"{rival} under the best of its settings for layout, malloc and instruction set, from the same weights and with the same "
             "first losses. " + conditions(last, "train_bench"))
     return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera"], rows)
 

@@ -5,6 +5,8 @@
 
 #include "core/decisions.h"
 #include "core/ops/cross_entropy.h"
+#include "layers/scores.h"
+#include "train/compute_dtype.h"
 #include "train/data/loader.h"
 #include "train/experiment.h"
 
@@ -40,13 +42,13 @@ std::int64_t count_correct(const BatchResult& batch) {
 
 }  // namespace
 
-Evaluation evaluate(Module& model, Loader& loader, const std::function<void(const BatchResult&)>& on_batch) {
+Evaluation evaluate(Module& model, Loader& loader, DType compute, const std::function<void(const BatchResult&)>& on_batch) {
   const NoGrad no_grad;
   Evaluation result;
   loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
-    const Var output = model(Var(batch.x), Context{});
+    const Var output = scores(model, batch.x, Context{}, compute);
     result.loss += cross_entropy(output, batch.y).value().item() * static_cast<double>(batch.x.dim(0));
     const Tensor logits = output.value().to(Device::cpu()).contiguous();
     const Tensor labels = batch.y.to(Device::cpu()).contiguous();
@@ -64,7 +66,7 @@ Evaluation evaluate_split(Module& model, const Subset& split, const Normalizatio
                           const std::function<void(const BatchResult&)>& on_batch) {
   const DecisionScope fixed({});
   Loader loader(split, evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader)));
-  return evaluate(model, loader, on_batch);
+  return evaluate(model, loader, compute_dtype_of(config), on_batch);
 }
 
 }  // namespace tessera

@@ -30,11 +30,12 @@ struct BatchResult {
   const std::vector<std::int64_t>& predicted;
 };
 
-// Runs the model in inference mode, without recording, over one epoch of the loader. `on_batch`, where given, is told each batch.
-Evaluation evaluate(Module& model, Loader& loader, const std::function<void(const BatchResult&)>& on_batch = {});
+// Runs the model in inference mode, without recording, over one epoch of the loader, in the dtype `compute`. `on_batch`, where
+// given, is told each batch.
+Evaluation evaluate(Module& model, Loader& loader, DType compute, const std::function<void(const BatchResult&)>& on_batch = {});
 
 // The figure that tables and `tessera eval` give: samples in the split's order, batches and loader threads as the config says, no
-// choice by a clock, so that it repeats.
+// choice by a clock, so that it repeats; in the config's precision.
 Evaluation evaluate_split(Module& model, const Subset& split, const Normalization& normalization, const ExperimentConfig& config,
                           const std::function<void(const BatchResult&)>& on_batch = {});
 

@@ -7,6 +7,8 @@
 #include "core/memory_history.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
+#include "layers/scores.h"
+#include "train/compute_dtype.h"
 #include "train/model_state.h"
 #include "train/stage_trainer.h"
 
@@ -46,8 +48,9 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
 // A copy of the model with a trainer of its own, whose steps touch nothing of the caller's.
 class DryRun {
  public:
-  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample)
+  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample, DType compute)
       : sample_(sample),
+        compute_(compute),
         micro_batch_(training.micro_batch.value_or(batch)),
         accumulates_(micro_batch_ < batch),
         training_(training) {
@@ -68,7 +71,7 @@ class DryRun {
       // The second micro-batch meets the gradients of the first; a third meets no more.
       training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
       const std::int64_t before = in_use();
-      StageTrainer trainer(*model_, training_, 0, 1, 2);
+      StageTrainer trainer(*model_, training_, 0, 1, 2, compute_);
       measure_state(trainer, in_use() - before, plan);
       activations.push_back(saved_by_forward(size));
       histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
@@ -93,9 +96,9 @@ class DryRun {
     const Batch batch = blank_batch(sample_, size);
     const StepState step;
     const Context context{.training = true, .seed = 0, .step = &step};
-    { (*model_)(Var(batch.x), context); }  // what a first call keeps for good is not the graph's
+    { scores(*model_, batch.x, context, compute_); }  // what a first call keeps for good is not the graph's
     const std::int64_t before = in_use();
-    const Var output = (*model_)(Var(batch.x), context);
+    const Var output = scores(*model_, batch.x, context, compute_);
     return static_cast<double>(in_use() - before);
   }
 
@@ -125,6 +128,7 @@ class DryRun {
   }
 
   Shape sample_;
+  DType compute_;
   std::int64_t micro_batch_;
   bool accumulates_;
   TrainingConfig training_;
@@ -147,7 +151,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   MemoryPlan plan;
   plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
   plan.loader = loader_bytes(config, sample);
-  DryRun run(model, training, config.data.batch, sample);
+  DryRun run(model, training, config.data.batch, sample, compute_dtype_of(config));
   plan.weights = run.weights();
   run.measure(plan);
   if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/profile.h"
 #include "layers/model_tree.h"
+#include "train/compute_dtype.h"
 #include "train/environment.h"
 #include "train/import_weights.h"
 #include "train/model_state.h"
@@ -85,6 +86,7 @@ std::optional<PassReport> RunState::prepare_stage(const std::function<void(const
   if (stage().factorise) {
     FactorisePass pass(*stage().factorise);
     VetoOptions options = veto_options(*stage().factorise, config_.report);
+    options.compute = compute_dtype_of(config_);
     options.rounds = timings.value_or(options.rounds);
     options.before_timing = before_timing;
     const Veto veto(options);
@@ -96,7 +98,8 @@ std::optional<PassReport> RunState::prepare_stage(const std::function<void(const
 }
 
 void RunState::begin_training() {
-  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps());
+  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
+                                            compute_dtype_of(config_));
   if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
   restored_.clear();
   loader_ = std::make_unique<Loader>(data_.train, training_options(config_.data, data_.normalization, seed_of(config_),

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "train/compute_dtype.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/decisions_file.h"
@@ -231,7 +232,7 @@ bool Session::evaluate_epoch() {
                   evaluation_options(config().data.batch, data.normalization, static_cast<int>(config().threads.loader)));
     state_.trainer()->check_finite();  // between two log lines nothing else has looked
     Evaluation result;
-    state_.trainer()->with_evaluation_weights([&] { result = evaluate(state_.model(), loader); });
+    state_.trainer()->with_evaluation_weights([&] { result = evaluate(state_.model(), loader, compute_dtype_of(config())); });
     records_->log_evaluation(stage().name, position.global_step, epoch, result);
     last_accuracy_ = result.accuracy();
     improved = result.accuracy() > position.best_accuracy;

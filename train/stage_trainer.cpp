@@ -10,6 +10,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/cross_entropy.h"
 #include "core/profile.h"
+#include "layers/scores.h"
 #include "optim/grad_clip.h"
 #include "train/step_check.h"
 
@@ -26,10 +27,11 @@ std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
 }  // namespace
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
-                           std::int64_t total_steps)
+                           std::int64_t total_steps, DType compute)
     : model_(model),
       config_(config),
       seed_(seed),
+      compute_(compute),
       length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
       parameters_(named_parameters(model)),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
@@ -43,9 +45,9 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
 }
 
 Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
-  const Var scores = model_(Var(x), context);
+  const Var logits = scores(model_, x, context, compute_);
   try {
-    return cross_entropy(scores, y, {.label_smoothing = config_.loss.label_smoothing});
+    return cross_entropy(logits, y, {.label_smoothing = config_.loss.label_smoothing});
   } catch (const OutOfMemoryError& error) {
     throw error.at("cross_entropy (loss) forward");
   }

@@ -18,9 +18,9 @@ namespace tessera {
 
 class StageTrainer {
  public:
-  // `model` must outlive the trainer. `total_steps` is the stage's length, for the schedule.
+  // `model` must outlive the trainer. `total_steps` is the stage's length, for the schedule. `compute`: what activations are in.
   StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
-               std::int64_t total_steps);
+               std::int64_t total_steps, DType compute = DType::f32);
 
   // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum. Under a
   // NumericCheck throws NumericError naming the first op, or the first part of the step between ops, that made a NaN or Inf.
@@ -59,6 +59,7 @@ class StageTrainer {
   Module& model_;
   TrainingConfig config_;
   std::uint64_t seed_;
+  DType compute_;
   StageLength length_;
   std::vector<NamedParameter> parameters_;
   StepState step_state_;

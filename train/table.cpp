@@ -7,6 +7,7 @@
 #include "core/decisions.h"
 #include "core/error.h"
 #include "train/checkpoint/store.h"
+#include "train/compute_dtype.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/environment.h"
@@ -91,7 +92,7 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;
     input.set(0, batch);
-    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats);
+    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats, compute_dtype_of(run.config));
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i]});
   }
 }

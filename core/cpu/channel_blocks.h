@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/compute_type.h"
+#include "core/cpu/bf16_lanes.h"
 #include "core/cpu/parallel.h"
 
 namespace tessera::cpu {
@@ -19,6 +21,29 @@ struct Lanes<T, 1> {
   using type = T;
 };
 
+template <class T, int W>
+typename Lanes<T, W>::type load_lanes(const T* from) {
+  typename Lanes<T, W>::type lanes;
+  std::memcpy(&lanes, from, sizeof(lanes));
+  return lanes;
+}
+template <class T, int W>
+void store_lanes(const typename Lanes<T, W>::type& lanes, T* to) {
+  std::memcpy(to, &lanes, sizeof(lanes));
+}
+
+// Of bf16, as widen() and narrow().
+template <class T, int W>
+typename Lanes<T, W>::type load_lanes(const bfloat16* from) {
+  if constexpr (W == 1) return widen(*from);
+  else return load_eight(from);
+}
+template <class T, int W>
+void store_lanes(const typename Lanes<T, W>::type& lanes, bfloat16* to) {
+  if constexpr (W == 1) *to = narrow<bfloat16>(lanes);
+  else store_eight(lanes, to);
+}
+
 // K vectors of W channels each.
 template <class T, int W, int K>
 struct ChannelBlock {
@@ -26,10 +51,12 @@ struct ChannelBlock {
   static constexpr int kChannels = W * K;
   Vec v[K];
 
-  // One copy per vector: GCC cuts a copy of the whole block into pieces that stall its store buffer.
-  static ChannelBlock load(const T* from) {
+  // One copy per vector: GCC cuts a copy of the whole block into pieces that stall its store buffer. From and to elements of
+  // type T, or of one that is computed in T.
+  template <class Element>
+  static ChannelBlock load(const Element* from) {
     ChannelBlock block;
-    for (int k = 0; k < K; ++k) std::memcpy(&block.v[k], from + k * W, sizeof(Vec));
+    for (int k = 0; k < K; ++k) block.v[k] = load_lanes<T, W>(from + k * W);
     return block;
   }
   static ChannelBlock filled(T value) {
@@ -37,8 +64,9 @@ struct ChannelBlock {
     for (int k = 0; k < K; ++k) block.v[k] = Vec{} + value;
     return block;
   }
-  void store(T* to) const {
-    for (int k = 0; k < K; ++k) std::memcpy(to + k * W, &v[k], sizeof(Vec));
+  template <class Element>
+  void store(Element* to) const {
+    for (int k = 0; k < K; ++k) store_lanes<T, W>(v[k], to + k * W);
   }
 
   friend ChannelBlock operator+(ChannelBlock a, const ChannelBlock& b) {
@@ -65,7 +93,7 @@ struct ChannelBlock {
   }
 };
 
-// Calls body.operator()<Block>(first channel) until `channels` are covered.
+// Calls body.operator()<Block>(first channel) until `channels` are covered. T is what is computed in.
 template <class T, class Body>
 void for_each_channel_block(std::int64_t channels, Body&& body) {
   constexpr int kLanes = 32 / sizeof(T);

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/compute_type.h"
 #include "core/cpu/strided.h"
-#include "core/dtype.h"
 
 namespace tessera::cpu {
 
@@ -22,23 +22,26 @@ void map_typed(const F& f, const Tensor& y, const std::array<const Tensor*, size
     T* const to = out + at[0];
     if (unit) {
 #pragma omp simd
-      for (std::int64_t i = 0; i < length; ++i) to[i] = f(in[K][at[K + 1] + i]...);
+      for (std::int64_t i = 0; i < length; ++i) to[i] = narrow<T>(f(widen(in[K][at[K + 1] + i])...));
     } else {
       const std::int64_t step = loop.inner_stride(0);
-      for (std::int64_t i = 0; i < length; ++i) to[i * step] = f(in[K][at[K + 1] + i * loop.inner_stride(K + 1)]...);
+      for (std::int64_t i = 0; i < length; ++i) {
+        to[i * step] = narrow<T>(f(widen(in[K][at[K + 1] + i * loop.inner_stride(K + 1)])...));
+      }
     }
   });
 }
 
 }  // namespace detail
 
-// y [shape], inputs broadcast to it; all of one dtype, f32 or f64. y may be one of the inputs. Functor: T operator()(T...).
+// y [shape], inputs broadcast to it; all of one dtype, f32, f64 or bf16. y may be one of the inputs. Functor: C operator()(C...)
+// with C = float or double.
 template <class F, class... Inputs>
 void map(const char* operation, const F& f, const Tensor& y, const Inputs&... inputs) {
   const std::array<Tensor, sizeof...(Inputs)> expanded{inputs.expand(y.shape())...};
   std::array<const Tensor*, sizeof...(Inputs)> operands{};
   for (std::size_t k = 0; k < operands.size(); ++k) operands[k] = &expanded[k];
-  dispatch_real(y.dtype(), operation, [&]<class T>() {
+  dispatch_floating(y.dtype(), operation, [&]<class T>() {
     detail::map_typed<T>(f, y, operands, std::make_index_sequence<sizeof...(Inputs)>{});
   });
 }

@@ -9,6 +9,11 @@ thread_local std::size_t built = 0;
 
 dnnl::memory unbound(const dnnl::memory::desc& description) { return dnnl::memory(description, engine(), nullptr); }
 
+dnnl::memory::data_type type_of(DType dtype) {
+  TESSERA_CHECK(dtype == DType::f32 || dtype == DType::bf16, InternalError, "onednn: dtype is ", dtype, "; needs f32 or bf16");
+  return dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
 Tensor buffer_for(const dnnl::memory& memory) {
   return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
 }
@@ -39,12 +44,12 @@ dnnl::primitive_attr relu_attributes() {
   return attr;
 }
 
-dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides) {
-  return dnnl::memory::desc(sizes, dnnl::memory::data_type::f32, strides);
+dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides, DType dtype) {
+  return dnnl::memory::desc(sizes, type_of(dtype), strides);
 }
 
-dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes) {
-  return dnnl::memory::desc(sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes, DType dtype) {
+  return dnnl::memory::desc(sizes, type_of(dtype), dnnl::memory::format_tag::any);
 }
 
 std::size_t primitives_built() noexcept { return built; }

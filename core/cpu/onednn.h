@@ -28,12 +28,13 @@ dnnl::primitive_attr attributes();
 // The same with max(y, 0) done to the result; a NaN may become 0.
 dnnl::primitive_attr relu_attributes();
 
-// f32 with explicit strides, in elements.
-dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides);
-// f32, sizes without a layout: the primitive chooses.
-dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes);
+// With explicit strides, in elements; f32 or bf16.
+dnnl::memory::desc strided(const dnnl::memory::dims& sizes, const dnnl::memory::dims& strides, DType dtype = DType::f32);
+// Sizes without a layout: the primitive chooses.
+dnnl::memory::desc any_layout(const dnnl::memory::dims& sizes, DType dtype = DType::f32);
 
-// One argument of a primitive. Where `theirs` differs from `ours`, the data is reordered before or after execution.
+// One argument of a primitive. Where `theirs` differs from `ours`, in layout or dtype, the data is reordered before or after
+// execution.
 struct Operand {
   int argument;  // DNNL_ARG_*
   dnnl::memory::desc ours;

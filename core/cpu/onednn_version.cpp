@@ -19,6 +19,11 @@ std::string onednn_isa() {
   }
 }
 
+bool onednn_has_bf16() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+}
+
 std::string onednn_version() {
   const dnnl_version_t* version = dnnl_version();
   return str(version->major, '.', version->minor, '.', version->patch, ' ', onednn_isa());

@@ -1,5 +1,6 @@
 #include "core/cpu/strided_copy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -31,7 +32,14 @@ void copy_rows(const StridedLoop<2>& loop, const From* source, To* target) {
       std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(length) * sizeof(To));
       return;
     }
-    for (std::int64_t i = 0; i < length; ++i) to[i * step_to] = convert<To>(from[i * step_from]);
+    if (step_from == 1 && step_to == 1) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < length; ++i) to[i] = convert<To>(from[i]);
+    } else if (step_from == 0 && step_to == 1) {
+      std::fill_n(to, length, convert<To>(*from));
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) to[i * step_to] = convert<To>(from[i * step_from]);
+    }
   });
 }
 

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// Equal shapes, dtypes (f32 or f64) and devices.
+// Equal shapes, dtypes (f32, f64 or bf16) and devices.
 void accumulate(const Tensor& target, const Tensor& source);
 
 namespace cpu { void accumulate(const Tensor& target, const Tensor& source); }

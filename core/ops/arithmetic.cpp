@@ -107,7 +107,7 @@ class RdivScalarOp final : public Op {
 };
 
 Var affine_var(const char* operation, const Var& x, double scale, double shift) {
-  check_real(operation, x.value());
+  check_floating(operation, x.value());
   Tensor y = Tensor::empty_like(x.value());
   TESSERA_DISPATCH(x.device(), affine, x.value(), scale, shift, y);
   return record(std::make_unique<AffineOp>(operation, scale), {x}, y);
@@ -144,7 +144,7 @@ Var mul_scalar(const Var& x, double value) { return affine_var("mul_scalar", x, 
 Var rsub_scalar(double value, const Var& x) { return affine_var("rsub_scalar", x, -1.0, value); }
 
 Var rdiv_scalar(double value, const Var& x) {
-  check_real("rdiv_scalar", x.value());
+  check_floating("rdiv_scalar", x.value());
   Tensor y = Tensor::empty_like(x.value());
   TESSERA_DISPATCH(x.device(), rdiv_scalar, value, x.value(), y);
   return record(std::make_unique<RdivScalarOp>(x.value(), y), {x}, y);

@@ -15,12 +15,12 @@ void map_bound(const F& f, const Tensor& y, const Tensor& x) {
 template <class F>
 void binary(const char* operation, const F& f, const Tensor& a, const Tensor& b, const Tensor& y) {
   if (y.numel() > 1 && (a.numel() == 1 || b.numel() == 1)) {
-    dispatch_real(y.dtype(), operation, [&]<class T>() {
+    dispatch_floating(y.dtype(), operation, [&]<class T>() {
       if (b.numel() == 1) {
-        const BindSecond<F, T> bound{f, *b.data<T>()};
+        const BindSecond<F, Compute<T>> bound{f, widen(*b.data<T>())};
         map_bound<T>(bound, y, a);
       } else {
-        const BindFirst<F, T> bound{f, *a.data<T>()};
+        const BindFirst<F, Compute<T>> bound{f, widen(*a.data<T>())};
         map_bound<T>(bound, y, b);
       }
     });

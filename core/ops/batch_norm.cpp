@@ -56,7 +56,7 @@ void check(const Tensor& x, std::initializer_list<NamedOperand> per_channel) {
   for (const NamedOperand& operand : per_channel) {
     TESSERA_CHECK(operand.value.shape() == Shape{x.dim(-1)}, ShapeError, "batch_norm: ", operand.name, " does not fit: x is ",
                   x.shape(), ", ", operand.name, " is ", operand.value.shape(), "; ", operand.name, " must be [x.dim(-1)]");
-    check_operands("batch_norm", {{"x", x}, operand});
+    check_parameters("batch_norm", {"x", x}, {operand});
   }
 }
 

@@ -43,10 +43,10 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
-        const Block centre = Block::load(mean.data<T>() + c);
-        const Block scale = Block::load(gamma.data<T>() + c) * Block::load(inv_std.data<T>() + c);
-        const Block shift = Block::load(beta.data<T>() + c);
+      for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
+        const Block centre = Block::load(mean.data<Compute<T>>() + c);
+        const Block scale = Block::load(gamma.data<Compute<T>>() + c) * Block::load(inv_std.data<Compute<T>>() + c);
+        const Block shift = Block::load(beta.data<Compute<T>>() + c);
         const T* from = x.data<T>() + c;
         [[maybe_unused]] const T* added = kResidual ? residual.data<T>() + c : nullptr;
         T* to = y.data<T>() + c;
@@ -71,7 +71,7 @@ struct MaskedGradient {
 
 // Sums of g and of g * (x - mean) over rows [begin, end), added to the part's doubles.
 template <class T, class Block, bool kRelu, bool kKeep>
-void add_piece(const T* x, const MaskedGradient<T>& gradient, const T* mean, std::int64_t begin, std::int64_t end,
+void add_piece(const T* x, const MaskedGradient<T>& gradient, const Compute<T>* mean, std::int64_t begin, std::int64_t end,
                std::int64_t channels, std::int64_t c, double* sum_g, double* sum_gx) {
   const Block centre = Block::load(mean + c);
   Block plain = Block::filled(0);
@@ -83,7 +83,7 @@ void add_piece(const T* x, const MaskedGradient<T>& gradient, const T* mean, std
     plain = plain + g;
     weighted = weighted + g * (Block::load(x + at) - centre);
   }
-  std::array<T, Block::kChannels> p{}, w{};
+  std::array<Compute<T>, Block::kChannels> p{}, w{};
   plain.store(p.data());
   weighted.store(w.data());
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -95,21 +95,22 @@ void add_piece(const T* x, const MaskedGradient<T>& gradient, const T* mean, std
 template <class T, bool kRelu, bool kKeep>
 void backward_parameters(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const Tensor& inv_std,
                          const Tensor& grad_gamma, const Tensor& grad_beta) {
+  using C = Compute<T>;
   const std::int64_t channels = x.dim(1);
   const int parts = row_parts(x.dim(0), channels);
   Partials sum_g(parts, channels);
   Partials sum_gx(parts, channels);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int part) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
-        add_piece<T, Block, kRelu, kKeep>(x.data<T>(), gradient, mean.data<T>(), first, last, channels, c, sum_g.part(part),
+      for_each_channel_block<C>(channels, [&]<class Block>(std::int64_t c) {
+        add_piece<T, Block, kRelu, kKeep>(x.data<T>(), gradient, mean.data<C>(), first, last, channels, c, sum_g.part(part),
                                           sum_gx.part(part));
       });
     });
   });
   for (std::int64_t c = 0; c < channels; ++c) {
-    grad_beta.data<T>()[c] = static_cast<T>(sum_g.total(c));
-    grad_gamma.data<T>()[c] = static_cast<T>(sum_gx.total(c) * static_cast<double>(inv_std.data<T>()[c]));
+    grad_beta.data<C>()[c] = static_cast<C>(sum_g.total(c));
+    grad_gamma.data<C>()[c] = static_cast<C>(sum_gx.total(c) * static_cast<double>(inv_std.data<C>()[c]));
   }
 }
 
@@ -135,14 +136,14 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
 }
 
 template <class T, bool kRelu>
-void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const InputGradient<T>& terms,
-                    const Tensor& grad_x) {
+void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean,
+                    const InputGradient<Compute<T>>& terms, const Tensor& grad_x) {
   const std::int64_t channels = x.dim(1);
   parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(channels, [&]<class Block>(std::int64_t c) {
+      for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
         const auto at_channel = static_cast<std::size_t>(c);
-        const Block centre = Block::load(mean.data<T>() + c);
+        const Block centre = Block::load(mean.data<Compute<T>>() + c);
         const Block scale = Block::load(terms.scale.data() + at_channel);
         const Block slope = Block::load(terms.slope.data() + at_channel);
         const Block offset = Block::load(terms.offset.data() + at_channel);
@@ -162,7 +163,7 @@ void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Te
 
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                         const Tensor& residual, bool relu, const Tensor& y) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
+  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() {
     with_constants(residual.defined(), relu, [&]<bool kResidual, bool kRelu>() {
       normalise<T, kResidual, kRelu>(x, mean, inv_std, gamma, beta, residual, y);
     });
@@ -194,7 +195,7 @@ void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps) {
 void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
                                     const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
+  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() {
     T* const masked = grad_masked.defined() ? grad_masked.data<T>() : nullptr;
     with_constants(y.defined(), masked != nullptr, [&]<bool kRelu, bool kKeep>() {
       backward_parameters<T, kRelu, kKeep>(x, {grad_y.data<T>(), data_or_null<T>(y), masked}, mean, inv_std, grad_gamma,
@@ -206,8 +207,9 @@ void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const
 void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
                                const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
                                const Tensor& grad_x) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() {
-    const auto terms = input_gradient<T>(inv_std, gamma, grad_gamma, grad_beta, std::max<std::int64_t>(x.dim(0), 1), training);
+  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() {
+    const std::int64_t rows = std::max<std::int64_t>(x.dim(0), 1);
+    const auto terms = input_gradient<Compute<T>>(inv_std, gamma, grad_gamma, grad_beta, rows, training);
     const MaskedGradient<T> gradient{grad_y.data<T>(), data_or_null<T>(y), nullptr};
     if (y.defined()) return backward_input<T, true>(x, gradient, mean, terms, grad_x);
     backward_input<T, false>(x, gradient, mean, terms, grad_x);

@@ -30,8 +30,8 @@ template <class T, class Block>
 void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
   Block sum = Block::filled(0);
   for (std::int64_t row = begin; row < end; ++row) sum = sum + Block::load(x + row * channels + c);
-  const T count = static_cast<T>(end - begin);
-  const Block mean = sum * Block::filled(T(1) / count);
+  const auto count = static_cast<Compute<T>>(end - begin);
+  const Block mean = sum * Block::filled(1 / count);
   Block error = Block::filled(0);
   Block squares = Block::filled(0);
   for (std::int64_t row = begin; row < end; ++row) {
@@ -39,7 +39,7 @@ void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t c
     error = error + deviation;
     squares = squares + deviation * deviation;
   }
-  std::array<T, Block::kChannels> m{}, e{}, s{};
+  std::array<Compute<T>, Block::kChannels> m{}, e{}, s{};
   mean.store(m.data());
   error.store(e.data());
   squares.store(s.data());
@@ -60,22 +60,22 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
   parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
     Moments* const own = moments.data() + static_cast<std::size_t>(part) * width;
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<T>(
+      for_each_channel_block<Compute<T>>(
           channels, [&]<class Block>(std::int64_t c) { join_piece<T, Block>(x.data<T>(), first, last, channels, c, own); });
     });
   });
   for (std::size_t c = 0; c < width; ++c) {
     Moments all;
     for (std::size_t at = c; at < moments.size(); at += width) all.join(moments[at]);
-    mean.data<T>()[c] = static_cast<T>(all.mean);
-    var.data<T>()[c] = static_cast<T>(std::max(all.m2, 0.0) / all.count);
+    mean.data<Compute<T>>()[c] = static_cast<Compute<T>>(all.mean);
+    var.data<Compute<T>>()[c] = static_cast<Compute<T>>(std::max(all.m2, 0.0) / all.count);
   }
 }
 
 }  // namespace
 
 void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
-  dispatch_real(x.dtype(), "batch_norm", [&]<class T>() { statistics<T>(x, mean, var); });
+  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() { statistics<T>(x, mean, var); });
 }
 
 }  // namespace tessera::cpu

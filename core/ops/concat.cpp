@@ -34,7 +34,7 @@ Var concat(std::span<const Var> inputs, int axis) {
   TESSERA_CHECK(!inputs.empty(), ShapeError, "concat: no inputs; needs at least 1");
   Shape shape = inputs[0].shape();
   const int at = normalize_axis(axis, shape.rank(), "concat");
-  check_real("concat", inputs[0].value());
+  check_floating("concat", inputs[0].value());
   std::vector<std::int64_t> sizes;
   std::int64_t total = 0;
   for (const Var& input : inputs) {

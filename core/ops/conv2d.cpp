@@ -23,7 +23,7 @@ class Conv2dOp final : public Op {
     }
     if (needs[1] || bias_needed) {
       grads[1] = Tensor::empty_like(weight_);
-      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, x_.dtype(), x_.device()) : Tensor();
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, weight_.dtype(), weight_.device()) : Tensor();
       TESSERA_DISPATCH(x_.device(), conv2d_backward_weight, x_, grad_y, grads[1], grad_bias, options_);
       if (bias_needed) grads[2] = grad_bias;
     }
@@ -51,10 +51,10 @@ void check_channels(const Shape& x, const Shape& weight, std::int64_t groups) {
 }
 
 Shape checked_output_shape(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
-  check_operands("conv2d", {{"x", x.value()}, {"weight", weight.value()}});
+  check_parameters("conv2d", {"x", x.value()}, {{"weight", weight.value()}});
   const Shape shape = conv2d_output_shape(x.shape(), weight.shape(), options);
   if (!bias.defined()) return shape;
-  check_operands("conv2d", {{"x", x.value()}, {"bias", bias.value()}});
+  check_parameters("conv2d", {"x", x.value()}, {{"bias", bias.value()}});
   TESSERA_CHECK(bias.shape() == Shape{shape[3]}, ShapeError, "conv2d: bias does not fit: weight is ", weight.shape(),
                 ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
   return shape;

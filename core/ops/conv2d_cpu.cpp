@@ -1,10 +1,12 @@
 #include <map>
 
 #include "core/constant_weights.h"
+#include "core/cpu/in_f32.h"
 #include "core/cpu/map.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/winograd/winograd.h"
 #include "core/decisions.h"
+#include "core/ops/accumulate.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/ops/linear.h"
@@ -37,7 +39,26 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
   }
 }
 
-// The same with the weight reordered once per ConstantWeights scope.
+// The gradients of the parts are joined in their order.
+void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_weight, const Tensor& grad_y,
+                   const Tensor& grad_bias) {
+  std::vector<Tensor> weights{grad_weight};
+  std::vector<Tensor> biases{grad_bias};
+  while (weights.size() < plan.parts.size()) {
+    weights.push_back(Tensor::empty_like(grad_weight));
+    biases.push_back(grad_bias.defined() ? Tensor::empty_like(grad_bias) : Tensor());
+  }
+  parallel_parts(x.dim(0), static_cast<int>(plan.parts.size()), [&](std::int64_t begin, std::int64_t end, int part) {
+    const auto at = static_cast<std::size_t>(part);
+    execute(*plan.parts[at], x.slice(0, begin, end), weights[at], grad_y.slice(0, begin, end), biases[at]);
+  });
+  for (std::size_t part = 1; part < plan.parts.size(); ++part) {
+    cpu::accumulate(grad_weight, weights[part]);
+    if (grad_bias.defined()) cpu::accumulate(grad_bias, biases[part]);
+  }
+}
+
+// execute() with the weight reordered once per ConstantWeights scope.
 void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
   onednn::Primitive& primitive = *plan.primitive;
   const Tensor& packed = ConstantWeights::current()->derived(plan.primitive, weight, [&] {
@@ -93,6 +114,8 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
     }
     if (plan.method == Method::gemm) {
       linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
+    } else if (plan.method == Method::f32) {
+      in_f32([&](const Tensor& from, const Tensor& to) { conv2d_forward(from, weight, bias, to, options); }, y, x);
     } else {
       dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
         reference::conv2d_forward<T>(g, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
@@ -127,6 +150,10 @@ void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
       case Method::winograd:
         return winograd::backward_input(winograd::kernels(), g, grad_y, winograd::turned_filters(winograd::kernels(), weight),
                                         grad_x);
+      case Method::f32:
+        return in_f32([&](const Tensor& from, const Tensor& to) { conv2d_backward_input(from, weight, to, options); }, grad_x,
+                      grad_y);
+      case Method::split: throw InternalError("conv2d: only the weight gradient is split");
       case Method::reference:
         dispatch_real(grad_x.dtype(), "conv2d", [&]<class T>() {
           reference::conv2d_backward_input<T>(g, grad_y.data<T>(), weight.data<T>(), grad_x.data<T>());
@@ -152,6 +179,9 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
         winograd::backward_weight(winograd::kernels(), g, x, grad_y, grad_weight);
         if (grad_bias.defined()) sum_forward(grad_y, 1, grad_bias);
         return;
+      case Method::split: return execute_parts(plan, x, grad_weight, grad_y, grad_bias);
+      case Method::f32:
+        return conv2d_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias, options);
       case Method::reference:
         dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
           reference::conv2d_backward_weight<T>(g, x.data<T>(), grad_y.data<T>(), grad_weight.data<T>(),

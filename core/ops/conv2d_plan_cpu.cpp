@@ -1,9 +1,12 @@
 #include "core/ops/conv2d_plan_cpu.h"
 
+#include <omp.h>
+
 #include "core/cpu/onednn.h"
 #include "core/cpu/winograd/winograd.h"
 #include "core/decisions.h"
 #include "core/error.h"
+#include "core/precision.h"
 
 namespace tessera::cpu {
 namespace {
@@ -12,13 +15,14 @@ using reference::Conv2dGeometry;
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
-// oneDNN's descriptions of our tensors. It names sizes in NCHW and OIHW order whatever the strides.
+// oneDNN's descriptions of our tensors. It names sizes in NCHW and OIHW order whatever the strides. Weights are kept in f32.
 struct Layouts {
   Desc x, weight, bias, y;
-  Dims weight_sizes;
+  Dims weight_sizes, weight_strides;
+  DType dtype;  // of images, and of weights while they are multiplied
 };
 
-Layouts describe(const Conv2dGeometry& g, bool with_bias) {
+Layouts describe(const Conv2dGeometry& g, DType dtype, bool with_bias) {
   const std::int64_t gi = g.group_in();
   const std::int64_t per_out = g.kh * g.kw * gi;
   Dims sizes{g.out, gi, g.kh, g.kw};
@@ -27,9 +31,13 @@ Layouts describe(const Conv2dGeometry& g, bool with_bias) {
     sizes = {g.options.groups, g.group_out(), gi, g.kh, g.kw};
     strides = {g.group_out() * per_out, per_out, 1, g.kw * gi, gi};
   }
-  return {onednn::strided({g.n, g.in, g.h, g.w}, {g.h * g.w * g.in, 1, g.w * g.in, g.in}), onednn::strided(sizes, strides),
+  return {onednn::strided({g.n, g.in, g.h, g.w}, {g.h * g.w * g.in, 1, g.w * g.in, g.in}, dtype),
+          onednn::strided(sizes, strides),
           with_bias ? onednn::strided({g.out}, {1}) : Desc(),
-          onednn::strided({g.n, g.out, g.oh, g.ow}, {g.oh * g.ow * g.out, 1, g.ow * g.out, g.out}), sizes};
+          onednn::strided({g.n, g.out, g.oh, g.ow}, {g.oh * g.ow * g.out, 1, g.ow * g.out, g.out}, dtype),
+          sizes,
+          strides,
+          dtype};
 }
 
 // oneDNN counts gaps between taps (0 = dense) and takes the border on both sides. Ours may leave pixels on the right that no
@@ -57,15 +65,21 @@ using BackwardWeight = dnnl::convolution_backward_weights;
 // What oneDNN is asked for; where it differs from our layouts, the primitive reorders on the way in and out.
 struct Request {
   dnnl::algorithm algorithm;
-  Desc x, weight, y;
+  Desc x, y;
+  bool plain_weight = false;  // in our layout; otherwise oneDNN chooses it
   bool relu = false;
   // Winograd takes weights that are transformed already, and smaller tiles where they suit; forward_training transforms them in
   // every call.
   dnnl::prop_kind kind = dnnl::prop_kind::forward_training;
 };
 
+Desc weight_in(DType dtype, const Layouts& l, const Request& r) {
+  return r.plain_weight ? onednn::strided(l.weight_sizes, l.weight_strides, dtype) : onednn::any_layout(l.weight_sizes, dtype);
+}
+
 Forward::primitive_desc forward_description(const Layouts& l, const Window& w, const Request& r) {
-  return {Forward::desc(r.kind, r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right),
+  const Desc weight = weight_in(l.dtype, l, r);
+  return {Forward::desc(r.kind, r.algorithm, r.x, weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right),
           r.relu ? onednn::relu_attributes() : onednn::attributes(), onednn::engine()};
 }
 
@@ -79,7 +93,7 @@ std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window&
 }
 
 std::unique_ptr<onednn::Primitive> build_backward_input(const Layouts& l, const Window& w, const Request& r) {
-  const BackwardInput::desc wanted(r.algorithm, r.x, r.weight, r.y, w.stride, w.dilation, w.left, w.right);
+  const BackwardInput::desc wanted(r.algorithm, r.x, weight_in(l.dtype, l, r), r.y, w.stride, w.dilation, w.left, w.right);
   const BackwardInput::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine(), forward_description(l, w, r));
   const std::vector<onednn::Operand> operands{{DNNL_ARG_DIFF_SRC, l.x, chosen.diff_src_desc(), true},
                                               {DNNL_ARG_WEIGHTS, l.weight, chosen.weights_desc()},
@@ -88,7 +102,8 @@ std::unique_ptr<onednn::Primitive> build_backward_input(const Layouts& l, const 
 }
 
 std::unique_ptr<onednn::Primitive> build_backward_weight(const Layouts& l, const Window& w, const Request& r) {
-  const BackwardWeight::desc wanted(r.algorithm, r.x, r.weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right);
+  const Desc weight = weight_in(parameter_dtype(l.dtype), l, r);
+  const BackwardWeight::desc wanted(r.algorithm, r.x, weight, l.bias, r.y, w.stride, w.dilation, w.left, w.right);
   const BackwardWeight::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine(), forward_description(l, w, r));
   std::vector<onednn::Operand> operands{{DNNL_ARG_SRC, l.x, chosen.src_desc()},
                                         {DNNL_ARG_DIFF_WEIGHTS, l.weight, chosen.diff_weights_desc(), true},
@@ -110,8 +125,8 @@ std::unique_ptr<onednn::Primitive> build(Conv2dPass pass, const Layouts& layouts
 
 // Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
 std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window, bool relu) {
-  for (const Desc& weight : {onednn::any_layout(l.weight_sizes), l.weight}) {
-    const Request request{dnnl::algorithm::convolution_direct, l.x, weight, l.y, relu};
+  for (const bool plain_weight : {false, true}) {
+    const Request request{dnnl::algorithm::convolution_direct, l.x, l.y, plain_weight, relu};
     if (auto primitive = build(pass, l, window, request)) return primitive;
   }
   return nullptr;
@@ -121,8 +136,7 @@ std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l,
 std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts& l, const Window& window,
                                                  dnnl::algorithm algorithm, bool relu, dnnl::prop_kind kind) {
   return build(pass, l, window,
-               {algorithm, onednn::any_layout(l.x.dims()), onednn::any_layout(l.weight_sizes), onednn::any_layout(l.y.dims()),
-                relu, kind});
+               {algorithm, onednn::any_layout(l.x.dims(), l.dtype), onednn::any_layout(l.y.dims(), l.dtype), false, relu, kind});
 }
 
 // A 1x1 convolution that visits every pixel once is a matrix product over pixels.
@@ -138,8 +152,9 @@ double flops(const Conv2dGeometry& g) {
   return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
 }
 
-// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", at its end " relu" and " constant" where they hold
-std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
+// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", at its end " relu" and " constant" where they
+// hold, and " bf16"
+std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
   const char* const name = pass == Conv2dPass::forward          ? "forward"
                            : pass == Conv2dPass::backward_input ? "backward_input"
                                                                 : "backward_weight";
@@ -147,29 +162,57 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dF
   return str("conv2d.", name, " n", g.n, " h", g.h, " w", g.w, " c", g.in, '>', g.out, " k", g.kh, 'x', g.kw, " s", stride.h, 'x',
              stride.w, " p", padding.h, 'x', padding.w, " d", dilation.h, 'x', dilation.w, " g", groups, " bias",
              static_cast<int>(form.bias), " threads", onednn::threads_now(), form.relu ? " relu" : "",
-             form.constant_weight ? " constant" : "");
+             form.constant_weight ? " constant" : "", dtype == DType::bf16 ? " bf16" : "");
 }
 
 using Method = Conv2dPlan::Method;
 
 // With a constant weight its transform is done once; oneDNN does it from OIHW only.
 Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
-  Layouts layouts = describe(g, form.bias);
+  Layouts layouts = describe(g, DType::f32, form.bias);
   if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
   auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
                                  form.constant_weight ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training);
   return {Method::onednn, "winograd", std::move(primitive), form.constant_weight};
 }
 
-std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
+class OneThread {
+ public:
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(threads_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int threads_ = omp_get_max_threads();
+};
+
+// Threads inside oneDNN's bf16 weight gradient wait for each other in loops, several times a call: where another program takes a
+// processor from one of them, all stand still. Parts that know of one thread alone never wait.
+Conv2dPlan split(const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
+  Conv2dPlan plan{Method::split, "split", nullptr};
+  const std::int64_t parts = std::min<std::int64_t>(onednn::threads_now(), g.n);
+  const OneThread scope;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    Conv2dGeometry own = g;
+    own.n = g.n * (part + 1) / parts - g.n * part / parts;
+    plan.parts.push_back(build_nhwc(Conv2dPass::backward_weight, describe(own, dtype, form.bias), describe_window(own), false));
+    if (!plan.parts.back()) return {Method::split, "split", nullptr};
+  }
+  return plan;
+}
+
+std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
   std::vector<Conv2dPlan> all;
   const auto offer = [&](Conv2dPlan plan) {
-    if (plan.primitive) all.push_back(std::move(plan));
+    if (plan.primitive || plan.parts.size() > 1) all.push_back(std::move(plan));
   };
   const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
   if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
+  const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
+  if (splits && (choose || all.empty())) offer(split(g, dtype, form));
   if (!choose && !all.empty()) return all;
-  const Layouts layouts = describe(g, form.bias);
+  const Layouts layouts = describe(g, dtype, form.bias);
   const Window window = describe_window(g);
   offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
   if (choose || all.empty()) {
@@ -177,7 +220,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
            build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
                          dnnl::prop_kind::forward_training)});
   }
-  if (choose && winograd::suits(g)) {
+  if (choose && dtype == DType::f32 && winograd::suits(g)) {
     offer(onednn_winograd(pass, g, form));
     if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back({Method::winograd, "winograd_nhwc", nullptr});
   }
@@ -191,13 +234,13 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   const auto fixed = [](Method method, const char* name) {
     return std::make_shared<Conv2dPlan>(Conv2dPlan{method, name, nullptr});
   };
-  if (dtype != DType::f32) return is_pointwise(g) ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
-  std::vector<Conv2dPlan> all = candidates_for(pass, g, form);
-  if (all.empty()) return fixed(Method::reference, "reference");
+  if (dtype == DType::f64) return is_pointwise(g) ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
+  std::vector<Conv2dPlan> all = candidates_for(pass, g, dtype, form);
+  if (all.empty()) return dtype == DType::f32 ? fixed(Method::reference, "reference") : fixed(Method::f32, "f32");
   std::vector<std::string> names;
   for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
   const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(all[i]); }); };
-  const std::size_t chosen = decide(decision_key(pass, g, form), names, seconds);
+  const std::size_t chosen = decide(decision_key(pass, g, dtype, form), names, seconds);
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/cpu/reference/conv2d.h"
 #include "core/dtype.h"
@@ -24,18 +25,21 @@ struct Conv2dForm {
 };
 
 struct Conv2dPlan {
-  enum class Method { gemm, onednn, winograd, reference };
+  enum class Method { gemm, onednn, winograd, split, reference, f32 };
   Method method;
-  std::string algorithm;  // gemm, winograd_nhwc, reference; of oneDNN: nhwc, blocked, winograd
+  std::string algorithm;  // gemm, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
   bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
+  std::vector<std::shared_ptr<onednn::Primitive>> parts = {};  // of split: each takes its share of the images on one thread
 };
 
-// The only place that decides. Under a DecisionScope the algorithms of oneDNN that take the shape are candidates: direct from
-// NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray 2016), reorders
-// included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. For 1x1 over every pixel the matrix
-// product over pixels comes before them all.
+// The only place that decides; `dtype` is that of the images. Under a DecisionScope the algorithms of oneDNN that take the shape
+// are candidates: direct from NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray
+// 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. For 1x1 over every
+// pixel the matrix product over pixels comes before them all. bf16 has no Winograd; its weight gradient may be the sum of those of
+// parts of the images, one for each thread (split); and where the library has no convolution at all, that of f32 runs on widened
+// operands.
 // `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);

@@ -1,15 +1,33 @@
 #include "core/ops/dense_operands.h"
 
+#include "core/compute_type.h"
+#include "core/precision.h"
+
 namespace tessera {
+
+namespace {
+
+void check_beside(const char* operation, const NamedOperand& first, const NamedOperand& operand, DType wanted) {
+  const bool equal = wanted == first.value.dtype();
+  TESSERA_CHECK(operand.value.dtype() == wanted, DTypeError, operation, ": dtypes differ: ", first.name, " is ",
+                describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; ",
+                equal ? std::string("all must be equal") : str(operand.name, " must be ", wanted));
+  TESSERA_CHECK(operand.value.device() == first.value.device(), DeviceError, operation, ": devices differ: ", first.name, " is ",
+                describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
+}
+
+}  // namespace
 
 void check_operands(const char* operation, std::initializer_list<NamedOperand> operands) {
   const NamedOperand& first = *operands.begin();
-  dispatch_real(first.value.dtype(), operation, []<class T>() {});
-  for (const NamedOperand& operand : operands) {
-    TESSERA_CHECK(operand.value.dtype() == first.value.dtype(), DTypeError, operation, ": dtypes differ: ", first.name, " is ",
-                  describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
-    TESSERA_CHECK(operand.value.device() == first.value.device(), DeviceError, operation, ": devices differ: ", first.name,
-                  " is ", describe(first.value), ", ", operand.name, " is ", describe(operand.value), "; all must be equal");
+  dispatch_floating(first.value.dtype(), operation, []<class T>() {});
+  for (const NamedOperand& operand : operands) check_beside(operation, first, operand, first.value.dtype());
+}
+
+void check_parameters(const char* operation, const NamedOperand& x, std::initializer_list<NamedOperand> parameters) {
+  dispatch_floating(x.value.dtype(), operation, []<class T>() {});
+  for (const NamedOperand& parameter : parameters) {
+    check_beside(operation, x, parameter, parameter_dtype(x.value.dtype()));
   }
 }
 

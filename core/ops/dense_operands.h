@@ -13,8 +13,10 @@ struct NamedOperand {
   const Tensor& value;
 };
 
-// All operands are f32 or f64 of one dtype, on one device. Throws DTypeError or DeviceError naming the first that differs.
+// All operands are f32, f64 or bf16 of one dtype, on one device. Throws DTypeError or DeviceError naming the first that differs.
 void check_operands(const char* operation, std::initializer_list<NamedOperand> operands);
+// The same for parameters and statistics beside activations x: they are of parameter_dtype(x.dtype()).
+void check_parameters(const char* operation, const NamedOperand& x, std::initializer_list<NamedOperand> parameters);
 
 // Positions of a window of `kernel` taps that lie `dilation` apart, stepping by `stride` over a padded axis.
 // Throws ShapeError when the window does not fit. `axis` is "height" or "width", for the message.

@@ -28,7 +28,7 @@ class DropoutOp final : public Op {
 
 Var dropout(const Var& x, double p, RngStream stream, const Tensor& step_state) {
   TESSERA_CHECK(p >= 0.0 && p < 1.0, ConfigError, "dropout: p is ", p, "; needs 0 <= p < 1");
-  check_real("dropout", x.value());
+  check_floating("dropout", x.value());
   if (p == 0.0) return x;
   check_companion("dropout", "x", x.value(), "step_state", step_state, DType::u8);
   TESSERA_CHECK(step_state.bytes() == sizeof(StepStateData), ShapeError, "dropout: step_state is ", describe(step_state),

@@ -9,7 +9,7 @@ namespace tessera {
 // y = x / (1 - p) where element i is kept, else 0. Element i is kept when word i % 4 of block i / 4 of `stream`, at the number
 // step * 2^20 + micro_step taken from `step_state` (a StepState's tensor), lies in the upper 1 - p of its range: the mask depends
 // on neither threads nor device. Saves the mask as u8; grad_x = g / (1 - p) where kept. p == 0 returns x itself.
-// Throws ConfigError unless 0 <= p < 1, DTypeError unless f32 or f64, DeviceError when step_state lies elsewhere.
+// Throws ConfigError unless 0 <= p < 1, DTypeError unless f32, f64 or bf16, DeviceError when step_state lies elsewhere.
 Var dropout(const Var& x, double p, RngStream stream, const Tensor& step_state);
 
 // Kernels on contiguous tensors; mask is u8, 1 = kept.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/compute_type.h"
 #include "core/cpu/parallel.h"
 #include "core/ops/dropout.h"
 #include "core/ops/dropout_math.h"
@@ -10,8 +11,8 @@ void dropout_forward(const Tensor& x, double p, RngStream stream, const Tensor& 
   const std::uint32_t threshold = dropout_threshold(p);
   const std::uint64_t step = dropout_step(step_state_data(step_state));
   const std::int64_t count = x.numel();
-  dispatch_real(x.dtype(), "dropout", [&]<class T>() {
-    const T scale = static_cast<T>(1.0 / (1.0 - p));
+  dispatch_floating(x.dtype(), "dropout", [&]<class T>() {
+    const auto scale = static_cast<Compute<T>>(1.0 / (1.0 - p));
     const T* from = x.data<T>();
     T* to = y.data<T>();
     std::uint8_t* kept = mask.data<std::uint8_t>();
@@ -22,7 +23,7 @@ void dropout_forward(const Tensor& x, double p, RngStream stream, const Tensor& 
         for (std::int64_t i = 0; i < length; ++i) {
           const bool keep = words[static_cast<std::size_t>(i)] >> 8 >= threshold;
           kept[block * 4 + i] = keep;
-          to[block * 4 + i] = keep ? scale * from[block * 4 + i] : T(0);
+          to[block * 4 + i] = keep ? narrow<T>(scale * widen(from[block * 4 + i])) : narrow<T>(0.0);
         }
       }
     });
@@ -30,14 +31,14 @@ void dropout_forward(const Tensor& x, double p, RngStream stream, const Tensor& 
 }
 
 void dropout_backward(const Tensor& grad_y, double p, const Tensor& mask, const Tensor& grad_x) {
-  dispatch_real(grad_y.dtype(), "dropout_backward", [&]<class T>() {
-    const T scale = static_cast<T>(1.0 / (1.0 - p));
+  dispatch_floating(grad_y.dtype(), "dropout_backward", [&]<class T>() {
+    const auto scale = static_cast<Compute<T>>(1.0 / (1.0 - p));
     const T* from = grad_y.data<T>();
     T* to = grad_x.data<T>();
     const std::uint8_t* kept = mask.data<std::uint8_t>();
     parallel_for(grad_y.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) to[i] = kept[i] != 0 ? scale * from[i] : T(0);
+      for (std::int64_t i = begin; i < end; ++i) to[i] = kept[i] != 0 ? narrow<T>(scale * widen(from[i])) : narrow<T>(0.0);
     });
   });
 }

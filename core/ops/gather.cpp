@@ -27,7 +27,7 @@ class GatherOp final : public Op {
 }  // namespace
 
 Var gather(const Var& x, int axis, const Tensor& index) {
-  check_real("gather", x.value());
+  check_floating("gather", x.value());
   check_companion("gather", "x", x.value(), "index", index, DType::i64);
   const int at = normalize_axis(axis, x.shape().rank(), "gather");
   bool fits = index.rank() == x.shape().rank();

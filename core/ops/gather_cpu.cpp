@@ -1,3 +1,5 @@
+#include "core/compute_type.h"
+#include "core/cpu/in_f32.h"
 #include "core/cpu/strided.h"
 #include "core/error.h"
 #include "core/ops/gather.h"
@@ -21,7 +23,7 @@ void gather_forward(const Tensor& x, int axis, const Tensor& index, const Tensor
   const std::int64_t stride = x.strides()[axis];
   const Tensor from = origin(x, axis, index.shape());
   const auto loop = make_strided_loop<3>({&y, &index, &from});
-  dispatch_real(x.dtype(), "gather", [&]<class T>() {
+  dispatch_floating(x.dtype(), "gather", [&]<class T>() {
     for_each_row(loop, [&](const auto& at, std::int64_t length) {
       for (std::int64_t i = 0; i < length; ++i) {
         const std::int64_t pick = index.data<std::int64_t>()[at[1] + i * loop.inner_stride(1)];
@@ -35,6 +37,9 @@ void gather_forward(const Tensor& x, int axis, const Tensor& index, const Tensor
 
 // Serial: two indices may name one element, and the order of additions must not depend on threads.
 void gather_backward(const Tensor& grad_y, int axis, const Tensor& index, const Tensor& grad_x) {
+  if (grad_x.dtype() == DType::bf16) {  // sums of many terms
+    return in_f32([&](const Tensor& from, const Tensor& to) { gather_backward(from, axis, index, to); }, grad_x, grad_y);
+  }
   grad_x.fill(0.0);
   if (index.numel() == 0) return;
   const std::int64_t stride = grad_x.strides()[axis];

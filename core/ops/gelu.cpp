@@ -26,7 +26,7 @@ class GeluOp final : public Op {
 }  // namespace
 
 Var gelu(const Var& x, GeluForm form) {
-  check_real("gelu", x.value());
+  check_floating("gelu", x.value());
   Tensor y = Tensor::empty_like(x.value());
   TESSERA_DISPATCH(x.device(), gelu_forward, x.value(), form, y);
   return record(std::make_unique<GeluOp>(x.value(), form), {x}, y);

@@ -8,7 +8,7 @@ namespace tessera {
 enum class GeluForm { erf, tanh };
 
 // erf: y = x * Phi(x), Phi the normal distribution function; tanh: Phi(x) ~ (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
-// Saves x; grad_x = g * dy/dx of the chosen form. Throws DTypeError unless f32 or f64.
+// Saves x; grad_x = g * dy/dx of the chosen form. Throws DTypeError unless f32, f64 or bf16.
 Var gelu(const Var& x, GeluForm form = GeluForm::erf);
 
 namespace cpu {

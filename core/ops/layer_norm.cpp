@@ -41,7 +41,7 @@ void check(const Tensor& x, const NamedOperand& operand) {
   TESSERA_CHECK(x.rank() >= 1, ShapeError, "layer_norm: x is a scalar; needs at least 1 dimension");
   TESSERA_CHECK(operand.value.shape() == Shape{x.dim(-1)}, ShapeError, "layer_norm: ", operand.name, " does not fit: x is ",
                 x.shape(), ", ", operand.name, " is ", operand.value.shape(), "; ", operand.name, " must be [x.dim(-1)]");
-  check_operands("layer_norm", {{"x", x}, operand});
+  check_parameters("layer_norm", {"x", x}, {operand});
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Var layer_norm(const Var& x, const Var& gamma, const Var& beta, double eps) {
   const Tensor scale = gamma.value().contiguous();
   const Tensor rows = as_rows(input);
   Tensor y = Tensor::empty_like(input);
-  const Tensor mean = Tensor::empty({rows.dim(0)}, input.dtype(), input.device());
+  const Tensor mean = Tensor::empty({rows.dim(0)}, scale.dtype(), input.device());
   const Tensor inv_std = Tensor::empty_like(mean);
   TESSERA_DISPATCH(y.device(), layer_norm_forward, rows, scale, beta.value().contiguous(), eps, as_rows(y), mean, inv_std);
   return record(std::make_unique<LayerNormOp>(input, scale, mean, inv_std), {x, gamma, beta}, std::move(y));

@@ -24,7 +24,7 @@ class LinearOp final : public Op {
     }
     if (needs[1] || bias_needed) {
       grads[1] = Tensor::empty_like(weight_);
-      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, g.dtype(), g.device()) : Tensor();
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, weight_.dtype(), weight_.device()) : Tensor();
       TESSERA_DISPATCH(g.device(), linear_backward_weight, as_rows(x_), g, grads[1], grad_bias);
       if (bias_needed) grads[2] = grad_bias;
     }
@@ -44,11 +44,11 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                 weight.shape(), "; x needs at least 1 dimension, weight exactly 2");
   TESSERA_CHECK(x.dim(-1) == weight.dim(1), ShapeError, "linear: input features differ: x is ", x.shape(), ", weight is ",
                 weight.shape(), "; x.dim(-1)=", x.dim(-1), " must equal weight.dim(1)=", weight.dim(1));
-  check_operands("linear", {{"x", x}, {"weight", weight}});
+  check_parameters("linear", {"x", x}, {{"weight", weight}});
   if (!bias.defined()) return;
   TESSERA_CHECK(bias.shape() == Shape{weight.dim(0)}, ShapeError, "linear: bias does not fit: weight is ", weight.shape(),
                 ", bias is ", bias.shape(), "; bias must be [weight.dim(0)]");
-  check_operands("linear", {{"x", x}, {"bias", bias}});
+  check_parameters("linear", {"x", x}, {{"bias", bias}});
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/ops/linear.h"
@@ -8,15 +9,26 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-Desc row_major(std::int64_t rows, std::int64_t columns) { return onednn::strided({rows, columns}, {columns, 1}); }
+// `dtype` is that of x and y, and of the weight while it is multiplied; the weight and bias are kept in f32.
+struct Sizes {
+  std::int64_t rows, in, out;
+  DType dtype;
+};
 
-std::unique_ptr<onednn::Primitive> build_forward(std::int64_t rows, std::int64_t in, std::int64_t out) {
-  const Desc x = row_major(rows, in);
-  const Desc weight = onednn::strided({in, out}, {1, in});
-  const Desc bias = row_major(1, out);
-  const Desc y = row_major(rows, out);
+std::vector<std::int64_t> key_of(const Sizes& s) { return {s.rows, s.in, s.out, static_cast<std::int64_t>(s.dtype)}; }
+
+Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32) {
+  return onednn::strided({rows, columns}, {columns, 1}, dtype);
+}
+
+std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s) {
+  const Desc x = row_major(s.rows, s.in, s.dtype);
+  const Desc weight = onednn::strided({s.in, s.out}, {1, s.in});
+  const Desc factor = onednn::strided({s.in, s.out}, {1, s.in}, s.dtype);
+  const Desc bias = row_major(1, s.out);
+  const Desc y = row_major(s.rows, s.out, s.dtype);
   return onednn::build_or_null([&] {
-    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(x, weight, bias, y), onednn::attributes(), onednn::engine());
+    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(x, factor, bias, y), onednn::attributes(), onednn::engine());
     return std::make_unique<onednn::Primitive>(dnnl::matmul(chosen), chosen.scratchpad_desc(),
                                                std::vector<onednn::Operand>{{DNNL_ARG_SRC, x, chosen.src_desc()},
                                                                             {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
@@ -26,15 +38,16 @@ std::unique_ptr<onednn::Primitive> build_forward(std::int64_t rows, std::int64_t
 }
 
 // Inner product with plain layouts: its weight gradient runs ahead of a matmul with a transposed operand.
-std::unique_ptr<onednn::Primitive> build_backward_weight(std::int64_t rows, std::int64_t in, std::int64_t out, bool with_bias) {
-  const Desc x = row_major(rows, in);
-  const Desc weight = row_major(out, in);
-  const Desc bias = with_bias ? onednn::strided({out}, {1}) : Desc();
-  const Desc y = row_major(rows, out);
+std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool with_bias) {
+  const Desc x = row_major(s.rows, s.in, s.dtype);
+  const Desc weight = row_major(s.out, s.in);
+  const Desc factor = row_major(s.out, s.in, s.dtype);
+  const Desc bias = with_bias ? onednn::strided({s.out}, {1}) : Desc();
+  const Desc y = row_major(s.rows, s.out, s.dtype);
   return onednn::build_or_null([&] {
     using Forward = dnnl::inner_product_forward;
     using Backward = dnnl::inner_product_backward_weights;
-    const Forward::primitive_desc hint(Forward::desc(dnnl::prop_kind::forward_training, x, weight, bias, y), onednn::engine());
+    const Forward::primitive_desc hint(Forward::desc(dnnl::prop_kind::forward_training, x, factor, bias, y), onednn::engine());
     const Backward::primitive_desc chosen(Backward::desc(x, weight, bias, y), onednn::attributes(), onednn::engine(), hint);
     std::vector<onednn::Operand> operands{{DNNL_ARG_SRC, x, chosen.src_desc()},
                                           {DNNL_ARG_DIFF_DST, y, chosen.diff_dst_desc()},
@@ -48,7 +61,8 @@ Tensor batch_of_one(const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)})
 
 bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
-  const auto plan = cache.get({x.dim(0), x.dim(1), y.dim(1)}, [&] { return build_forward(x.dim(0), x.dim(1), y.dim(1)); });
+  const Sizes sizes{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
+  const auto plan = cache.get(key_of(sizes), [&] { return build_forward(sizes); });
   if (plan) plan->execute({x.raw(), weight.raw(), bias.raw(), y.raw()});
   return plan != nullptr;
 }
@@ -56,8 +70,10 @@ bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, c
 bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   const bool with_bias = grad_bias.defined();
-  const auto plan = cache.get({x.dim(0), x.dim(1), grad_y.dim(1), with_bias},
-                              [&] { return build_backward_weight(x.dim(0), x.dim(1), grad_y.dim(1), with_bias); });
+  const Sizes sizes{x.dim(0), x.dim(1), grad_y.dim(1), x.dtype()};
+  std::vector<std::int64_t> key = key_of(sizes);
+  key.push_back(with_bias);
+  const auto plan = cache.get(std::move(key), [&] { return build_backward_weight(sizes, with_bias); });
   if (!plan) return false;
   if (with_bias) {
     plan->execute({x.raw(), grad_y.raw(), grad_weight.raw(), grad_bias.raw()});
@@ -73,7 +89,10 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
   if (!bias.defined()) return matmul(batch_of_one(x), batch_of_one(weight), batch_of_one(y), {.transpose_b = true});
   if (y.numel() == 0) return;
   if (x.dim(1) == 0) return y.copy_from(bias.expand(y.shape()));
-  if (y.dtype() == DType::f32 && forward_onednn(x, weight, bias, y)) return;
+  if (y.dtype() != DType::f64 && forward_onednn(x, weight, bias, y)) return;
+  if (y.dtype() == DType::bf16) {
+    return in_f32([&](const Tensor& from, const Tensor& to) { linear_forward(from, weight, bias, to); }, y, x);
+  }
   dispatch_real(y.dtype(), "linear", [&]<class T>() {
     reference::matmul<T>({1, y.dim(0), y.dim(1), x.dim(1)}, {x.data<T>(), 0, x.dim(1), 1}, {weight.data<T>(), 0, 1, x.dim(1)},
                          bias.data<T>(), {y.data<T>(), 0, y.dim(1), 1});
@@ -86,7 +105,10 @@ void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
 
 void linear_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   const bool computable = x.numel() > 0 && grad_y.numel() > 0;
-  if (computable && x.dtype() == DType::f32 && backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) return;
+  if (computable && x.dtype() != DType::f64 && backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) return;
+  if (x.dtype() == DType::bf16) {
+    return linear_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias);
+  }
   matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
   if (!grad_bias.defined()) return;
   dispatch_real(x.dtype(), "linear",

@@ -15,7 +15,8 @@ struct MatmulOptions {
 
 Var matmul(const Var& a, const Var& b, const MatmulOptions& options = {});
 
-// a, b and y [batch, rows, columns], contiguous; writes every element of y, zeros when k is 0.
+// a, b and y [batch, rows, columns], contiguous, of one dtype; or each bf16 or f32, and a and b are multiplied as bf16. Writes
+// every element of y, zeros when k is 0.
 namespace cpu {
 void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options);
 }

@@ -1,3 +1,4 @@
+#include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/decisions.h"
@@ -19,18 +20,29 @@ Dims strides_of(const Tensor& x, bool transposed) {
   return transposed ? Dims{rows * columns, 1, columns} : Dims{rows * columns, columns, 1};
 }
 
+// With a bf16 one among a and b both are multiplied as bf16.
+struct Dtypes {
+  DType a, b, y;
+  DType factors() const { return a == DType::bf16 || b == DType::bf16 ? DType::bf16 : DType::f32; }
+  bool all(DType dtype) const { return a == dtype && b == dtype && y == dtype; }
+};
+
 // A batch of one is described as plain matrices: oneDNN's 2-D kernels are its best tuned.
-dnnl::memory::desc describe_matrix(Dims sizes, Dims strides) {
-  if (sizes[0] == 1) return onednn::strided({sizes[1], sizes[2]}, {strides[1], strides[2]});
-  return onednn::strided(sizes, strides);
+dnnl::memory::desc describe_matrix(const Dims& sizes, const Dims& strides, DType dtype) {
+  if (sizes[0] == 1) return onednn::strided({sizes[1], sizes[2]}, {strides[1], strides[2]}, dtype);
+  return onednn::strided(sizes, strides, dtype);
 }
 
-std::unique_ptr<onednn::Primitive> build(const MatmulSizes& s, const Dims& a_strides, const Dims& b_strides) {
-  const auto a = describe_matrix({s.batch, s.m, s.k}, a_strides);
-  const auto b = describe_matrix({s.batch, s.k, s.n}, b_strides);
-  const auto y = describe_matrix({s.batch, s.m, s.n}, {s.m * s.n, s.n, 1});
+std::unique_ptr<onednn::Primitive> build(const MatmulSizes& s, const Dims& a_strides, const Dims& b_strides,
+                                         const Dtypes& dtypes) {
+  const auto describe_a = [&](DType dtype) { return describe_matrix({s.batch, s.m, s.k}, a_strides, dtype); };
+  const auto describe_b = [&](DType dtype) { return describe_matrix({s.batch, s.k, s.n}, b_strides, dtype); };
+  const auto a = describe_a(dtypes.a);
+  const auto b = describe_b(dtypes.b);
+  const auto y = describe_matrix({s.batch, s.m, s.n}, {s.m * s.n, s.n, 1}, dtypes.y);
   return onednn::build_or_null([&] {
-    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(a, b, y), onednn::attributes(), onednn::engine());
+    const dnnl::matmul::desc wanted(describe_a(dtypes.factors()), describe_b(dtypes.factors()), y);
+    const dnnl::matmul::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine());
     return std::make_unique<onednn::Primitive>(dnnl::matmul(chosen), chosen.scratchpad_desc(),
                                                std::vector<onednn::Operand>{{DNNL_ARG_SRC, a, chosen.src_desc()},
                                                                             {DNNL_ARG_WEIGHTS, b, chosen.weights_desc()},
@@ -66,24 +78,27 @@ std::string decision_key(const MatmulSizes& s, const MatmulOptions& options) {
 std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y,
                              const MatmulOptions& options) {
   std::vector<Plan> plans;
-  if (auto primitive = build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b))) {
+  const Dtypes dtypes{a.dtype(), b.dtype(), y.dtype()};
+  if (auto primitive = build(s, strides_of(a, options.transpose_a), strides_of(b, options.transpose_b), dtypes)) {
     plans.push_back({"matmul", std::move(primitive)});
   }
   const double flops = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
-  const bool choosing = s.batch == 1 && decisions_active() && flops >= kLeastFlopsToMeasure;
+  const bool choosing = dtypes.all(DType::f32) && s.batch == 1 && decisions_active() && flops >= kLeastFlopsToMeasure;
   if (choosing) plans.push_back({"sgemm", nullptr});
   if (plans.empty()) return nullptr;
   std::vector<std::string> names;
   for (const Plan& plan : plans) names.push_back(plan.algorithm);
   const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); }); };
-  const std::size_t chosen = decide(decision_key(s, options), names, seconds);
+  const std::size_t chosen = names.size() > 1 ? decide(decision_key(s, options), names, seconds) : 0;
   return std::make_shared<Plan>(std::move(plans[chosen]));
 }
 
 bool multiply_onednn(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   thread_local onednn::PlanCache<Plan> cache;
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   const auto plan =
-      cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b, static_cast<std::int64_t>(decision_epoch())},
+      cache.get({s.batch, s.m, s.n, s.k, options.transpose_a, options.transpose_b, number(a.dtype()), number(b.dtype()),
+                 number(y.dtype()), number(decision_epoch())},
                 [&] { return choose(s, a, b, y, options); });
   if (!plan) return false;
   ++runs[plan->algorithm];
@@ -99,7 +114,10 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptio
   const MatmulSizes sizes{y.dim(0), y.dim(1), y.dim(2), a.dim(options.transpose_a ? 1 : 2)};
   if (y.numel() == 0) return;
   if (sizes.k == 0) return y.fill(0);
-  if (y.dtype() == DType::f32 && multiply_onednn(sizes, a, b, y, options)) return;
+  if (y.dtype() != DType::f64 && multiply_onednn(sizes, a, b, y, options)) return;
+  if (a.dtype() == DType::bf16 || b.dtype() == DType::bf16) {
+    return in_f32([&](const Tensor& left, const Tensor& right, const Tensor& to) { matmul(left, right, to, options); }, y, a, b);
+  }
   const Dims sa = strides_of(a, options.transpose_a);
   const Dims sb = strides_of(b, options.transpose_b);
   dispatch_real(y.dtype(), "matmul", [&]<class T>() {

@@ -35,6 +35,7 @@ class MseOp final : public Op {
 
 Var mse(const Var& x, const Var& target) {
   check_operands("mse", "x", x.value(), "target", target.value());
+  check_real("mse", x.value());
   TESSERA_CHECK(x.shape() == target.shape(), ShapeError, "mse: shapes differ: x is ", x.shape(), ", target is ", target.shape());
   TESSERA_CHECK(x.value().numel() > 0, ShapeError, "mse: no elements to average: x is ", x.shape());
   Tensor y = Tensor::empty({}, x.dtype(), x.device());

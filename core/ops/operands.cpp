@@ -10,7 +10,13 @@ void check_devices(const char* operation, const char* name_a, const Tensor& a, c
                 " is ", describe(b));
 }
 
+bool computes(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
+
 }  // namespace
+
+void check_floating(const char* operation, const Tensor& x) {
+  TESSERA_CHECK(computes(x.dtype()), DTypeError, operation, ": x is ", describe(x), "; needs f32, f64 or bf16");
+}
 
 void check_real(const char* operation, const Tensor& x) {
   TESSERA_CHECK(x.dtype() == DType::f32 || x.dtype() == DType::f64, DTypeError, operation, ": x is ", describe(x),
@@ -21,8 +27,8 @@ void check_operands(const char* operation, const char* name_a, const Tensor& a, 
   check_devices(operation, name_a, a, name_b, b);
   TESSERA_CHECK(a.dtype() == b.dtype(), DTypeError, operation, ": dtypes differ: ", name_a, " is ", describe(a), ", ", name_b,
                 " is ", describe(b));
-  TESSERA_CHECK(a.dtype() == DType::f32 || a.dtype() == DType::f64, DTypeError, operation, ": ", name_a, " is ", describe(a),
-                ", ", name_b, " is ", describe(b), "; needs f32 or f64");
+  TESSERA_CHECK(computes(a.dtype()), DTypeError, operation, ": ", name_a, " is ", describe(a), ", ", name_b, " is ", describe(b),
+                "; needs f32, f64 or bf16");
 }
 
 void check_companion(const char* operation, const char* name_x, const Tensor& x, const char* name, const Tensor& companion,

@@ -33,7 +33,7 @@ class PadOp final : public Op {
 }  // namespace
 
 Var pad(const Var& x, std::span<const std::pair<std::int64_t, std::int64_t>> padding, double value) {
-  check_real("pad", x.value());
+  check_floating("pad", x.value());
   Shape shape = x.shape();
   TESSERA_CHECK(static_cast<int>(padding.size()) == shape.rank(), ShapeError, "pad: ", padding.size(), " pairs for x ", shape,
                 "; needs one per axis");

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
+#include "core/compute_type.h"
 #include "core/cpu/parallel.h"
 #include "core/ops/pool2d.h"
 
@@ -51,6 +53,29 @@ void for_each_window(const Tensor& x, const Tensor& y, const Pool2dOptions& opti
   });
 }
 
+// Sums that become elements of T: kept where they belong when T is computed in itself, else beside it until store() rounds them.
+template <class T>
+class Sums {
+ public:
+  explicit Sums(std::int64_t count) : wide_(kInPlace ? 0 : static_cast<std::size_t>(count)) {}
+
+  // Zeros, for `count` elements at `target`.
+  Compute<T>* begin(T* target, std::int64_t count) {
+    Compute<T>* sums = nullptr;
+    if constexpr (kInPlace) sums = target;
+    else sums = wide_.data();
+    std::fill_n(sums, count, Compute<T>(0));
+    return sums;
+  }
+  void store(T* target, std::int64_t count) const {
+    if constexpr (!kInPlace) std::transform(wide_.begin(), wide_.begin() + count, target, narrow<T, Compute<T>>);
+  }
+
+ private:
+  static constexpr bool kInPlace = std::is_same_v<T, Compute<T>>;
+  std::vector<Compute<T>> wide_;
+};
+
 template <class T>
 void max_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
   const std::int64_t channels = x.dim(3);
@@ -67,9 +92,9 @@ void max_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const P
       const auto index = static_cast<std::int32_t>(pixel);
 #pragma omp simd
       for (std::int64_t c = 0; c < channels; ++c) {
-        const T value = candidate[c];
-        const bool wins = (value > best[c]) | (value != value);
-        best[c] = wins ? value : best[c];
+        const Compute<T> value = widen(candidate[c]);
+        const bool wins = (value > widen(best[c])) | (value != value);
+        best[c] = wins ? candidate[c] : best[c];
         where[c] = wins ? index : where[c];
       }
     });
@@ -83,14 +108,16 @@ void max_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad
   const std::int64_t image_size = grad_x.dim(1) * grad_x.dim(2) * channels;
   const std::int64_t outputs = grad_y.dim(1) * grad_y.dim(2) * channels;
   parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    Sums<T> sums(image_size);
     for (std::int64_t image = begin; image < end; ++image) {
       T* const target = grad_x.data<T>() + image * image_size;
       const T* const g = grad_y.data<T>() + image * outputs;
       const std::int32_t* const where = argmax.data<std::int32_t>() + image * outputs;
-      std::fill_n(target, image_size, T(0));
+      Compute<T>* const sum = sums.begin(target, image_size);
       for (std::int64_t at = 0; at < outputs; at += channels) {
-        for (std::int64_t c = 0; c < channels; ++c) target[where[at + c] * channels + c] += g[at + c];
+        for (std::int64_t c = 0; c < channels; ++c) sum[where[at + c] * channels + c] += widen(g[at + c]);
       }
+      sums.store(target, image_size);
     }
   });
 }
@@ -100,15 +127,21 @@ void avg_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options)
   const std::int64_t channels = x.dim(3);
   const std::int64_t image_size = x.dim(1) * x.dim(2) * channels;
   for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window) {
-    T* const sum = y.data<T>() + position * channels;
+    T* const target = y.data<T>() + position * channels;
     const T* const pixels = x.data<T>() + image * image_size;
-    std::fill_n(sum, channels, T(0));
+    if (window.pixels() == 1) {  // a subsample
+      std::copy_n(pixels + (window.rows.begin * x.dim(2) + window.columns.begin) * channels, channels, target);
+      return;
+    }
+    Sums<T> sums(channels);
+    Compute<T>* const sum = sums.begin(target, channels);
     window.for_each_pixel(x.dim(2), [&](std::int64_t pixel) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < channels; ++c) sum[c] += pixels[pixel * channels + c];
+      for (std::int64_t c = 0; c < channels; ++c) sum[c] += widen(pixels[pixel * channels + c]);
     });
-    const T share = T(1) / static_cast<T>(window.pixels());
+    const auto share = Compute<T>(1) / static_cast<Compute<T>>(window.pixels());
     for (std::int64_t c = 0; c < channels; ++c) sum[c] *= share;
+    sums.store(target, channels);
   });
 }
 
@@ -119,18 +152,20 @@ void avg_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOption
   const std::int64_t width = grad_y.dim(2);
   const std::int64_t positions = grad_y.dim(1) * width;
   parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    Sums<T> sums(image_size);
     for (std::int64_t image = begin; image < end; ++image) {
       T* const target = grad_x.data<T>() + image * image_size;
-      std::fill_n(target, image_size, T(0));
+      Compute<T>* const sum = sums.begin(target, image_size);
       for (std::int64_t at = 0; at < positions; ++at) {
         const T* const g = grad_y.data<T>() + (image * positions + at) * channels;
         const Window window = window_at(grad_x, at / width, at % width, options);
-        const T share = T(1) / static_cast<T>(window.pixels());
+        const auto share = Compute<T>(1) / static_cast<Compute<T>>(window.pixels());
         window.for_each_pixel(grad_x.dim(2), [&](std::int64_t pixel) {
 #pragma omp simd
-          for (std::int64_t c = 0; c < channels; ++c) target[pixel * channels + c] += g[c] * share;
+          for (std::int64_t c = 0; c < channels; ++c) sum[pixel * channels + c] += widen(g[c]) * share;
         });
       }
+      sums.store(target, image_size);
     }
   });
 }
@@ -146,10 +181,12 @@ void global_forward(const Tensor& x, const Tensor& y) {
                    std::fill(sum.begin(), sum.end(), 0.0);
                    for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
                      const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
-                     for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += static_cast<double>(from[c]);
+                     for (std::int64_t c = 0; c < channels; ++c) {
+                       sum[static_cast<std::size_t>(c)] += static_cast<double>(widen(from[c]));
+                     }
                    }
                    std::transform(sum.begin(), sum.end(), y.data<T>() + image * channels,
-                                  [&](double total) { return static_cast<T>(total / static_cast<double>(pixels)); });
+                                  [&](double total) { return narrow<T>(total / static_cast<double>(pixels)); });
                  }
                });
 }
@@ -158,13 +195,13 @@ template <class T>
 void global_backward(const Tensor& grad_y, const Tensor& grad_x) {
   const std::int64_t channels = grad_x.dim(3);
   const std::int64_t pixels = grad_x.dim(1) * grad_x.dim(2);
-  const T share = T(1) / static_cast<T>(pixels);
+  const auto share = Compute<T>(1) / static_cast<Compute<T>>(pixels);
   parallel_for(grad_x.dim(0) * pixels, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, channels)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t pixel = begin; pixel < end; ++pixel) {
                    const T* const g = grad_y.data<T>() + pixel / pixels * channels;
                    T* const target = grad_x.data<T>() + pixel * channels;
-                   for (std::int64_t c = 0; c < channels; ++c) target[c] = g[c] * share;
+                   for (std::int64_t c = 0; c < channels; ++c) target[c] = narrow<T>(widen(g[c]) * share);
                  }
                });
 }
@@ -172,22 +209,22 @@ void global_backward(const Tensor& grad_y, const Tensor& grad_x) {
 }  // namespace
 
 void max_pool2d_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
-  dispatch_real(x.dtype(), "max_pool2d", [&]<class T>() { max_forward<T>(x, y, argmax, options); });
+  dispatch_floating(x.dtype(), "max_pool2d", [&]<class T>() { max_forward<T>(x, y, argmax, options); });
 }
 void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x) {
-  dispatch_real(grad_x.dtype(), "max_pool2d", [&]<class T>() { max_backward<T>(grad_y, argmax, grad_x); });
+  dispatch_floating(grad_x.dtype(), "max_pool2d", [&]<class T>() { max_backward<T>(grad_y, argmax, grad_x); });
 }
 void avg_pool2d_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options) {
-  dispatch_real(x.dtype(), "avg_pool2d", [&]<class T>() { avg_forward<T>(x, y, options); });
+  dispatch_floating(x.dtype(), "avg_pool2d", [&]<class T>() { avg_forward<T>(x, y, options); });
 }
 void avg_pool2d_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOptions& options) {
-  dispatch_real(grad_x.dtype(), "avg_pool2d", [&]<class T>() { avg_backward<T>(grad_y, grad_x, options); });
+  dispatch_floating(grad_x.dtype(), "avg_pool2d", [&]<class T>() { avg_backward<T>(grad_y, grad_x, options); });
 }
 void global_avg_pool_forward(const Tensor& x, const Tensor& y) {
-  dispatch_real(x.dtype(), "global_avg_pool", [&]<class T>() { global_forward<T>(x, y); });
+  dispatch_floating(x.dtype(), "global_avg_pool", [&]<class T>() { global_forward<T>(x, y); });
 }
 void global_avg_pool_backward(const Tensor& grad_y, const Tensor& grad_x) {
-  dispatch_real(grad_x.dtype(), "global_avg_pool", [&]<class T>() { global_backward<T>(grad_y, grad_x); });
+  dispatch_floating(grad_x.dtype(), "global_avg_pool", [&]<class T>() { global_backward<T>(grad_y, grad_x); });
 }
 
 }  // namespace tessera::cpu

@@ -107,19 +107,19 @@ Tensor sum_pairs(const char* operation, const Tensor& a, const Tensor& b, const 
 }  // namespace
 
 Var sum(const Var& x, std::span<const int> axes, bool keep_dims) {
-  check_real("sum", x.value());
+  check_floating("sum", x.value());
   return sum_scaled("sum", x, Plan("sum", x.shape(), axes, keep_dims), 1.0);
 }
 
 Var mean(const Var& x, std::span<const int> axes, bool keep_dims) {
-  check_real("mean", x.value());
+  check_floating("mean", x.value());
   const Plan plan("mean", x.shape(), axes, keep_dims);
   TESSERA_CHECK(plan.count > 0, ShapeError, "mean: no elements to average: x is ", x.shape());
   return sum_scaled("mean", x, plan, 1.0 / static_cast<double>(plan.count));
 }
 
 Var max(const Var& x, std::span<const int> axes, bool keep_dims) {
-  check_real("max", x.value());
+  check_floating("max", x.value());
   const Plan plan("max", x.shape(), axes, keep_dims);
   TESSERA_CHECK(plan.count > 0, ShapeError, "max: no elements to compare: x is ", x.shape());
   std::vector<int> order = plan.order(x.shape().rank());
@@ -134,7 +134,7 @@ Var sum(const Var& x) { return sum(x, all_axes(x)); }
 Var mean(const Var& x) { return mean(x, all_axes(x)); }
 
 Tensor sum_to(const Tensor& x, const Shape& shape, double scale) {
-  check_real("sum_to", x);
+  check_floating("sum_to", x);
   if (x.shape() == shape) return scaled(x, scale);
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   TESSERA_DISPATCH(x.device(), sum_forward, x, scale, y);

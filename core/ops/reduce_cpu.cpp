@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/compute_type.h"
 #include "core/cpu/strided.h"
-#include "core/dtype.h"
 #include "core/ops/arithmetic_math.h"
 #include "core/ops/reduce.h"
 
@@ -52,10 +52,12 @@ double sum_run(const F& f, const std::array<const T*, sizeof...(K)>& in, const s
   if (((step[K] == 1) && ...)) {
     for (; i + kLanes <= length; i += kLanes) {
 #pragma omp simd
-      for (std::int64_t j = 0; j < kLanes; ++j) lanes[static_cast<std::size_t>(j)] += static_cast<double>(f(in[K][i + j]...));
+      for (std::int64_t j = 0; j < kLanes; ++j) {
+        lanes[static_cast<std::size_t>(j)] += static_cast<double>(f(widen(in[K][i + j])...));
+      }
     }
   }
-  for (; i < length; ++i) lanes[static_cast<std::size_t>(i % kLanes)] += static_cast<double>(f(in[K][i * step[K]]...));
+  for (; i < length; ++i) lanes[static_cast<std::size_t>(i % kLanes)] += static_cast<double>(f(widen(in[K][i * step[K]])...));
   for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
     for (std::size_t j = 0; j < width; ++j) lanes[j] += lanes[j + width];
   }
@@ -67,9 +69,9 @@ void add_columns(const F& f, const std::array<const T*, sizeof...(K)>& in, const
                  std::int64_t width, double* sums, std::index_sequence<K...>) {
   if (((step[K] == 1) && ...)) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(f(in[K][i]...));
+    for (std::int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(f(widen(in[K][i])...));
   } else {
-    for (std::int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(f(in[K][i * step[K]]...));
+    for (std::int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(f(widen(in[K][i * step[K]])...));
   }
 }
 
@@ -119,7 +121,7 @@ void reduce_split(const ReduceLoops<N>& loops, const F& f, const std::array<cons
     for (std::int64_t column = 0; column < width; ++column) {
       double total = 0.0;
       for (int part = 0; part < parts; ++part) total += sums.data()[(part * loops.kept.outer() + row) * width + column];
-      to[column * loops.kept.inner_stride(N)] = static_cast<T>(scale * total);
+      to[column * loops.kept.inner_stride(N)] = narrow<T>(scale * total);
     }
   }
 }
@@ -137,7 +139,7 @@ void reduce_typed(const ReduceLoops<N>& loops, const F& f, const std::array<cons
       add_terms(loops, f, in, row, column, width, 0, loops.summed_count(), sums.data());
       const std::int64_t step = loops.kept.inner_stride(N);
       T* to = out + loops.kept.offsets(row)[N] + column * step;
-      for (std::int64_t i = 0; i < width; ++i) to[i * step] = static_cast<T>(scale * sums[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = 0; i < width; ++i) to[i * step] = narrow<T>(scale * sums[static_cast<std::size_t>(i)]);
     });
   });
 }
@@ -156,7 +158,7 @@ void reduce(const char* operation, const F& f, double scale, const Tensor& y, co
   for (std::size_t k = 0; k < kInputs; ++k) operands[k] = &inputs[k];
   operands[kInputs] = &target;
   const ReduceLoops<kInputs> loops(make_strided_loop<kInputs + 1>(operands));
-  dispatch_real(y.dtype(), operation, [&]<class T>() {
+  dispatch_floating(y.dtype(), operation, [&]<class T>() {
     std::array<const T*, kInputs> in{};
     for (std::size_t k = 0; k < kInputs; ++k) in[k] = inputs[k].template data<T>();
     reduce_typed(loops, f, in, scale, y.data<T>());
@@ -166,8 +168,8 @@ void reduce(const char* operation, const F& f, double scale, const Tensor& y, co
 template <class T>
 std::int64_t first_maximum(const T* x, std::int64_t n) {
   std::int64_t best = 0;
-  for (std::int64_t i = 1; i < n && !std::isnan(x[best]); ++i) {
-    if (x[i] > x[best] || std::isnan(x[i])) best = i;
+  for (std::int64_t i = 1; i < n && !std::isnan(widen(x[best])); ++i) {
+    if (widen(x[i]) > widen(x[best]) || std::isnan(widen(x[i]))) best = i;
   }
   return best;
 }
@@ -185,7 +187,7 @@ void sum_quotient(const Tensor& a, const Tensor& b, const Tensor& y) { reduce("s
 void max_forward(const Tensor& x, const Tensor& y, const Tensor& index) {
   const std::int64_t rows = index.numel();
   const std::int64_t n = rows == 0 ? 0 : x.numel() / rows;
-  dispatch_real(x.dtype(), "max", [&]<class T>() {
+  dispatch_floating(x.dtype(), "max", [&]<class T>() {
     parallel_for(rows, kGrain / std::max<std::int64_t>(n, 1), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* from = x.data<T>() + row * n;
@@ -201,7 +203,7 @@ void max_backward(const Tensor& grad_y, const Tensor& index, const Tensor& grad_
   const std::int64_t rows = index.numel();
   const std::int64_t n = rows == 0 ? 0 : grad_x.numel() / rows;
   grad_x.fill(0.0);
-  dispatch_real(grad_x.dtype(), "max_backward", [&]<class T>() {
+  dispatch_floating(grad_x.dtype(), "max_backward", [&]<class T>() {
     const std::int64_t* best = index.data<std::int64_t>();
     T* to = grad_x.data<T>();
     for (std::int64_t row = 0; row < rows; ++row) to[row * n + best[row]] = grad_y.data<T>()[row];

@@ -25,7 +25,7 @@ class ReluOp final : public Op {
 }  // namespace
 
 Var relu(const Var& x) {
-  check_real("relu", x.value());
+  check_floating("relu", x.value());
   Tensor y = Tensor::empty_like(x.value());
   TESSERA_DISPATCH(x.device(), relu_forward, x.value(), y);
   return record(std::make_unique<ReluOp>(y), {x}, y);

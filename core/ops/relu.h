@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// y = max(x, 0), elementwise; NaN stays NaN. Saves y; grad_x = g where y > 0, else 0. Throws DTypeError unless f32 or f64.
+// y = max(x, 0), elementwise; NaN stays NaN. Saves y; grad_x = g where y > 0, else 0. Throws DTypeError unless f32, f64 or bf16.
 Var relu(const Var& x);
 
 namespace cpu {

@@ -37,7 +37,7 @@ class LogSoftmaxOp final : public Op {
 };
 
 Tensor output_for(const char* operation, const Var& x) {
-  check_real(operation, x.value());
+  check_floating(operation, x.value());
   TESSERA_CHECK(x.shape().rank() >= 1, ShapeError, operation, ": x is a scalar, needs at least 1 dimension");
   return Tensor::empty_like(x.value());
 }

@@ -7,7 +7,7 @@ namespace tessera {
 
 // x [..., n] -> y [..., n], each row shifted by its maximum first. Both save y.
 // softmax: grad_x = y * (g - sum(g * y)). log_softmax: grad_x = g - exp(y) * sum(g). A NaN makes its whole row NaN.
-// Throws ShapeError on scalars, DTypeError unless f32 or f64.
+// Throws ShapeError on scalars, DTypeError unless f32, f64 or bf16.
 Var softmax(const Var& x);
 Var log_softmax(const Var& x);
 

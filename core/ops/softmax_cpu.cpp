@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
 #include "core/ops/exp_row_cpu.h"
 #include "core/ops/softmax.h"
@@ -68,24 +69,28 @@ void for_each_last_row(const char* operation, const Tensor& x, F&& f) {
 }  // namespace
 
 void softmax_forward(const Tensor& x, const Tensor& y) {
+  if (x.dtype() == DType::bf16) return in_f32(softmax_forward, y, x);
   for_each_last_row("softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
     softmax_row(x.data<T>() + at, n, y.data<T>() + at);
   });
 }
 
 void softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {
+  if (y.dtype() == DType::bf16) return in_f32(softmax_backward, grad_x, y, grad_y);
   for_each_last_row("softmax_backward", y, [&]<class T>(std::int64_t at, std::int64_t n) {
     softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, grad_x.data<T>() + at);
   });
 }
 
 void log_softmax_forward(const Tensor& x, const Tensor& y) {
+  if (x.dtype() == DType::bf16) return in_f32(log_softmax_forward, y, x);
   for_each_last_row("log_softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
     log_softmax_row(x.data<T>() + at, n, y.data<T>() + at);
   });
 }
 
 void log_softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {
+  if (y.dtype() == DType::bf16) return in_f32(log_softmax_backward, grad_x, y, grad_y);
   for_each_last_row("log_softmax_backward", y, [&]<class T>(std::int64_t at, std::int64_t n) {
     log_softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, grad_x.data<T>() + at);
   });

@@ -29,7 +29,7 @@ class UnaryOp final : public Op {
 };
 
 Tensor output_for(const char* operation, const Var& x) {
-  check_real(operation, x.value());
+  check_floating(operation, x.value());
   return Tensor::empty_like(x.value());
 }
 

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// All take f32 or f64 of any shape, throw DTypeError otherwise, and let NaN through.
+// All take f32, f64 or bf16 of any shape, throw DTypeError otherwise, and let NaN through.
 Var neg(const Var& x);      // saves nothing
 Var exp(const Var& x);      // saves y; grad_x = g * y
 Var log(const Var& x);      // saves x; grad_x = g / x

@@ -75,6 +75,16 @@ class Tables(unittest.TestCase):
                           "30 interleaved"):
             self.assertIn(condition, " ".join(text.split()))
 
+    def test_training_has_a_table_for_each_precision(self):
+        self.results("train_bench", train(1.5, commit="older00"), train(2.5, precision="bf16"), train(1.25, precision="f32"))
+        text = self.written()
+        single, half = text.index("32x32x3, f32, SGD"), text.index("32x32x3, bf16, SGD")
+        self.assertLess(single, text.index("1.25 (1.15-1.35)"))
+        self.assertLess(text.index("1.25 (1.15-1.35)"), half)
+        self.assertLess(half, text.index("2.50 (2.40-2.60)"))
+        self.assertNotIn("1.50 (", text)
+        self.assertIn("PyTorch 1.13's autocast", " ".join(text.split()))
+
     def test_ops_show_the_last_run_one_row_for_each_convolution(self):
         self.results("op_bench", dense("matmul", "1x2x3", "forward", 2.5, date="2026-01-01T00:00:00Z"),
                      dense("matmul", "64x64x9", "forward", 1.02), dense("conv2d", "8x3 -> 4", "forward", 0.97),

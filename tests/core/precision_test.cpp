@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cpu/onednn_version.h"
 #include "core/error.h"
 #include "tests/support/message_of.h"
 
@@ -18,12 +19,25 @@ TEST(Precision, EveryDeviceComputesInF32) {
 }
 
 TEST(Precision, RefusesWhatADeviceLacksAndSaysWhatItHas) {
-  EXPECT_EQ(refusal("bf16", Device::cpu()), "bf16 is not supported on cpu yet; supported: f32");
+  EXPECT_EQ(refusal("f16", Device::cpu()), "f16 is not supported on cpu yet; supported: f32, bf16");
+  EXPECT_EQ(refusal("bf16", Device::cuda()), "bf16 is not supported on cuda:0 yet; supported: f32");
   EXPECT_EQ(refusal("tf32", Device::cuda(1)), "tf32 is not supported on cuda:1 yet; supported: f32");
-  for (const std::string_view name : precision_names()) {
-    EXPECT_EQ(refusal(name, Device::cpu()).empty(), name == "f32") << name;
-  }
   EXPECT_EQ(refusal("f8", Device::cpu()), "'f8' is no precision; choices: f32, tf32, bf16, f16");
+}
+
+TEST(Precision, Bf16AsksForInstructions) {
+  if (cpu::onednn_has_bf16()) {
+    EXPECT_EQ(compute_dtype("bf16", Device::cpu()), DType::bf16);
+  } else {
+    EXPECT_EQ(refusal("bf16", Device::cpu()), str("bf16 needs a processor with avx512_bf16 or AMX; oneDNN may use ",
+                                                  cpu::onednn_isa(), " here (ONEDNN_MAX_CPU_ISA can limit it); use f32"));
+  }
+}
+
+TEST(Precision, ParametersBesideBf16AreF32) {
+  EXPECT_EQ(parameter_dtype(DType::bf16), DType::f32);
+  EXPECT_EQ(parameter_dtype(DType::f32), DType::f32);
+  EXPECT_EQ(parameter_dtype(DType::f64), DType::f64);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "core/precision.h"
 #include "core/rng.h"
 
 namespace tessera::testing {
@@ -23,7 +24,8 @@ Tensor random_tensor(const OpInput& input, RngStream stream, DType dtype) {
     const double distance = static_cast<double>(value) - input.avoid;
     if (std::abs(distance) < kMargin) value = static_cast<float>(input.avoid + (distance < 0 ? -kMargin : kMargin));
   }
-  return single.to(dtype);
+  const Tensor rounded = single.to(dtype);
+  return input.parameter ? rounded.to(parameter_dtype(dtype)) : rounded;
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace tessera::testing {
 
-// One tensor per input of the case: floating ones of `dtype` (values exact in f32, so that both dtypes see the same numbers),
-// index inputs i64. The same seed gives the same values.
+// One tensor per input of the case: floating ones of `dtype` (values exact in f32, so that f32 and f64 see the same numbers),
+// index inputs i64. The same seed gives the same values. For bf16 all values, those of parameters too, are rounded to it.
 std::vector<Tensor> make_inputs(const OpCase& op_case, DType dtype, std::uint64_t seed = 1);
 
 // The same elements behind reversed strides, with a gap after every row; the gaps hold NaN (or -1).

@@ -1,5 +1,6 @@
 #include "tests/support/op_cases.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -20,6 +21,11 @@ OpCase op_case(std::string name, const std::vector<Shape>& shapes, std::function
   c.op = std::move(op);
   c.reference = std::move(reference);
   return c;
+}
+
+OpCase with_parameters(OpCase row) {
+  for (std::size_t i = 1; i < std::min<std::size_t>(row.inputs.size(), 3); ++i) row.inputs[i].parameter = true;
+  return row;
 }
 
 std::vector<OpCase> all_op_cases() {

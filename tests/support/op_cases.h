@@ -18,6 +18,7 @@ struct OpInput {
   double high = 1.0;
   double avoid = -1e30;  // keep values at least 0.05 away from this point: a kink of the function
   std::vector<std::int64_t> indices = {};  // not empty: an i64 input with these values
+  bool parameter = false;  // of parameter_dtype() beside the other inputs
 };
 
 struct OpCase {
@@ -27,11 +28,16 @@ struct OpCase {
   // The same function on f64 tensors as plain loops with double accumulators; independent of the kernels.
   std::function<Tensor(std::span<const Tensor>)> reference;
   double f32_relative = 1e-5;  // bound on |y - y_ref| / max|y_ref| in f32; say why where it is larger
+  bool bf16 = true;  // false: the op refuses bf16
+  double bf16_roundings = 4;  // roundings to bf16 that a gradient may show; say why where it is larger
 };
 
 // A row whose inputs have these shapes and nothing special.
 OpCase op_case(std::string name, const std::vector<Shape>& shapes, std::function<Var(std::span<const Var>)> op,
                std::function<Tensor(std::span<const Tensor>)> reference);
+
+// The same row with inputs 1 and 2, as far as there are any, as parameters.
+OpCase with_parameters(OpCase row);
 
 std::vector<OpCase> elementwise_op_cases();  // op_cases_elementwise.cpp
 std::vector<OpCase> reduction_op_cases();    // op_cases_reduction.cpp: reductions, softmax, losses

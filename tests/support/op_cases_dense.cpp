@@ -58,9 +58,9 @@ Tensor linear_reference(Inputs in) {
 void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape& x, int64_t out, bool bias) {
   std::vector<Shape> shapes{x, {out, x.dim(-1)}};
   if (bias) shapes.push_back({out});
-  cases.push_back(op_case(
+  cases.push_back(with_parameters(op_case(
       "linear/" + name, shapes, [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); },
-      linear_reference));
+      linear_reference)));
 }
 
 Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
@@ -93,9 +93,9 @@ void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape
                 const Conv2dOptions& o = {}, bool bias = false) {
   std::vector<Shape> shapes{x, weight};
   if (bias) shapes.push_back({weight[0]});
-  cases.push_back(op_case(
+  cases.push_back(with_parameters(op_case(
       "conv2d/" + name, shapes, [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
-      [o](Inputs in) { return conv2d_reference(in, o); }));
+      [o](Inputs in) { return conv2d_reference(in, o); })));
 }
 
 void add_conv2d_cases(std::vector<OpCase>& cases) {

@@ -41,8 +41,8 @@ void add_batch_norm(std::vector<OpCase>& cases, const std::string& name, const S
     const Tensor var = Tensor::full(in[1].shape(), 1.0, in[1].dtype(), in[1].device());
     return batch_norm(in[0], in[1], in[2], mean, var, {.training = true});
   };
-  cases.push_back(
-      op_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); }));
+  cases.push_back(with_parameters(
+      op_case("batch_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}}, op, [](Inputs in) { return norm_reference(in, false); })));
 }
 
 struct Fused {
@@ -72,14 +72,14 @@ void add_fused_batch_norm(std::vector<OpCase>& cases, const std::string& name, c
   };
   std::vector<Shape> inputs{x, {x.dim(-1)}, {x.dim(-1)}};
   if (residual) inputs.push_back(x);
-  cases.push_back(op_case("batch_norm/" + name, inputs, op, reference));
+  cases.push_back(with_parameters(op_case("batch_norm/" + name, inputs, op, reference)));
 }
 
 void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
-  cases.push_back(op_case(
+  cases.push_back(with_parameters(op_case(
       "layer_norm/" + name, {x, {x.dim(-1)}, {x.dim(-1)}},
       [](std::span<const Var> in) { return layer_norm(in[0], in[1], in[2]); },
-      [](Inputs in) { return norm_reference(in, true); }));
+      [](Inputs in) { return norm_reference(in, true); })));
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ void add_cross_entropy(std::vector<OpCase>& cases) {
     row.inputs = {{{n, classes}, true, -3.0, 3.0}, {.shape = {n}, .differentiable = false, .indices = labels}};
     row.op = [options](std::span<const Var> in) { return cross_entropy(in[0], in[1].value(), options); };
     row.reference = [options](std::span<const Tensor> in) { return reference_cross_entropy(in[0], in[1], options); };
+    row.bf16 = false;
     cases.push_back(std::move(row));
   };
   add("small", 5, 7, {});
@@ -159,7 +160,8 @@ void add_mse(std::vector<OpCase>& cases) {
                          total += std::pow(element(in[0], i) - element(in[1], i), 2);
                        });
                        return Tensor::scalar(total / static_cast<double>(in[0].numel()), DType::f64);
-                     }});
+                     },
+                     .bf16 = false});
   }
 }
 

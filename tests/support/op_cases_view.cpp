@@ -166,7 +166,8 @@ void add_embeddings(std::vector<OpCase>& cases) {
                          const auto id = static_cast<std::int64_t>(element(in[0], Index(i.begin(), i.end() - 1)));
                          return element(in[1], {id, i.back()});
                        });
-                     }});
+                     },
+                     .bf16 = false});
   };
   add("sequence", {3, 5}, 7, 13);
   add("repeated", {11}, 2, 3);

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/cpu/onednn_version.h"
 #include "core/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "train/compute_dtype.h"
 #include "train/config/yaml.h"
 #include "train/model_state.h"
 #include "train/session.h"
@@ -34,7 +36,7 @@ std::int64_t measured_peak(const Experiment& experiment) {
   const DataSplits data = load_data(config.data, 0);
   const std::unique_ptr<Module> model = build_model(config.model, data.train.dataset->batch_shape(1));
   initialize(*model, 0);
-  StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10);
+  StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10, compute_dtype_of(config));
   Loader loader(data.train, training_options(config.data, data.normalization, 0, 0));
   trainer.step(loader.next(), 0, 0);
   std::vector<Tensor> snapshot;  // as an asynchronous save holds it
@@ -80,6 +82,17 @@ TEST(PlanMemory, FollowsThePeakFromWeightsToActivations) {
     SCOPED_TRACE(batch);
     expect_memory(experiment(str("model: {name: mlp, hidden: [500, 300]}\n", kTrain), batch), 0.02);
   }
+}
+
+TEST(PlanMemory, ActivationsOfBf16TakeTwoBytes) {
+  if (!cpu::onednn_has_bf16()) GTEST_SKIP() << "the processor has neither avx512_bf16 nor AMX";
+  const Experiment half = experiment(str("precision: bf16\nmodel: {name: resnet20}\n", kTrain), 32);
+  expect_memory(half, 0.01);
+  const MemoryPlan two = *make_plan(half).stages[0].memory;
+  const MemoryPlan four = *make_plan(experiment(str("model: {name: resnet20}\n", kTrain), 32)).stages[0].memory;
+  EXPECT_NEAR(static_cast<double>(two.activations) / static_cast<double>(four.activations), 0.5, 0.02);
+  EXPECT_EQ(two.weights, four.weights);
+  EXPECT_EQ(two.optimizer, four.optimizer);
 }
 
 TEST(PlanMemory, CountsAMicroBatchAndTheGradientsOfTheOneBefore) {

@@ -3,6 +3,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/constant_weights.h"
+#include "core/cpu/onednn_version.h"
 #include "core/decisions.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/conv2d.h"
@@ -91,6 +92,73 @@ TEST_P(Conv2dAlgorithm, AgreesWithTheReferenceAndRuns) {
     }
   }
   EXPECT_GE(taken, 6u * 3u);  // each of at least six shapes in all three passes
+}
+
+// The numbers of a bf16 run in f64: images and weights that bf16 holds.
+std::vector<std::vector<double>> run_bf16(const Case& c, bool exactly) {
+  const auto leaf = [&](const Shape& shape, std::uint64_t index, DType stored) {
+    return Var(random(shape, index).to(DType::bf16).to(exactly ? DType::f64 : stored), true);
+  };
+  std::vector<Var> leaves{leaf(c.x, 0, DType::bf16), leaf(c.weight, 1, DType::f32)};
+  if (c.bias) leaves.push_back(leaf({c.weight[0]}, 2, DType::f32));
+  const Var y = conv2d(leaves[0], leaves[1], c.bias ? leaves[2] : Var(), c.options);
+  backward(y, random(y.shape(), 3).to(DType::bf16).to(y.dtype()));
+  std::vector<std::vector<double>> all{y.value().to(DType::f64).to_vector<double>()};
+  for (const Var& v : leaves) all.push_back(v.grad().to(DType::f64).to_vector<double>());
+  return all;
+}
+
+TEST(Conv2dBf16, AlgorithmsAgreeWithTheReferenceAndRun) {
+  for (const std::string algorithm : {"nhwc", "blocked", "split", "gemm"}) {
+    SCOPED_TRACE(algorithm);
+    const DecisionScope scope({.forced = algorithm});
+    const std::size_t before = cpu::conv2d_runs(algorithm);
+    for (const Case& c : cases(algorithm)) {
+      const auto got = run_bf16(c, false);
+      const auto want = run_bf16(c, true);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        double largest = 0;
+        double error = 0;
+        for (std::size_t k = 0; k < want[i].size(); ++k) {
+          largest = std::max(largest, std::abs(want[i][k]));
+          error = std::max(error, std::abs(want[i][k] - got[i][k]));
+        }
+        // Sums run in f32; y and the gradient of x are rounded once, by at most 2^-8; those of the parameters are not.
+        EXPECT_LE(error, (i < 2 ? 0x1p-8 + 2e-5 : 2e-5) * largest) << "x " << c.x << ", weight " << c.weight << ", result " << i;
+      }
+    }
+    const std::size_t passes = algorithm == "split" ? 1 : 3;  // that takes the weight gradient alone
+    const std::size_t least = cpu::onednn_has_bf16() ? 6u * passes : 0u;
+    EXPECT_GE(cpu::conv2d_runs(algorithm) - before, least);
+  }
+}
+
+// The weights of training are f32; a product sees them rounded to nearest.
+TEST(Conv2dBf16, WeightsAreRoundedForTheProduct) {
+  if (!cpu::onednn_has_bf16()) return;  // then they are not: the product runs in f32
+  const Tensor x = Tensor::full({1, 3, 3, 1}, 1.0, DType::bf16);
+  const Var weight(Tensor::full({1, 3, 3, 1}, 1.0 + 0x1p-9));  // halfway to the next bf16 would be 1 + 2^-8
+  EXPECT_EQ(conv2d(Var(x), weight).value().item(), 9.0);
+}
+
+TEST(Conv2dBf16, TakesF32ParametersOnly) {
+  const Var x(Tensor::full({1, 3, 3, 1}, 1.0, DType::bf16));
+  const Var rounded(Tensor::full({1, 3, 3, 1}, 1.0, DType::bf16));
+  EXPECT_EQ(message_of<DTypeError>([&] { conv2d(x, rounded); }),
+            "conv2d: dtypes differ: x is bf16 [1, 3, 3, 1] on cpu, weight is bf16 [1, 3, 3, 1] on cpu; weight must be f32");
+}
+
+TEST(Conv2dBf16, ConstantWeightsAreKeptRounded) {
+  const NoGrad no_grad;
+  const Case c{{2, 16, 16, 33}, {31, 3, 3, 33}, {.padding = {1, 1}}, true};
+  const Var x(random(c.x, 0).to(DType::bf16));
+  const Var weight(random(c.weight, 1));
+  const Var bias(random({31}, 2));
+  const auto call = [&] { return conv2d_relu(x, weight, bias, Var(), c.options).value().to(DType::f32).to_vector<float>(); };
+  const std::vector<float> want = call();
+  const ConstantWeights constant;
+  EXPECT_EQ(call(), want);
+  EXPECT_EQ(call(), want);  // from what was kept
 }
 
 // Largest difference to relu(conv2d + residual) in f64, as a share of the largest value.

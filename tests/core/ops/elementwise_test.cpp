@@ -92,7 +92,8 @@ TEST(Elementwise, NamesBothOperands) {
   EXPECT_EQ(message_of([&] { add(a, b); }), "add: dtypes differ: a is f32 [2, 3] on cpu, b is f64 [3] on cpu");
   EXPECT_EQ(message_of([&] { mul(a, Var(Tensor::full({2}, 1.0))); }),
             "mul: shapes do not broadcast: a is [2, 3], b is [2]; sizes must be equal or 1");
-  EXPECT_EQ(message_of([&] { relu(Var(Tensor::full({2}, 1.0, DType::i64))); }), "relu: x is i64 [2] on cpu; needs f32 or f64");
+  EXPECT_EQ(message_of([&] { relu(Var(Tensor::full({2}, 1.0, DType::i64))); }),
+            "relu: x is i64 [2] on cpu; needs f32, f64 or bf16");
   EXPECT_EQ(message_of([&] { mse(a, Var(Tensor::full({3}, 1.0))); }), "mse: shapes differ: x is [2, 3], target is [3]");
   EXPECT_EQ(message_of([&] { where(Tensor::full({3}, 1.0), a, a); }),
             "where: mask is f32 [3] on cpu; needs u8 (a is f32 [2, 3] on cpu)");

@@ -10,11 +10,18 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/guarded.h"
 #include "tests/support/inputs.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
+constexpr double kBf16Rounding = 0x1p-8;  // half a unit in the last of 8 binary digits, relative
+
+// The dtypes of 32 bits and fewer that the row runs in.
+std::vector<DType> short_dtypes(const OpCase& row) {
+  return row.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
+}
 
 std::vector<bool> differentiable(const OpCase& row) {
   std::vector<bool> flags;
@@ -83,6 +90,45 @@ TEST_P(OpTable, SingleGradientMatchesDouble) {
   }
 }
 
+// The numbers that bf16 inputs hold, for the path in double.
+std::vector<Tensor> widened(std::span<const Tensor> inputs) {
+  std::vector<Tensor> exact;
+  for (const Tensor& input : inputs) exact.push_back(is_floating(input.dtype()) ? input.to(DType::f64) : input);
+  return exact;
+}
+
+// Inputs are exact in bf16, products and sums run in f32 or wider, whatever their length: what is left is one rounding, on store.
+TEST_P(OpTable, Bf16ForwardMatchesReference) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> inputs = make_inputs(row, DType::bf16, kSeed);
+  if (!row.bf16) {
+    const std::string refusal = message_of<DTypeError>([&] { forward(row, inputs); });
+    EXPECT_EQ(refusal.find(row.name.substr(0, row.name.find('/')) + ": "), 0u) << refusal;
+    EXPECT_NE(refusal.find("bf16"), std::string::npos) << refusal;
+    return;
+  }
+  poison_free_memory(0xff);
+  const Tensor y = forward(row, inputs);
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  expect_close(y, row.reference(widened(inputs)), kBf16Rounding + row.f32_relative);
+}
+
+// A gradient is rounded on store, and so are the values that the forward saved for it.
+TEST_P(OpTable, Bf16GradientMatchesDouble) {
+  const OpCase& row = GetParam();
+  if (!row.bf16) return;  // the forward is refused
+  const std::vector<Tensor> inputs = make_inputs(row, DType::bf16, kSeed);
+  const auto exact = projected_gradients(row.op, widened(inputs), differentiable(row), kSeed);
+  const auto rounded = projected_gradients(row.op, inputs, differentiable(row), kSeed);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    if (!exact[i].defined()) continue;
+    ASSERT_TRUE(rounded[i].defined());
+    EXPECT_EQ(rounded[i].dtype(), inputs[i].dtype());
+    SCOPED_TRACE(str("input ", i));
+    expect_close(rounded[i], exact[i], row.bf16_roundings * kBf16Rounding + 10 * row.f32_relative);
+  }
+}
+
 TEST_P(OpTable, StridedInputsGiveTheSame) {
   const OpCase& row = GetParam();
   const std::vector<Tensor> plain = make_inputs(row, DType::f64, kSeed);
@@ -98,27 +144,33 @@ TEST_P(OpTable, StridedInputsGiveTheSame) {
 
 TEST_P(OpTable, IndeterminateMemoryDoesNotShow) {
   const OpCase& row = GetParam();
-  const std::vector<Tensor> inputs = make_inputs(row, DType::f32, kSeed);
-  std::vector<Tensor> results[2];
-  for (const int run : {0, 1}) {
-    poison_free_memory(run == 0 ? 0xff : 0x3f);
-    results[run] = projected_gradients(row.op, inputs, differentiable(row), kSeed);
-    poison_free_memory(run == 0 ? 0xff : 0x3f);
-    results[run].push_back(forward(row, inputs).clone());
+  for (const DType dtype : short_dtypes(row)) {
+    SCOPED_TRACE(str(dtype));
+    const std::vector<Tensor> inputs = make_inputs(row, dtype, kSeed);
+    std::vector<Tensor> results[2];
+    for (const int run : {0, 1}) {
+      poison_free_memory(run == 0 ? 0xff : 0x3f);
+      results[run] = projected_gradients(row.op, inputs, differentiable(row), kSeed);
+      poison_free_memory(run == 0 ? 0xff : 0x3f);
+      results[run].push_back(forward(row, inputs).clone());
+    }
+    for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(same_bytes(results[0][i], results[1][i])) << "result " << i;
   }
-  for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(same_bytes(results[0][i], results[1][i])) << "result " << i;
 }
 
 TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
   const OpCase& row = GetParam();
-  std::vector<Guarded> guarded;
-  std::vector<Tensor> inputs;
-  for (const Tensor& input : make_inputs(row, DType::f32, kSeed)) {
-    guarded.emplace_back(input);
-    inputs.push_back(guarded.back().tensor());
+  for (const DType dtype : short_dtypes(row)) {
+    SCOPED_TRACE(str(dtype));
+    std::vector<Guarded> guarded;
+    std::vector<Tensor> inputs;
+    for (const Tensor& input : make_inputs(row, dtype, kSeed)) {
+      guarded.emplace_back(input);
+      inputs.push_back(guarded.back().tensor());
+    }
+    projected_gradients(row.op, inputs, differentiable(row), kSeed);
+    for (std::size_t i = 0; i < guarded.size(); ++i) EXPECT_TRUE(guarded[i].intact()) << "input " << i;
   }
-  projected_gradients(row.op, inputs, differentiable(row), kSeed);
-  for (std::size_t i = 0; i < guarded.size(); ++i) EXPECT_TRUE(guarded[i].intact()) << "input " << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_op_cases()), [](const auto& test) {

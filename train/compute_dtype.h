@@ -1,0 +1,14 @@
+// What a run computes activations in.
+#pragma once
+
+#include "core/precision.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+// From the precision and the device. Throws ConfigError as compute_dtype() and resolve_device() do.
+inline DType compute_dtype_of(const ExperimentConfig& config) {
+  return compute_dtype(config.precision, resolve_device(config.device));
+}
+
+}  // namespace tessera
