@@ -188,7 +188,7 @@ class OneThread {
 };
 
 // Threads inside oneDNN's bf16 weight gradient wait for each other in loops, several times a call: where another program takes a
-// processor from one of them, all stand still. Parts that know of one thread alone never wait.
+// processor from one of them, all stand still, for seconds. Parts that know of one thread alone never wait.
 Conv2dPlan split(const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
   Conv2dPlan plan{Method::split, "split", nullptr};
   const std::int64_t parts = std::min<std::int64_t>(onednn::threads_now(), g.n);
@@ -211,7 +211,8 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
   const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
-  if (!choose && !all.empty()) return all;
+  const bool evenly = !all.empty() && !all.back().parts.empty() && g.n % onednn::threads_now() == 0;
+  if (!all.empty() && (!choose || evenly)) return all;  // equal parts: nothing that a clock could find
   const Layouts layouts = describe(g, dtype, form.bias);
   const Window window = describe_window(g);
   offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});

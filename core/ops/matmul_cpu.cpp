@@ -89,7 +89,7 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   std::vector<std::string> names;
   for (const Plan& plan : plans) names.push_back(plan.algorithm);
   const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); }); };
-  const std::size_t chosen = names.size() > 1 ? decide(decision_key(s, options), names, seconds) : 0;
+  const std::size_t chosen = decide(decision_key(s, options) + (dtypes.all(DType::f32) ? "" : " bf16"), names, seconds);
   return std::make_shared<Plan>(std::move(plans[chosen]));
 }
 
