@@ -37,8 +37,9 @@ T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
+// A call in the loops would cost more than what it does.
 template <class Block>
-Block affine(const Block& x, const Block& centre, const Block& scale, const Block& shift) {
+[[gnu::always_inline]] inline Block affine(const Block& x, const Block& centre, const Block& scale, const Block& shift) {
   return (x - centre) * scale + shift;
 }
 
@@ -84,7 +85,7 @@ struct MaskedGradient {
     Block centre, scale, shift;
   };
   template <class Block>
-  Channels<Block> channels(std::int64_t c) const {
+  [[gnu::always_inline]] Channels<Block> channels(std::int64_t c) const {
     Channels<Block> block{Block::load(mean + c), {}, {}};
     if constexpr (kCut == Cut::x) {
       block.scale = Block::load(gamma + c) * Block::load(inv_std + c);
@@ -93,7 +94,7 @@ struct MaskedGradient {
     return block;
   }
   template <class Block>
-  Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
+  [[gnu::always_inline]] Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
     const Block all = Block::load(g + index);
     if constexpr (kCut == Cut::y) return where_positive(Block::load(y + index), all);
     if constexpr (kCut == Cut::x) return where_positive(affine(x_here, block.centre, block.scale, block.shift), all);
