@@ -71,10 +71,13 @@ void store_leaf(Node& leaf, Tensor grad) {
   if (Profile* const profile = Profile::active()) op_profile::sum(*profile, leaf, leaf.grad);
 }
 
-void visit(Sweep& sweep, Node& node, const Tensor& grad) {
+// `grad` is the caller's only copy: an op may write its result over a gradient that nobody else holds.
+void visit(Sweep& sweep, Node& node, Tensor grad) {
+  if (!grad.is_contiguous()) grad = grad.contiguous();
+  const Tensor kept = NumericCheck::active() ? grad : Tensor();  // the check reads it again
   std::uint64_t needs = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) needs |= std::uint64_t{node.inputs[i]->requires_grad} << i;
-  Grads grads = node.op->backward(grad.contiguous(), NeedsGrad(needs));
+  Grads grads = node.op->backward(grad, NeedsGrad(needs));
   if (Profile* const profile = Profile::active()) op_profile::backward(*profile, node, grad, NeedsGrad(needs), grads);
   TESSERA_CHECK(grads.size() == node.inputs.size(), InternalError, "backward: ", node.op->name(), " returned ", grads.size(),
                 " gradients for ", node.inputs.size(), " inputs");
@@ -106,7 +109,7 @@ void backward(const Var& y, const Tensor& grad_y) {
     TESSERA_CHECK(!node->swept, InternalError,
                   "backward: the graph behind this value was already swept and released; run the forward again");
     try {
-      visit(sweep, *node, grad);
+      visit(sweep, *node, std::move(grad));
     } catch (const OutOfMemoryError& error) {
       throw error.at(place(node->op->name(), node->module) + " backward");
     }

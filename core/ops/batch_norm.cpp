@@ -11,7 +11,7 @@ Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1
 // What the forward keeps for the backward.
 struct BatchNormSaved {
   Tensor x, gamma, mean, inv_std;
-  Tensor y;  // defined where a ReLU followed
+  BatchNormRelu relu;
   bool training;
   bool residual;
 };
@@ -22,26 +22,29 @@ class BatchNormOp final : public Op {
   std::string_view name() const override { return "batch_norm"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
-    const auto& [saved_x, gamma, mean, inv_std, saved_y, training, residual] = saved_;
+    const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual] = saved_;
+    // What was read lies in a cache; a fresh tensor must be brought into it before it can be written.
+    const bool may_overwrite = grad_y.sole_owner();
+    const auto over_grad_y = [&] { return may_overwrite ? grad_y : Tensor::empty_like(saved_x); };
     const Tensor x = as_rows(saved_x);
-    Tensor y = saved_y.defined() ? as_rows(saved_y) : Tensor();
+    BatchNormRelu relu = saved_relu;
     Tensor g = as_rows(grad_y);
     Grads grads(residual ? 4 : 3);
     const bool residual_needed = residual && needs[3];
-    if (residual_needed) grads[3] = y.defined() ? Tensor::empty_like(saved_x) : grad_y;
-    const Tensor masked = residual_needed && y.defined() ? as_rows(grads[3]) : Tensor();
+    if (residual_needed) grads[3] = relu.y.defined() ? over_grad_y() : grad_y;
+    const Tensor masked = residual_needed && relu.y.defined() ? as_rows(grads[3]) : Tensor();
     if (training || needs[1] || needs[2] || masked.defined()) {
       grads[1] = Tensor::empty_like(gamma);
       grads[2] = Tensor::empty_like(gamma);
-      TESSERA_DISPATCH(x.device(), batch_norm_backward_parameters, x, g, y, mean, inv_std, grads[1], grads[2], masked);
+      TESSERA_DISPATCH(x.device(), batch_norm_backward_parameters, x, g, relu, mean, inv_std, gamma, grads[1], grads[2], masked);
     }
     if (masked.defined()) {
       g = masked;
-      y = Tensor();
+      relu = {};
     }
     if (needs[0]) {
-      grads[0] = Tensor::empty_like(saved_x);
-      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, y, mean, inv_std, gamma, grads[1], grads[2], training,
+      grads[0] = residual_needed ? Tensor::empty_like(saved_x) : over_grad_y();
+      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, relu, mean, inv_std, gamma, grads[1], grads[2], training,
                        as_rows(grads[0]));
     }
     return grads;
@@ -75,6 +78,7 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
   }
   const Tensor input = x.value().contiguous();
   const Tensor scale = gamma.value().contiguous();
+  const Tensor shift = beta.value().contiguous();
   const Tensor rows = as_rows(input);
   const Device device = input.device();
   Tensor mean = running_mean.clone();
@@ -89,13 +93,15 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
   TESSERA_DISPATCH(device, batch_norm_inv_std, var, inv_std, options.eps);
   Tensor y = Tensor::empty_like(input);
   const Tensor added = residual.defined() ? as_rows(residual.value().contiguous()) : Tensor();
-  TESSERA_DISPATCH(device, batch_norm_forward, rows, mean, inv_std, scale, beta.value().contiguous(), added, options.relu,
-                   as_rows(y));
+  TESSERA_DISPATCH(device, batch_norm_forward, rows, mean, inv_std, scale, shift, added, options.relu, as_rows(y));
+  BatchNormRelu relu;
+  if (options.relu && residual.defined()) relu.y = as_rows(y);
+  if (options.relu && !residual.defined()) relu.beta = shift;
   auto op = std::make_unique<BatchNormOp>(BatchNormSaved{.x = input,
                                                          .gamma = scale,
                                                          .mean = mean,
                                                          .inv_std = inv_std,
-                                                         .y = options.relu ? y : Tensor(),
+                                                         .relu = std::move(relu),
                                                          .training = options.training,
                                                          .residual = residual.defined()});
   if (!residual.defined()) return record(std::move(op), {x, gamma, beta}, std::move(y));

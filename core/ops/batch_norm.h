@@ -4,8 +4,9 @@
 // Training: y = gamma * (x - mean) * inv_std + beta with the batch's mean and biased variance, inv_std = 1 / sqrt(var + eps);
 // updates the running statistics in place, running = (1 - momentum) * running + momentum * batch, with the unbiased variance
 // (the biased one when there is a single row; an empty batch leaves them alone). Inference: the running statistics replace
-// the batch's. Then y += residual where there is one, and y = max(y, 0) with `relu`. Saves x, mean, inv_std and, with `relu`, y.
-// With h = (x - mean) * inv_std, m rows, and g the gradient of y, 0 where `relu` cut:
+// the batch's. Then y += residual where there is one, and y = max(y, 0) with `relu`. Saves x, mean, inv_std and, with `relu`, y
+// where there is a residual; without one its sign is computed again. Writes grad_x into grad_y where nobody else holds that. With
+// h = (x - mean) * inv_std, m rows, and g the gradient of y, 0 where `relu` cut:
 //   grad_beta = sum(g), grad_gamma = sum(g * h), grad_x = gamma * inv_std * (g - grad_beta / m - h * grad_gamma / m),
 //   in inference grad_x = gamma * inv_std * g; grad_residual = g.
 // Throws ShapeError when a per-channel operand is not [c] or the residual is not of x's shape.
@@ -25,9 +26,16 @@ struct BatchNormOptions {
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,
                const BatchNormOptions& options, const Var& residual = {});
 
+// What a ReLU let through: gradients count where y > 0. With beta y is computed again from x: three numbers a channel instead of
+// a third walk over memory. Both undefined: there was no ReLU.
+struct BatchNormRelu {
+  Tensor y;
+  Tensor beta;
+};
+
 // Per-channel tensors are [c], contiguous; x, y, residual and their gradients [rows, c]. A `training` gradient passes through the
-// statistics. Backward: y is defined where a ReLU followed, and grad_y counts only where y > 0. backward_parameters writes the
-// gradient that counts to grad_masked where that is defined.
+// statistics. backward_parameters writes the gradient that counts to grad_masked where that is defined. grad_masked and grad_x
+// may be grad_y.
 namespace cpu {
 void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var);
 void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
@@ -35,12 +43,12 @@ void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_s
 void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
                        std::int64_t rows, double momentum);
 void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
-void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                                    const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
+void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                                    const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
-                               const Tensor& grad_x);
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
+                               bool training, const Tensor& grad_x);
 }  // namespace cpu
 namespace cuda {
 void batch_norm_statistics(const Tensor& x, const Tensor& mean, const Tensor& var);
@@ -49,12 +57,12 @@ void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_s
 void batch_norm_update(const Tensor& mean, const Tensor& var, const Tensor& running_mean, const Tensor& running_var,
                        std::int64_t rows, double momentum);
 void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps);
-void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                                    const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
+void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                                    const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked);
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
-                               const Tensor& grad_x);
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
+                               bool training, const Tensor& grad_x);
 }  // namespace cuda
 
 }  // namespace tessera

@@ -33,8 +33,14 @@ void with_constants(bool a, bool b, Body&& body) {
 }
 
 template <class T>
-const T* data_or_null(const Tensor& tensor) {
+T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+// A call in the loops would cost more than what it does.
+template <class Block>
+[[gnu::always_inline]] inline Block affine(const Block& x, const Block& centre, const Block& scale, const Block& shift) {
+  return (x - centre) * scale + shift;
 }
 
 template <class T, bool kResidual, bool kRelu>
@@ -51,7 +57,7 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
         [[maybe_unused]] const T* added = kResidual ? residual.data<T>() + c : nullptr;
         T* to = y.data<T>() + c;
         for (std::int64_t at = first * channels; at < last * channels; at += channels) {
-          Block value = (Block::load(from + at) - centre) * scale + shift;
+          Block value = affine(Block::load(from + at), centre, scale, shift);
           if constexpr (kResidual) value = value + Block::load(added + at);
           if constexpr (kRelu) value = positive_part(value);
           value.store(to + at);
@@ -61,27 +67,54 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
   });
 }
 
+// How a ReLU's cut is known: there was none, from y, or from x.
+enum class Cut { none, y, x };
+
 // The gradient that counts behind a ReLU, walked channel block by channel block.
-template <class T>
+template <class T, Cut kCut>
 struct MaskedGradient {
+  const T* x;
   const T* g;
-  const T* y;  // null: everything counts
+  const T* y;  // of Cut::y
   T* masked;  // null: not kept
+  const Compute<T>*mean, *inv_std, *gamma, *beta;  // the last of Cut::x
+
+  // What of channels [c, c + Block::kChannels) is the same for all rows.
+  template <class Block>
+  struct Channels {
+    Block centre, scale, shift;
+  };
+  template <class Block>
+  [[gnu::always_inline]] Channels<Block> channels(std::int64_t c) const {
+    Channels<Block> block{Block::load(mean + c), {}, {}};
+    if constexpr (kCut == Cut::x) {
+      block.scale = Block::load(gamma + c) * Block::load(inv_std + c);
+      block.shift = Block::load(beta + c);
+    }
+    return block;
+  }
+  template <class Block>
+  [[gnu::always_inline]] Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
+    const Block all = Block::load(g + index);
+    if constexpr (kCut == Cut::y) return where_positive(Block::load(y + index), all);
+    if constexpr (kCut == Cut::x) return where_positive(affine(x_here, block.centre, block.scale, block.shift), all);
+    return all;
+  }
 };
 
 // Sums of g and of g * (x - mean) over rows [begin, end), added to the part's doubles.
-template <class T, class Block, bool kRelu, bool kKeep>
-void add_piece(const T* x, const MaskedGradient<T>& gradient, const Compute<T>* mean, std::int64_t begin, std::int64_t end,
-               std::int64_t channels, std::int64_t c, double* sum_g, double* sum_gx) {
-  const Block centre = Block::load(mean + c);
+template <class T, class Block, Cut kCut, bool kKeep>
+void add_piece(const MaskedGradient<T, kCut>& gradient, std::int64_t begin, std::int64_t end, std::int64_t channels,
+               std::int64_t c, double* sum_g, double* sum_gx) {
+  const auto block = gradient.template channels<Block>(c);
   Block plain = Block::filled(0);
   Block weighted = Block::filled(0);
   for (std::int64_t at = begin * channels + c; at < end * channels; at += channels) {
-    Block g = Block::load(gradient.g + at);
-    if constexpr (kRelu) g = where_positive(Block::load(gradient.y + at), g);
+    const Block x = Block::load(gradient.x + at);
+    const Block g = gradient.at(at, x, block);
     if constexpr (kKeep) g.store(gradient.masked + at);
     plain = plain + g;
-    weighted = weighted + g * (Block::load(x + at) - centre);
+    weighted = weighted + g * (x - block.centre);
   }
   std::array<Compute<T>, Block::kChannels> p{}, w{};
   plain.store(p.data());
@@ -92,25 +125,23 @@ void add_piece(const T* x, const MaskedGradient<T>& gradient, const Compute<T>* 
   }
 }
 
-template <class T, bool kRelu, bool kKeep>
-void backward_parameters(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean, const Tensor& inv_std,
+template <bool kKeep, class T, Cut kCut>
+void backward_parameters(std::int64_t rows, std::int64_t channels, const MaskedGradient<T, kCut>& gradient,
                          const Tensor& grad_gamma, const Tensor& grad_beta) {
   using C = Compute<T>;
-  const std::int64_t channels = x.dim(1);
-  const int parts = row_parts(x.dim(0), channels);
+  const int parts = row_parts(rows, channels);
   Partials sum_g(parts, channels);
   Partials sum_gx(parts, channels);
-  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int part) {
+  parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
       for_each_channel_block<C>(channels, [&]<class Block>(std::int64_t c) {
-        add_piece<T, Block, kRelu, kKeep>(x.data<T>(), gradient, mean.data<C>(), first, last, channels, c, sum_g.part(part),
-                                          sum_gx.part(part));
+        add_piece<T, Block, kCut, kKeep>(gradient, first, last, channels, c, sum_g.part(part), sum_gx.part(part));
       });
     });
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     grad_beta.data<C>()[c] = static_cast<C>(sum_g.total(c));
-    grad_gamma.data<C>()[c] = static_cast<C>(sum_gx.total(c) * static_cast<double>(inv_std.data<C>()[c]));
+    grad_gamma.data<C>()[c] = static_cast<C>(sum_gx.total(c) * static_cast<double>(gradient.inv_std[c]));
   }
 }
 
@@ -135,27 +166,43 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
   return terms;
 }
 
-template <class T, bool kRelu>
-void backward_input(const Tensor& x, const MaskedGradient<T>& gradient, const Tensor& mean,
-                    const InputGradient<Compute<T>>& terms, const Tensor& grad_x) {
-  const std::int64_t channels = x.dim(1);
-  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
+template <class T, Cut kCut>
+void backward_input(const MaskedGradient<T, kCut>& gradient, const InputGradient<Compute<T>>& terms, const Tensor& grad_x) {
+  const std::int64_t channels = grad_x.dim(1);
+  parallel_rows(grad_x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
       for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
         const auto at_channel = static_cast<std::size_t>(c);
-        const Block centre = Block::load(mean.data<Compute<T>>() + c);
+        const auto block = gradient.template channels<Block>(c);
         const Block scale = Block::load(terms.scale.data() + at_channel);
         const Block slope = Block::load(terms.slope.data() + at_channel);
         const Block offset = Block::load(terms.offset.data() + at_channel);
-        const T* from = x.data<T>() + c;
-        T* to = grad_x.data<T>() + c;
-        for (std::int64_t at = first * channels; at < last * channels; at += channels) {
-          Block g = Block::load(gradient.g + c + at);
-          if constexpr (kRelu) g = where_positive(Block::load(gradient.y + c + at), g);
-          (g * scale - (Block::load(from + at) - centre) * slope - offset).store(to + at);
+        for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+          const Block x = Block::load(gradient.x + at);
+          const Block g = gradient.at(at, x, block);
+          (g * scale - (x - block.centre) * slope - offset).store(grad_x.data<T>() + at);
         }
       });
     });
+  });
+}
+
+struct BackwardOperands {
+  const Tensor &x, &grad_y, &mean, &inv_std, &gamma;
+};
+
+// Calls body with the gradient that counts, its element type and how it is known as constants.
+template <class Body>
+void with_gradient(const BackwardOperands& o, const BatchNormRelu& relu, const Tensor& masked, Body&& body) {
+  dispatch_floating(o.x.dtype(), "batch_norm", [&]<class T>() {
+    using C = Compute<T>;
+    const auto call = [&]<Cut kCut>() {
+      body(MaskedGradient<T, kCut>{o.x.data<T>(), o.grad_y.data<T>(), data_or_null<T>(relu.y), data_or_null<T>(masked),
+                                   o.mean.data<C>(), o.inv_std.data<C>(), o.gamma.data<C>(), data_or_null<C>(relu.beta)});
+    };
+    if (relu.y.defined()) return call.template operator()<Cut::y>();
+    if (relu.beta.defined()) return call.template operator()<Cut::x>();
+    call.template operator()<Cut::none>();
   });
 }
 
@@ -192,27 +239,21 @@ void batch_norm_inv_std(const Tensor& var, const Tensor& inv_std, double eps) {
   });
 }
 
-void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean,
-                                    const Tensor& inv_std, const Tensor& grad_gamma, const Tensor& grad_beta,
+void batch_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                                    const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
                                     const Tensor& grad_masked) {
-  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    T* const masked = grad_masked.defined() ? grad_masked.data<T>() : nullptr;
-    with_constants(y.defined(), masked != nullptr, [&]<bool kRelu, bool kKeep>() {
-      backward_parameters<T, kRelu, kKeep>(x, {grad_y.data<T>(), data_or_null<T>(y), masked}, mean, inv_std, grad_gamma,
-                                           grad_beta);
-    });
+  with_gradient({x, grad_y, mean, inv_std, gamma}, relu, grad_masked, [&]<class T, Cut kCut>(const MaskedGradient<T, kCut>& g) {
+    if (g.masked != nullptr) return backward_parameters<true>(x.dim(0), x.dim(1), g, grad_gamma, grad_beta);
+    backward_parameters<false>(x.dim(0), x.dim(1), g, grad_gamma, grad_beta);
   });
 }
 
-void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
-                               const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta, bool training,
-                               const Tensor& grad_x) {
-  dispatch_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    const std::int64_t rows = std::max<std::int64_t>(x.dim(0), 1);
-    const auto terms = input_gradient<Compute<T>>(inv_std, gamma, grad_gamma, grad_beta, rows, training);
-    const MaskedGradient<T> gradient{grad_y.data<T>(), data_or_null<T>(y), nullptr};
-    if (y.defined()) return backward_input<T, true>(x, gradient, mean, terms, grad_x);
-    backward_input<T, false>(x, gradient, mean, terms, grad_x);
+void batch_norm_backward_input(const Tensor& x, const Tensor& grad_y, const BatchNormRelu& relu, const Tensor& mean,
+                               const Tensor& inv_std, const Tensor& gamma, const Tensor& grad_gamma, const Tensor& grad_beta,
+                               bool training, const Tensor& grad_x) {
+  const std::int64_t rows = std::max<std::int64_t>(x.dim(0), 1);
+  with_gradient({x, grad_y, mean, inv_std, gamma}, relu, {}, [&]<class T, Cut kCut>(const MaskedGradient<T, kCut>& gradient) {
+    backward_input(gradient, input_gradient<Compute<T>>(inv_std, gamma, grad_gamma, grad_beta, rows, training), grad_x);
   });
 }
 

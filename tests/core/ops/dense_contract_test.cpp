@@ -2,10 +2,12 @@
 #include <omp.h>
 
 #include <cmath>
+#include <optional>
 
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
+#include "core/autograd/numeric_check.h"
 #include "core/cpu/onednn.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
@@ -177,22 +179,65 @@ TEST(BatchNorm, NamesWhatDoesNotFit) {
             "batch_norm: residual does not fit: x is [2, 3], residual is [2, 1]; the shapes must be equal");
 }
 
-TEST(BatchNorm, FusedTailEqualsTheThreeOps) {
-  const auto run = [](bool fused) {
-    const Var x(random({3, 7, 5, 19}, 1, DType::f32), true);
-    const Var residual(random({3, 7, 5, 19}, 2, DType::f32), true);
-    const Var gamma(random({19}, 3, DType::f32), true);
-    const Var beta(random({19}, 4, DType::f32), true);
-    const Tensor mean = Tensor::zeros({19});
-    const Tensor var = Tensor::full({19}, 1);
-    const Var y = fused ? batch_norm(x, gamma, beta, mean, var, {.training = true, .relu = true}, residual)
-                        : relu(add(batch_norm(x, gamma, beta, mean, var, {.training = true}), residual));
-    backward(y, random(y.shape(), 5, DType::f32));
-    std::vector<std::vector<float>> all{y.value().to_vector<float>(), mean.to_vector<float>(), var.to_vector<float>()};
-    for (const Var& leaf : {x, residual, gamma, beta}) all.push_back(leaf.grad().to_vector<float>());
-    return all;
+struct Tail {
+  bool fused;
+  bool residual;
+  bool owned;  // the gradient that reaches the norm is nobody else's: its result is written over it
+};
+
+// y, running statistics and all gradients of relu(batch_norm(x) + residual) * weight.
+std::vector<std::vector<float>> run_tail(const Tail& tail) {
+  const Var x(random({3, 7, 5, 19}, 1, DType::f32), true);
+  const Var residual(random({3, 7, 5, 19}, 2, DType::f32), true);
+  const Var gamma(random({19}, 3, DType::f32), true);
+  const Var beta(random({19}, 4, DType::f32), true);
+  const Tensor mean = Tensor::zeros({19});
+  const Tensor var = Tensor::full({19}, 1);
+  const Var added = tail.residual ? residual : Var();
+  const auto plain = [&] {
+    const Var y = batch_norm(x, gamma, beta, mean, var, {.training = true});
+    return relu(tail.residual ? add(y, residual) : y);
   };
-  EXPECT_EQ(run(true), run(false));
+  const Var y = tail.fused ? batch_norm(x, gamma, beta, mean, var, {.training = true, .relu = true}, added) : plain();
+  const Tensor grad = random(y.shape(), 5, DType::f32);
+  if (tail.owned) {
+    backward(mul(y, Var(Tensor::full(y.shape(), 1))), grad);
+  } else {
+    backward(y, grad);
+  }
+  std::vector<std::vector<float>> all{y.value().to_vector<float>(), grad.to_vector<float>(), mean.to_vector<float>(),
+                                      var.to_vector<float>()};
+  for (const Var& leaf : {x, gamma, beta}) all.push_back(leaf.grad().to_vector<float>());
+  if (tail.residual) all.push_back(residual.grad().to_vector<float>());
+  return all;
+}
+
+TEST(BatchNorm, FusedTailEqualsTheThreeOps) {
+  for (const bool residual : {false, true}) {
+    const auto want = run_tail({.fused = false, .residual = residual, .owned = false});
+    for (const bool owned : {false, true}) {
+      EXPECT_EQ(run_tail({.fused = true, .residual = residual, .owned = owned}), want)
+          << "residual " << residual << " owned " << owned;
+      EXPECT_EQ(run_tail({.fused = false, .residual = residual, .owned = owned}), want)
+          << "residual " << residual << " owned " << owned;
+    }
+  }
+}
+
+TEST(BatchNorm, LeavesAGradientAloneThatAnotherOpIsToRead) {
+  const Tensor stats = Tensor::full({4}, 1);
+  const auto run = [&](bool checked) {
+    std::optional<NumericCheck> check;  // keeps every gradient: nothing is overwritten
+    if (checked) check.emplace();
+    std::vector<Var> leaves{Var(random({6, 4}, 1, DType::f32), true), Var(random({6, 4}, 2, DType::f32), true)};
+    const auto norm = [&](const Var& x) {
+      return batch_norm(x, ones({4}), ones({4}), stats.clone(), stats.clone(), {.training = true});
+    };
+    const Var sum = add(norm(leaves[0]), add(norm(leaves[1]), leaves[0]));
+    backward(mul(sum, Var(random({6, 4}, 3, DType::f32))), random({6, 4}, 4, DType::f32));
+    return std::pair(leaves[0].grad().to_vector<float>(), leaves[1].grad().to_vector<float>());
+  };
+  EXPECT_EQ(run(false), run(true));
 }
 
 TEST(LayerNorm, NamesWhatDoesNotFit) {
