@@ -4,6 +4,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/autograd/var.h"
+#include "core/error.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -28,6 +29,10 @@ Tensor random_batch(const Shape& shape, std::string_view purpose) {
 }  // namespace
 
 std::string_view name_of(Phase phase) { return phase == Phase::training ? "training" : "inference"; }
+
+std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads) {
+  return str("batch ", batch, ", ", name_of(phase), ", ", threads, " threads");
+}
 
 std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contenders, int warm_up, std::int64_t rounds) {
   for (int round = 0; round < warm_up; ++round) {

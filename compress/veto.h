@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compress/latency.h"
+#include "compress/compare.h"
 #include "compress/pass.h"
 #include "core/config/fields.h"
 
@@ -35,12 +35,6 @@ struct VetoOptions {
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
 };
 
-// A layer that a pass has replaced, and what stood there.
-struct Replaced {
-  std::size_t row;  // in the report
-  std::unique_ptr<Module> dense;
-};
-
 // Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
 class Veto {
  public:
@@ -60,8 +54,7 @@ class Veto {
   std::string where() const;  // "batch 32, inference, 2 threads"
 
  private:
-  std::optional<Speed> time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,
-                                    std::span<const LayerReport> rows, const Shape& input) const;
+  std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
                                          const std::function<Speed()>& measure) const;
 

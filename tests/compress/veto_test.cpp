@@ -2,55 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 
 #include "compress/pass_runner.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "layers/sequential.h"
+#include "tests/compress/busy.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Microseconds = std::chrono::microseconds;
-
-constexpr Microseconds kQuick{20};
-constexpr Microseconds kSlow{600};  // so far apart that no other load turns the order round
-
-// Identity, that keeps a processor busy; as long as it says inside a tree, and as long as it says on its own.
-class Busy final : public Module {
- public:
-  Busy(std::string name, Microseconds alone, Microseconds inside) : name_(std::move(name)), alone_(alone), inside_(inside) {}
-  Busy(std::string name, Microseconds time) : Busy(std::move(name), time, time) {}
-  std::string_view kind() const override { return name_; }
-  Value config() const override {
-    Value value = Value::map();
-    value.set("alone", static_cast<std::int64_t>(alone_.count()));
-    value.set("inside", static_cast<std::int64_t>(inside_.count()));
-    return value;
-  }
-  Var forward(const Var& x, const Context&) override {
-    ++calls;
-    const auto end = Clock::now() + (path().empty() ? alone_ : inside_);
-    while (Clock::now() < end) {
-    }
-    return x;
-  }
-  Shape output_shape(const Shape& input, Trace* trace) const override {
-    trace_leaf(trace, input, input, 0);
-    return input;
-  }
-
-  static inline int calls = 0;
-
- private:
-  std::string name_;
-  Microseconds alone_;
-  Microseconds inside_;
-};
 
 using Compressed = std::function<std::unique_ptr<Module>(const std::string& path)>;
 
