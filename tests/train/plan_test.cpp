@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <vector>
@@ -119,15 +120,17 @@ TEST(PlanMemory, CountsTheBatchesThatTheLoaderHoldsAhead) {
 }
 
 TEST(PlanMemory, LeavesTheModelAlone) {
-  const std::string twice =
-      str(kConv, "stages: [{name: a, train: 1e}, {name: b, factorise: {layers: \"conv*\", ranks: {energy: 0.8}}}]\n");
-  const std::string once = str(kConv, "stages: [{name: b, factorise: {layers: \"conv*\", ranks: {energy: 0.8}}}]\n");
-  const Plan after_dry_steps = make_plan(experiment(twice));
-  const Plan fresh = make_plan(experiment(once));
-  const auto& a = after_dry_steps.stages[1].factorised->layers;
-  const auto& b = fresh.stages[0].factorised->layers;
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].relative_error, b[i].relative_error);
+  const ExperimentConfig config = experiment(str(kConv, kTrain)).config;
+  const DataSplits data = load_data(config.data, 0);
+  const Shape input = data.train.dataset->batch_shape(1);
+  const std::unique_ptr<Module> model = build_model(config.model, input);
+  initialize(*model, 0);
+  State before = model_state(*model);
+  for (auto& [path, tensor] : before.tensors) tensor = tensor.clone();
+  plan_memory(*model, config, config.stages[0].training, data, input);
+  for (const auto& [path, tensor] : model_state(*model).tensors) {
+    EXPECT_EQ(tensor.to(DType::f64).to_vector<double>(), before.tensors.at(path).to(DType::f64).to_vector<double>()) << path;
+  }
 }
 
 SchedulePlan schedule_of(const std::string& schedule, std::int64_t steps) {
@@ -178,6 +181,23 @@ TEST(PlanRanks, GivesAskedAndReachedOfEachRule) {
   EXPECT_LE(ranks[1].macs_kept, 0.5);
   EXPECT_GT(ranks[1].macs_kept, 0.4);
   EXPECT_FALSE(plan.stages[0].memory);
+}
+
+// A clock may leave each layer of `keep: faster` as it was.
+TEST(Plan, CountsTheDenseNetworkWhereLayersMayGoBack) {
+  const auto planned = [](const std::string& keep) {
+    return make_plan(experiment(
+        str(kConv, "stages:\n  - {name: dense, train: 1e}\n  - {name: small, factorise: {keep: ", keep,
+            ", layers: conv2, ranks: {out: 4, in: 4}}}\n  - {name: tune, train: 1e}\n")));
+  };
+  const Plan stays = planned("always");
+  const Plan may_go_back = planned("faster");
+  EXPECT_EQ(may_go_back.stages[2].cost.parameters, stays.stages[2].cost.parameters);
+  EXPECT_LT(stays.stages[2].disk.end_bytes, stays.stages[0].disk.end_bytes);
+  EXPECT_GE(may_go_back.stages[1].disk.end_bytes, may_go_back.stages[0].disk.end_bytes);
+  EXPECT_GE(may_go_back.stages[2].disk.end_bytes, may_go_back.stages[0].disk.end_bytes);
+  const std::int64_t dense = may_go_back.stages[0].memory->peak();
+  EXPECT_EQ(may_go_back.stages[2].memory->peak(), std::max(dense, stays.stages[2].memory->peak()));
 }
 
 std::int64_t bytes_below(const std::filesystem::path& folder) {
