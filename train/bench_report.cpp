@@ -1,0 +1,30 @@
+#include "train/bench_report.h"
+
+#include "core/decisions.h"
+#include "train/environment.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const std::function<void(const std::string&)>& before) {
+  BenchReport report{.target = network.target,
+                     .state = network.state,
+                     .processor = describe_environment(ExperimentConfig()).at("processor").as_string(),
+                     .input = network.input,
+                     .phase = options.phase,
+                     .rounds = options.rounds,
+                     .parts = {}};
+  for (const std::int64_t threads : network.threads) {
+    set_compute_threads(threads);
+    const DecisionScope fastest({.measure = true});  // of its own: what is fastest depends on the threads
+    for (const std::int64_t batch : network.batches) {
+      before(where_timed(batch, options.phase, threads));
+      Shape input = network.input;
+      input.set(0, batch);
+      report.parts.push_back({batch, threads, time_layers(network.model, network.dense, input, options.phase, options.rounds)});
+    }
+  }
+  return report;
+}
+
+}  // namespace tessera
