@@ -9,7 +9,6 @@
 namespace tessera {
 namespace {
 
-using testing::message_of;
 using Counts = std::vector<std::int64_t>;
 
 BenchNetwork load(BenchOptions options) { return load_bench_network(real_vfs(), options); }
