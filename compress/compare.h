@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,15 +28,24 @@ struct PairedTimes {
 // Faster means: the lower end of the 95 % confidence interval of the median ratio is above kFasterRatio.
 Speed speed_of(const PairedTimes& times);
 
+struct TimingOptions {
+  Phase phase = Phase::inference;
+  std::int64_t rounds = 60;
+  // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike, and with what
+  // kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
+  std::function<std::unique_ptr<Module>(const Module&)> folded = {};
+
+  bool on_folded_copies() const { return phase == Phase::inference && folded; }
+};
+
 // A layer alone, on a batch of its own input's shape. `input_gradient`: in training, as TimedWork says.
-PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, Phase phase, bool input_gradient,
-                       std::int64_t rounds);
+PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options);
 
 // A whole network, with the dense layers in their places and with those that it has. Leaves tree and `replaced` as they were.
-PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input, Phase phase,
-                         std::int64_t rounds);
+PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                         const TimingOptions& options);
 
 // The same of a layer or network that has no compressed self.
-std::vector<double> time_dense(Module& module, const Shape& input, Phase phase, bool input_gradient, std::int64_t rounds);
+std::vector<double> time_dense(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options);
 
 }  // namespace tessera

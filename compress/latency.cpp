@@ -30,8 +30,8 @@ Tensor random_batch(const Shape& shape, std::string_view purpose) {
 
 std::string_view name_of(Phase phase) { return phase == Phase::training ? "training" : "inference"; }
 
-std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads) {
-  return str("batch ", batch, ", ", name_of(phase), ", ", threads, " threads");
+std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded) {
+  return str("batch ", batch, ", ", folded ? "folded " : "", name_of(phase), ", ", threads, " threads");
 }
 
 std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contenders, int warm_up, std::int64_t rounds) {

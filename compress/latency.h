@@ -17,8 +17,8 @@ namespace tessera {
 // included.
 enum class Phase { inference, training };
 std::string_view name_of(Phase phase);
-// "batch 32, inference, 2 threads", always so: keys of recorded timings end in it.
-std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads);
+// "batch 32, inference, 2 threads", or "folded inference"; always so: keys of recorded timings end in it.
+std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded = false);
 
 // One of several that are timed in turn.
 struct Contender {

@@ -29,16 +29,16 @@ TimedSide side_of(Module& module, const Shape& input, Phase phase, bool input_gr
           .ms = {}};
 }
 
-LayerTiming time_one(Module& layer, Module* dense, const Shape& input, Phase phase, bool input_gradient, std::int64_t rounds) {
+LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool input_gradient, const TimingOptions& options) {
   LayerTiming row;
   row.path = layer.path();
-  row.dense = side_of(dense != nullptr ? *dense : layer, input, phase, input_gradient);
+  row.dense = side_of(dense != nullptr ? *dense : layer, input, options.phase, input_gradient);
   if (dense == nullptr) {
-    row.dense.ms = summarise(time_dense(layer, input, phase, input_gradient, rounds));
+    row.dense.ms = summarise(time_dense(layer, input, input_gradient, options));
     return row;
   }
-  row.compressed = side_of(layer, input, phase, input_gradient);
-  const PairedTimes times = time_layer(*dense, layer, input, phase, input_gradient, rounds);
+  row.compressed = side_of(layer, input, options.phase, input_gradient);
+  const PairedTimes times = time_layer(*dense, layer, input, input_gradient, options);
   row.dense.ms = summarise(times.dense);
   row.compressed->ms = summarise(times.compressed);
   row.speedup = speed_of(times).ratio;
@@ -47,7 +47,7 @@ LayerTiming time_one(Module& layer, Module* dense, const Shape& input, Phase pha
 
 // Its work is that of its layers.
 LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replaced, std::span<const LayerTiming> layers,
-                       const Shape& input, Phase phase, std::int64_t rounds) {
+                       const Shape& input, const TimingOptions& options) {
   LayerTiming row{.path = {}, .dense = {.kind = "network", .ms = {}}, .compressed = {}, .speedup = {}};
   TimedSide compressed = row.dense;
   for (const LayerTiming& layer : layers) {
@@ -58,10 +58,10 @@ LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replac
     compressed.flops += as_it_is.flops;
   }
   if (replaced.empty()) {
-    row.dense.ms = summarise(time_dense(*root, input, phase, /*input_gradient=*/false, rounds));
+    row.dense.ms = summarise(time_dense(*root, input, /*input_gradient=*/false, options));
     return row;
   }
-  const PairedTimes times = time_network(root, replaced, input, phase, rounds);
+  const PairedTimes times = time_network(root, replaced, input, options);
   row.dense.ms = summarise(times.dense);
   compressed.ms = summarise(times.compressed);
   row.compressed = std::move(compressed);
@@ -80,8 +80,8 @@ std::vector<Replaced> dense_twins(Module& root) {
   return twins;
 }
 
-std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input, Phase phase,
-                                     std::int64_t rounds) {
+std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                                     const TimingOptions& options) {
   Trace trace;
   root->output_shape(input, &trace);
   std::vector<LayerTiming> rows;
@@ -89,10 +89,10 @@ std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Re
   for (const LayerCost& cost : trace) {
     const auto twin = std::ranges::find(replaced, cost.path, &Replaced::path);
     Module* const dense = twin == replaced.end() ? nullptr : twin->dense.get();
-    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, phase, input_gradient, rounds));
+    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, options));
     input_gradient = input_gradient || cost.parameters > 0;
   }
-  rows.push_back(time_whole(root, replaced, rows, input, phase, rounds));
+  rows.push_back(time_whole(root, replaced, rows, input, options));
   for (LayerTiming& row : rows) row.network_share = row.dense.ms.median / rows.back().dense.ms.median;
   return rows;
 }

@@ -35,7 +35,7 @@ std::vector<Replaced> dense_twins(Module& root);
 // A row per leaf in the order of the forward, then the network. Each layer runs alone, on random input of the shape that it has
 // inside the network; a compressed one in turn with what it replaces. In training, layers before and at the first with parameters
 // compute no gradient of their input. Leaves the network as it was.
-std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input, Phase phase,
-                                     std::int64_t rounds);
+std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                                     const TimingOptions& options);
 
 }  // namespace tessera

@@ -61,7 +61,7 @@ bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool fir
   const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               no_input_gradient ? "first " : "", where());
   row.speed = known_or_measured(key, row.path, [&] {
-    return speed_of(time_layer(dense, compressed, batch, options_.phase, !no_input_gradient, options_.rounds));
+    return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, timing()));
   });
   if (!row.speed || row.speed->faster) return true;
   row.reason = str("not faster: ", describe(row.speed->ratio), " at ", where());
@@ -74,8 +74,7 @@ std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::spa
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
   for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
   const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
-  return known_or_measured(key, "the network",
-                           [&] { return speed_of(time_network(root, replaced, batch, options_.phase, options_.rounds)); });
+  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, timing())); });
 }
 
 std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,

@@ -57,6 +57,7 @@ class Veto {
   std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
                                          const std::function<Speed()>& measure) const;
+  TimingOptions timing() const { return {.phase = options_.phase, .rounds = options_.rounds}; }
 
   VetoOptions options_;
 };

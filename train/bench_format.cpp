@@ -91,7 +91,8 @@ std::string to_text(const BenchReport& report) {
   std::string text =
       str(report.target, ", ", report.state, "; input ", report.input, "; ", report.rounds, " rounds\n", report.processor, '\n');
   for (const BenchPart& part : report.parts) {
-    text += str('\n', where_timed(part.batch, report.phase, part.threads), '\n', table_of(part));
+    text +=
+        str('\n', where_timed(part.batch, report.phase, part.threads, report.phase == Phase::inference), '\n', table_of(part));
   }
   const bool compressed = std::ranges::any_of(report.parts, &is_compressed);
   if (!compressed) text += "\nno layer is compressed\n";

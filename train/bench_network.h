@@ -16,7 +16,7 @@ namespace tessera {
 
 struct BenchOptions {
   std::string target;  // a name of model_names(), a run folder or an experiment file
-  std::vector<std::string> overrides = {};  // key=value: of a run batch and threads, of a file any key, of a model those of its block
+  std::vector<std::string> overrides = {};  // key=value: of a file any key, of a model those of its block, of a run few
   std::string at = {};  // of a run: a stage's end, a step, or "best"; "" = the newest checkpoint
   std::string input = {};  // "3x224x224", channels first, or "784"; "" = the run's, or the one usual for the model
   std::string batch = {};  // "1,32"; "" = report.latency.batch

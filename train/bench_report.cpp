@@ -1,6 +1,8 @@
 #include "train/bench_report.h"
 
 #include "core/decisions.h"
+#include "layers/builtin.h"
+#include "layers/fold.h"
 #include "train/environment.h"
 #include "train/experiment.h"
 
@@ -14,14 +16,17 @@ BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const s
                      .phase = options.phase,
                      .rounds = options.rounds,
                      .parts = {}};
+  const TimingOptions timing{.phase = options.phase, .rounds = options.rounds, .folded = [](const Module& module) {
+                               return folded(module, builtin_layers());
+                             }};
   for (const std::int64_t threads : network.threads) {
     set_compute_threads(threads);
     const DecisionScope fastest({.measure = true});  // of its own: what is fastest depends on the threads
     for (const std::int64_t batch : network.batches) {
-      before(where_timed(batch, options.phase, threads));
+      before(where_timed(batch, options.phase, threads, timing.on_folded_copies()));
       Shape input = network.input;
       input.set(0, batch);
-      report.parts.push_back({batch, threads, time_layers(network.model, network.dense, input, options.phase, options.rounds)});
+      report.parts.push_back({batch, threads, time_layers(network.model, network.dense, input, timing)});
     }
   }
   return report;

@@ -22,7 +22,7 @@ TEST(LayerTimes, CompressedLayersStandBesideWhatTheyReplaceAndTheNetworkComesLas
   const Module* const factored = &root->child("b");
   const Module* const dense = replaced[0].dense.get();
 
-  const std::vector<LayerTiming> rows = time_layers(root, replaced, {3, 4}, Phase::inference, kRounds);
+  const std::vector<LayerTiming> rows = time_layers(root, replaced, {3, 4}, {.rounds = kRounds});
 
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].path, "a");
@@ -51,7 +51,7 @@ TEST(LayerTimes, OfADenseNetworkThereIsOneSide) {
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
   root->add_child("a", std::make_unique<Busy>("dense", kQuick));
   Busy::calls = 0;
-  const std::vector<LayerTiming> rows = time_layers(root, {}, {3, 4}, Phase::inference, kRounds);
+  const std::vector<LayerTiming> rows = time_layers(root, {}, {3, 4}, {.rounds = kRounds});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_FALSE(rows[0].compressed || rows[1].compressed);
   constexpr int kWarmUpAndCount = 5 + 1;
@@ -73,16 +73,37 @@ TEST(LayerTimes, WorkIsThatOfTheBatchAndInTrainingOfTheGradientsThatAreAsked) {
   constexpr std::int64_t kMacs = 5 * 7 * 9 * 4 * 4;
   const Shape input{kBatch, 5, 7, 4};
   std::unique_ptr<Module> root = two_convolutions();
-  const std::vector<LayerTiming> forward = time_layers(root, {}, input, Phase::inference, kRounds);
+  const std::vector<LayerTiming> forward = time_layers(root, {}, input, {.rounds = kRounds});
   EXPECT_EQ(forward[0].dense.macs, kMacs);
   EXPECT_EQ(forward[0].dense.flops, 2 * kBatch * kMacs);
   EXPECT_EQ(forward[1].dense.flops, 0);
   EXPECT_EQ(forward[3].dense.macs, 2 * kMacs);
   EXPECT_EQ(forward[3].dense.flops, 4 * kBatch * kMacs);
-  const std::vector<LayerTiming> training = time_layers(root, {}, input, Phase::training, kRounds);
+  const std::vector<LayerTiming> training = time_layers(root, {}, input, {.phase = Phase::training, .rounds = kRounds});
   EXPECT_EQ(training[0].dense.flops, 2 * 2 * kBatch * kMacs) << "nobody asks for the gradient of the images";
   EXPECT_EQ(training[2].dense.flops, 3 * 2 * kBatch * kMacs);
   for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
+}
+
+// Copies that take another time, as folded ones do.
+TEST(LayerTimes, InferenceIsTimedOnFoldedCopiesAndTrainingIsNot) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("factored", kQuick));
+  std::vector<Replaced> replaced;
+  replaced.push_back({"a", std::make_unique<Busy>("dense", kQuick)});
+  TimingOptions options{.rounds = kRounds, .folded = [](const Module& module) -> std::unique_ptr<Module> {
+                          const Module& layer = module.children().empty() ? module : module.child("a");
+                          return std::make_unique<Busy>("copy", layer.kind() == "dense" ? 4 * kSlow : kSlow);
+                        }};
+  for (const LayerTiming& row : time_layers(root, replaced, {3, 4}, options)) {
+    EXPECT_GE(row.dense.ms.p10, 2.4) << row.path;
+    EXPECT_GE(row.compressed->ms.p10, 0.6) << row.path;
+    EXPECT_GT(row.speedup.median, 1) << row.path;
+  }
+  EXPECT_EQ(root->child("a").kind(), "factored");
+  options.folded = [](const Module&) -> std::unique_ptr<Module> { throw InternalError("training is timed as it is"); };
+  options.phase = Phase::training;
+  EXPECT_NO_THROW(time_layers(root, replaced, {3, 4}, options));
 }
 
 TEST(LayerTimes, TwinsAreTheConvolutionsOfFactoredLayers) {

@@ -37,7 +37,7 @@ TEST(BenchFormat, ACompressedNetworkHasBothSidesInALine) {
   EXPECT_EQ(to_text(report_of(true)),
             "runs/x/1, stage dense, step 7; input [1, 8, 8, 3]; 60 rounds\n"
             "A, B\n\n"
-            "batch 2, inference, 1 threads\n"
+            "batch 2, folded inference, 1 threads\n"
             "layer  kind     MMACs  dense ms (p10-p90)  GFLOP/s    share  compressed      MMACs  ms (p10-p90)  GFLOP/s"
             "    speed-up (95 %)\n"
             "conv   conv2d    3.00            8 (4-16.0)      1.5   80.0 %  tucker2_conv2d   1.00       4 (2-8)      1.0"
