@@ -107,7 +107,7 @@ TEST_F(BenchVerb, BadInputIsRefusedByName) {
   expect_outcome(bench(*folder_ / "runs", {}), 2, "is not a run folder");
   expect_outcome(bench(run(), {"--batch", "1,x"}), 2, "--batch: 'x' is no whole number");
   expect_outcome(bench(run(), {"--threads", "0"}), 2, "--threads: '0' is no whole number");
-  expect_outcome(bench(run(), {"--input", "5x8x8"}), 2, "conv2d 'conv1'");
+  expect_outcome(bench(run(), {"--input", "5x8x8"}), 2, "conv2d: input channels differ: x is [1, 8, 8, 5]");
   expect_outcome(bench(run(), {"--at", "nowhere"}), 2, "bench: no checkpoint 'nowhere'; there are:");
   expect_outcome(bench(run(), {"optimizer.lr=1"}), 2, "key=value may set report.latency.batch, threads.compute");
   expect_outcome(bench(run(), {"--phase", "both"}), 2, "--phase");

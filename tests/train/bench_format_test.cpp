@@ -38,12 +38,12 @@ TEST(BenchFormat, ACompressedNetworkHasBothSidesInALine) {
             "runs/x/1, stage dense, step 7; input [1, 8, 8, 3]; 60 rounds\n"
             "A, B\n\n"
             "batch 2, folded inference, 1 threads\n"
-            "layer  kind     MMACs  dense ms (p10-p90)  GFLOP/s    share  compressed      MMACs  ms (p10-p90)  GFLOP/s"
+            "layer  kind     MMACs   dense ms (p10-p90)  GFLOP/s    share  compressed      MMACs  ms (p10-p90)  GFLOP/s"
             "    speed-up (95 %)\n"
-            "conv   conv2d    3.00            8 (4-16.0)      1.5   80.0 %  tucker2_conv2d   1.00       4 (2-8)      1.0"
+            "conv   conv2d    3.00           8 (4-16.0)      1.5   80.0 %  tucker2_conv2d   1.00       4 (2-8)      1.0"
             "  2.00x (1.75-2.25)\n"
-            "relu   relu             0.125 (0.0625-0.25)             1.2 %\n"
-            "       network   3.00         10.0 (5-20.0)      1.2  100.0 %  network          1.00    5 (2.5-10.0)      0.8"
+            "relu   relu            0.125 (0.0625-0.25)             1.2 %\n"
+            "       network   3.00        10.0 (5-20.0)      1.2  100.0 %  network          1.00  5 (2.5-10.0)      0.8"
             "  2.00x (1.50-2.50)\n");
 }
 
