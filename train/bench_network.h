@@ -27,7 +27,7 @@ struct BenchOptions {
 
 struct BenchNetwork {
   std::string target;
-  std::string state;  // "stage finetune, its end (step 40)", "weights from the seed"
+  std::string state;  // which weights: "stage finetune, step 40", "random weights"
   std::unique_ptr<Module> model;
   std::vector<Replaced> dense;  // empty where no layer is compressed
   Shape input;  // of one sample, [1, ...]
