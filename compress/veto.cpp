@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/constant_weights.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/hash.h"
@@ -22,6 +23,14 @@ Speed compare(std::span<const Contender> dense_and_compressed, std::int64_t roun
           .compressed_ms = quantile(times[1], 0.5),
           .ratio = ratio,
           .faster = ratio.low > kFasterRatio};
+}
+
+// Leaves them as they were.
+Speed compare_modules(Module& dense, Module& compressed, const TimedWork& work, std::int64_t rounds) {
+  const Untouched dense_state(dense);
+  const Untouched compressed_state(compressed);
+  const Contender contenders[]{{.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}};
+  return compare(contenders, rounds);
 }
 
 Shape with_batch(Shape shape, std::int64_t batch) {
@@ -70,7 +79,8 @@ void KeepForConfig::fields(Fields& f) {
 }
 
 std::string Veto::where() const {
-  return str("batch ", options_.batch, ", ", name_of(options_.phase), ", ", omp_get_max_threads(), " threads");
+  const char* const folded = on_folded_copies() ? "folded " : "";
+  return str("batch ", options_.batch, ", ", folded, name_of(options_.phase), ", ", omp_get_max_threads(), " threads");
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
@@ -96,11 +106,10 @@ bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool fir
   const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               no_input_gradient ? "first " : "", where());
   row.speed = known_or_measured(key, row.path, [&] {
-    const Untouched dense_state(dense);
-    const Untouched compressed_state(compressed);
     const TimedWork work(dense, batch, options_.phase, !no_input_gradient);
-    const Contender contenders[]{{.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}};
-    return compare(contenders, options_.rounds);
+    if (!on_folded_copies()) return compare_modules(dense, compressed, work, options_.rounds);
+    const ConstantWeights constant;
+    return compare_modules(*options_.folded(dense), *options_.folded(compressed), work, options_.rounds);
   });
   if (!row.speed || row.speed->faster) return true;
   row.reason = str("not faster: ", describe(*row.speed), " at ", where());
@@ -115,10 +124,19 @@ std::optional<Speed> Veto::time_network(std::unique_ptr<Module>& root, std::vect
   for (const Replaced& layer : replaced) layers += str(rows[layer.row].path, " for ", layer_key(*layer.dense), '\n');
   const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
   return known_or_measured(key, "the network", [&] {
+    const TimedWork work(*root, batch, options_.phase, /*input_gradient=*/false);
+    if (on_folded_copies()) {
+      const auto copy = [&](bool dense) {
+        Exchange exchange(root, replaced, rows);
+        exchange.show(dense);
+        return options_.folded(*root);
+      };
+      const ConstantWeights constant;
+      return compare_modules(*copy(true), *copy(false), work, options_.rounds);
+    }
     std::vector<std::unique_ptr<Untouched>> states;
     states.push_back(std::make_unique<Untouched>(*root));
     for (const Replaced& layer : replaced) states.push_back(std::make_unique<Untouched>(*layer.dense));
-    const TimedWork work(*root, batch, options_.phase, /*input_gradient=*/false);
     Exchange exchange(root, replaced, rows);
     const auto run = [&] { work.run(*root); };
     const Contender contenders[]{{.run = run, .prepare = [&] { exchange.show(true); }},
