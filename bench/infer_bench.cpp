@@ -67,13 +67,52 @@ std::vector<Samples> time_sides(const std::vector<Side>& sides, std::int64_t rou
   return samples;
 }
 
-Value row_of(const InferCase& timed, const Options& options) {
+using Rivals = std::vector<std::unique_ptr<InferRival>>;
+
+struct Comparison {
+  Samples ours, unfolded;
+  std::vector<Samples> theirs;  // of each rival
+  std::size_t best = 0;  // of the rivals
+};
+
+Comparison compare(InferWorkload& workload, const Rivals& rivals, std::int64_t rounds) {
+  std::vector<Side> sides{[&](std::int64_t count) { return workload.run(count); },
+                          [&](std::int64_t count) { return workload.run_unfolded(count); }};
+  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_sides(sides, rounds);
+  Comparison all{samples[0], samples[1], {samples.begin() + 2, samples.end()}};
+  all.best = fastest(all.theirs);
+  return all;
+}
+
+Value row_of(const InferCase& timed, std::int64_t rounds, const Comparison& result, const Rivals& rivals) {
   Value row = Value::map();
   row.set("model", timed.model);
   row.set("batch", timed.batch);
   row.set("shape", str(timed.side, 'x', timed.side, "x3"));
-  row.set("rounds", options.common.rounds);
+  row.set("rounds", rounds);
+  row.set("tessera_ms", to_value(summarise(result.ours)));
+  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
+  row.set("torch_ms", to_value(summarise(result.theirs[result.best])));
+  row.set("ratio", to_value(summarise(ratios(result.theirs[result.best], result.ours))));
+  row.set("logit_difference", rivals[result.best]->logit_difference());
+  row.set("torch", rivals[result.best]->torch().environment());
+  row.set("torch_settings", to_value(rivals[result.best]->way()));
+  Value::List finalists;
+  for (std::size_t i = 0; i < rivals.size(); ++i) {
+    finalists.push_back(to_value(rivals[i]->way()));
+    finalists.back().set("ms", to_value(summarise(result.theirs[i])));
+  }
+  row.set("torch_finalists", Value::list(std::move(finalists)));
   return row;
+}
+
+void print(const Comparison& result, const Rivals& rivals) {
+  fmt::print("  rival: {}\n", to_string(rivals[result.best]->way()));
+  print_summary("  tessera", summarise(result.ours), " ms");
+  print_summary("  unfolded", summarise(result.unfolded), " ms");
+  print_summary("  torch", summarise(result.theirs[result.best]), " ms");
+  print_summary("  ratio", summarise(ratios(result.theirs[result.best], result.ours)), " x ");
 }
 
 void measure_case(const InferCase& timed, const Options& options, double peak, const Value& surroundings) {
@@ -87,35 +126,14 @@ void measure_case(const InferCase& timed, const Options& options, double peak, c
 
   const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
   const InferSweep swept = sweep_ways(program, options.sweep_runs, logits);
-  std::vector<std::unique_ptr<InferRival>> rivals;
-  std::vector<Side> sides{[&](std::int64_t count) { return workload.run(count); },
-                          [&](std::int64_t count) { return workload.run_unfolded(count); }};
-  const std::size_t own = sides.size();
-  for (const InferWay& way : swept.finalists) {
-    InferRival* const rival = rivals.emplace_back(std::make_unique<InferRival>(program, way, logits)).get();
-    sides.emplace_back([rival](std::int64_t count) { return rival->run(count); });
-  }
+  Rivals rivals;
+  for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
   const double matmul = fair_matmul_gflops(rivals.front()->torch(), peak);
-  const std::vector<Samples> samples = time_sides(sides, options.common.rounds);
-  const std::size_t best = fastest(std::span(samples).subspan(own));
-  InferRival& rival = *rivals[best];
-  const Samples& theirs = samples[own + best];
-  const Samples ratio = ratios(theirs, samples[0]);
-  fmt::print("  rival: {}\n", to_string(rival.way()));
-  print_summary("  tessera", summarise(samples[0]), " ms");
-  print_summary("  unfolded", summarise(samples[1]), " ms");
-  print_summary("  torch", summarise(theirs), " ms");
-  print_summary("  ratio", summarise(ratio), " x ");
+  const Comparison result = compare(workload, rivals, options.common.rounds);
+  print(result, rivals);
 
-  Value row = row_of(timed, options);
-  row.set("tessera_ms", to_value(summarise(samples[0])));
-  row.set("tessera_unfolded_ms", to_value(summarise(samples[1])));
-  row.set("torch_ms", to_value(summarise(theirs)));
-  row.set("ratio", to_value(summarise(ratio)));
-  row.set("logit_difference", rival.logit_difference());
+  Value row = row_of(timed, options.common.rounds, result, rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
-  row.set("torch", rival.torch().environment());
-  row.set("torch_settings", to_value(rival.way()));
   row.set("torch_sweep", swept.rows);
   row.set("torch_matmul_gflops", matmul);
   row.set("fma_peak_gflops", peak);
