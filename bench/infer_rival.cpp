@@ -48,6 +48,7 @@ std::string to_string(const InferWay& way) { return str("torch ", way.mode, ", "
 
 Value to_value(const InferWay& way) {
   Value value = to_value(way.settings);
+  value.erase("compiled");  // the mode tells
   value.set("mode", way.mode);
   return value;
 }
