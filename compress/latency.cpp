@@ -4,6 +4,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/autograd/var.h"
+#include "core/constant_weights.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -72,6 +73,7 @@ Untouched::~Untouched() {
 
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats) {
   const TimedWork work(*networks.front(), input, Phase::inference, false);
+  const ConstantWeights constant;
   std::vector<Contender> contenders;
   for (Module* network : networks) contenders.push_back({.run = [&work, network] { work.run(*network); }});
   const std::vector<std::vector<double>> times = time_in_turn(contenders, kWarmUp, repeats);

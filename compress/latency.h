@@ -63,7 +63,8 @@ struct PairedTiming {
   std::vector<Summary> speedup;
 };
 
-// Inference on one random batch of the input shape. Warms up each network, then times them in turn, `repeats` rounds.
+// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call. Warms up each
+// network, then times them in turn, `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats);
 
 }  // namespace tessera

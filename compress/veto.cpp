@@ -35,7 +35,7 @@ void KeepForConfig::fields(Fields& f) {
 }
 
 std::string Veto::where() const {
-  return where_timed(options_.batch, options_.phase, omp_get_max_threads());
+  return where_timed(options_.batch, options_.phase, omp_get_max_threads(), timing().on_folded_copies());
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,

@@ -6,6 +6,8 @@
 
 #include "core/decisions.h"
 #include "core/error.h"
+#include "layers/builtin.h"
+#include "layers/fold.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
@@ -86,8 +88,11 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
 }
 
 void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
+  std::vector<std::unique_ptr<Module>> copies;
   std::vector<Module*> networks;
-  for (const StageModel& stage : run.stages) networks.push_back(stage.model.get());
+  for (const StageModel& stage : run.stages) {
+    networks.push_back(copies.emplace_back(folded(*stage.model, builtin_layers())).get());
+  }
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;
     input.set(0, batch);

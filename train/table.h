@@ -50,7 +50,8 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine. Runs are one
+// Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine, batch norms
+// folded into convolutions (layers/fold.h). Runs are one
 // experiment when their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint,
 // report, log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their
 // first run. Throws ConfigError when the runs of an experiment have not finished the same stages, IoError when a stage's last

@@ -102,7 +102,7 @@ std::string to_markdown(const Table& table) {
     text += "\n";
   }
   text += str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
-              " networks interleaved; speed-up over the first stage.\n");
+              " networks interleaved, batch norm folded; speed-up over the first stage.\n");
   if (std::ranges::none_of(table.rows, [](const TableRow& row) { return row.range.has_value(); })) return text;
   return text + "Where seeds have different networks, size and time are the first run's, with the range over all in brackets.\n";
 }

@@ -10,7 +10,27 @@ using Desc = dnnl::memory::desc;
 
 Desc row_major(std::int64_t rows, std::int64_t columns) { return onednn::strided({rows, columns}, {columns, 1}); }
 
+// Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs as
+// much as the product.
+std::unique_ptr<onednn::Primitive> build_row_forward(std::int64_t in, std::int64_t out) {
+  const Desc x = row_major(1, in);
+  const Desc weight = row_major(out, in);
+  const Desc bias = onednn::strided({out}, {1});
+  const Desc y = row_major(1, out);
+  return onednn::build_or_null([&] {
+    using Forward = dnnl::inner_product_forward;
+    const Forward::primitive_desc chosen(Forward::desc(dnnl::prop_kind::forward_inference, x, weight, bias, y),
+                                         onednn::attributes(), onednn::engine());
+    return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(),
+                                               std::vector<onednn::Operand>{{DNNL_ARG_SRC, x, chosen.src_desc()},
+                                                                            {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
+                                                                            {DNNL_ARG_BIAS, bias, chosen.bias_desc()},
+                                                                            {DNNL_ARG_DST, y, chosen.dst_desc(), true}});
+  });
+}
+
 std::unique_ptr<onednn::Primitive> build_forward(std::int64_t rows, std::int64_t in, std::int64_t out) {
+  if (rows == 1) return build_row_forward(in, out);
   const Desc x = row_major(rows, in);
   const Desc weight = onednn::strided({in, out}, {1, in});
   const Desc bias = row_major(1, out);
