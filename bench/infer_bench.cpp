@@ -1,15 +1,14 @@
 // Times inference of named networks, batch norm folded, against PyTorch in the same run: the same weights and images, the logits
-// compared first, then rounds in turn. The rival folds too, and runs under its fastest settings: memory layout, malloc, ATen's
-// instruction set, eager or frozen or optimised graphs.
+// compared first, then rounds in turn. The rival folds too, and runs in its fastest way: memory layout, malloc, ATen's instruction
+// set; eager, frozen, optimised or compiled graphs.
 // Exit codes: 0 measured, 1 the comparison is void (logits differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "bench/infer_rival.h"
 #include "bench/infer_workload.h"
 #include "bench/result_lines.h"
-#include "bench/torch_rival.h"
 #include "bench/turns.h"
 #include "core/constant_weights.h"
 #include "core/cpu/fma_peak.h"
@@ -22,10 +21,8 @@
 namespace tessera::bench {
 namespace {
 
-constexpr double kLogitTolerance = 1e-4;  // of the largest logit
-constexpr std::string_view kModes[]{"eager", "frozen", "optimized"};
-constexpr std::int64_t kWarmUp = 3;  // graphs are specialised in their first two runs
 constexpr double kTurnMs = 200;
+constexpr std::int64_t kMostCalls = 50;
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/infer_bench.jsonl"};
@@ -51,90 +48,74 @@ std::vector<InferCase> cases(const Options& options) {
   return chosen;
 }
 
-std::vector<double> numbers(const Value& list) {
-  std::vector<double> out;
-  for (const Value& item : list.as_list()) out.push_back(item.as_double());
-  return out;
-}
+using Side = std::function<std::vector<double>(std::int64_t count)>;  // milliseconds of each forward
 
-std::vector<double> time_rival(TorchRival& rival, const std::string& mode, std::int64_t count) {
-  return numbers(rival.ask(str("time ", mode, ' ', count)).at("ms"));
-}
-
-// Largest difference, of the largest logit. Throws where it is above the tolerance.
-double check_logits(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival) {
-  TESSERA_CHECK(ours.size() == theirs.size(), NumericError, rival, " gives ", theirs.size(), " logits, ours are ", ours.size());
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double distance = std::abs(static_cast<double>(ours[i]) - theirs[i]);
-    difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
-    largest = std::max(largest, std::abs(theirs[i]));
-  }
-  TESSERA_CHECK(difference <= kLogitTolerance * largest, NumericError, "logits differ from those of ", rival, " by ", difference,
-                ", the largest is ", largest, "; they must agree to ", kLogitTolerance, " of it");
-  return difference / largest;
-}
-
-struct Chosen {
-  TorchSettings settings;
-  std::string mode;
-  double ms = INFINITY;
-  Value::List sweep;  // a row per setting and mode
-};
-
-// Short runs of every setting, each in a process of its own; the lowest median wins. All must give our logits.
-Chosen sweep_settings(const TorchProgram& program, const Options& options, const std::vector<float>& logits) {
-  Chosen chosen;
-  for (const TorchSettings& settings : all_torch_settings()) {
-    TorchRival rival(program, settings);
-    for (const std::string_view name : kModes) {
-      const std::string mode(name);
-      const std::string shown = str("torch ", mode, ", ", to_string(settings));
-      check_logits(logits, numbers(rival.ask(str("logits ", mode)).at("logits")), shown);
-      time_rival(rival, mode, kWarmUp);
-      const double ms = summarise(time_rival(rival, mode, options.sweep_runs)).median;
-      fmt::print("  {:<60} {:8.2f} ms\n", shown, ms);
-      Value& row = chosen.sweep.emplace_back(to_value(settings));
-      row.set("mode", mode);
-      row.set("ms", ms);
-      if (ms >= chosen.ms) continue;
-      chosen.settings = settings;
-      chosen.mode = mode;
-      chosen.ms = ms;
+// Medians of each side's turns, by side and round. The first to move changes from round to round.
+std::vector<Samples> time_sides(const std::vector<Side>& sides, std::int64_t rounds) {
+  double slowest = 0;
+  for (const Side& side : sides) slowest = std::max(slowest, side(2).back());
+  const auto calls = std::clamp(static_cast<std::int64_t>(kTurnMs / slowest), std::int64_t{1}, kMostCalls);
+  std::vector<Samples> samples(sides.size());
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (std::size_t turn = 0; turn < sides.size(); ++turn) {
+      const std::size_t side = (turn + static_cast<std::size_t>(round)) % sides.size();
+      const std::vector<double> ms = sides[side](1 + calls);
+      // The first forward of a turn only brings caches and threads back and is not counted.
+      samples[side].push_back(quantile(std::vector<double>(ms.begin() + 1, ms.end()), 0.5));
     }
   }
-  return chosen;
+  return samples;
 }
 
+using Rivals = std::vector<std::unique_ptr<InferRival>>;
+
 struct Comparison {
-  Samples ours, unfolded, theirs;  // medians of each round's turns
+  Samples ours, unfolded;
+  std::vector<Samples> theirs;  // of each rival
+  std::size_t best = 0;  // of the rivals
 };
 
-Comparison compare(InferWorkload& workload, TorchRival& rival, const Chosen& chosen, std::int64_t rounds) {
-  // The first forward of a turn only brings caches and threads back and is not counted.
-  const auto calls = 1 + std::clamp(static_cast<std::int64_t>(kTurnMs / chosen.ms), std::int64_t{1}, std::int64_t{50});
-  const auto median = [](const std::vector<double>& ms) { return quantile(std::vector<double>(ms.begin() + 1, ms.end()), 0.5); };
-  time_rival(rival, chosen.mode, kWarmUp);
-  Comparison all;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    all.ours.push_back(median(workload.run(calls)));
-    all.theirs.push_back(median(time_rival(rival, chosen.mode, calls)));
-    all.unfolded.push_back(median(workload.run_unfolded(calls)));
-  }
+Comparison compare(InferWorkload& workload, const Rivals& rivals, std::int64_t rounds) {
+  std::vector<Side> sides{[&](std::int64_t count) { return workload.run(count); },
+                          [&](std::int64_t count) { return workload.run_unfolded(count); }};
+  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_sides(sides, rounds);
+  Comparison all{samples[0], samples[1], {samples.begin() + 2, samples.end()}};
+  all.best = fastest(all.theirs);
   return all;
 }
 
-Value row_of(const InferCase& timed, const Options& options) {
+Value row_of(const InferCase& timed, std::int64_t rounds, const Comparison& result, const Rivals& rivals) {
   Value row = Value::map();
   row.set("model", timed.model);
   row.set("batch", timed.batch);
   row.set("shape", str(timed.side, 'x', timed.side, "x3"));
-  row.set("rounds", options.common.rounds);
+  row.set("rounds", rounds);
+  row.set("tessera_ms", to_value(summarise(result.ours)));
+  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
+  row.set("torch_ms", to_value(summarise(result.theirs[result.best])));
+  row.set("ratio", to_value(summarise(ratios(result.theirs[result.best], result.ours))));
+  row.set("logit_difference", rivals[result.best]->logit_difference());
+  row.set("torch", rivals[result.best]->torch().environment());
+  row.set("torch_settings", to_value(rivals[result.best]->way()));
+  Value::List finalists;
+  for (std::size_t i = 0; i < rivals.size(); ++i) {
+    finalists.push_back(to_value(rivals[i]->way()));
+    finalists.back().set("ms", to_value(summarise(result.theirs[i])));
+  }
+  row.set("torch_finalists", Value::list(std::move(finalists)));
   return row;
 }
 
-void measure_case(const InferCase& timed, const Options& options, const Value& surroundings) {
+void print(const Comparison& result, const Rivals& rivals) {
+  fmt::print("  rival: {}\n", to_string(rivals[result.best]->way()));
+  print_summary("  tessera", summarise(result.ours), " ms");
+  print_summary("  unfolded", summarise(result.unfolded), " ms");
+  print_summary("  torch", summarise(result.theirs[result.best]), " ms");
+  print_summary("  ratio", summarise(ratios(result.theirs[result.best], result.ours)), " x ");
+}
+
+void measure_case(const InferCase& timed, const Options& options, double peak, const Value& surroundings) {
   fmt::print("{} batch {}\n", timed.model, timed.batch);
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
@@ -142,45 +123,28 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   InferWorkload workload(timed);
   workload.write_inputs(folder.path());
   const std::vector<float> logits = workload.logits();
-  workload.run_unfolded(1);
 
   const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
-  Chosen chosen = sweep_settings(program, options, logits);
-  TorchRival rival(program, chosen.settings);
-  const std::string shown = str(chosen.mode, ", ", to_string(chosen.settings));
-  const double difference = check_logits(logits, numbers(rival.ask(str("logits ", chosen.mode)).at("logits")), shown);
-  const Comparison result = compare(workload, rival, chosen, options.common.rounds);
-  const Samples ratio = ratios(result.theirs, result.ours);
-  fmt::print("  rival: {}\n", shown);
-  print_summary("  tessera", summarise(result.ours), " ms");
-  print_summary("  unfolded", summarise(result.unfolded), " ms");
-  print_summary("  torch", summarise(result.theirs), " ms");
-  print_summary("  ratio", summarise(ratio), " x ");
+  const InferSweep swept = sweep_ways(program, options.sweep_runs, logits);
+  Rivals rivals;
+  for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
+  const double matmul = fair_matmul_gflops(rivals.front()->torch(), peak);
+  const Comparison result = compare(workload, rivals, options.common.rounds);
+  print(result, rivals);
 
-  Value row = row_of(timed, options);
-  row.set("tessera_ms", to_value(summarise(result.ours)));
-  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
-  row.set("torch_ms", to_value(summarise(result.theirs)));
-  row.set("ratio", to_value(summarise(ratio)));
-  row.set("logit_difference", difference);
+  Value row = row_of(timed, options.common.rounds, result, rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
-  row.set("torch", rival.environment());
-  row.set("torch_settings", to_value(chosen.settings));
-  row.set("torch_mode", chosen.mode);
-  row.set("torch_sweep", Value::list(std::move(chosen.sweep)));
-  row.set("torch_matmul_gflops", rival.matmul_gflops());
-  row.set("fma_peak_gflops", cpu::fma_peak_gflops(static_cast<int>(options.common.threads)));
+  row.set("torch_sweep", swept.rows);
+  row.set("torch_matmul_gflops", matmul);
+  row.set("fma_peak_gflops", peak);
   publish(options.common, surroundings, row);
 }
 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
+  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   const Value surroundings = describe_surroundings(options.common.threads);
-  try {
-    for (const InferCase& timed : cases(options)) measure_case(timed, options, surroundings);
-  } catch (const TorchMissing& error) {
-    throw ConfigError(str(error.what(), "; install Debian's python3-torch or name another interpreter with --python"));
-  }
+  for (const InferCase& timed : cases(options)) measure_case(timed, options, peak, surroundings);
 }
 
 int run_program(const std::vector<std::string_view>& words) {
@@ -189,10 +153,10 @@ int run_program(const std::vector<std::string_view>& words) {
   add_common(arguments, options.common);
   arguments.text("--model", options.model, "resnet20, resnet18, mobilenet_v1 or all")
       .count("--batch", options.batch, "only this one of 1 and 32")
-      .count("--sweep-runs", options.sweep_runs, "forwards of each of torch's settings")
+      .count("--sweep-runs", options.sweep_runs, "least forwards of each of torch's ways")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");
-  return run_benchmark(arguments, words, [&] { measure(options); });
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
 }
 
 }  // namespace

@@ -1,28 +1,25 @@
 """PyTorch's side of infer_bench: an exported network, its batch norms folded into convolutions, answering one batch.
 
 Usage: infer_bench_torch.py FOLDER [--threads N] [--channels-last]
-FOLDER is an export of tessera's with x.safetensors (x, NHWC) in it. Reads commands on stdin, answers each with one JSON line:
+FOLDER is an export of tessera's with x.safetensors (x, NHWC) in it. Its commands (torch_side.py) are
   logits MODE    {"logits": [...]}, row by row
   time MODE K    {"ms": [...]} of K forwards
-  matmul         {"gflops": x}, 1024^3 in float32
-MODE: eager = folded by torch.fx, operations in place; frozen = that traced and frozen; optimized = and optimize_for_inference.
-The first line, unasked, describes the environment, or is {"missing": reason} without torch.
+and either answers {"failed": reason} where this torch cannot build the mode. The modes that the version should know are `modes`
+in its first line: eager = folded by torch.fx, operations in place; frozen = that traced and frozen; optimized = and
+optimize_for_inference; compiled = torch.compile of the first with constant weights.
 """
-import argparse
 import operator
-import pathlib
-import sys
 import time
 
-from train_bench_torch import answer, describe_environment, matmul_gflops  # answers {"missing": ...} and ends without torch
+import torch_side  # answers {"missing": ...} and ends without torch
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.fx.experimental import optimization
+from torch_side import load_tessera
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples" / "python"))
-import load_tessera  # noqa: E402
+MODES = ["eager", "frozen", "optimized"] + (["compiled"] if hasattr(torch, "compile") else [])
 
 
 def folded(network):
@@ -46,45 +43,53 @@ def folded(network):
 
 
 class Modes:
-    def __init__(self, folder, channels_last):
-        layout = torch.channels_last if channels_last else torch.contiguous_format
+    def __init__(self, folder, layout):
         self.x = load_tessera.read_safetensors(folder / "x.safetensors")["x"].permute(0, 3, 1, 2).contiguous(memory_format=layout)
-        self.modes = {"eager": folded(load_tessera.load(folder)).to(memory_format=layout)}
+        self.eager = folded(load_tessera.load(folder)).to(memory_format=layout)
+        self.built = {}
 
-    def __getitem__(self, name):
-        if name not in self.modes:
-            if name == "frozen":
-                self.modes[name] = torch.jit.freeze(torch.jit.trace(self["eager"], self.x))
-            else:
-                # A trace of its own: optimising changes the graph in place.
-                self.modes[name] = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(self["eager"], self.x)))
-        return self.modes[name]
+    def frozen(self):
+        # A trace for each caller: optimising changes the graph in place.
+        return torch.jit.freeze(torch.jit.trace(self.eager, self.x))
 
-    def run(self, name):
+    def build(self, mode):
+        if mode == "eager":
+            return self.eager
+        if mode == "frozen":
+            return self.frozen()
+        if mode == "optimized":
+            return torch.jit.optimize_for_inference(self.frozen())
+        return torch.compile(self.eager, options={"freezing": True})
+
+    def run(self, mode):
+        if mode not in self.built:
+            self.built[mode] = self.build(mode)
         start = time.perf_counter()
-        y = self[name](self.x)
+        y = self.built[mode](self.x)
         return (time.perf_counter() - start) * 1e3, y
 
+    def warm_up(self, mode):
+        """Runs until nothing is compiled any more; the reason where that is not possible."""
+        try:
+            for _ in range(3):  # graphs are specialised in their first two runs
+                self.run(mode)
+        except Exception as error:  # whatever the version raises: the caller shows it and takes the other modes
+            return {"failed": f"{type(error).__name__}: {error}"[:500]}
+        return {}
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--channels-last", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    answer(**describe_environment())
-    with torch.inference_mode():
-        modes = Modes(options.folder, options.channels_last)
-        for line in sys.stdin:
-            command, *rest = line.split()
-            if command == "matmul":
-                answer(gflops=matmul_gflops())
-            elif command == "logits":
-                answer(logits=modes.run(rest[0])[1].flatten().tolist())
-            else:
-                answer(ms=[modes.run(rest[0])[0] for _ in range(int(rest[1]))])
+    @torch.inference_mode()
+    def logits(self, mode):
+        return self.warm_up(mode) or {"logits": self.run(mode)[1].flatten().tolist()}
+
+    @torch.inference_mode()
+    def time(self, mode, count):
+        return self.warm_up(mode) if mode not in self.built else {"ms": [self.run(mode)[0] for _ in range(int(count))]}
+
+
+def commands(options, layout):
+    modes = Modes(options.folder, layout)
+    return {"logits": modes.logits, "time": modes.time}
 
 
 if __name__ == "__main__":
-    main()
+    torch_side.serve(commands, modes=MODES)

@@ -25,6 +25,12 @@ std::string now() {
 
 Value to_value(const std::vector<double>& numbers) { return Value::list(Value::List(numbers.begin(), numbers.end())); }
 
+std::vector<double> numbers(const Value& list) {
+  std::vector<double> out;
+  for (const Value& item : list.as_list()) out.push_back(item.as_double());
+  return out;
+}
+
 Value describe_surroundings(std::int64_t threads) {
   ExperimentConfig config;
   config.threads.compute = threads;

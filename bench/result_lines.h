@@ -11,6 +11,7 @@
 namespace tessera::bench {
 
 Value to_value(const std::vector<double>& numbers);
+std::vector<double> numbers(const Value& list);
 
 // Commit, compiler, libraries, processor, instruction set, threads and the time of this call, which all lines of one run share.
 // The host's name stays out.

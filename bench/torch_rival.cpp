@@ -1,9 +1,14 @@
 #include "bench/torch_rival.h"
 
+#include <fmt/format.h>
+
+#include "bench/result_lines.h"
 #include "core/error.h"
 
 namespace tessera::bench {
 namespace {
+
+constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
 std::vector<std::string> arguments(const TorchProgram& program, const TorchSettings& settings) {
   if (!std::filesystem::exists(program.python)) throw TorchMissing(str("torch: there is no interpreter ", program.python));
@@ -17,8 +22,9 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
   // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
   std::vector<std::string> lines{str("OMP_NUM_THREADS=", program.threads),
-                                 "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp"};
-  if (settings.avx512) lines.emplace_back("ATEN_CPU_CAPABILITY=avx512");
+                                 "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp",
+                                 str("ATEN_CPU_CAPABILITY=", settings.avx512 ? "avx512" : "avx2"),
+                                 str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor").string())};
   if (settings.tuned_malloc) {
     lines.insert(lines.end(),
                  {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});
@@ -26,16 +32,10 @@ std::vector<std::string> environment_for(const TorchProgram& program, const Torc
   return lines;
 }
 
-std::vector<double> numbers(const Value& list) {
-  std::vector<double> out;
-  for (const Value& item : list.as_list()) out.push_back(item.as_double());
-  return out;
-}
-
 }  // namespace
 
 std::string to_string(const TorchSettings& settings) {
-  return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", default capability",
+  return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", avx2",
              settings.tuned_malloc ? ", tuned malloc" : ", default malloc", settings.compiled ? ", compiled" : "");
 }
 
@@ -73,8 +73,6 @@ Value TorchRival::ask(const std::string& line) {
   return parse_json(child_.read_line(), "torch");
 }
 
-double TorchRival::matmul_gflops() { return ask("matmul").at("gflops").as_double(); }
-
 std::int64_t TorchRival::memory_kib() {
   const Value answer = ask("memory");
   return answer.at("peak_kib").as_int() - answer.at("start_kib").as_int();
@@ -83,6 +81,23 @@ std::int64_t TorchRival::memory_kib() {
 Steps TorchRival::run(std::int64_t count) {
   const Value answer = ask(str("step ", count));
   return {numbers(answer.at("ms")), numbers(answer.at("loss"))};
+}
+
+double fair_matmul_gflops(TorchRival& rival, double peak) {
+  const double gflops = rival.ask("matmul").at("gflops").as_double();
+  fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", gflops, peak);
+  TESSERA_CHECK(gflops >= kLeastMatmulShare * peak, InternalError, "torch's matmul reaches ", gflops, " of ", peak,
+                " GFLOP/s; needs ", kLeastMatmulShare,
+                " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)");
+  return gflops;
+}
+
+void or_explain_missing_torch(const std::function<void()>& measure) {
+  try {
+    measure();
+  } catch (const TorchMissing& error) {
+    throw ConfigError(str(error.what(), "; install Debian's python3-torch or name another interpreter with --python"));
+  }
 }
 
 }  // namespace tessera::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace tessera::bench {
 
 struct TorchSettings {
   bool channels_last = true;
-  bool avx512 = false;  // ATen's own loops; oneDNN and BLAS choose for themselves
+  bool avx512 = false;  // or avx2: ATen's own loops; oneDNN and BLAS choose for themselves
   bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
   bool compiled = false;  // torch.compile
 };
@@ -42,7 +43,6 @@ class TorchRival {
 
   const Value& environment() const noexcept { return environment_; }  // version, threads, capability, blas
   Value ask(const std::string& line);  // what the script answers to a command
-  double matmul_gflops();  // 1024 x 1024 x 1024, f32, the best of several
   Steps run(std::int64_t count);
   std::int64_t memory_kib();  // the most that was resident until now, less the most before the network was built
 
@@ -50,5 +50,12 @@ class TorchRival {
   ChildProcess child_;
   Value environment_;
 };
+
+// The rate of torch's product of 1024 x 1024 matrices, f32, the best of several. Throws InternalError where it is under 0.6 of the
+// multiply-add peak: such a rival is crippled, and the comparison void.
+double fair_matmul_gflops(TorchRival& rival, double peak);
+
+// Runs `measure`. A machine without torch is unusable for it, as a wrong argument is: ConfigError says what to install.
+void or_explain_missing_torch(const std::function<void()>& measure);
 
 }  // namespace tessera::bench

@@ -24,7 +24,6 @@ constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedStep
 // In bf16 every activation is off by up to 2^-8 of itself, and the two sides round in other places.
 constexpr double kBf16LossTolerance = 2e-2;
 constexpr std::int64_t kComparedSteps = 3;
-constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
 struct Options {
   CommonOptions common{.rounds = 10, .results = TESSERA_BENCH_DIR "/results/train_bench.jsonl"};
@@ -84,15 +83,6 @@ Chosen sweep_settings(const TorchProgram& program, const Options& options, const
   }
   chosen.sweep = Value::list(std::move(rows));
   return chosen;
-}
-
-double guarded_matmul(TorchRival& rival, double peak) {
-  const double gflops = rival.matmul_gflops();
-  fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", gflops, peak);
-  TESSERA_CHECK(gflops >= kLeastMatmulShare * peak, InternalError, "torch's matmul reaches ", gflops, " of ", peak,
-                " GFLOP/s; needs ", kLeastMatmulShare,
-                " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)");
-  return gflops;
 }
 
 struct Comparison {
@@ -157,7 +147,7 @@ void measure(const Options& options) {
   TorchRival rival(program, chosen.settings);
   const std::vector<double> rival_losses = rival.run(kComparedSteps).loss;
   check_losses(losses, rival_losses, chosen.settings, loss_tolerance(options));
-  const double matmul = guarded_matmul(rival, peak);
+  const double matmul = fair_matmul_gflops(rival, peak);
   const Comparison result = compare(workload, rival, options);
   const std::int64_t memory_kib = peak_kib() - start_kib;
 
@@ -182,15 +172,6 @@ void measure(const Options& options) {
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
 
-// A machine without torch is unusable for this program, as a wrong argument is.
-void measure_or_explain(const Options& options) {
-  try {
-    measure(options);
-  } catch (const TorchMissing& error) {
-    throw ConfigError(str(error.what(), "; install Debian's python3-torch or name another interpreter with --python"));
-  }
-}
-
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("train_bench", "times a training step against PyTorch's");
@@ -201,7 +182,7 @@ int run_program(const std::vector<std::string_view>& words) {
       .text("--precision", options.precision, "f32, or bf16 against torch's autocast")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");
-  return run_benchmark(arguments, words, [&] { measure_or_explain(options); });
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
 }
 
 }  // namespace

@@ -1,35 +1,19 @@
 """PyTorch's side of train_bench: the same training step from the same weights and batches.
 
 Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled]
-FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it.
-Reads commands on stdin, answers each with one JSON line on stdout:
-  step K   runs K training steps      {"ms": [...], "loss": [...]}
-  matmul   times 1024^3 in float32    {"gflops": x}
-  memory   peaks of resident memory   {"start_kib": before the network was built, "peak_kib": until now}
-The first line, unasked, describes the environment, or is {"missing": reason} without torch.
+FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it. Its command
+(torch_side.py) is
+  step K    runs K training steps: {"ms": [...], "loss": [...]}
 """
-import argparse
 import json
-import pathlib
-import re
-import sys
 import time
 
+import torch_side  # answers {"missing": ...} and ends without torch
 
-def answer(**fields):
-    print(json.dumps(fields), flush=True)
-
-
-try:
-    import torch
-    import torch.nn.functional as F
-    from torch import nn
-except ImportError as error:
-    answer(missing=str(error))
-    sys.exit(0)
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples" / "python"))
-import load_tessera  # noqa: E402
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_side import load_tessera
 
 
 class InPlaceBlock(load_tessera.ResidualBlock):
@@ -56,16 +40,9 @@ def trainable(network):
     return network.train()
 
 
-def peak_kib():
-    """The most memory that this process has held."""
-    status = pathlib.Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
-
-
 class Trainer:
-    def __init__(self, folder, channels_last, compiled, precision):
+    def __init__(self, folder, layout, compiled, precision):
         self.bf16 = precision == "bf16"
-        layout = torch.channels_last if channels_last else torch.contiguous_format
         self.model = trainable(load_tessera.load(folder)).to(memory_format=layout)
         self.loss = torch.compile(self.loss_of) if compiled else self.loss_of
         config = json.loads((folder / "config.json").read_text())
@@ -93,64 +70,14 @@ class Trainer:
         self.done += 1
         return (time.perf_counter() - start) * 1e3, value
 
-
-def matmul_gflops(size=1024, repeats=60):
-    a, b = torch.rand(size, size), torch.rand(size, size)
-    out = torch.empty(size, size)
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        torch.mm(a, b, out=out)
-        best = min(best, time.perf_counter() - start)
-    return 2e-9 * size**3 / best
+    def steps(self, count):
+        done = [self.step() for _ in range(int(count))]
+        return {"ms": [ms for ms, _ in done], "loss": [loss for _, loss in done]}
 
 
-def cpu_capability():
-    """Which of ATen's builds of its own loops runs, e.g. AVX2; only the printed configuration tells."""
-    found = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
-    return found.group(1) if found else "unknown"
-
-
-def loaded_blas():
-    """The BLAS libraries mapped into this process: torch reports only that it calls a generic one."""
-    with open("/proc/self/maps") as maps:
-        paths = {line.split()[-1] for line in maps if "blas" in line or "mkl_rt" in line}
-    return sorted(paths)
-
-
-def describe_environment():
-    return {
-        "version": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "capability": cpu_capability(),
-        "onednn": torch.backends.mkldnn.is_available(),
-        "compiles": hasattr(torch, "compile"),
-        "blas": loaded_blas(),
-    }
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--channels-last", action="store_true")
-    parser.add_argument("--compiled", action="store_true")
-    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    start = peak_kib()
-    trainer = Trainer(options.folder, options.channels_last, options.compiled, options.precision)
-    answer(**describe_environment())
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "matmul":
-            answer(gflops=matmul_gflops())
-        elif words[0] == "memory":
-            answer(start_kib=start, peak_kib=peak_kib())
-        else:
-            steps = [trainer.step() for _ in range(int(words[1]))]
-            answer(ms=[ms for ms, _ in steps], loss=[loss for _, loss in steps])
+def commands(options, layout):
+    return {"step": Trainer(options.folder, layout, options.compiled, options.precision).steps}
 
 
 if __name__ == "__main__":
-    main()
+    torch_side.serve(commands)

@@ -1,8 +1,8 @@
 // eval: one split through a saved network, class by class.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
+#include "cli/output_file.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -18,14 +18,6 @@ struct EvalArguments {
   std::string confusion;
   bool json = false;
 };
-
-// Found out before the evaluation, which may take long.
-void check_output(const std::string& option, const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
-  TESSERA_CHECK(real_vfs().exists(parent), ConfigError, option, ": there is no folder ", parent.string());
-  TESSERA_CHECK(!std::filesystem::is_directory(path), ConfigError, option, ": ", path, " is a folder; name a file");
-}
 
 int eval(EvalArguments arguments) {
   check_output("--predictions", arguments.predictions);

@@ -32,7 +32,7 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   Run run;
   for (const auto add : {add_train, add_resume, add_fork, add_status, add_eval, add_diff, add_plan, add_layers, add_table,
-                         add_validate, add_export, add_schema, add_init, add_data}) {
+                         add_bench, add_validate, add_export, add_schema, add_init, add_data}) {
     add(app, run);
   }
   try {

@@ -36,8 +36,8 @@ void print_factorisation(const StagePlan& stage) {
                 Count{ranks.factored}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
   }
   if (stage.only_faster) {
-    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints then are up to those\n"
-                "of the dense network\n");
+    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints are of the factored\n"
+                "or the dense network, whichever needs more\n");
   }
   print_trace(stage.layers, stage.cost);
 }

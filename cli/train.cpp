@@ -40,14 +40,11 @@ Session begin(const TrainArguments& arguments, const Experiment& experiment, con
 // "1,2,3" -> the texts of the seeds.
 std::vector<std::string> parse_seeds(const std::string& text) {
   std::vector<std::string> seeds;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string seed = text.substr(begin, end - begin);
+  for (const std::string& seed : split(text, ',')) {
     TESSERA_CHECK(!seed.empty() && seed.size() <= 18 && seed.find_first_not_of("0123456789") == std::string::npos, ConfigError,
                   "--seeds: '", seed, "' is not a seed; write whole numbers with commas between, e.g. 1,2,3");
     TESSERA_CHECK(std::find(seeds.begin(), seeds.end(), seed) == seeds.end(), ConfigError, "--seeds: ", seed, " is there twice");
     seeds.push_back(seed);
-    begin = end + 1;
   }
   return seeds;
 }

@@ -21,6 +21,7 @@ void add_diff(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_layers(CLI::App& app, Run& run);
 void add_table(CLI::App& app, Run& run);
+void add_bench(CLI::App& app, Run& run);
 void add_validate(CLI::App& app, Run& run);
 void add_schema(CLI::App& app, Run& run);
 void add_export(CLI::App& app, Run& run);

@@ -5,6 +5,7 @@
 
 #include "compress/selector.h"
 #include "core/error.h"
+#include "core/finite.h"
 #include "core/linalg/tucker.h"
 
 namespace tessera {
@@ -220,11 +221,15 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
   report.reason = choice.reason;
   if (!choice.ranks) return nullptr;
   const auto& dense = static_cast<const Conv2d&>(module);
+  report.ranks = choice.ranks;
+  report.decision = Decision::factored;
+  if (factors_ == Factors::zeros) {
+    TESSERA_CHECK(all_finite(dense.weight().value()), NumericError, "layer '", dense.path(), "': the weight contains NaN or Inf");
+    return Tucker2Conv2d::shaped_for(dense, *choice.ranks);
+  }
   auto factored = Tucker2Conv2d::from_dense(dense, *choice.ranks,
                                             {.max_iterations = config_.hooi.iterations, .tolerance = config_.hooi.tolerance});
-  report.ranks = choice.ranks;
   report.relative_error = linalg::relative_error(factored->dense_weight(), dense.weight().value());
-  report.decision = Decision::factored;
   return factored;
 }
 

@@ -34,11 +34,16 @@ struct FactoriseConfig {
 // Why a module cannot be factored; "" when it can.
 std::string why_not_factorise(const Module& module);
 
+// What replacements hold: the decomposed weights, or zeros, for those who ask for shapes and costs alone and cannot wait. Errors
+// of zeros are not known, and 0 in the report.
+enum class Factors { decomposed, zeros };
+
 // Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that are no convolutions
 // are passed over; convolutions that cannot be factored are reported dense with the reason.
 class FactorisePass final : public Pass {
  public:
-  explicit FactorisePass(FactoriseConfig config) : config_(std::move(config)) {}
+  explicit FactorisePass(FactoriseConfig config, Factors factors = Factors::decomposed)
+      : config_(std::move(config)), factors_(factors) {}
 
   std::string_view name() const override { return "factorise"; }
   // What prepare would throw, with the key of each problem: a selector that matches no layer or no convolution, rules that do not
@@ -61,6 +66,7 @@ class FactorisePass final : public Pass {
   void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
 
   FactoriseConfig config_;
+  Factors factors_;
   std::map<std::string, Planned> plan_;  // by path
 };
 

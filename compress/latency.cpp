@@ -4,6 +4,8 @@
 
 #include "core/autograd/backward.h"
 #include "core/autograd/var.h"
+#include "core/constant_weights.h"
+#include "core/error.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -28,6 +30,11 @@ Tensor random_batch(const Shape& shape, std::string_view purpose, DType dtype) {
 }  // namespace
 
 std::string_view name_of(Phase phase) { return phase == Phase::training ? "training" : "inference"; }
+
+std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded, DType compute) {
+  return str("batch ", batch, ", ", folded ? "folded " : "", name_of(phase), ", ", threads, " threads",
+             compute == DType::f32 ? std::string() : str(", ", compute));
+}
 
 std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contenders, int warm_up, std::int64_t rounds) {
   for (int round = 0; round < warm_up; ++round) {
@@ -67,6 +74,7 @@ Untouched::~Untouched() {
 
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute) {
   const TimedWork work(*networks.front(), input, Phase::inference, false, compute);
+  const ConstantWeights constant;
   std::vector<Contender> contenders;
   for (Module* network : networks) contenders.push_back({.run = [&work, network] { work.run(*network); }});
   const std::vector<std::vector<double>> times = time_in_turn(contenders, kWarmUp, repeats);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace tessera {
 // included.
 enum class Phase { inference, training };
 std::string_view name_of(Phase phase);
+// "batch 32, inference, 2 threads", or "folded inference", with ", bf16" unless it is f32; always so: keys of recorded timings end
+// in it.
+std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded = false,
+                        DType compute = DType::f32);
 
 // One of several that are timed in turn.
 struct Contender {
@@ -61,7 +66,8 @@ struct PairedTiming {
   std::vector<Summary> speedup;
 };
 
-// Inference on one random batch of the input shape. Warms up each network, then times them in turn, `repeats` rounds.
+// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call. Warms up each
+// network, then times them in turn, `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
                            DType compute = DType::f32);
 

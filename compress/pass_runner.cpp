@@ -83,7 +83,7 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
     row.parameters_after = reached.parameters;
     row.macs_after = reached.macs;
     if (!veto || veto->keeps(before, *after, cost.input, first, row)) {
-      replaced.push_back({report.layers.size(), replace_module(root, cost.path, std::move(after))});
+      replaced.push_back({cost.path, replace_module(root, cost.path, std::move(after))});
     } else {
       row.stay_dense(std::move(row.reason));
     }
@@ -158,10 +158,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
     report.speed = veto->settle(root, replaced, report.layers, input);
     if (report.speed) report.timed_at = veto->where();
   }
-  for (const Replaced& layer : replaced) {
-    const std::string& path = report.layers[layer.row].path;
-    append_changes(path, *layer.dense, find_module(*root, path), report.changes);
-  }
+  for (const Replaced& layer : replaced) append_changes(layer.path, *layer.dense, find_module(*root, layer.path), report.changes);
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);
   TESSERA_CHECK(reached == output, InternalError, "pass '", pass.name(), "': the model gave ", output, " for input ", input,

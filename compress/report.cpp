@@ -61,7 +61,7 @@ std::string ranks_cell(const LayerReport& layer) {
 
 std::string time_cell(const std::optional<Speed>& speed) {
   if (!speed) return "-";
-  return str(shortest(speed->dense_ms), " -> ", shortest(speed->compressed_ms), " ms, ", describe(*speed));
+  return str(shortest(speed->dense_ms), " -> ", shortest(speed->compressed_ms), " ms, ", describe(speed->ratio));
 }
 
 std::string layer_row(const LayerReport& layer) {
@@ -135,8 +135,8 @@ std::string summary(const PassReport& report) {
   }
   std::string network;
   if (report.speed) {
-    network = str("; ", describe(*report.speed), report.speed->faster ? " as fast" : " as fast, which is not faster,", " at ",
-                  report.timed_at);
+    network = str("; ", describe(report.speed->ratio), report.speed->faster ? " as fast" : " as fast, which is not faster,",
+                  " at ", report.timed_at);
   }
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
   return str(factored, " of ", report.layers.size(), " matched layers factored, ", std::round(10.0 * kept) / 10.0,

@@ -55,9 +55,8 @@ Speed speed_from(std::string_view text) {
   return speed;
 }
 
-std::string describe(const Speed& speed) {
-  return str(formatted("%.2f", speed.ratio.median), "x (", formatted("%.2f", speed.ratio.low), '-',
-             formatted("%.2f", speed.ratio.high), ')');
+std::string describe(const MedianInterval& ratio) {
+  return str(formatted("%.2f", ratio.median), "x (", formatted("%.2f", ratio.low), '-', formatted("%.2f", ratio.high), ')');
 }
 
 }  // namespace tessera

@@ -26,6 +26,6 @@ std::string to_text(const Speed& speed);
 Speed speed_from(std::string_view text);  // throws ConfigError
 
 // "1.53x (1.49-1.58)"
-std::string describe(const Speed& speed);
+std::string describe(const MedianInterval& ratio);
 
 }  // namespace tessera

@@ -11,19 +11,6 @@
 namespace tessera {
 namespace {
 
-constexpr int kWarmUp = 5;
-
-Speed compare(std::span<const Contender> dense_and_compressed, std::int64_t rounds) {
-  const std::vector<std::vector<double>> times = time_in_turn(dense_and_compressed, kWarmUp, rounds);
-  std::vector<double> ratios(times[0].size());
-  for (std::size_t round = 0; round < ratios.size(); ++round) ratios[round] = times[0][round] / times[1][round];
-  const MedianInterval ratio = median_interval(std::move(ratios));
-  return {.dense_ms = quantile(times[0], 0.5),
-          .compressed_ms = quantile(times[1], 0.5),
-          .ratio = ratio,
-          .faster = ratio.low > kFasterRatio};
-}
-
 Shape with_batch(Shape shape, std::int64_t batch) {
   shape.set(0, batch);
   return shape;
@@ -38,40 +25,22 @@ std::string layer_key(const Module& module) {
   return str(module.kind(), to_json(module.config()), frozen);
 }
 
-// Exchanges the layers of a tree for those that it keeps, again and again. Leaves the tree as it was.
-class Exchange {
- public:
-  Exchange(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<const LayerReport> rows)
-      : root_(root), replaced_(replaced), rows_(rows) {}
-  ~Exchange() { show(/*dense=*/false); }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  void show(bool dense) {
-    if (dense == dense_) return;
-    for (Replaced& layer : replaced_) layer.dense = replace_module(root_, rows_[layer.row].path, std::move(layer.dense));
-    dense_ = dense;
-  }
-
- private:
-  std::unique_ptr<Module>& root_;
-  std::vector<Replaced>& replaced_;
-  std::span<const LayerReport> rows_;
-  bool dense_ = false;
-};
-
 }  // namespace
 
 void KeepForConfig::fields(Fields& f) {
-  f.add("batch", batch, {.help = "images; the largest of report.latency.batch when not given", .range = at_least(1),
-                         .example = "128", .observable = "report"});
-  f.add("phase", phase, {.help = "what has to be faster: a forward, or a forward and a backward",
-                         .choices = {"inference", "training"}, .observable = "report"});
+  f.add("batch", batch,
+        {.help = "images; the largest of report.latency.batch when not given",
+         .range = at_least(1),
+         .example = "128",
+         .observable = "report"});
+  f.add("phase", phase,
+        {.help = "what has to be faster: a forward, or a forward and a backward",
+         .choices = {"inference", "training"},
+         .observable = "report"});
 }
 
 std::string Veto::where() const {
-  return str("batch ", options_.batch, ", ", name_of(options_.phase), ", ", omp_get_max_threads(), " threads",
-             options_.compute == DType::f32 ? std::string() : str(", ", options_.compute));
+  return where_timed(options_.batch, options_.phase, omp_get_max_threads(), timing().on_folded_copies(), options_.compute);
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
@@ -96,36 +65,20 @@ bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool fir
   const bool no_input_gradient = first && options_.phase == Phase::training;
   const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               no_input_gradient ? "first " : "", where());
-  row.speed = known_or_measured(key, row.path, [&] {
-    const Untouched dense_state(dense);
-    const Untouched compressed_state(compressed);
-    const TimedWork work(dense, batch, options_.phase, !no_input_gradient, options_.compute);
-    const Contender contenders[]{{.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}};
-    return compare(contenders, options_.rounds);
-  });
+  row.speed = known_or_measured(key, row.path,
+                                [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, timing())); });
   if (!row.speed || row.speed->faster) return true;
-  row.reason = str("not faster: ", describe(*row.speed), " at ", where());
+  row.reason = str("not faster: ", describe(row.speed->ratio), " at ", where());
   return !options_.only_faster;
 }
 
-std::optional<Speed> Veto::time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,
-                                        std::span<const LayerReport> rows, const Shape& input) const {
+std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
   const Shape batch = with_batch(input, options_.batch);
   std::string layers;
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
-  for (const Replaced& layer : replaced) layers += str(rows[layer.row].path, " for ", layer_key(*layer.dense), '\n');
+  for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
   const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
-  return known_or_measured(key, "the network", [&] {
-    std::vector<std::unique_ptr<Untouched>> states;
-    states.push_back(std::make_unique<Untouched>(*root));
-    for (const Replaced& layer : replaced) states.push_back(std::make_unique<Untouched>(*layer.dense));
-    const TimedWork work(*root, batch, options_.phase, /*input_gradient=*/false, options_.compute);
-    Exchange exchange(root, replaced, rows);
-    const auto run = [&] { work.run(*root); };
-    const Contender contenders[]{{.run = run, .prepare = [&] { exchange.show(true); }},
-                                 {.run = run, .prepare = [&] { exchange.show(false); }}};
-    return compare(contenders, options_.rounds);
-  });
+  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, timing())); });
 }
 
 std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
@@ -133,14 +86,15 @@ std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Rep
   std::optional<double> dense_network_ms;
   std::optional<Speed> speed;
   while (!replaced.empty()) {
-    speed = time_network(root, replaced, rows, input);
+    speed = network_speed(root, replaced, input);
     if (speed && !dense_network_ms) dense_network_ms = speed->dense_ms;
     if (!speed || speed->faster || !options_.only_faster) break;
-    const auto worst = std::ranges::min_element(
-        replaced, {}, [&](const Replaced& layer) { return rows[layer.row].speed->ratio.median; });
-    LayerReport& row = rows[worst->row];
-    replace_module(root, row.path, std::move(worst->dense));
-    row.stay_dense(str("the network is not faster with it: ", describe(*speed), " at ", where()));
+    const auto row_of = [&](const Replaced& layer) { return std::ranges::find(rows, layer.path, &LayerReport::path); };
+    const auto worst =
+        std::ranges::min_element(replaced, {}, [&](const Replaced& layer) { return row_of(layer)->speed->ratio.median; });
+    const auto row = row_of(*worst);
+    replace_module(root, worst->path, std::move(worst->dense));
+    row->stay_dense(str("the network is not faster with it: ", describe(speed->ratio), " at ", where()));
     replaced.erase(worst);
     speed.reset();
   }

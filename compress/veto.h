@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compress/latency.h"
+#include "compress/compare.h"
 #include "compress/pass.h"
 #include "core/config/fields.h"
 
@@ -34,12 +34,9 @@ struct VetoOptions {
   DType compute = DType::f32;  // what activations are in
   std::int64_t rounds = 60;
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
-};
-
-// A layer that a pass has replaced, and what stood there.
-struct Replaced {
-  std::size_t row;  // in the report
-  std::unique_ptr<Module> dense;
+  // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike. Empty: the
+  // module as it is. Training is always timed on the module as it is.
+  std::function<std::unique_ptr<Module>(const Module&)> folded = {};
 };
 
 // Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
@@ -58,13 +55,15 @@ class Veto {
   std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
                               const Shape& input) const;
 
-  std::string where() const;  // "batch 32, inference, 2 threads", and ", bf16" unless it is f32
+  std::string where() const;  // "batch 32, folded inference, 2 threads", and ", bf16" unless it is f32
 
  private:
-  std::optional<Speed> time_network(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced,
-                                    std::span<const LayerReport> rows, const Shape& input) const;
+  std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
                                          const std::function<Speed()>& measure) const;
+  TimingOptions timing() const {
+    return {.phase = options_.phase, .compute = options_.compute, .rounds = options_.rounds, .folded = options_.folded};
+  }
 
   VetoOptions options_;
 };

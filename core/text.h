@@ -13,6 +13,9 @@ std::string formatted(const char* format, double value);
 // The shortest form that reads back to the same double.
 std::string shortest(double value);
 
+// The parts of a text between separators, empty ones too: "1,,2" has three.
+std::vector<std::string> split(std::string_view text, char separator);
+
 // For a shell to read back as one word: in quotes where it needs them.
 std::string shell_word(std::string_view text);
 

@@ -64,8 +64,7 @@ Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
       out_factor_(config.out_factor ? &add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out})) : nullptr),
       bias_(config.bias ? &add_parameter("bias", Tensor::zeros({config.out}), ParameterRole::bias) : nullptr) {}
 
-std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tucker2Ranks ranks,
-                                                         const linalg::HooiOptions& options) {
+std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::shaped_for(const Conv2d& dense, Tucker2Ranks ranks) {
   const Conv2dConfig& conv = dense.options();
   TESSERA_CHECK(conv.groups == 1, ConfigError, "layer '", dense.path(), "': groups is ", conv.groups, "; Tucker-2 needs 1");
   check_ranks(dense.path(), conv.out, conv.in, ranks);
@@ -75,7 +74,6 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
                                                                       .rank_out = ranks.out, .bias = conv.bias,
                                                                       .in_factor = ranks.in < conv.in,
                                                                       .out_factor = ranks.out < conv.out});
-  factored->decompose(dense.weight().value(), options);
   for (Parameter* part : {&factored->core_, factored->out_factor_, factored->in_factor_}) {
     if (part != nullptr) part->set_trainable(dense.weight().trainable());
   }
@@ -83,6 +81,13 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
     factored->bias_->set_value(dense.bias()->value().clone());
     factored->bias_->set_trainable(dense.bias()->trainable());
   }
+  return factored;
+}
+
+std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tucker2Ranks ranks,
+                                                         const linalg::HooiOptions& options) {
+  auto factored = shaped_for(dense, ranks);
+  factored->decompose(dense.weight().value(), options);
   return factored;
 }
 
@@ -175,6 +180,19 @@ Tensor Tucker2Conv2d::dense_weight() const {
     tucker.modes.push_back(kIn);
   }
   return linalg::reconstruct(tucker);
+}
+
+std::unique_ptr<Conv2d> Tucker2Conv2d::to_dense() const {
+  auto dense = std::make_unique<Conv2d>(Conv2dConfig{.in = config_.in, .out = config_.out, .kernel = config_.kernel,
+                                                     .stride = config_.stride, .padding = config_.padding,
+                                                     .dilation = config_.dilation, .bias = config_.bias});
+  dense->weight().set_value(dense_weight());
+  dense->weight().set_trainable(core_.trainable());
+  if (bias_ != nullptr) {
+    dense->bias()->set_value(bias_->value().clone());
+    dense->bias()->set_trainable(bias_->trainable());
+  }
+  return dense;
 }
 
 }  // namespace tessera

@@ -47,6 +47,9 @@ class Tucker2Conv2d final : public Convolution {
   static std::unique_ptr<Tucker2Conv2d> from_dense(const Conv2d& dense, Tucker2Ranks ranks,
                                                    const linalg::HooiOptions& options = {});
 
+  // The same without its values: factors and core are zeros. Nothing is decomposed.
+  static std::unique_ptr<Tucker2Conv2d> shaped_for(const Conv2d& dense, Tucker2Ranks ranks);
+
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
@@ -58,6 +61,8 @@ class Tucker2Conv2d final : public Convolution {
 
   const Tucker2Conv2dConfig& options() const noexcept { return config_; }
   Tensor dense_weight() const;  // [out, kh, kw, in]
+  // The convolution that computes the same, with dense_weight(). Bias and trainability are copied.
+  std::unique_ptr<Conv2d> to_dense() const;
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;

@@ -4,7 +4,8 @@
 Usage: benchmark_tables.py [--check] [ROOT]
   --check   changes nothing; exit status 1 when the README is not what the committed results give
 Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
-each precision, every line of the last one's commit, processor and threads. A program without results has no table.
+each precision, every line of the last one's commit, processor and threads; of infer_bench, for each version of PyTorch, the last
+line of each network and batch among these. A program without results has no table.
 Exit status: 0 written or current, 1 not current, 2 a line or the README cannot be used.
 """
 import argparse
@@ -100,6 +101,22 @@ def train_table(precision, lines):
     return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera"], rows)
 
 
+def infer_tables(lines):
+    """A table for each version of PyTorch, from its last line of each network and batch."""
+    parts = []
+    for version in dict.fromkeys(line["torch"]["version"] for line in lines):
+        runs = same([line for line in lines if line["torch"]["version"] == version], "commit", "processor", "compute_threads")
+        last = {(line["model"], line["batch"]): line for line in runs}
+        rows = [[f"{model}, {line['shape']}, batch {batch}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
+                 spread(line["ratio"]), line["torch_settings"]["mode"]] for (model, batch), line in last.items()]
+        text = (f"Inference with batch norm folded into convolutions, f32, against PyTorch {version}, which folds too, in the "
+                "fastest of its ways: layout, malloc and instruction set; eager, frozen, optimised and, where it knows it, "
+                "compiled graphs. The weights are the same and the logits agree to 1e-4 of the largest. " +
+                conditions(runs[-1], "infer_bench"))
+        parts += paragraph(text) + table(["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
+    return parts
+
+
 def product_tables(lines):
     rows = [[line["shape"], milliseconds(line["tessera_ms"]), f"{line['gflops']:.0f}", f"{line['peak_share']:.2f}",
              spread(line["ratio"]), line["onednn"]["name"], f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
@@ -158,7 +175,7 @@ def tucker_tables(lines):
     return paragraph(text) + table(head, rows)
 
 
-TABLES = (("train_bench", train_tables), ("op_bench", op_tables), ("tucker_bench", tucker_tables))
+TABLES = (("train_bench", train_tables), ("infer_bench", infer_tables), ("op_bench", op_tables), ("tucker_bench", tucker_tables))
 
 
 def render(root):

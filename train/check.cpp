@@ -74,11 +74,10 @@ class Checker {
     if (stage.factorise && model_) attempt(path + ".factorise", [&] { check_factorise(path + ".factorise", index); });
   }
 
-  // A later stage meets factored layers. They are made quickly: their shapes do not depend on the refinement.
+  // A later stage meets factored layers, of which only the shapes matter.
   void check_factorise(const std::string& path, std::size_t index) {
-    FactoriseConfig config = *config_.stages[index].factorise;
-    config.hooi.iterations = 0;
-    FactorisePass pass(config);
+    const FactoriseConfig& config = *config_.stages[index].factorise;
+    FactorisePass pass(config, Factors::zeros);
     std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
     // What an earlier stage's veto leaves dense is met here as it was.
     if (found.empty() && dense_) found = FactorisePass(config).try_prepare(*dense_, input_);

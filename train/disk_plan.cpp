@@ -46,12 +46,21 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
 }
 
-// With numbers as long as those that a run fills in.
+// As long as the numbers that a run fills in.
+constexpr double kLongNumber = 1.0 / 3.0;
+
+// Of layers that were not decomposed for the plan.
+void fill_errors(StageRecord& record) {
+  if (!record.factorise) return;
+  for (LayerReport& row : record.factorise->layers) {
+    if (row.ranks) row.relative_error = kLongNumber;
+  }
+}
+
 void finish(StageRecord& record, bool trains) {
-  constexpr double long_number = 1.0 / 3.0;
   record.done = true;
   if (!trains) return;
-  record.loss = record.accuracy = record.best_accuracy = long_number;
+  record.loss = record.accuracy = record.best_accuracy = kLongNumber;
   record.best_step = 0;
 }
 
@@ -72,6 +81,7 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
 DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history) {
   DiskPlan plan;
   const State weights = model_state(model);
+  fill_errors(history.of(stage.name));
   if (!stage.train) {
     finish(history.of(stage.name), false);
     plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, classes);

@@ -7,10 +7,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/config/overrides.h"
-#include "train/config/yaml.h"
 #include "train/environment.h"
 #include "train/experiment.h"
+#include "train/run_settings.h"
 #include "train/saved_model.h"
 #include "train/saved_point.h"
 
@@ -20,44 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kAllowed{"data.root",      "data.batch", "threads.compute",
                                                    "threads.loader", "device",     "precision"};
 constexpr std::size_t kClassesForTop5 = 10;
-
-void check_allowed(const std::string& text) {
-  if (std::ranges::find(kAllowed, std::string_view(text).substr(0, text.find('='))) != kAllowed.end()) return;
-  std::string known;
-  for (const std::string_view key : kAllowed) known += str(known.empty() ? "" : ", ", key);
-  throw ConfigError(str("eval: '", text, "' could change what was learnt; key=value may set ", known));
-}
-
-// micro_batch must divide data.batch, but only training uses it.
-void drop_micro_batches(Value& root) {
-  root.erase("micro_batch");
-  Value* stages = root.find("stages");
-  if (stages == nullptr) return;
-  for (Value& stage : stages->as_list()) stage.erase("micro_batch");
-}
-
-ExperimentConfig config_of(const RunFolder& run, const std::vector<std::string>& overrides) {
-  for (const std::string& text : overrides) check_allowed(text);
-  Value root = load_yaml(run.resolved_config());
-  drop_micro_batches(root);
-  for (const std::string& text : overrides) apply_override(root, text);
-  return parse_experiment(std::move(root)).config;
-}
-
-std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& run) {
-  for (auto point = points.rbegin(); point != points.rend(); ++point) {
-    if (point->position.best_step >= 0) return std::to_string(point->position.best_step);
-  }
-  throw ConfigError(str("eval: ", run.path(), " has no best checkpoint: nothing was validated yet, or data.val is 0"));
-}
-
-Checkpoint find_checkpoint(Vfs& vfs, const RunFolder& run, const std::string& at) {
-  const CheckpointStore store(vfs, run.checkpoints());
-  TESSERA_CHECK(!store.empty(), ConfigError, "eval: ", run.path(), " has no checkpoint yet; nothing to evaluate");
-  if (at.empty()) return load_newest(vfs, run);
-  const std::vector<SavedPoint> points = saved_points(vfs, run);
-  return load_point(vfs, find_point(vfs, points, at == "best" ? best_step(points, run) : at, "eval"));
-}
 
 DataSplits data_of(const ExperimentConfig& config, const Checkpoint& checkpoint) {
   try {
@@ -166,8 +127,8 @@ std::int64_t EvalReport::samples_of(std::size_t truth) const {
 }
 
 EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& options) {
-  const ExperimentConfig config = config_of(run, options.overrides);
-  const Checkpoint checkpoint = find_checkpoint(vfs, run, options.at);
+  const ExperimentConfig config = settings_of(run, options.overrides, kAllowed, "eval");
+  const Checkpoint checkpoint = load_at(vfs, run, options.at, "eval");
   const DataSplits data = data_of(config, checkpoint);
   const Subset& split = split_of(data, options.split);
   EvalReport report;

@@ -4,10 +4,8 @@
 #include "core/io/safetensors.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
-#include "train/config/yaml.h"
-#include "train/data/builtin.h"
-#include "train/experiment.h"
 #include "train/model_state.h"
+#include "train/run_settings.h"
 #include "train/saved_model.h"
 #include "train/saved_point.h"
 #include "train/torch_layout.h"
@@ -43,18 +41,6 @@ SafetensorsFile torch_state(Module& model, const Shape& input) {
     file.tensors[entry.name] = to_torch(state.tensors.at(entry.path), entry);
   add_checksum(file);
   return file;
-}
-
-// Of the samples that the run's network takes.
-Shape input_of(const RunFolder& run, const Value& manifest) {
-  if (const Value* stored = manifest.find("input")) {
-    std::vector<std::int64_t> sizes;
-    for (const Value& size : stored->as_list()) sizes.push_back(size.as_int());
-    return Shape(std::span<const std::int64_t>(sizes));
-  }
-  // Checkpoints of before this key was stored.
-  const ExperimentConfig config = parse_experiment(load_yaml(run.resolved_config())).config;
-  return load_data(config.data, static_cast<std::uint64_t>(config.seed)).train.dataset->batch_shape(1);
 }
 
 }  // namespace

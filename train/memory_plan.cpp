@@ -29,12 +29,13 @@ Batch blank_batch(const Shape& sample, std::int64_t samples) {
   return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}), Tensor::zeros({samples}, DType::i64)};
 }
 
-// Samples of the dry steps. Halves of a size fall into the same size classes, so halving loses nothing.
+// Samples of the dry steps. With fewer than 8 the library's weight gradients have less to share among threads, and take less than
+// their line would say.
 std::vector<std::int64_t> dry_sizes(std::int64_t micro_batch) {
   if (micro_batch <= 8) return {micro_batch};
   std::int64_t small = micro_batch;
-  while (small % 2 == 0 && small > 4) small /= 2;
-  if (2 * small > kDrySamples) small = 4;
+  while (small % 2 == 0 && small > 8) small /= 2;
+  if (2 * small > kDrySamples) small = 8;
   return 2 * small <= micro_batch ? std::vector{small, 2 * small} : std::vector{small};
 }
 

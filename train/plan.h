@@ -38,7 +38,8 @@ struct StagePlan {
   std::string name;
   std::optional<PassReport> factorised;  // ranks are chosen from the initial weights here, from the trained ones in a run
   std::vector<RanksPlan> ranks;
-  bool only_faster = false;  // layers that are not go back: what stands below is of none that did
+  // Layers that are not go back. Layers and cost are of none that did; memory and disk of none or all, whichever needs more.
+  bool only_faster = false;
   Trace layers;  // after the factorisation
   Cost cost;
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train

@@ -45,7 +45,7 @@ Value to_value(const LayerReport& row) {
   value.set("ranks_asked", row.ranks_asked);
   value.set("rank_out", row.ranks ? Value(row.ranks->out) : Value());
   value.set("rank_in", row.ranks ? Value(row.ranks->in) : Value());
-  value.set("relative_error", row.relative_error);
+  value.set("relative_error", Value());  // nothing was decomposed
   value.set("parameters", before_after(row.parameters_before, row.parameters_after));
   value.set("macs", before_after(row.macs_before, row.macs_after));
   return value;

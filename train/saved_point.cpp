@@ -11,6 +11,16 @@
 #include "train/checkpoint/part_files.h"
 
 namespace tessera {
+namespace {
+
+std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& run, std::string_view verb) {
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    if (point->position.best_step >= 0) return std::to_string(point->position.best_step);
+  }
+  throw ConfigError(str(verb, ": ", run.path(), " has no best checkpoint: nothing was validated yet, or data.val is 0"));
+}
+
+}  // namespace
 
 std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
   std::vector<SavedPoint> points;
@@ -70,6 +80,14 @@ Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {
 
 Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {
   return {point.manifest.step, point.folder, read_parts(vfs, point.folder, point.manifest), point.manifest.extra, {}};
+}
+
+Checkpoint load_at(Vfs& vfs, const RunFolder& run, const std::string& at, std::string_view verb) {
+  const CheckpointStore store(vfs, run.checkpoints());
+  TESSERA_CHECK(!store.empty(), ConfigError, verb, ": ", run.path(), " has no checkpoint yet");
+  if (at.empty()) return load_newest(vfs, run);
+  const std::vector<SavedPoint> points = saved_points(vfs, run);
+  return load_point(vfs, find_point(vfs, points, at == "best" ? best_step(points, run, verb) : at, verb));
 }
 
 }  // namespace tessera

@@ -6,6 +6,8 @@
 
 #include "core/decisions.h"
 #include "core/error.h"
+#include "layers/builtin.h"
+#include "layers/fold.h"
 #include "train/checkpoint/store.h"
 #include "train/compute_dtype.h"
 #include "train/config/yaml.h"
@@ -87,8 +89,11 @@ LoadedRun load_run(Vfs& vfs, const std::string& path) {
 }
 
 void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
+  std::vector<std::unique_ptr<Module>> copies;
   std::vector<Module*> networks;
-  for (const StageModel& stage : run.stages) networks.push_back(stage.model.get());
+  for (const StageModel& stage : run.stages) {
+    networks.push_back(copies.emplace_back(folded(*stage.model, builtin_layers())).get());
+  }
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;
     input.set(0, batch);
@@ -121,12 +126,23 @@ Group& find_group(std::vector<Group>& groups, const LoadedRun& run) {
   return groups.emplace_back(Group{run.settings, run.config.name, run.folder.path(), make_rows(run)});
 }
 
-void add_accuracies(Group& group, const LoadedRun& run) {
+void add_cost(TableRow& row, const Cost& cost) {
+  if (!row.range && cost.parameters == row.parameters && cost.macs == row.macs) return;
+  CostRange range = row.cost_range();
+  range.least_parameters = std::min(range.least_parameters, cost.parameters);
+  range.greatest_parameters = std::max(range.greatest_parameters, cost.parameters);
+  range.least_macs = std::min(range.least_macs, cost.macs);
+  range.greatest_macs = std::max(range.greatest_macs, cost.macs);
+  row.range = range;
+}
+
+void add_run(Group& group, const LoadedRun& run) {
   const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageModel::stage, &TableRow::stage);
   TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '",
                 run.stages.back().stage, "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '",
                 group.rows.back().stage, "'; runs of one experiment must have come equally far");
   for (std::size_t i = 0; i < group.rows.size(); ++i) {
+    add_cost(group.rows[i], total_cost(*run.stages[i].model, run.input));
     group.rows[i].accuracies.push_back(
         evaluate_split(*run.stages[i].model, run.data.test, run.data.normalization, run.config).accuracy());
   }
@@ -141,7 +157,7 @@ Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out)
     const LoadedRun run = load_run(vfs, path);
     set_compute_threads(run.config.threads.compute);
     if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
-    add_accuracies(find_group(groups, run), run);
+    add_run(find_group(groups, run), run);
   }
   Table table;
   for (Group& group : groups) {

@@ -16,6 +16,15 @@ std::string accuracy_cell(const TableRow& row) {
   return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
 }
 
+std::string mmacs(std::int64_t macs) { return formatted("%.2f", static_cast<double>(macs) / 1e6); }
+
+std::string cost_cells(const TableRow& row) {
+  if (!row.range) return str(row.parameters, " | ", mmacs(row.macs));
+  const CostRange& range = *row.range;
+  return str(row.parameters, " (", range.least_parameters, '-', range.greatest_parameters, ") | ", mmacs(row.macs), " (",
+             mmacs(range.least_macs), '-', mmacs(range.greatest_macs), ')');
+}
+
 const std::string& processor_of(const Table& table, const TableRow& row) {
   return row.processor.empty() ? table.processor : row.processor;
 }
@@ -54,6 +63,11 @@ std::string timed_on(const Table& table) {
 
 }  // namespace
 
+CostRange TableRow::cost_range() const {
+  return range.value_or(
+      CostRange{.least_parameters = parameters, .greatest_parameters = parameters, .least_macs = macs, .greatest_macs = macs});
+}
+
 double TableRow::mean_accuracy() const {
   double sum = 0;
   for (const double accuracy : accuracies) sum += accuracy;
@@ -82,24 +96,29 @@ std::string to_markdown(const Table& table) {
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
     text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
-                accuracy_cell(row), " | ", row.parameters, " | ", formatted("%.2f", static_cast<double>(row.macs) / 1e6), " | ",
+                accuracy_cell(row), " | ", cost_cells(row), " | ",
                 formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
     for (const std::int64_t batch : batches) text += latency_cells(row, batch);
     text += "\n";
   }
-  return text + str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
-                    " networks interleaved; speed-up over the first stage.\n");
+  text += str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
+              " networks interleaved, batch norm folded; speed-up over the first stage.\n");
+  if (std::ranges::none_of(table.rows, [](const TableRow& row) { return row.range.has_value(); })) return text;
+  return text + "Where seeds have different networks, size and time are the first run's, with the range over all in brackets.\n";
 }
 
 std::string to_csv(const Table& table) {
   std::string text =
       "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-      "speedup_median,speedup_p10,speedup_p90,processor,threads\n";
+      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n";
   for (const TableRow& row : table.rows) {
     const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
                                  formatted("%.6f", row.mean_accuracy()), ',', formatted("%.6f", row.stddev_accuracy()), ',',
                                  row.parameters, ',', row.macs, ',', row.file_bytes);
-    const std::string tail = str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), '\n');
+    const CostRange range = row.cost_range();
+    const std::string tail =
+        str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',
+            range.greatest_parameters, ',', range.least_macs, ',', range.greatest_macs, '\n');
     for (const TableLatency& latency : row.latency) {
       text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',
                   latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
@@ -123,6 +142,9 @@ Value to_value(const Table& table) {
     item.set("parameters", row.parameters);
     item.set("macs", row.macs);
     item.set("file_bytes", row.file_bytes);
+    const CostRange range = row.cost_range();
+    item.set("parameters_range", Value::list({range.least_parameters, range.greatest_parameters}));
+    item.set("macs_range", Value::list({range.least_macs, range.greatest_macs}));
     Value::List latencies;
     for (const TableLatency& latency : row.latency) {
       Value entry = Value::map();

@@ -3,7 +3,6 @@
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "core/cpu/machine_memory.h"
@@ -12,9 +11,7 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::size_t kLeastInArena = 128 * 1024;
-
-bool in_arena(std::size_t size) { return size >= kLeastInArena; }
+bool in_arena(std::size_t size) { return size >= Allocator::kLeastInArena; }
 
 // Under AddressSanitizer (elsewhere the macros do nothing): only the bytes asked for may be touched, and none once released.
 void hand_out(void* block, std::size_t bytes, [[maybe_unused]] std::size_t size) {
@@ -36,10 +33,8 @@ constexpr std::size_t kGuard = 0;
 
 }  // namespace
 
-std::size_t Allocator::size_class(std::size_t bytes) noexcept {
-  if (bytes <= kAlignment) return kAlignment;
-  const std::size_t step = in_arena(bytes) ? kAlignment : std::max(kAlignment, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
+std::size_t Allocator::reserved(std::size_t bytes) noexcept {
+  return std::max<std::size_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
 }
 
 Allocator::~Allocator() { free_cached(); }
@@ -80,7 +75,7 @@ void Allocator::keep(void* block, std::size_t size) {
 }
 
 void* Allocator::allocate(std::size_t bytes) {
-  const std::size_t size = size_class(bytes);
+  const std::size_t size = reserved(bytes);
   const std::lock_guard lock(mutex_);
   // Free bytes between blocks in use count, although their pages may have gone back already.
   if (limit_ != 0 && stats_.in_use + cached() > limit_) free_cached();
@@ -102,7 +97,7 @@ void* Allocator::allocate(std::size_t bytes) {
 }
 
 void Allocator::release(void* block, std::size_t bytes) noexcept {
-  const std::size_t size = size_class(bytes);
+  const std::size_t size = reserved(bytes);
   const std::lock_guard lock(mutex_);
   stats_.in_use -= size;
   try {

@@ -1,5 +1,5 @@
-// Caching allocator for host memory. A freed block is kept and handed out again, a small one from the list of its size class, a
-// large one through the arena; pages do not go back to the system while the limit allows it, because a first touch costs more
+// Caching allocator for host memory. A freed block is kept and handed out again, a small one from the list of its size, a large
+// one through the arena; pages do not go back to the system while the limit allows it, because a first touch costs more
 // than the kernel that writes the page.
 #pragma once
 
@@ -16,6 +16,7 @@ namespace tessera::cpu {
 class Allocator {
  public:
   static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kLeastInArena = 4096;
 
   ~Allocator();
   void* allocate(std::size_t bytes);
@@ -26,8 +27,8 @@ class Allocator {
   // Appends in_use after every later allocation to `in_use`, until another call; null ends it.
   void record(std::vector<std::size_t>* in_use);
 
-  // Bytes really reserved for a request: the next multiple of 1/8 of its power of two, at least 64; in the arena of 64 alone.
-  static std::size_t size_class(std::size_t bytes) noexcept;
+  // Bytes really reserved for a request: the next multiple of 64, at least 64.
+  static std::size_t reserved(std::size_t bytes) noexcept;
 
  private:
   [[noreturn]] void refuse(std::size_t bytes, std::size_t size) const;

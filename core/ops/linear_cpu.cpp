@@ -21,7 +21,28 @@ Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32
   return onednn::strided({rows, columns}, {columns, 1}, dtype);
 }
 
+// Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs as
+// much as the product.
+std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s) {
+  const Desc x = row_major(1, s.in, s.dtype);
+  const Desc weight = row_major(s.out, s.in);
+  const Desc factor = row_major(s.out, s.in, s.dtype);
+  const Desc bias = onednn::strided({s.out}, {1});
+  const Desc y = row_major(1, s.out, s.dtype);
+  return onednn::build_or_null([&] {
+    using Forward = dnnl::inner_product_forward;
+    const Forward::primitive_desc chosen(Forward::desc(dnnl::prop_kind::forward_inference, x, factor, bias, y),
+                                         onednn::attributes(), onednn::engine());
+    return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(),
+                                               std::vector<onednn::Operand>{{DNNL_ARG_SRC, x, chosen.src_desc()},
+                                                                            {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
+                                                                            {DNNL_ARG_BIAS, bias, chosen.bias_desc()},
+                                                                            {DNNL_ARG_DST, y, chosen.dst_desc(), true}});
+  });
+}
+
 std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s) {
+  if (s.rows == 1) return build_row_forward(s);
   const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc weight = onednn::strided({s.in, s.out}, {1, s.in});
   const Desc factor = onednn::strided({s.in, s.out}, {1, s.in}, s.dtype);

@@ -17,17 +17,34 @@ std::unique_ptr<Module> cifar(const ModelConfig& config, const Shape& input) {
   return models::cifar_resnet(config, input, kDepth);
 }
 
+struct Images {
+  std::int64_t side = 0;
+  std::int64_t channels = 0;
+};
+constexpr Images kMnist{28, 1};
+constexpr Images kCifar{32, 3};
+constexpr Images kImageNet{224, 3};
+
 struct NamedModel {
   std::string_view name;
   Build build;
+  Images images;  // of the data set that it was made for; none = 0
   bool takes_shortcut = false;
 };
 
 constexpr NamedModel kModels[] = {
-    {"layers", &models::layer_list},         {"lenet5", &models::lenet5},     {"mlp", &models::mlp},
-    {"mobilenet_v1", &models::mobilenet_v1}, {"resnet18", &models::resnet18}, {"resnet20", &cifar<20>, true},
-    {"resnet32", &cifar<32>, true},          {"resnet44", &cifar<44>, true},  {"resnet50", &models::resnet50},
-    {"resnet56", &cifar<56>, true},          {"resnet8", &cifar<8>, true},    {"vgg16", &models::vgg16},
+    {"layers", &models::layer_list, {}},
+    {"lenet5", &models::lenet5, kMnist},
+    {"mlp", &models::mlp, kMnist},
+    {"mobilenet_v1", &models::mobilenet_v1, kImageNet},
+    {"resnet18", &models::resnet18, kImageNet},
+    {"resnet20", &cifar<20>, kCifar, true},
+    {"resnet32", &cifar<32>, kCifar, true},
+    {"resnet44", &cifar<44>, kCifar, true},
+    {"resnet50", &models::resnet50, kImageNet},
+    {"resnet56", &cifar<56>, kCifar, true},
+    {"resnet8", &cifar<8>, kCifar, true},
+    {"vgg16", &models::vgg16, kImageNet},
 };
 
 const NamedModel* find_model(std::string_view name) {
@@ -49,6 +66,12 @@ std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
   for (const NamedModel& model : kModels) names.push_back(model.name);
   return names;
+}
+
+std::optional<Shape> usual_input(std::string_view name) {
+  const NamedModel* const model = find_model(name);
+  if (model == nullptr || model->images.side == 0) return std::nullopt;
+  return Shape{1, model->images.side, model->images.side, model->images.channels};
 }
 
 void ModelConfig::fields(Fields& f) {

@@ -30,6 +30,10 @@ struct ModelConfig {
 
 std::vector<std::string_view> model_names();
 
+// One image of the data set that a named network was made for, [1, h, w, c]: MNIST, CIFAR or ImageNet. Empty for `layers` and
+// unknown names.
+std::optional<Shape> usual_input(std::string_view name);
+
 // The network for inputs of shape [n, h, w, c] (mlp and layers: any [n, ...]); n does not matter. Parameters are not drawn
 // yet: call initialize(). Throws ConfigError on an unknown name and on keys that the model cannot follow, ShapeError on an
 // input that it cannot take.

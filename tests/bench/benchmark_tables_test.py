@@ -24,6 +24,12 @@ def train(ratio, **changes):
                            "torch_ms": summary(220.6), "ratio": summary(ratio)} | changes
 
 
+def infer(model, batch, ratio, version="1.13", **changes):
+    return SURROUNDINGS | {"model": model, "batch": batch, "shape": "32x32x3", "torch": {"version": version},
+                           "torch_settings": {"mode": "optimized"}, "tessera_ms": summary(0.604), "torch_ms": summary(1.5),
+                           "ratio": summary(ratio)} | changes
+
+
 def dense(op, shape, step, ratio, **changes):
     return SURROUNDINGS | {"op": op, "shape": shape, "pass": step, "tessera_ms": summary(1.234), "gflops": 201.4,
                            "peak_share": 0.87, "ratio": summary(ratio), "onednn": {"name": "sgemm", "ms": summary(1.2)},
@@ -84,6 +90,17 @@ class Tables(unittest.TestCase):
         self.assertLess(half, text.index("2.50 (2.40-2.60)"))
         self.assertNotIn("1.50 (", text)
         self.assertIn("PyTorch 1.13's autocast", " ".join(text.split()))
+
+    def test_inference_has_a_table_for_each_version_of_torch_with_the_last_line_of_each_case(self):
+        self.results("infer_bench", infer("resnet20", 1, 3.5, commit="older00"), infer("resnet20", 1, 2.75),
+                     infer("resnet20", 32, 1.25), infer("resnet20", 1, 2.5), infer("resnet20", 1, 1.5, version="2.15"))
+        text = self.written()
+        row = "| resnet20, 32x32x3, batch 1 | 0.604 | 1.5 | 2.50 (2.40-2.60) | optimized |\n"
+        self.assertIn(row + "| resnet20, 32x32x3, batch 32 | 0.604 | 1.5 | 1.25 (1.15-1.35) | optimized |\n\n", text)
+        self.assertIn("| resnet20, 32x32x3, batch 1 | 0.604 | 1.5 | 1.50 (1.40-1.60) | optimized |\n\n", text)
+        self.assertIn("PyTorch 2.15", " ".join(text.split()))
+        self.assertNotIn("3.50", text)
+        self.assertNotIn("2.75", text)
 
     def test_ops_show_the_last_run_one_row_for_each_convolution(self):
         self.results("op_bench", dense("matmul", "1x2x3", "forward", 2.5, date="2026-01-01T00:00:00Z"),

@@ -16,7 +16,7 @@ LayerReport timed(const Speed& speed, double share) {
   row.decision = Decision::factored;
   row.speed = speed;
   row.network_share = share;
-  row.reason = "not faster: " + describe(speed) + " at batch 128, inference, 2 threads";
+  row.reason = "not faster: " + describe(speed.ratio) + " at batch 128, inference, 2 threads";
   return row;
 }
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/error.h"
 #include "layers/activation.h"
+#include "layers/model_tree.h"
 #include "layers/sequential.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
@@ -55,6 +58,33 @@ TEST(Factorise, ReachesTheMacsAskedForOverTheMatchedLayers) {
   EXPECT_EQ(report.before.macs - report.after.macs, before - after);
   EXPECT_EQ(find_module(*root, "block.a").kind(), "tucker2_conv2d");
   EXPECT_EQ(find_module(*root, "stem").kind(), "conv2d");
+}
+
+// Ranks, shapes and costs are those of the decomposition.
+TEST(Factorise, ZerosDifferFromTheDecompositionInValuesAndErrorsAlone) {
+  for (const char* ranks : {R"({"out": 8, "in": 16})", R"({"macs": 0.4})", R"({"params": 0.3})", R"({"energy": 0.7})"}) {
+    SCOPED_TRACE(ranks);
+    const FactoriseConfig config = config_of(str(R"({"layers": "block.*", "ranks": )", ranks, "}"));
+    const auto rewritten = [&](Factors factors) {
+      std::unique_ptr<Module> root = network();
+      FactorisePass pass(config, factors);
+      PassReport report = run_pass(root, pass, kInput);
+      for (LayerReport& layer : report.layers) {
+        EXPECT_EQ(layer.relative_error == 0, !layer.ranks || factors == Factors::zeros) << layer.path;
+        layer.relative_error = 0;
+      }
+      return to_json(write(report)) + to_json(describe(*root));
+    };
+    EXPECT_EQ(rewritten(Factors::zeros), rewritten(Factors::decomposed));
+  }
+}
+
+TEST(Factorise, ZerosAskForFiniteWeightsToo) {
+  auto root = network();
+  find_module(*root, "block.b").parameter("weight").set_value(Tensor::full({32, 3, 3, 32}, NAN));
+  FactorisePass pass(config_of(R"({"layers": "block.b", "ranks": {"out": 8, "in": 8}})"), Factors::zeros);
+  EXPECT_EQ(message_of<NumericError>([&] { run_pass(root, pass, kInput); }),
+            "layer 'block.b': the weight contains NaN or Inf");
 }
 
 TEST(Factorise, ReportsWhatItLeavesDense) {

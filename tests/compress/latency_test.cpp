@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/constant_weights.h"
 #include "core/ops/arithmetic.h"
 
 namespace tessera {
@@ -18,6 +19,7 @@ class Sleep final : public Module {
   Var forward(const Var& x, const Context& context) override {
     EXPECT_FALSE(context.training);
     EXPECT_FALSE(grad_enabled());
+    EXPECT_NE(ConstantWeights::current(), nullptr) << "a deployed network's weights do not change";
     ++calls_;
     shape_ = x.shape();
     std::this_thread::sleep_for(time_);

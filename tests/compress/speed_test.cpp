@@ -29,7 +29,7 @@ TEST(Speed, KeepsFourDigits) {
   EXPECT_EQ(to_text(speed_from(to_text(speed))), to_text(speed));
 }
 
-TEST(Speed, ReadsForPeople) { EXPECT_EQ(describe(kSpeed), "1.53x (1.49-1.58)"); }
+TEST(Speed, ReadsForPeople) { EXPECT_EQ(describe(kSpeed.ratio), "1.53x (1.49-1.58)"); }
 
 TEST(Speed, OtherTextIsAnError) {
   for (const char* text :

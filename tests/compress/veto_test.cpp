@@ -2,55 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <functional>
 
 #include "compress/pass_runner.h"
 #include "core/decisions.h"
 #include "core/error.h"
 #include "layers/sequential.h"
+#include "tests/compress/busy.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Microseconds = std::chrono::microseconds;
-
-constexpr Microseconds kQuick{20};
-constexpr Microseconds kSlow{600};  // so far apart that no other load turns the order round
-
-// Identity, that keeps a processor busy; as long as it says inside a tree, and as long as it says on its own.
-class Busy final : public Module {
- public:
-  Busy(std::string name, Microseconds alone, Microseconds inside) : name_(std::move(name)), alone_(alone), inside_(inside) {}
-  Busy(std::string name, Microseconds time) : Busy(std::move(name), time, time) {}
-  std::string_view kind() const override { return name_; }
-  Value config() const override {
-    Value value = Value::map();
-    value.set("alone", static_cast<std::int64_t>(alone_.count()));
-    value.set("inside", static_cast<std::int64_t>(inside_.count()));
-    return value;
-  }
-  Var forward(const Var& x, const Context&) override {
-    ++calls;
-    const auto end = Clock::now() + (path().empty() ? alone_ : inside_);
-    while (Clock::now() < end) {
-    }
-    return x;
-  }
-  Shape output_shape(const Shape& input, Trace* trace) const override {
-    trace_leaf(trace, input, input, 0);
-    return input;
-  }
-
-  static inline int calls = 0;
-
- private:
-  std::string name_;
-  Microseconds alone_;
-  Microseconds inside_;
-};
 
 using Compressed = std::function<std::unique_ptr<Module>(const std::string& path)>;
 
@@ -112,6 +75,30 @@ TEST_F(VetoTest, AFasterLayerStaysWithItsTimes) {
   ASSERT_TRUE(report.speed);
   EXPECT_TRUE(report.speed->faster);
   EXPECT_TRUE(report.timed_at.starts_with("batch 3, inference, ")) << report.timed_at;
+}
+
+// What is timed for inference is what `folded` makes, of dense and compressed alike; here the compressed form is slow until then.
+TEST_F(VetoTest, InferenceIsTimedOnFoldedCopies) {
+  add_dense("a", kSlow);
+  std::vector<std::string> copied;
+  const auto quick_when_folded = [&](const Module& module) -> std::unique_ptr<Module> {
+    const std::string kind(module.has_child("a") ? str("network of ", module.child("a").kind()) : std::string(module.kind()));
+    copied.push_back(kind);
+    return std::make_unique<Busy>("copy", kind.ends_with("factored") ? kQuick : kSlow);
+  };
+  TestPass pass(everywhere(2 * kSlow));
+  const Veto veto({.batch = 3, .phase = Phase::inference, .folded = quick_when_folded});
+  std::vector<std::string> keys;
+  const DecisionScope scope(
+      {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { keys.push_back(key); }});
+  const PassReport report = run_pass(root_, pass, {1, 4}, &veto);
+  EXPECT_TRUE(report.layers.at(0).speed->faster);
+  EXPECT_TRUE(report.speed.value().faster);
+  std::ranges::sort(copied);
+  EXPECT_EQ(copied, (std::vector<std::string>{"dense", "factored", "network of dense", "network of factored"}));
+  EXPECT_EQ(kind_of("a"), "factored") << "the copies are for the clock only";
+  EXPECT_TRUE(report.timed_at.starts_with("batch 3, folded inference, ")) << report.timed_at;
+  for (const std::string& key : keys) EXPECT_NE(key.find("folded inference"), std::string::npos) << key;
 }
 
 TEST_F(VetoTest, ALayerSlowedByABusyWaitGoesBack) {

@@ -3,6 +3,7 @@
 #include "compress/pass_runner.h"
 #include "compress/veto.h"
 #include "core/decisions.h"
+#include "core/error.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
@@ -31,7 +32,8 @@ TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
   std::vector<std::string> keys;
   const DecisionScope scope(
       {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { keys.push_back(key); }});
-  const Veto veto({.only_faster = false, .batch = 4, .phase = Phase::training});
+  const auto never = [](const Module&) -> std::unique_ptr<Module> { throw InternalError("training was timed on a folded copy"); };
+  const Veto veto({.only_faster = false, .batch = 4, .phase = Phase::training, .folded = never});
   const PassReport report = run_pass(root, pass, {1, 5, 5, 2}, &veto);
   ASSERT_TRUE(report.speed);
   ASSERT_EQ(keys.size(), 2u);

@@ -17,18 +17,18 @@ TEST(Allocator, HandsFreedBlocksOutAgain) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Allocator::kAlignment, 0u);
   memory.release(block, 1000);
   EXPECT_EQ(memory.stats().in_use, 0u);
-  EXPECT_EQ(memory.stats().cached, Allocator::size_class(1000));
-  EXPECT_EQ(memory.allocate(Allocator::size_class(1000)), block);
+  EXPECT_EQ(memory.stats().cached, Allocator::reserved(1000));
+  EXPECT_EQ(memory.allocate(Allocator::reserved(1000)), block);
   memory.release(block, 1000);
 }
 
-TEST(Allocator, SizeClassesWasteLittle) {
+TEST(Allocator, RoundsToCacheLines) {
   for (std::size_t bytes = 0; bytes < 100'000; bytes += 37) {
-    const std::size_t size = Allocator::size_class(bytes);
+    const std::size_t size = Allocator::reserved(bytes);
     ASSERT_GE(size, bytes);
     ASSERT_EQ(size % Allocator::kAlignment, 0u);
-    ASSERT_EQ(Allocator::size_class(size), size);
-    ASSERT_LE(size, bytes + bytes / 8 + Allocator::kAlignment);
+    ASSERT_EQ(Allocator::reserved(size), size);
+    ASSERT_LE(size, bytes + Allocator::kAlignment);
   }
 }
 
@@ -96,7 +96,7 @@ TEST(Allocator, StorageReturnsItsBlock) {
   const std::size_t before = memory_stats(Device::cpu()).in_use;
   {
     const Tensor x = Tensor::empty({1000});
-    EXPECT_EQ(memory_stats(Device::cpu()).in_use, before + Allocator::size_class(4000));
+    EXPECT_EQ(memory_stats(Device::cpu()).in_use, before + Allocator::reserved(4000));
   }
   EXPECT_EQ(memory_stats(Device::cpu()).in_use, before);
 }
@@ -112,8 +112,8 @@ TEST(Allocator, HistoryRecordsBytesInUseAfterEachAllocation) {
     seen = history.in_use();
   }
   const Tensor after = Tensor::empty({10});
-  const std::size_t x = before + Allocator::size_class(4000);
-  EXPECT_EQ(seen, (std::vector<std::size_t>{x, x + Allocator::size_class(400), x + Allocator::size_class(40)}));
+  const std::size_t x = before + Allocator::reserved(4000);
+  EXPECT_EQ(seen, (std::vector<std::size_t>{x, x + Allocator::reserved(400), x + Allocator::reserved(40)}));
 }
 
 }  // namespace

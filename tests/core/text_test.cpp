@@ -19,6 +19,14 @@ TEST(Text, CsvFieldsReadBack) {
   EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
 }
 
+TEST(Text, PartsBetweenSeparatorsMayBeEmpty) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split("1,22,3", ','), (Parts{"1", "22", "3"}));
+  EXPECT_EQ(split(",1,,", ','), (Parts{"", "1", "", ""}));
+  EXPECT_EQ(split("1x2", ','), Parts{"1x2"});
+  EXPECT_EQ(split("", ','), Parts{""});
+}
+
 TEST(Text, WordsAreQuotedWhereAShellWouldReadMore) {
   EXPECT_EQ(shell_word("runs/x/1"), "runs/x/1");
   EXPECT_EQ(shell_word("my runs"), "'my runs'");

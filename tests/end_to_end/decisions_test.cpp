@@ -130,6 +130,7 @@ TEST_F(VetoDecisions, KilledInsideThemARunEndsAsItsReplay) {
     ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
     EXPECT_EQ(count_of(decisions_of(run), "keep.layer "), 1u);
     EXPECT_EQ(count_of(decisions_of(run), "keep.network "), 1u);
+    EXPECT_NE(to_json(decisions_of(run)).find(" batch 8, folded inference, "), std::string::npos) << to_json(decisions_of(run));
     const std::string replay = train(str("replay", last), joined(always, {"--decisions", run + "/decisions.json"}));
     EXPECT_TRUE(report_of(replay) == report_of(run)) << read_bytes(replay + "/layers.csv") << read_bytes(run + "/layers.csv");
   }

@@ -44,7 +44,24 @@ TEST_F(TableOfRuns, SeedsShareRowsWhateverTheirLoadersCheckpointsAndReports) {
   for (const TableRow& row : table.rows) {
     EXPECT_EQ(row.experiment, "tiny");
     EXPECT_EQ(row.accuracies.size(), 2u);
+    EXPECT_FALSE(row.range);
   }
+}
+
+// Energy follows the trained weights, and those the seed.
+TEST_F(TableOfRuns, SeedsWhoseRanksDifferSaySo) {
+  const std::string one = train({"stages[1].factorise.ranks={energy: 0.5}"});
+  std::string two = one;
+  Table table;
+  for (int seed = 2; seed < 12 && (table.rows.empty() || !table.rows[1].range); ++seed) {
+    two = train({"stages[1].factorise.ranks={energy: 0.5}", "seed=" + std::to_string(seed)});
+    table = tabulate({one, two});
+  }
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_FALSE(table.rows[0].range) << "dense networks are alike";
+  ASSERT_TRUE(table.rows[1].range) << "ten seeds gave the same ranks";
+  EXPECT_LT(table.rows[1].range->least_parameters, table.rows[1].range->greatest_parameters);
+  EXPECT_NE(to_markdown(table).find("Where seeds have different networks"), std::string::npos);
 }
 
 TEST_F(TableOfRuns, OtherRanksOfOneNameAreOtherRows) {

@@ -67,6 +67,21 @@ TEST(Tucker2Conv2d, ForwardEqualsTheReconstructedWeights) {
   }
 }
 
+TEST(Tucker2Conv2d, BackToDenseComputesTheSame) {
+  for (const Conv2dConfig& config : kLayers) {
+    SCOPED_TRACE(str(config.in, " -> ", config.out));
+    const auto original = random_conv(config);
+    original->weight().set_trainable(false);
+    const auto factored = Tucker2Conv2d::from_dense(*original, {.out = (config.out + 1) / 2, .in = (config.in + 1) / 2});
+    const auto dense = factored->to_dense();
+    EXPECT_EQ(to_json(dense->config()), to_json(original->config()));
+    EXPECT_FALSE(dense->weight().trainable());
+    const Var x(image(config.in));
+    const Tensor expected = factored->forward(x, {}).value();
+    EXPECT_LT(largest_difference(dense->forward(x, {}).value(), expected), 1e-4 * std::max(1.0, largest(expected)));
+  }
+}
+
 TEST(Tucker2Conv2d, AModeOfFullRankHasNoFactor) {
   const auto dense = random_conv({.in = 5, .out = 7, .stride = {2, 2}, .padding = {1, 1}});
   const auto names_at = [&](Tucker2Ranks ranks) {

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "core/cpu/allocator.h"
 #include "core/precision.h"
 #include "core/rng.h"
 
@@ -13,8 +15,8 @@ namespace tessera::testing {
 namespace {
 
 constexpr double kMargin = 0.05;
-constexpr std::size_t kLargestPoisoned = 64 * 1024;
-constexpr int kPoisonedBlocks = 12;  // per size class: more than an op and its backward take
+constexpr std::size_t kPoisonedLarge = 4 << 20;  // one block: larger ones of an op are cut from it
+constexpr int kPoisonedBlocks = 12;  // of each small size: more than an op and its backward take
 
 Tensor random_tensor(const OpInput& input, RngStream stream, DType dtype) {
   const Tensor single = Tensor::empty(input.shape, DType::f32);
@@ -55,13 +57,23 @@ Tensor scattered(const Tensor& x) {
 }
 
 void poison_free_memory(unsigned char byte) {
+  // What is cached goes back first: what is left of it lies between blocks in use.
+  const std::size_t limit = memory_stats(Device::cpu()).limit;
+  set_memory_limit(Device::cpu(), 1);
+  set_memory_limit(Device::cpu(), limit);
   std::vector<std::unique_ptr<Storage>> owners;
-  for (std::size_t bytes = 64; bytes <= kLargestPoisoned; bytes += std::max<std::size_t>(64, bytes / 8)) {
-    for (int i = 0; i < kPoisonedBlocks; ++i) {
-      owners.push_back(std::make_unique<Storage>(bytes, Device::cpu()));
-      std::memset(owners.back()->data(), byte, bytes);
-    }
+  const auto poison = [&](std::size_t bytes) {
+    owners.push_back(std::make_unique<Storage>(bytes, Device::cpu()));
+    std::memset(owners.back()->data(), byte, bytes);
+  };
+  for (std::size_t cached = memory_stats(Device::cpu()).cached, before = cached + 1; cached < before;) {
+    poison(cpu::Allocator::kLeastInArena);
+    before = std::exchange(cached, memory_stats(Device::cpu()).cached);
   }
+  for (std::size_t bytes = 64; bytes < cpu::Allocator::kLeastInArena; bytes += 64) {
+    for (int i = 0; i < kPoisonedBlocks; ++i) poison(bytes);
+  }
+  poison(kPoisonedLarge);
 }
 
 }  // namespace tessera::testing

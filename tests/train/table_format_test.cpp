@@ -37,15 +37,28 @@ TEST(TableFormat, MarkdownHasARowPerStage) {
             "|---|---|---|---|---|---|---|---|---|\n"
             "| small | dense | 2 | 91.00 ± 1.41 | 1000 | 2.50 | 4 | 2.00 (1.50-3.00) | 1.00 (1.00-1.00) |\n"
             "| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 | 1.00 (0.75-1.50) | 2.00 (1.75-2.25) |\n"
-            "\nTimed on a processor, 2 threads, networks interleaved; speed-up over the first stage.\n");
+            "\nTimed on a processor, 2 threads, networks interleaved, batch norm folded; speed-up over the first stage.\n");
 }
 
 TEST(TableFormat, CsvHasARowPerStageAndBatch) {
-  EXPECT_EQ(to_csv(two_stages()),
-            "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-            "speedup_median,speedup_p10,speedup_p90,processor,threads\n"
-            "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1,a processor,2\n"
-            "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25,a processor,2\n");
+  EXPECT_EQ(
+      to_csv(two_stages()),
+      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n"
+      "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1,a processor,2,1000,1000,2500000,2500000\n"
+      "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25,a processor,2,1000,1000,2500000,2500000\n");
+}
+
+TEST(TableFormat, SeedsWithDifferentNetworksSaySo) {
+  Table table = two_stages();
+  table.rows[0].range =
+      CostRange{.least_parameters = 900, .greatest_parameters = 1000, .least_macs = 2'400'000, .greatest_macs = 2'600'000};
+  const std::string text = to_markdown(table);
+  EXPECT_NE(text.find("| 1000 (900-1000) | 2.50 (2.40-2.60) | 4 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 |"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("size and time are the first run's, with the range over all in brackets.\n")) << text;
+  EXPECT_NE(to_csv(table).find(",a processor,2,900,1000,2400000,2600000\n"), std::string::npos) << to_csv(table);
+  EXPECT_EQ(to_value(table).at("rows").as_list().at(0).at("macs_range"), Value::list({2'400'000, 2'600'000}));
 }
 
 TEST(TableFormat, CsvKeepsItsColumnsWithoutTimings) {

@@ -1,0 +1,50 @@
+// PyTorch answering the batch of an InferWorkload: one of its ways to run a folded network, under one of its settings.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/torch_rival.h"
+
+namespace tessera::bench {
+
+struct InferWay {
+  TorchSettings settings;
+  std::string mode;  // "eager", "optimized", ...: infer_bench_torch.py has the list
+};
+std::string to_string(const InferWay& way);
+Value to_value(const InferWay& way);
+
+class InferRival {
+ public:
+  // Throws NumericError where its logits are not `logits` to kLogitTolerance of the largest.
+  InferRival(const TorchProgram& program, const InferWay& way, const std::vector<float>& logits);
+
+  const InferWay& way() const noexcept { return way_; }
+  TorchRival& torch() noexcept { return torch_; }
+  double logit_difference() const noexcept { return logit_difference_; }  // the largest, of the largest logit
+  std::vector<double> run(std::int64_t count);  // milliseconds of each forward
+
+ private:
+  InferWay way_;
+  TorchRival torch_;
+  double logit_difference_;
+};
+
+// Largest difference, of the largest logit. Throws NumericError naming `rival` where it is above kLogitTolerance.
+inline constexpr double kLogitTolerance = 1e-4;
+double check_logits(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival);
+
+struct InferSweep {
+  std::vector<InferWay> finalists;  // the fastest first, within a tenth of its median; at most kFinalists
+  Value rows;  // of every way: its settings, and "ms" or why it "failed"
+};
+inline constexpr std::size_t kFinalists = 3;
+
+// Short runs of every way, `least_runs` forwards or more; a process for each of the settings. All must give our logits; a mode
+// that this torch cannot build is shown and left out.
+InferSweep sweep_ways(const TorchProgram& program, std::int64_t least_runs, const std::vector<float>& logits);
+
+}  // namespace tessera::bench

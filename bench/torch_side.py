@@ -1,0 +1,94 @@
+"""What PyTorch's sides of the benchmarks share: they read commands on stdin and answer each with one JSON line on stdout.
+
+The first line, unasked, describes the environment, or is {"missing": reason} without torch: importing this module then ends the
+program. Every side knows the commands
+  matmul         {"gflops": x}, 1024^3 in float32, the best of several
+  memory         peaks of resident memory: {"start_kib": before the network was built, "peak_kib": until now}
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+import time
+
+
+def answer(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+try:
+    import torch
+except ImportError as error:
+    answer(missing=str(error))
+    sys.exit(0)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples" / "python"))
+import load_tessera  # noqa: E402, F401: for the sides too
+
+
+def matmul_gflops(size=1024, repeats=60):
+    a, b = torch.rand(size, size), torch.rand(size, size)
+    out = torch.empty(size, size)
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        torch.mm(a, b, out=out)
+        best = min(best, time.perf_counter() - start)
+    return 2e-9 * size**3 / best
+
+
+def cpu_capability():
+    """Which of ATen's builds of its own loops runs, e.g. AVX2; only the printed configuration tells."""
+    found = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
+    return found.group(1) if found else "unknown"
+
+
+def loaded_blas():
+    """The BLAS libraries mapped into this process: torch reports only that it calls a generic one."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split()[-1] for line in maps if "blas" in line or "mkl_rt" in line}
+    return sorted(paths)
+
+
+def describe_environment():
+    return {
+        "version": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "capability": cpu_capability(),
+        "onednn": torch.backends.mkldnn.is_available(),
+        "compiles": hasattr(torch, "compile"),
+        "blas": loaded_blas(),
+    }
+
+
+def peak_kib():
+    """The most memory that this process has held."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
+
+
+def serve(make_commands, **description):
+    """Answers with `make_commands(options, layout)`: by a command's name, what takes its words and gives the fields of an answer.
+
+    The options are the program's arguments: FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|bf16].
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    layout = torch.channels_last if options.channels_last else torch.contiguous_format
+    start = peak_kib()
+    commands = {
+        "matmul": lambda: {"gflops": matmul_gflops()},
+        "memory": lambda: {"start_kib": start, "peak_kib": peak_kib()},
+        **make_commands(options, layout),
+    }
+    answer(**describe_environment(), **description)
+    for line in sys.stdin:
+        name, *words = line.split()
+        answer(**commands[name](*words))

@@ -1,0 +1,68 @@
+// bench: a network on the clock, layer by layer.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "cli/output_file.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "train/bench_report.h"
+
+namespace tessera::cli {
+namespace {
+
+struct BenchArguments {
+  BenchOptions options;
+  std::string phase = "inference";
+  std::string csv;
+  bool json = false;
+};
+
+int bench(BenchArguments arguments) {
+  check_output("--csv", arguments.csv);
+  arguments.options.phase = arguments.phase == "training" ? Phase::training : Phase::inference;
+  BenchNetwork network = load_bench_network(real_vfs(), arguments.options);
+  const std::string next = network.next;
+  const BenchReport report = run_bench(std::move(network), arguments.options,
+                                       [](const std::string& what) { std::cerr << "timing " << what << std::endl; });
+  std::cout << (arguments.json ? to_json(to_value(report), 2) + "\n" : to_text(report));
+  if (!arguments.csv.empty()) {
+    write_file_atomically(real_vfs(), arguments.csv, to_csv(report));
+    (arguments.json ? std::cerr : std::cout) << "wrote " << arguments.csv << '\n';
+  }
+  if (!arguments.json) std::cout << "next: " << next << '\n';
+  return kDone;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Run& run) {
+  auto* verb = app.add_subcommand("bench", "Time a network layer by layer, compressed layers beside their dense originals");
+  auto arguments = std::make_shared<BenchArguments>();
+  BenchOptions& options = arguments->options;
+  verb->add_option("target", options.target, "run folder, experiment file, or a model's name")->required();
+  verb->add_option(
+      "overrides", options.overrides,
+      "key=value: of a model those of its block (classes=1000), of an experiment file any, of a run report.latency.batch and "
+      "threads.compute");
+  verb->add_option("--batch", options.batch, "images at once, e.g. 1,32; default: report.latency.batch");
+  verb->add_option("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute");
+  verb->add_option("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
+      ->check(CLI::IsMember({"inference", "training"}))
+      ->capture_default_str();
+  verb->add_option("--rounds", options.rounds, "timings of each layer and of the network")
+      ->check(CLI::Range(5, 100000))
+      ->capture_default_str();
+  verb->add_option("--input", options.input,
+                   "channels, height and width of an image, e.g. 3x224x224; default: the run's, or the usual ones");
+  verb->add_option("--at", options.at, "of a run: stage name, global step, or best; default: the newest checkpoint");
+  verb->add_option("--csv", arguments->csv, "file to write the rows to; docs/bench.md lists the columns");
+  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb->footer(
+      "Examples: tessera bench runs/quickstart/1 --batch 1,128 --threads 1,2\n"
+      "          tessera bench runs/quickstart/1 --phase training --csv times.csv\n"
+      "          tessera bench resnet18 --batch 1,32 --input 3x224x224 classes=1000");
+  verb->callback([arguments, &run] { run = [arguments] { return bench(*arguments); }; });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,17 @@
+#include "cli/output_file.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io/vfs.h"
+
+namespace tessera::cli {
+
+void check_output(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  TESSERA_CHECK(real_vfs().exists(parent), ConfigError, option, ": there is no folder ", parent.string());
+  TESSERA_CHECK(!std::filesystem::is_directory(path), ConfigError, option, ": ", path, " is a folder; name a file");
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,69 @@
+#include "train/bench_network.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "layers/models/model.h"
+#include "tests/support/message_of.h"
+
+namespace tessera {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+BenchNetwork load(BenchOptions options) { return load_bench_network(real_vfs(), options); }
+std::string refusal(const BenchOptions& options) {
+  return message_of<ConfigError>([&] { load_bench_network(real_vfs(), options); });
+}
+
+TEST(BenchNetwork, ListsAreWholeNumbersFromOne) {
+  EXPECT_EQ(parse_counts("--batch", "1,32"), (Counts{1, 32}));
+  EXPECT_EQ(parse_counts("--batch", "7"), Counts{7});
+  for (const char* text : {"", "1,", ",1", "0", "-1", "1,x", "1.5", "1 2", "+1", "1000001", "99999999999999999999"}) {
+    EXPECT_THROW(parse_counts("--batch", text), ConfigError) << text;
+  }
+  EXPECT_EQ(message_of<ConfigError>([] { parse_counts("--threads", "2,two"); }),
+            "--threads: 'two' is no whole number from 1 to 1000000; write whole numbers with commas between, e.g. 1,32");
+}
+
+TEST(BenchNetwork, InputsAreWrittenChannelsFirst) {
+  EXPECT_EQ(parse_input("3x224x192"), Shape({1, 224, 192, 3}));
+  EXPECT_EQ(parse_input("784"), Shape({1, 784}));
+  for (const char* text : {"", "3x224", "3x224x224x1", "3x0x5", "3X224X224", "3x224x"}) {
+    EXPECT_THROW(parse_input(text), ConfigError) << text;
+  }
+}
+
+TEST(BenchNetwork, AModelHasTheInputThatItWasMadeFor) {
+  const BenchNetwork network = load({.target = "resnet20"});
+  EXPECT_EQ(network.input, Shape({1, 32, 32, 3}));
+  EXPECT_EQ(network.batches, (Counts{1, 32}));
+  EXPECT_EQ(network.threads.size(), 1u);
+  EXPECT_TRUE(network.dense.empty());
+  for (const std::string_view name : model_names()) EXPECT_EQ(usual_input(name).has_value(), name != "layers") << name;
+}
+
+TEST(BenchNetwork, OptionsAndKeysOfTheModelHold) {
+  const BenchNetwork network =
+      load({.target = "mlp", .overrides = {"classes=3", "hidden=[5]"}, .input = "7", .batch = "2", .threads = "1,2"});
+  EXPECT_EQ(network.model->output_shape({4, 7}), Shape({4, 3}));
+  EXPECT_EQ(network.batches, Counts{2});
+  EXPECT_EQ(network.threads, (Counts{1, 2}));
+  EXPECT_NE(refusal({.target = "mlp", .overrides = {"clases=3"}}).find("did you mean 'classes'?"), std::string::npos);
+}
+
+TEST(BenchNetwork, WhatIsNoTargetNamesTheNearestModels) {
+  const std::string message = refusal({.target = "resnet81"});
+  EXPECT_TRUE(message.starts_with("bench: 'resnet81' is no run folder, experiment file or model; did you mean 'resnet"))
+      << message;
+  EXPECT_NE(message.find("did you mean 'resnet18'?"), std::string::npos) << message;
+}
+
+TEST(BenchNetwork, WhatDoesNotFitTheTargetIsRefused) {
+  EXPECT_EQ(refusal({.target = "resnet8", .at = "best"}), "--at names a checkpoint of a run; resnet8 is no run folder");
+  EXPECT_TRUE(refusal({.target = "layers", .overrides = {"layers=[relu]"}}).find("give one with --input") != std::string::npos);
+  EXPECT_TRUE(refusal({.target = "resnet8", .input = "784"}).starts_with("bench: resnet8: "));
+}
+
+}  // namespace
+}  // namespace tessera

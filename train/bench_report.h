@@ -1,0 +1,42 @@
+// `tessera bench`: a network on this machine's clock, layer by layer, at every batch and number of threads asked. docs/bench.md
+// defines every number.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compress/layer_times.h"
+#include "core/config/value.h"
+#include "train/bench_network.h"
+
+namespace tessera {
+
+// One batch size on one number of threads.
+struct BenchPart {
+  std::int64_t batch = 1;
+  std::int64_t threads = 1;
+  std::vector<LayerTiming> rows;  // layers in the order of the forward, the network last
+};
+
+struct BenchReport {
+  std::string target;
+  std::string state;
+  std::string processor;
+  Shape input;  // of one sample
+  Phase phase = Phase::inference;
+  DType compute = DType::f32;
+  std::int64_t rounds = 0;
+  std::vector<BenchPart> parts;
+};
+
+// `before` is told of each part before it is timed. Every algorithm is chosen by the clock, as for `tessera table`; nothing is
+// written down.
+BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const std::function<void(const std::string&)>& before);
+
+std::string to_text(const BenchReport& report);
+std::string to_csv(const BenchReport& report);
+Value to_value(const BenchReport& report);
+
+}  // namespace tessera
