@@ -83,7 +83,8 @@ class Modes:
 
     @torch.inference_mode()
     def time(self, mode, count):
-        return self.warm_up(mode) if mode not in self.built else {"ms": [self.run(mode)[0] for _ in range(int(count))]}
+        failed = {} if mode in self.built else self.warm_up(mode)
+        return failed or {"ms": [self.run(mode)[0] for _ in range(int(count))]}
 
 
 def commands(options, layout):
