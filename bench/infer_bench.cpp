@@ -1,6 +1,6 @@
 // Times inference of named networks, batch norm folded, against PyTorch in the same run: the same weights and images, the logits
-// compared first, then rounds in turn. The rival folds too, and runs in its fastest way: memory layout, malloc, ATen's instruction
-// set; eager, frozen, optimised or compiled graphs.
+// compared first, then rounds in turn. The rival folds too, and runs in its fastest way: memory layout, malloc, ATen's
+// instruction set; eager, frozen, optimised or compiled graphs.
 // Exit codes: 0 measured, 1 the comparison is void (logits differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 

@@ -51,8 +51,8 @@ class TorchRival {
   Value environment_;
 };
 
-// The rate of torch's product of 1024 x 1024 matrices, f32, the best of several. Throws InternalError where it is under 0.6 of the
-// multiply-add peak: such a rival is crippled, and the comparison void.
+// The rate of torch's product of 1024 x 1024 matrices, f32, the best of several. Throws InternalError where it is under 0.6 of
+// the multiply-add peak: such a rival is crippled, and the comparison void.
 double fair_matmul_gflops(TorchRival& rival, double peak);
 
 // Runs `measure`. A machine without torch is unusable for it, as a wrong argument is: ConfigError says what to install.

@@ -19,8 +19,8 @@ class FakeTorch : public ::testing::Test {
   // Answers the cases of `commands`, after the line `first`.
   TorchProgram program(const std::string& first, const std::string& commands) const {
     const std::string script = (folder_.path() / "torch.sh").string();
-    std::ofstream(script) << "folder=$1 layout=$4\necho '" << first << "'\nwhile read -r command word count; do case $command in\n"
-                          << commands << "\nesac; done\n";
+    std::ofstream(script) << "layout=$4\necho '" << first << "'\nwhile read -r command word count; do\ncase $command in\n"
+                          << commands << "\nesac\ndone\n";
     return {"/bin/sh", script, folder_.path(), 2};
   }
 
@@ -39,7 +39,8 @@ TEST_F(FakeTorch, ARivalWithASlowProductIsNotFair) {
 TEST_F(FakeTorch, MissingTorchIsExplained) {
   const auto start = [&] { TorchRival(program(R"({"missing": "no module"})", ""), {}); };
   EXPECT_EQ(message_of<ConfigError>([&] { or_explain_missing_torch(start); }),
-            "torch: /bin/sh cannot import it: no module; install Debian's python3-torch or name another interpreter with --python");
+            "torch: /bin/sh cannot import it: no module; "
+            "install Debian's python3-torch or name another interpreter with --python");
 }
 
 // "quick" takes 2 ms in channels_last and 4 ms otherwise, "close" 2.1 ms and 30 ms; "broken" cannot be built.
@@ -76,7 +77,8 @@ TEST_F(FakeTorch, TheSweepKeepsTheFastestWaysAndSaysWhatFailed) {
 TEST_F(FakeTorch, OtherLogitsVoidTheSweep) {
   const TorchProgram torch = program(R"({"modes": ["quick"]})", kWays);
   const std::string message = message_of<NumericError>([&] { sweep_ways(torch, 1, {1, -2, 0.75}); });
-  EXPECT_TRUE(message.starts_with("logits differ from those of torch quick, channels_last, avx2, default malloc by 0.25")) << message;
+  const std::string start = "logits differ from those of torch quick, channels_last, avx2, default malloc by 0.25";
+  EXPECT_TRUE(message.starts_with(start)) << message;
 }
 
 TEST(CheckLogits, IsRelativeToTheLargestAndRefusesNaN) {
