@@ -1,6 +1,6 @@
 """PyTorch's side of train_bench: the same training step from the same weights and batches.
 
-Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled]
+Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|bf16]
 FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it. Its command
 (torch_side.py) is
   step K    runs K training steps: {"ms": [...], "loss": [...]}

@@ -17,8 +17,8 @@ namespace tessera {
 // included.
 enum class Phase { inference, training };
 std::string_view name_of(Phase phase);
-// "batch 32, inference, 2 threads", or "folded inference", with ", bf16" unless it is f32; always so: keys of recorded timings end
-// in it.
+// "batch 32, inference, 2 threads", or "folded inference", with ", bf16" unless it is f32; always so: keys of recorded timings
+// end in it.
 std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded = false,
                         DType compute = DType::f32);
 

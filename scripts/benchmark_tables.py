@@ -96,8 +96,8 @@ def train_table(precision, lines):
             for i, line in enumerate(lines, 1)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
     text = (f"A training step of ResNet-20 (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch "
-            f"{rival} under the best of its settings for layout, malloc and instruction set, from the same weights and with the same "
-            "first losses. " + conditions(last, "train_bench"))
+            f"{rival} under the best of its settings for layout, malloc and instruction set, from the same weights and with "
+            "the same first losses. " + conditions(last, "train_bench"))
     return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera"], rows)
 
 

@@ -1,4 +1,5 @@
-// Eight bf16 elements as one register of f32. GCC's own conversions of vectors between 16 and 32 bits take twice the instructions.
+// Eight bf16 elements as one register of f32. GCC's own conversions of vectors between 16 and 32 bits take twice the
+// instructions.
 #pragma once
 
 #include <immintrin.h>

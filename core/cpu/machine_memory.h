@@ -9,8 +9,8 @@ namespace tessera::cpu {
 // bytes; 0 when neither can be read.
 std::size_t machine_memory();
 
-// The most bytes that this process has held in memory at once (VmHWM); 0 when the system does not tell. A child's does not count, and
-// neither does, as in getrusage, what the process held before it became this program.
+// The most bytes that this process has held in memory at once (VmHWM); 0 when the system does not tell. A child's do not count,
+// and neither does, as in getrusage, what the process held before it became this program.
 std::size_t peak_resident();
 
 }  // namespace tessera::cpu

@@ -21,8 +21,8 @@ Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32
   return onednn::strided({rows, columns}, {columns, 1}, dtype);
 }
 
-// Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs as
-// much as the product.
+// Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs
+// as much as the product.
 std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s) {
   const Desc x = row_major(1, s.in, s.dtype);
   const Desc weight = row_major(s.out, s.in);
