@@ -21,7 +21,8 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedSteps
-// In bf16 each activation is off by up to 2^-8 of itself, and the two sides round in other places; over a batch most of it cancels.
+// In bf16 each activation is off by up to 2^-8 of itself, and the two sides round in other places; over a batch most of it
+// cancels.
 constexpr double kBf16LossTolerance = 5e-3;
 constexpr std::int64_t kComparedSteps = 3;
 

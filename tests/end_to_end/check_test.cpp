@@ -114,7 +114,8 @@ TEST_F(Check, PrecisionThatTheDeviceLacksIsRefused) {
                            "\ndata: {name: glyphs}\nmodel: {name: lenet5}\nstages: [{name: a, train: 1e}]\n"));
     const Outcome outcome = run_program({"train", file_, "--runs", folder_ / "runs"});
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_EQ(outcome.output, str(file_, ":3:12: precision: ", precision, " is not supported on cpu yet; supported: f32, bf16\n"));
+    EXPECT_EQ(outcome.output,
+              str(file_, ":3:12: precision: ", precision, " is not supported on cpu yet; supported: f32, bf16\n"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
