@@ -4,8 +4,8 @@
 Usage: benchmark_tables.py [--check] [ROOT]
   --check   changes nothing; exit status 1 when the README is not what the committed results give
 Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
-each precision, every line of the last one's commit, processor and threads; of infer_bench, for each version of PyTorch, the last
-line of each network and batch among these. A program without results has no table.
+each network, precision and version of PyTorch, every line of the last one's commit, processor and threads; of infer_bench, for
+each version of PyTorch, the last line of each network and batch among these. A program without results has no table.
 Exit status: 0 written or current, 1 not current, 2 a line or the README cannot be used.
 """
 import argparse
@@ -81,24 +81,30 @@ def conditions(line, program, rounds="rounds"):
     )
 
 
+NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
+
+
 def train_tables(lines):
-    by_precision = {}
-    for line in lines:  # lines without one are from before there was a choice
-        by_precision.setdefault(line.value.get("precision", "f32"), []).append(line)
-    return sum((train_table(precision, by_precision[precision]) for precision in sorted(by_precision, reverse=True)), [])
+    """A table for each network, precision and version of PyTorch, in the order of their first lines."""
+    groups = {}
+    for line in lines:  # lines without a precision are from before there was a choice
+        key = (line["model"], line.value.get("precision", "f32"), line["torch"]["version"])
+        groups.setdefault(key, []).append(line)
+    return sum((train_table(precision, group) for (_, precision, _), group in groups.items()), [])
 
 
 def train_table(precision, lines):
     lines = same(lines, "commit", "processor", "compute_threads")
     last = lines[-1]
     torch = last["torch"]
-    rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"])]
-            for i, line in enumerate(lines, 1)]
+    rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
+             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else ""] for i, line in enumerate(lines, 1)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
-    text = (f"A training step of ResNet-20 (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch "
-            f"{rival} under the best of its settings for layout, malloc and instruction set, from the same weights and with "
-            "the same first losses. " + conditions(last, "train_bench"))
-    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera"], rows)
+    text = (f"A training step of {NETWORKS[last['model']]} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against "
+            f"PyTorch {rival} under the best of its settings for layout, malloc, instruction set and, where it can, "
+            "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
+            "process, over the least that PyTorch adds under any of these settings. " + conditions(last, "train_bench"))
+    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory"], rows)
 
 
 def infer_tables(lines):
