@@ -115,7 +115,7 @@ void print(const Comparison& result, const Rivals& rivals) {
   print_summary("  ratio", summarise(ratios(result.theirs[result.best], result.ours)), " x ");
 }
 
-void measure_case(const InferCase& timed, const Options& options, double peak, const Value& surroundings) {
+void measure_case(const InferCase& timed, const Options& options, const Value& surroundings) {
   fmt::print("{} batch {}\n", timed.model, timed.batch);
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
@@ -128,23 +128,22 @@ void measure_case(const InferCase& timed, const Options& options, double peak, c
   const InferSweep swept = sweep_ways(program, options.sweep_runs, logits);
   Rivals rivals;
   for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
-  const double matmul = fair_matmul_gflops(rivals.front()->torch(), peak);
+  const FairProduct product = fair_product(rivals.front()->torch(), [&] { return cpu::fma_peak_gflops(program.threads); });
   const Comparison result = compare(workload, rivals, options.common.rounds);
   print(result, rivals);
 
   Value row = row_of(timed, options.common.rounds, result, rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
-  row.set("torch_matmul_gflops", matmul);
-  row.set("fma_peak_gflops", peak);
+  row.set("torch_matmul_gflops", product.gflops);
+  row.set("fma_peak_gflops", product.peak);
   publish(options.common, surroundings, row);
 }
 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
-  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   const Value surroundings = describe_surroundings(options.common.threads);
-  for (const InferCase& timed : cases(options)) measure_case(timed, options, peak, surroundings);
+  for (const InferCase& timed : cases(options)) measure_case(timed, options, surroundings);
 }
 
 int run_program(const std::vector<std::string_view>& words) {

@@ -8,6 +8,7 @@
 namespace tessera::bench {
 namespace {
 
+constexpr int kAttempts = 5;  // a processor that is slowed down between the two measurements makes one of them worthless
 constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
 std::vector<std::string> arguments(const TorchProgram& program, const TorchSettings& settings) {
@@ -83,13 +84,17 @@ Steps TorchRival::run(std::int64_t count) {
   return {numbers(answer.at("ms")), numbers(answer.at("loss"))};
 }
 
-double fair_matmul_gflops(TorchRival& rival, double peak) {
-  const double gflops = rival.ask("matmul").at("gflops").as_double();
-  fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", gflops, peak);
-  TESSERA_CHECK(gflops >= kLeastMatmulShare * peak, InternalError, "torch's matmul reaches ", gflops, " of ", peak,
-                " GFLOP/s; needs ", kLeastMatmulShare,
-                " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)");
-  return gflops;
+FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak) {
+  FairProduct best{0, 1};
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double peak = measure_peak();
+    const FairProduct product{rival.ask("matmul").at("gflops").as_double(), peak};
+    fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", product.gflops, product.peak);
+    if (product.gflops >= kLeastMatmulShare * product.peak) return product;
+    if (product.gflops / product.peak > best.gflops / best.peak) best = product;
+  }
+  throw InternalError(str("torch's matmul reaches ", best.gflops, " of ", best.peak, " GFLOP/s; needs ", kLeastMatmulShare,
+                          " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)"));
 }
 
 void or_explain_missing_torch(const std::function<void()>& measure) {

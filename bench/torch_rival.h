@@ -52,8 +52,12 @@ class TorchRival {
 };
 
 // The rate of torch's product of 1024 x 1024 matrices, f32, the best of several. Throws InternalError where it is under 0.6 of
-// the multiply-add peak: such a rival is crippled, and the comparison void.
-double fair_matmul_gflops(TorchRival& rival, double peak);
+// the multiply-add peak in five attempts: such a rival is crippled, and the comparison void.
+struct FairProduct {
+  double gflops;  // of torch's 1024^3
+  double peak;    // of the multiply-adds, measured just before it
+};
+FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak);
 
 // Runs `measure`. A machine without torch is unusable for it, as a wrong argument is: ConfigError says what to install.
 void or_explain_missing_torch(const std::function<void()>& measure);

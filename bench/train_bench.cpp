@@ -130,9 +130,21 @@ void compare_memory(Value& row, std::int64_t ours_kib, const Chosen& chosen) {
 
 std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
 
+void report(Value& row, const Comparison& result) {
+  const Summary ours = summarise(result.ours);
+  const Summary theirs = summarise(result.theirs);
+  const Summary ratio = summarise(result.ratios);
+  print_summary("tessera", ours, " ms");
+  print_summary("torch", theirs, " ms");
+  print_summary("ratio", ratio, " x ");
+  row.set("tessera_ms", to_value(ours));
+  row.set("torch_ms", to_value(theirs));
+  row.set("ratio", to_value(ratio));
+}
+
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
-  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
+  const int threads = static_cast<int>(options.common.threads);
   WorkloadConfig config = workload_named(options.model);
   config.precision = options.precision;
   const std::int64_t start_kib = peak_kib();
@@ -142,34 +154,27 @@ void measure(const Options& options) {
   workload.write_inputs(folder.path());
   const std::vector<double> losses = workload.run(kComparedSteps).loss;
 
-  const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads),
-                             {"--precision", options.precision}};
+  const TorchProgram program{options.python, options.script, folder.path(), threads, {"--precision", options.precision}};
   const Chosen chosen = sweep_settings(program, options, losses);
   TorchRival rival(program, chosen.settings);
   const std::vector<double> rival_losses = rival.run(kComparedSteps).loss;
   check_losses(losses, rival_losses, chosen.settings, loss_tolerance(options));
-  const double matmul = fair_matmul_gflops(rival, peak);
+  const FairProduct product = fair_product(rival, [=] { return cpu::fma_peak_gflops(threads); });
   const Comparison result = compare(workload, rival, options);
   const std::int64_t memory_kib = peak_kib() - start_kib;
 
   fmt::print("rival: torch {}, {}\n", to_json(rival.environment()), to_string(chosen.settings));
-  print_summary("tessera", summarise(result.ours), " ms");
-  print_summary("torch", summarise(result.theirs), " ms");
-  print_summary("ratio", summarise(result.ratios), " x ");
-
   Value row = describe_run(options, config);
-  row.set("tessera_ms", to_value(summarise(result.ours)));
-  row.set("torch_ms", to_value(summarise(result.theirs)));
-  row.set("ratio", to_value(summarise(result.ratios)));
+  report(row, result);
   row.set("tessera_losses", to_value(losses));
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_losses", to_value(rival_losses));
   row.set("torch", rival.environment());
   row.set("torch_settings", to_value(chosen.settings));
   row.set("torch_sweep", chosen.sweep);
-  row.set("torch_matmul_gflops", matmul);
+  row.set("torch_matmul_gflops", product.gflops);
   compare_memory(row, memory_kib, chosen);
-  row.set("fma_peak_gflops", peak);
+  row.set("fma_peak_gflops", product.peak);
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
 

@@ -1,5 +1,4 @@
 // bench: a network on the clock, layer by layer.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 

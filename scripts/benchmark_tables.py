@@ -100,7 +100,7 @@ def train_table(precision, lines):
     rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
              f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else ""] for i, line in enumerate(lines, 1)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
-    text = (f"A training step of {NETWORKS[last['model']]} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against "
+    text = (f"A training step of {NETWORKS.get(last['model'], last['model'])} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against "
             f"PyTorch {rival} under the best of its settings for layout, malloc, instruction set and, where it can, "
             "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
             "process, over the least that PyTorch adds under any of these settings. " + conditions(last, "train_bench"))

@@ -35,6 +35,8 @@ std::int64_t parse_count(std::string_view option, std::string_view text, std::st
 }
 
 void set_counts(BenchNetwork& network, const BenchOptions& options, const ExperimentConfig& config) {
+  TESSERA_CHECK(!options.batch.empty() || !config.report.latency.batch.empty(), ConfigError,
+                "bench: report.latency.batch is empty; give --batch, e.g. --batch 1,32");
   network.batches = options.batch.empty() ? config.report.latency.batch : parse_counts("--batch", options.batch);
   network.threads = options.threads.empty() ? std::vector{resolve_compute_threads(config.threads.compute)}
                                             : parse_counts("--threads", options.threads);

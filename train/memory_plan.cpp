@@ -34,7 +34,7 @@ Batch blank_batch(const Shape& sample, std::int64_t samples) {
 std::vector<std::int64_t> dry_sizes(std::int64_t micro_batch) {
   if (micro_batch <= 8) return {micro_batch};
   std::int64_t small = micro_batch;
-  while (small % 2 == 0 && small > 8) small /= 2;
+  while (small % 2 == 0 && small >= 16) small /= 2;
   if (2 * small > kDrySamples) small = 8;
   return 2 * small <= micro_batch ? std::vector{small, 2 * small} : std::vector{small};
 }

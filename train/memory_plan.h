@@ -28,7 +28,8 @@ struct MemoryPlan {
 
 // Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use
 // after each allocation, and extrapolates every one of them linearly to the micro-batch; the peak is the highest. Exact, on the
-// CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size. `sample` is [1, h, w, c].
+// CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size, for the algorithms
+// that run without a clock: buffers of blocked and Winograd convolutions are not counted. `sample` is [1, h, w, c].
 // Validation between epochs is not counted.
 inline constexpr std::int64_t kDrySamples = 32;
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,

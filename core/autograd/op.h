@@ -30,6 +30,8 @@ class Op {
   // undefined tensor means "no gradient". May return grad_y itself, and write
   // over it where it is its sole owner; never touches a Var.
   virtual Grads backward(const Tensor& grad_y, NeedsGrad needs) = 0;
+  // Whether backward may write a result over grad_y; one that returns grad_y otherwise passes it on.
+  virtual bool writes_over_grad() const { return false; }
   // Multiply-accumulates of a forward that gave a y of this shape, for ops that contract inputs 0 and 1; the gradient of each of
   // the two takes as many again.
   virtual std::int64_t multiply_adds(const Shape& y) const {

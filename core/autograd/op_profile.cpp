@@ -24,7 +24,7 @@ void backward(Profile& profile, const Node& node, const Tensor& grad_y, NeedsGra
   const int factors = int{needs[0]} + int{node.inputs.size() > 1 && needs[1]};
   std::int64_t written = 0;
   for (const Tensor& grad : grads) {
-    if (grad.defined() && !grad.shares_storage(grad_y)) written += bytes_of(grad);
+    if (grad.defined() && (!grad.shares_storage(grad_y) || node.op->writes_over_grad())) written += bytes_of(grad);
   }
   ProfiledWork work{.flops = 2 * factors * node.op->multiply_adds(grad_y.shape())};
   if (written > 0) {

@@ -31,6 +31,8 @@ constexpr std::size_t kGuard = Allocator::kAlignment;
 constexpr std::size_t kGuard = 0;
 #endif
 
+std::size_t with_guard(std::size_t size) { return in_arena(size) ? size + kGuard : size; }
+
 }  // namespace
 
 std::size_t Allocator::reserved(std::size_t bytes) noexcept {
@@ -55,7 +57,7 @@ void Allocator::refuse(std::size_t bytes, std::size_t size) const {
 }
 
 void* Allocator::take_cached(std::size_t size) {
-  if (in_arena(size)) return arena_.take(size + kGuard);
+  if (in_arena(size)) return arena_.take(with_guard(size));
   const auto found = free_.find(size);
   if (found == free_.end() || found->second.empty()) return nullptr;
   void* const block = found->second.back();
@@ -65,11 +67,11 @@ void* Allocator::take_cached(std::size_t size) {
 }
 
 void* Allocator::from_system(std::size_t size) {
-  return in_arena(size) ? arena_.grow(size + kGuard) : std::aligned_alloc(kAlignment, size);
+  return in_arena(size) ? arena_.grow(with_guard(size)) : std::aligned_alloc(kAlignment, size);
 }
 
 void Allocator::keep(void* block, std::size_t size) {
-  if (in_arena(size)) return arena_.give(block, size + kGuard);
+  if (in_arena(size)) return arena_.give(block, with_guard(size));
   free_[size].push_back(block);
   in_lists_ += size;
 }
@@ -92,7 +94,7 @@ void* Allocator::allocate(std::size_t bytes) {
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
   if (record_ != nullptr) record_->push_back(stats_.in_use);
-  hand_out(block, bytes, size);
+  hand_out(block, bytes, with_guard(size));
   return block;
 }
 
@@ -102,7 +104,7 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
   stats_.in_use -= size;
   try {
     keep(block, size);
-    ASAN_POISON_MEMORY_REGION(block, size);
+    ASAN_POISON_MEMORY_REGION(block, with_guard(size));
   } catch (...) {
     if (!in_arena(size)) give_back(block, size);  // no room to remember it
   }

@@ -23,7 +23,7 @@ char* map_pages(std::size_t size) {
   char* const begin = static_cast<char*>(mapped);
   const std::size_t skipped = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
   if (skipped != 0) ::munmap(begin, skipped);
-  if (skipped != kHugePage) ::munmap(begin + skipped + size, kHugePage - skipped);
+  ::munmap(begin + skipped + size, kHugePage - skipped);
   ::madvise(begin + skipped, size, MADV_HUGEPAGE);  // a wish: a kernel without huge pages refuses it
   return begin + skipped;
 }

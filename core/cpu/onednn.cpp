@@ -90,12 +90,20 @@ Tensor Primitive::reordered(std::size_t operand, void* data) {
   return result;
 }
 
-void Primitive::execute(std::span<void* const> data, std::optional<std::size_t> ready) {
+std::vector<Tensor> Primitive::buffers(std::optional<std::size_t> ready) const {
+  std::vector<Tensor> all;
+  all.push_back(buffer_for(scratchpad_));
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (i != ready && bound_[i].reorder) all.push_back(buffer_for(bound_[i].theirs));
+  }
+  return all;
+}
+
+void Primitive::execute_in(const std::vector<Tensor>& buffers, std::span<void* const> data, std::optional<std::size_t> ready) {
   TESSERA_CHECK(data.size() == bound_.size(), InternalError, "onednn: ", data.size(), " tensors for ", bound_.size(),
                 " operands");
-  std::vector<Tensor> buffers;
-  buffers.push_back(buffer_for(scratchpad_));
-  scratchpad_.set_data_handle(buffers.back().raw());
+  auto next = buffers.begin();
+  scratchpad_.set_data_handle((next++)->raw());
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     Bound& bound = bound_[i];
     if (i == ready) {
@@ -104,8 +112,7 @@ void Primitive::execute(std::span<void* const> data, std::optional<std::size_t> 
     }
     bound.ours.set_data_handle(data[i]);
     if (!bound.reorder) continue;
-    buffers.push_back(buffer_for(bound.theirs));
-    bound.theirs.set_data_handle(buffers.back().raw());
+    bound.theirs.set_data_handle((next++)->raw());
     if (!bound.output) {
       bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
     }

@@ -50,7 +50,11 @@ class Primitive {
   void execute(std::span<void* const> data) { execute(data, std::nullopt); }
   void execute(std::initializer_list<void*> data) { execute(std::span(data.begin(), data.size())); }
   // The same with operand `ready`, an input, given as reordered() made it.
-  void execute(std::span<void* const> data, std::optional<std::size_t> ready);
+  void execute(std::span<void* const> data, std::optional<std::size_t> ready) { execute_in(buffers(ready), data, ready); }
+
+  // What a call needs besides its operands, and a call that finds it: for a caller whose threads are not to allocate.
+  std::vector<Tensor> buffers(std::optional<std::size_t> ready = {}) const;
+  void execute_in(const std::vector<Tensor>& buffers, std::span<void* const> data, std::optional<std::size_t> ready = {});
 
   // An input as the primitive wants it, for a caller who keeps it across calls; undefined where that is how it is.
   Tensor reordered(std::size_t operand, void* data);

@@ -20,6 +20,7 @@ class BatchNormOp final : public Op {
  public:
   explicit BatchNormOp(BatchNormSaved saved) : saved_(std::move(saved)) {}
   std::string_view name() const override { return "batch_norm"; }
+  bool writes_over_grad() const override { return true; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
     const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual] = saved_;

@@ -48,9 +48,13 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
     weights.push_back(Tensor::empty_like(grad_weight));
     biases.push_back(grad_bias.defined() ? Tensor::empty_like(grad_bias) : Tensor());
   }
+  std::vector<std::vector<Tensor>> buffers;  // allocated here: plans of memory compare histories, whose order threads would change
+  for (const auto& primitive : plan.parts) buffers.push_back(primitive->buffers());
   parallel_parts(x.dim(0), static_cast<int>(plan.parts.size()), [&](std::int64_t begin, std::int64_t end, int part) {
     const auto at = static_cast<std::size_t>(part);
-    execute(*plan.parts[at], x.slice(0, begin, end), weights[at], grad_y.slice(0, begin, end), biases[at]);
+    std::vector<void*> data{x.slice(0, begin, end).raw(), weights[at].raw(), grad_y.slice(0, begin, end).raw()};
+    if (biases[at].defined()) data.push_back(biases[at].raw());
+    plan.parts[at]->execute_in(buffers[at], data);
   });
   for (std::size_t part = 1; part < plan.parts.size(); ++part) {
     cpu::accumulate(grad_weight, weights[part]);
@@ -70,11 +74,10 @@ void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& wei
   primitive.execute(data, kWeight);
 }
 
-// Transformed filters, once per ConstantWeights scope where there is one; they serve all shapes of images.
-Tensor winograd_filters(const Tensor& weight) {
-  static const auto user = std::make_shared<const winograd::Kernels*>(&winograd::kernels());
-  const auto derive = [&] { return winograd::filters(**user, weight); };
-  return ConstantWeights::current() != nullptr ? ConstantWeights::current()->derived(user, weight, derive) : derive();
+// Transformed filters, once per ConstantWeights scope where there is one.
+Tensor winograd_filters(const Conv2dPlan& plan, const Tensor& weight) {
+  const auto derive = [&] { return winograd::filters(winograd::kernels(), weight); };
+  return ConstantWeights::current() != nullptr ? ConstantWeights::current()->derived(plan.user, weight, derive) : derive();
 }
 
 std::shared_ptr<Conv2dPlan> plan_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form,
@@ -109,7 +112,7 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
       return form.constant_weight ? execute_constant(plan, x, weight, y, bias) : execute(*plan.primitive, x, weight, y, bias);
     }
     if (plan.method == Method::winograd) {
-      return winograd::forward(winograd::kernels(), g, x, winograd_filters(weight),
+      return winograd::forward(winograd::kernels(), g, x, winograd_filters(plan, weight),
                                {bias.defined() ? bias.data<float>() : nullptr, relu}, y);
     }
     if (plan.method == Method::gemm) {

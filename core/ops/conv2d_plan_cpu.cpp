@@ -173,7 +173,13 @@ Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2
   if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
   auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
                                  form.constant_weight ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training);
-  return {Method::onednn, "winograd", std::move(primitive), form.constant_weight};
+  return {Method::onednn, "winograd", std::move(primitive), {}, form.constant_weight};
+}
+
+Conv2dPlan winograd_nhwc() {
+  Conv2dPlan plan{Method::winograd, "winograd_nhwc", nullptr};
+  plan.user = std::make_shared<char>();
+  return plan;
 }
 
 class OneThread {
@@ -223,7 +229,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   }
   if (choose && dtype == DType::f32 && winograd::suits(g)) {
     offer(onednn_winograd(pass, g, form));
-    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back({Method::winograd, "winograd_nhwc", nullptr});
+    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(winograd_nhwc());
   }
   return all;
 }

@@ -30,6 +30,8 @@ struct Conv2dPlan {
   std::string algorithm;  // gemm, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
+  // Of our Winograd: whom its transformed filters are kept for.
+  std::shared_ptr<const void> user = {};
   bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
   std::vector<std::shared_ptr<onednn::Primitive>> parts = {};  // of split: each takes its share of the images on one thread
 };

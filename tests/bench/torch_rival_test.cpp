@@ -31,8 +31,10 @@ class FakeTorch : public ::testing::Test {
 TEST_F(FakeTorch, ARivalWithASlowProductIsNotFair) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo '{"gflops": 60}' ;;)"), {});
   EXPECT_EQ(rival.environment().at("version").as_string(), "0");
-  EXPECT_EQ(fair_matmul_gflops(rival, 100), 60);
-  const std::string message = message_of<InternalError>([&] { fair_matmul_gflops(rival, 101); });
+  EXPECT_EQ(fair_product(rival, [] { return 100.0; }).gflops, 60);
+  double peak = 120;  // a processor that was slowed down at first
+  EXPECT_EQ(fair_product(rival, [&] { return peak -= 15; }).peak, 90);
+  const std::string message = message_of<InternalError>([&] { fair_product(rival, [] { return 101.0; }); });
   EXPECT_TRUE(message.starts_with("torch's matmul reaches 60 of 101 GFLOP/s; needs 0.6 of the peak")) << message;
 }
 

@@ -1,6 +1,7 @@
 #include "core/cpu/allocator.h"
 
 #include <gtest/gtest.h>
+#include <sanitizer/asan_interface.h>
 
 #include <cstdint>
 
@@ -91,6 +92,19 @@ TEST(Allocator, ALowerLimitHoldsForCachedBlocksToo) {
   EXPECT_EQ(memory.stats().limit, 1024u);
   EXPECT_THROW(memory.allocate(4096), OutOfMemoryError);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+TEST(Allocator, BytesBehindABlockAreGuarded) {
+  Allocator memory;
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{1} << 16}) {
+    char* const block = static_cast<char*>(memory.allocate(bytes));
+    EXPECT_FALSE(__asan_address_is_poisoned(block + bytes - 1));
+    EXPECT_TRUE(__asan_address_is_poisoned(block + bytes));
+    memory.release(block, bytes);
+    EXPECT_TRUE(__asan_address_is_poisoned(block));
+  }
+}
+#endif
 
 TEST(Allocator, StorageReturnsItsBlock) {
   const std::size_t before = memory_stats(Device::cpu()).in_use;

@@ -6,6 +6,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
@@ -119,6 +120,19 @@ TEST(OpProfile, ACopyIsKernelTime) {
     charge_profile(ProfilePart::metrics, "copy");
   });
   EXPECT_GT(row(rows, ProfilePart::metrics, "copy").kernel_ns, 0);
+}
+
+// The gradient of x is written over that of y, and counts as written all the same.
+TEST(OpProfile, AGradientWrittenInPlaceCounts) {
+  const Var x = leaf({8, 4});
+  const Tensor mean = Tensor::zeros({4});
+  const auto rows = rows_of([&] {
+    const Var y = batch_norm(x, leaf({4}), leaf({4}), mean, mean.clone(), {.training = true});
+    backward(mul(y, constant({8, 4})), Tensor::full({8, 4}, 1.0));
+  });
+  const std::int64_t image = 8 * 4 * 4;
+  const std::int64_t channels = 4 * 4;
+  EXPECT_EQ(row(rows, ProfilePart::backward, "batch_norm").work.bytes, 3 * image + 4 * channels);
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ struct Case {
   Extent padding = {1, 1};
 };
 
-// Sides that fill no tile, channels that fill no vector, one image, blocks that are not full, borders of 0 to 2 pixels.
+// Sides that fill no tile, channels that fill no vector, one image, blocks that are not full, borders of 0 to 2 pixels; the last
+// two take several blocks a thread.
 const std::vector<Case> kCases{{1, 1, 1, 1, 1},           {2, 4, 4, 16, 16},          {3, 8, 8, 64, 32},
                                {1, 7, 13, 5, 9},          {2, 32, 32, 16, 48},        {1, 14, 14, 40, 24},
-                               {5, 9, 6, 33, 17, {0, 2}}, {2, 11, 3, 8, 100, {2, 0}}, {1, 3, 3, 24, 7, {0, 0}}};
+                               {5, 9, 6, 33, 17, {0, 2}}, {2, 11, 3, 8, 100, {2, 0}}, {1, 3, 3, 24, 7, {0, 0}},
+                               {8, 32, 32, 16, 48},       {3, 37, 41, 40, 24}};
 
 Conv2dGeometry geometry(const Case& c) {
   return {c.n, c.h, c.w, c.in, c.out, 3, 3, c.h + 2 * c.padding.h - 2, c.w + 2 * c.padding.w - 2, {.padding = c.padding}};
