@@ -50,7 +50,7 @@ void add_bench(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"inference", "training"}))
       ->capture_default_str();
   verb->add_option("--rounds", options.rounds, "timings of each layer and of the network")
-      ->check(CLI::Range(5, 100000))
+      ->check(CLI::Range(6, 100000))
       ->capture_default_str();
   verb->add_option("--input", options.input,
                    "channels, height and width of an image, e.g. 3x224x224; default: the run's, or the usual ones");

@@ -53,8 +53,9 @@ std::string csv_row(const BenchReport& report, const BenchPart& part, const Laye
   const std::string compressed = row.compressed ? str(csv_of(*row.compressed), ',', shortest(row.speedup.median), ',',
                                                       shortest(row.speedup.low), ',', shortest(row.speedup.high))
                                                 : std::string(",,,,,,,,,");
-  return str(part.batch, ',', part.threads, ',', name_of(report.phase), ',', csv_field(row.path), ',', csv_of(row.dense), ',',
-             formatted("%.4f", row.network_share), ',', compressed, ',', csv_field(report.processor), '\n');
+  return str(part.batch, ',', part.threads, ',', name_of(report.phase), ',', name_of(report.compute), ',', csv_field(row.path),
+             ',', csv_of(row.dense), ',', formatted("%.4f", row.network_share), ',', compressed, ',', csv_field(report.processor),
+             '\n');
 }
 
 Value to_value(const TimedSide& side) {
@@ -101,7 +102,8 @@ std::string to_text(const BenchReport& report) {
 
 std::string to_csv(const BenchReport& report) {
   std::string text =
-      "batch,threads,phase,path,kind,macs,flops,dense_ms,dense_p10,dense_p90,dense_gflops,network_share,compressed_kind,"
+      "batch,threads,phase,precision,path,kind,macs,flops,dense_ms,dense_p10,dense_p90,dense_gflops,network_share,compressed_"
+      "kind,"
       "compressed_macs,compressed_flops,compressed_ms,compressed_p10,compressed_p90,compressed_gflops,speedup,speedup_low,"
       "speedup_high,processor\n";
   for (const BenchPart& part : report.parts) {

@@ -23,13 +23,14 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kAllowedOfRuns[]{"report.latency.batch", "threads.compute"};
-constexpr std::int64_t kMost = 1'000'000;
+constexpr std::int64_t kMost = 1'000'000;  // of batches and sizes
+constexpr std::int64_t kMostThreads = 1024;  // as of threads.compute
 
-std::int64_t parse_count(std::string_view option, std::string_view text, std::string_view form) {
+std::int64_t parse_count(std::string_view option, std::string_view text, std::int64_t most, std::string_view form) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  TESSERA_CHECK(whole && count >= 1 && count <= kMost, ConfigError, option, ": '", text, "' is no whole number from 1 to ", kMost,
+  TESSERA_CHECK(whole && count >= 1 && count <= most, ConfigError, option, ": '", text, "' is no whole number from 1 to ", most,
                 "; write ", form);
   return count;
 }
@@ -37,9 +38,9 @@ std::int64_t parse_count(std::string_view option, std::string_view text, std::st
 void set_counts(BenchNetwork& network, const BenchOptions& options, const ExperimentConfig& config) {
   TESSERA_CHECK(!options.batch.empty() || !config.report.latency.batch.empty(), ConfigError,
                 "bench: report.latency.batch is empty; give --batch, e.g. --batch 1,32");
-  network.batches = options.batch.empty() ? config.report.latency.batch : parse_counts("--batch", options.batch);
+  network.batches = options.batch.empty() ? config.report.latency.batch : parse_counts("--batch", options.batch, kMost);
   network.threads = options.threads.empty() ? std::vector{resolve_compute_threads(config.threads.compute)}
-                                            : parse_counts("--threads", options.threads);
+                                            : parse_counts("--threads", options.threads, kMostThreads);
 }
 
 BenchNetwork network_of_model(Vfs& vfs, const BenchOptions& options) {
@@ -47,6 +48,8 @@ BenchNetwork network_of_model(Vfs& vfs, const BenchOptions& options) {
   block.set("name", options.target);
   for (const std::string& text : options.overrides) apply_override(block, text);
   const auto config = read<ModelConfig>(block, "model");
+  TESSERA_CHECK(config.name == options.target, ConfigError, "bench: name=", config.name, ": the model is ", options.target,
+                ", which stands before the keys of its block");
   BenchNetwork network;
   const std::optional<Shape> usual = usual_input(config.name);
   TESSERA_CHECK(usual || !options.input.empty(), ConfigError, "bench: model ", config.name,
@@ -118,10 +121,10 @@ BenchNetwork network_of(Vfs& vfs, const BenchOptions& options) {
 
 }  // namespace
 
-std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text) {
+std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text, std::int64_t most) {
   std::vector<std::int64_t> counts;
   for (const std::string& part : split(text, ',')) {
-    counts.push_back(parse_count(option, part, "whole numbers with commas between, e.g. 1,32"));
+    counts.push_back(parse_count(option, part, most, "whole numbers with commas between, e.g. 1,32"));
   }
   return counts;
 }
@@ -129,7 +132,7 @@ std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view
 Shape parse_input(std::string_view text) {
   std::vector<std::int64_t> sizes;
   for (const std::string& part : split(text, 'x')) {
-    sizes.push_back(parse_count("--input", part, "channels, height and width, e.g. 3x224x224, or one number of features"));
+    sizes.push_back(parse_count("--input", part, kMost, "channels, height and width, e.g. 3x224x224, or one number of features"));
   }
   if (sizes.size() == 1) return {1, sizes[0]};
   TESSERA_CHECK(sizes.size() == 3, ConfigError, "--input: '", text, "' has ", sizes.size(),

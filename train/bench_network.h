@@ -37,8 +37,8 @@ struct BenchNetwork {
   std::string next;  // the command to try next
 };
 
-// Whole numbers from 1 with commas between; throws ConfigError naming the option.
-std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text);
+// Whole numbers from 1 to `most` with commas between; throws ConfigError naming the option.
+std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text, std::int64_t most);
 // "3x224x224" is [1, 224, 224, 3], "784" is [1, 784]; throws ConfigError.
 Shape parse_input(std::string_view text);
 

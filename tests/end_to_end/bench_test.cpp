@@ -35,7 +35,7 @@ class BenchVerb : public ::testing::Test {
   static std::string file() { return *folder_ / "tiny.yaml"; }
   static std::string run() { return *folder_ / "runs/tiny/1"; }
   static Outcome bench(const std::string& target, const std::vector<std::string>& more) {
-    return run_program(joined({"bench", target, "--rounds", "5"}, more));
+    return run_program(joined({"bench", target, "--rounds", "6"}, more));
   }
   static Value json(const std::string& target, std::vector<std::string> more) {
     more.emplace_back("--json");
@@ -107,11 +107,13 @@ TEST_F(BenchVerb, BadInputIsRefusedByName) {
   expect_outcome(bench(*folder_ / "runs", {}), 2, "is not a run folder");
   expect_outcome(bench(run(), {"--batch", "1,x"}), 2, "--batch: 'x' is no whole number");
   expect_outcome(bench(run(), {"--threads", "0"}), 2, "--threads: '0' is no whole number");
+  expect_outcome(bench(run(), {"--threads", "1025"}), 2, "--threads: '1025' is no whole number from 1 to 1024");
+  expect_outcome(bench("lenet5", {"name=resnet18"}), 2, "bench: name=resnet18: the model is lenet5");
   expect_outcome(bench(run(), {"--input", "5x8x8"}), 2, "conv2d: input channels differ: x is [1, 8, 8, 5]");
   expect_outcome(bench(run(), {"--at", "nowhere"}), 2, "bench: no checkpoint 'nowhere'; there are:");
   expect_outcome(bench(run(), {"optimizer.lr=1"}), 2, "key=value may set report.latency.batch, threads.compute");
   expect_outcome(bench(run(), {"--phase", "both"}), 2, "--phase");
-  expect_outcome(bench(run(), {"--rounds", "4"}), 2, "--rounds");
+  expect_outcome(bench(run(), {"--rounds", "5"}), 2, "--rounds");
   expect_outcome(bench(run(), {"--csv", *folder_ / "none/x.csv"}), 2, "--csv: there is no folder");
 }
 

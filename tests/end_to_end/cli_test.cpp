@@ -50,7 +50,7 @@ TEST_F(Train, OutputThatCannotBeWrittenIsAFailure) {
   const std::vector<std::vector<std::string>> commands{{"train", config_, "--runs", folder_ / "runs"},
                                                        {"status", run},
                                                        {"table", run},
-                                                       {"bench", run, "--rounds", "5"},
+                                                       {"bench", run, "--rounds", "6"},
                                                        {"schema"},
                                                        {"--version"},
                                                        {"--help"},

@@ -58,13 +58,14 @@ TEST(BenchFormat, CsvHasACellForEveryColumn) {
     const auto rows = parse_csv(to_csv(report_of(compressed)), "bench.csv");
     ASSERT_EQ(rows.size(), 4u);
     for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
-    EXPECT_EQ(rows[1].at(3), "conv");
-    EXPECT_EQ(rows[1].at(10), "1.5");
-    EXPECT_EQ(rows[2].at(10), "") << "a rectifier has no rate";
-    EXPECT_EQ(rows[3].at(3), "");
+    EXPECT_EQ(rows[1].at(3), "f32");
+    EXPECT_EQ(rows[1].at(4), "conv");
+    EXPECT_EQ(rows[1].at(11), "1.5");
+    EXPECT_EQ(rows[2].at(11), "") << "a rectifier has no rate";
+    EXPECT_EQ(rows[3].at(4), "");
     EXPECT_EQ(rows[3].back(), "A, B");
-    EXPECT_EQ(rows[1].at(12), compressed ? "tucker2_conv2d" : "");
-    EXPECT_EQ(rows[1].at(19), compressed ? "2" : "");
+    EXPECT_EQ(rows[1].at(13), compressed ? "tucker2_conv2d" : "");
+    EXPECT_EQ(rows[1].at(20), compressed ? "2" : "");
   }
 }
 

@@ -17,13 +17,13 @@ std::string refusal(const BenchOptions& options) {
 }
 
 TEST(BenchNetwork, ListsAreWholeNumbersFromOne) {
-  EXPECT_EQ(parse_counts("--batch", "1,32"), (Counts{1, 32}));
-  EXPECT_EQ(parse_counts("--batch", "7"), Counts{7});
+  EXPECT_EQ(parse_counts("--batch", "1,32", 1000), (Counts{1, 32}));
+  EXPECT_EQ(parse_counts("--batch", "7", 1000), Counts{7});
   for (const char* text : {"", "1,", ",1", "0", "-1", "1,x", "1.5", "1 2", "+1", "1000001", "99999999999999999999"}) {
-    EXPECT_THROW(parse_counts("--batch", text), ConfigError) << text;
+    EXPECT_THROW(parse_counts("--batch", text, 1000), ConfigError) << text;
   }
-  EXPECT_EQ(message_of<ConfigError>([] { parse_counts("--threads", "2,two"); }),
-            "--threads: 'two' is no whole number from 1 to 1000000; write whole numbers with commas between, e.g. 1,32");
+  EXPECT_EQ(message_of<ConfigError>([] { parse_counts("--threads", "2,two", 1024); }),
+            "--threads: 'two' is no whole number from 1 to 1024; write whole numbers with commas between, e.g. 1,32");
 }
 
 TEST(BenchNetwork, InputsAreWrittenChannelsFirst) {
