@@ -40,7 +40,8 @@ void KeepForConfig::fields(Fields& f) {
 }
 
 std::string Veto::where() const {
-  return where_timed(options_.batch, options_.phase, omp_get_max_threads(), timing().on_folded_copies(), options_.compute);
+  return where_timed(options_.batch, options_.timing.phase, omp_get_max_threads(), options_.timing.on_folded_copies(),
+                     options_.timing.compute);
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
@@ -62,11 +63,11 @@ std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::
 
 bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const {
   const Shape batch = with_batch(input, options_.batch);
-  const bool no_input_gradient = first && options_.phase == Phase::training;
+  const bool no_input_gradient = first && options_.timing.phase == Phase::training;
   const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               no_input_gradient ? "first " : "", where());
-  row.speed = known_or_measured(key, row.path,
-                                [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, timing())); });
+  row.speed = known_or_measured(
+      key, row.path, [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing)); });
   if (!row.speed || row.speed->faster) return true;
   row.reason = str("not faster: ", describe(row.speed->ratio), " at ", where());
   return !options_.only_faster;
@@ -78,7 +79,7 @@ std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::spa
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
   for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
   const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
-  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, timing())); });
+  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, options_.timing)); });
 }
 
 std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,

@@ -30,13 +30,8 @@ struct KeepForConfig {
 struct VetoOptions {
   bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
   std::int64_t batch = 1;
-  Phase phase = Phase::inference;
-  DType compute = DType::f32;  // what activations are in
-  std::int64_t rounds = 60;
+  TimingOptions timing = {};
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
-  // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike. Empty: the
-  // module as it is. Training is always timed on the module as it is.
-  std::function<std::unique_ptr<Module>(const Module&)> folded = {};
 };
 
 // Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
@@ -61,9 +56,6 @@ class Veto {
   std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
                                          const std::function<Speed()>& measure) const;
-  TimingOptions timing() const {
-    return {.phase = options_.phase, .compute = options_.compute, .rounds = options_.rounds, .folded = options_.folded};
-  }
 
   VetoOptions options_;
 };

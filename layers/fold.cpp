@@ -4,6 +4,7 @@
 #include "core/finite.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/builtin.h"
 #include "layers/convolution.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
@@ -52,5 +53,7 @@ std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& la
   });
   return copy;
 }
+
+std::unique_ptr<Module> for_inference(const Module& network) { return folded(network, builtin_layers()); }
 
 }  // namespace tessera

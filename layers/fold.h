@@ -15,4 +15,7 @@ namespace tessera {
 // tensor where one is NaN or Inf: rectifiers inside convolutions may hide a NaN.
 std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers);
 
+// The same of a network of built-in layers: what inference is timed on.
+std::unique_ptr<Module> for_inference(const Module& network);
+
 }  // namespace tessera

@@ -1,7 +1,6 @@
 #include "train/bench_report.h"
 
 #include "core/decisions.h"
-#include "layers/builtin.h"
 #include "layers/fold.h"
 #include "train/environment.h"
 #include "train/experiment.h"
@@ -18,9 +17,7 @@ BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const s
                      .rounds = options.rounds,
                      .parts = {}};
   const TimingOptions timing{
-      .phase = options.phase, .compute = network.compute, .rounds = options.rounds, .folded = [](const Module& module) {
-        return folded(module, builtin_layers());
-      }};
+      .phase = options.phase, .compute = network.compute, .rounds = options.rounds, .folded = for_inference};
   for (const std::int64_t threads : network.threads) {
     set_compute_threads(threads);
     const DecisionScope fastest({.measure = true});  // of its own: what is fastest depends on the threads

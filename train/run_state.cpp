@@ -5,7 +5,6 @@
 #include "compress/factorise.h"
 #include "core/error.h"
 #include "core/profile.h"
-#include "layers/builtin.h"
 #include "layers/fold.h"
 #include "layers/model_tree.h"
 #include "train/compute_dtype.h"
@@ -29,16 +28,14 @@ Value sizes_of(const Shape& shape) {
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
 
-std::unique_ptr<Module> for_inference(const Module& module) { return folded(module, builtin_layers()); }
-
 }  // namespace
 
 VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report) {
   const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
   return {.only_faster = factorise.keep == "faster",
           .batch = factorise.keep_for.batch.value_or(largest),
-          .phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference,
-          .folded = for_inference};
+          .timing = {.phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference,
+                     .folded = for_inference}};
 }
 
 void settle_for_run(ExperimentConfig& config) {
@@ -91,8 +88,8 @@ std::optional<PassReport> RunState::prepare_stage(const std::function<void(const
   if (stage().factorise) {
     FactorisePass pass(*stage().factorise);
     VetoOptions options = veto_options(*stage().factorise, config_.report);
-    options.compute = compute_dtype_of(config_);
-    options.rounds = timings.value_or(options.rounds);
+    options.timing.compute = compute_dtype_of(config_);
+    options.timing.rounds = timings.value_or(options.timing.rounds);
     options.before_timing = before_timing;
     const Veto veto(options);
     report = run_pass(model_, pass, sample_shape(data_), &veto);

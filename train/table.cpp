@@ -6,7 +6,6 @@
 
 #include "core/decisions.h"
 #include "core/error.h"
-#include "layers/builtin.h"
 #include "layers/fold.h"
 #include "train/checkpoint/store.h"
 #include "train/compute_dtype.h"
@@ -92,7 +91,7 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   std::vector<std::unique_ptr<Module>> copies;
   std::vector<Module*> networks;
   for (const StageModel& stage : run.stages) {
-    networks.push_back(copies.emplace_back(folded(*stage.model, builtin_layers())).get());
+    networks.push_back(copies.emplace_back(for_inference(*stage.model)).get());
   }
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;

@@ -3,7 +3,6 @@
 
 #include "compress/pass_runner.h"
 #include "core/decisions.h"
-#include "layers/builtin.h"
 #include "layers/conv2d.h"
 #include "layers/fold.h"
 #include "layers/sequential.h"
@@ -35,12 +34,9 @@ class Tucker final : public Pass {
   Tucker2Ranks ranks_;
 };
 
-std::unique_ptr<Module> for_inference(const Module& module) { return folded(module, builtin_layers()); }
-
 PassReport factorise(std::unique_ptr<Module>& root, std::int64_t rank, Phase phase) {
   Tucker pass(rank);
-  const Veto veto({.only_faster = true, .batch = 32, .phase = phase,
-                   .folded = for_inference});
+  const Veto veto({.only_faster = true, .batch = 32, .timing = {.phase = phase, .folded = for_inference}});
   return run_pass(root, pass, {1, 28, 28, 64}, &veto);
 }
 

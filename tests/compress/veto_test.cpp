@@ -47,7 +47,7 @@ class VetoTest : public ::testing::Test {
 
   PassReport run(const Compressed& compressed, bool only_faster = true) {
     TestPass pass(compressed);
-    const Veto veto({.only_faster = only_faster, .batch = 3, .phase = Phase::inference});
+    const Veto veto({.only_faster = only_faster, .batch = 3});
     return run_pass(root_, pass, {1, 4}, &veto);
   }
   std::string_view kind_of(const std::string& path) { return find_module(*root_, path).kind(); }
@@ -87,7 +87,7 @@ TEST_F(VetoTest, InferenceIsTimedOnFoldedCopies) {
     return std::make_unique<Busy>("copy", kind.ends_with("factored") ? kQuick : kSlow);
   };
   TestPass pass(everywhere(2 * kSlow));
-  const Veto veto({.batch = 3, .phase = Phase::inference, .folded = quick_when_folded});
+  const Veto veto({.batch = 3, .timing = {.folded = quick_when_folded}});
   std::vector<std::string> keys;
   const DecisionScope scope(
       {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { keys.push_back(key); }});

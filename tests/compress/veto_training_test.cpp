@@ -33,7 +33,7 @@ TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
   const DecisionScope scope(
       {.measure = true, .on_measured = [&](const std::string& key, const std::string&) { keys.push_back(key); }});
   const auto never = [](const Module&) -> std::unique_ptr<Module> { throw InternalError("training was timed on a folded copy"); };
-  const Veto veto({.only_faster = false, .batch = 4, .phase = Phase::training, .folded = never});
+  const Veto veto({.only_faster = false, .batch = 4, .timing = {.phase = Phase::training, .folded = never}});
   const PassReport report = run_pass(root, pass, {1, 5, 5, 2}, &veto);
   ASSERT_TRUE(report.speed);
   ASSERT_EQ(keys.size(), 2u);

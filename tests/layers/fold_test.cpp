@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "core/rng.h"
@@ -18,6 +16,7 @@
 #include "layers/sequential.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/support/message_of.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera {
 namespace {
@@ -48,20 +47,6 @@ Tensor answer(Module& network, const Tensor& x) {
   return network(Var(x), Context{}).value();
 }
 
-// Of the largest value of `want`.
-double relative_difference(const Tensor& got, const Tensor& want) {
-  const std::vector<double> a = got.to(DType::f64).to_vector<double>();
-  const std::vector<double> b = want.to(DType::f64).to_vector<double>();
-  if (got.shape() != want.shape()) return std::numeric_limits<double>::infinity();
-  double difference = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference / largest;
-}
-
 std::size_t count_of(Module& network, std::string_view kind) {
   std::size_t count = 0;
   for_each_module(network, [&](Module& module) { count += module.kind() == kind ? 1 : 0; });
@@ -79,8 +64,8 @@ TEST_P(FoldedModel, AnswersWhatTheOriginalAnswers) {
   const Value before = describe(*network);
   const auto fast = folded(*network, builtin_layers());
   // Weights are rounded once more, sums run in another order, and neither grows over the layers.
-  EXPECT_LE(relative_difference(answer(*fast, x), want), 1e-5);
-  EXPECT_LE(relative_difference((*fast)(Var(x), Context{}).value(), want), 1e-5) << "recorded";
+  EXPECT_LE(relative_error(answer(*fast, x), want), 1e-5);
+  EXPECT_LE(relative_error((*fast)(Var(x), Context{}).value(), want), 1e-5) << "recorded";
   EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
   EXPECT_EQ(count_of(*fast, "identity"), count_of(*network, "batch_norm"));
   EXPECT_EQ(answer(*network, x).to_vector<float>(), want.to_vector<float>());
@@ -112,7 +97,7 @@ TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
   }
   const Tensor x = random_tensor(input, "x", -1, 1);
   const auto fast = folded(*network, builtin_layers());
-  EXPECT_LE(relative_difference(answer(*fast, x), answer(*network, x)), 1e-5);
+  EXPECT_LE(relative_error(answer(*fast, x), answer(*network, x)), 1e-5);
   EXPECT_EQ(count_of(*fast, "tucker2_conv2d"), 4u);
   EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
 }
@@ -132,7 +117,7 @@ TEST(Fold, EqualsTheFormulaInDouble) {
                          {.stride = {2, 1}, .padding = {1, 0}, .groups = 3});
     const Var want = batch_norm(y, Var(exact(norm.parameter("weight").value())), Var(exact(norm.parameter("bias").value())),
                                 exact(norm.buffers()[0]->value), exact(norm.buffers()[1]->value), {.training = false});
-    EXPECT_LE(relative_difference(answer(*folded(pair, builtin_layers()), x), want.value()), 1e-6) << "bias " << bias;
+    EXPECT_LE(relative_error(answer(*folded(pair, builtin_layers()), x), want.value()), 1e-6) << "bias " << bias;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/rng.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera::cpu::winograd {
 namespace {
@@ -30,18 +31,6 @@ Tensor random(const Shape& shape, std::uint64_t index) {
   const Tensor x = Tensor::empty(shape);
   fill_uniform(x, RngStream(3, "winograd_test", "values"), -1, 1, index);
   return x;
-}
-
-double error(const Tensor& got, const Tensor& want) {
-  const std::vector<double> a = got.to(DType::f64).to_vector<double>();
-  const std::vector<double> b = want.to_vector<double>();
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    largest = std::max(largest, std::abs(b[i]));
-    difference = std::isnan(a[i]) ? INFINITY : std::max(difference, std::abs(a[i] - b[i]));
-  }
-  return difference / std::max(largest, 1e-6);
 }
 
 // Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
@@ -71,7 +60,7 @@ TEST_P(WinogradKernels, ForwardWithBiasAndRectifier) {
       y.fill(NAN);
       forward(*kernels, g, x, filters(*kernels, weight), {bias.data<float>(), relu}, y);
       for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
-      EXPECT_LE(error(y, want), kTolerance) << "x " << x.shape() << " weight " << weight.shape();
+      EXPECT_LE(relative_error(y, want), kTolerance) << "x " << x.shape() << " weight " << weight.shape();
     }
   }
 }
@@ -87,7 +76,7 @@ TEST_P(WinogradKernels, BackwardInput) {
                                              want.data<double>());
     grad_x.fill(NAN);
     backward_input(*kernels, g, grad_y, turned_filters(*kernels, weight), grad_x);
-    EXPECT_LE(error(grad_x, want), kTolerance) << "x " << grad_x.shape() << " weight " << weight.shape();
+    EXPECT_LE(relative_error(grad_x, want), kTolerance) << "x " << grad_x.shape() << " weight " << weight.shape();
   }
 }
 
@@ -102,7 +91,7 @@ TEST_P(WinogradKernels, BackwardWeight) {
                                               want.data<double>(), nullptr);
     grad_weight.fill(NAN);
     backward_weight(*kernels, g, x, grad_y, grad_weight);
-    EXPECT_LE(error(grad_weight, want), kTolerance) << "x " << x.shape() << " weight " << grad_weight.shape();
+    EXPECT_LE(relative_error(grad_weight, want), kTolerance) << "x " << x.shape() << " weight " << grad_weight.shape();
   }
 }
 

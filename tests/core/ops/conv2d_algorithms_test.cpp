@@ -11,6 +11,7 @@
 #include "core/ops/relu.h"
 #include "core/rng.h"
 #include "tests/support/message_of.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera {
 namespace {
@@ -81,14 +82,8 @@ TEST_P(Conv2dAlgorithm, AgreesWithTheReferenceAndRuns) {
     taken += cpu::conv2d_runs(GetParam()) - before;
     const auto want = run(c, DType::f64);
     for (std::size_t i = 0; i < want.size(); ++i) {
-      double largest = 0;
-      double error = 0;
-      for (std::size_t k = 0; k < want[i].size(); ++k) {
-        largest = std::max(largest, std::abs(want[i][k]));
-        error = std::max(error, std::abs(want[i][k] - got[i][k]));
-      }
       // Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
-      EXPECT_LE(error, 2e-5 * largest) << "x " << c.x << ", weight " << c.weight << ", result " << i;
+      EXPECT_LE(relative_error(got[i], want[i]), 2e-5) << "x " << c.x << ", weight " << c.weight << ", result " << i;
     }
   }
   EXPECT_GE(taken, 6u * 3u);  // each of at least six shapes in all three passes
@@ -117,14 +112,9 @@ TEST(Conv2dBf16, AlgorithmsAgreeWithTheReferenceAndRun) {
       const auto got = run_bf16(c, false);
       const auto want = run_bf16(c, true);
       for (std::size_t i = 0; i < want.size(); ++i) {
-        double largest = 0;
-        double error = 0;
-        for (std::size_t k = 0; k < want[i].size(); ++k) {
-          largest = std::max(largest, std::abs(want[i][k]));
-          error = std::max(error, std::abs(want[i][k] - got[i][k]));
-        }
         // Sums run in f32; y and the gradient of x are rounded once, by at most 2^-8; those of the parameters are not.
-        EXPECT_LE(error, (i < 2 ? 0x1p-8 + 2e-5 : 2e-5) * largest) << "x " << c.x << ", weight " << c.weight << ", result " << i;
+        EXPECT_LE(relative_error(got[i], want[i]), i < 2 ? 0x1p-8 + 2e-5 : 2e-5)
+            << "x " << c.x << ", weight " << c.weight << ", result " << i;
       }
     }
     const std::size_t passes = algorithm == "split" ? 1 : 3;  // that takes the weight gradient alone
@@ -169,16 +159,12 @@ double error_of_relu(const Case& c, const Var& residual) {
   for (const Var& v : in) exact.push_back(v.defined() ? Var(v.value().to(DType::f64)) : v);
   const Var y = conv2d(exact[0], exact[1], exact[2], c.options);
   const std::vector<double> want = relu(exact[3].defined() ? add(y, exact[3]) : y).value().to_vector<double>();
-  double largest = 0;
   double error = 0;
   for (int call = 0; call < 2; ++call) {  // the second finds weights that were kept
     const auto got = conv2d_relu(in[0], in[1], in[2], in[3], c.options).value().to(DType::f64).to_vector<double>();
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      largest = std::max(largest, want[i]);
-      error = std::max(error, std::abs(want[i] - got[i]));
-    }
+    error = std::max(error, relative_error(got, want));
   }
-  return error / largest;
+  return error;
 }
 
 TEST_P(Conv2dAlgorithm, DoesTheRectifierAndKeepsConstantWeights) {

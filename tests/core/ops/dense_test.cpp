@@ -7,6 +7,7 @@
 #include "core/cpu/onednn.h"
 #include "core/rng.h"
 #include "tests/support/op_cases.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera {
 namespace {
@@ -17,20 +18,6 @@ Tensor random(const Shape& shape, std::uint64_t index) {
   const Tensor x = Tensor::empty(shape, DType::f64);
   fill_uniform(x, RngStream(11, "dense_test", "values"), -1, 1, index);
   return x;
-}
-
-// Largest difference, relative to the largest expected value (to 1 where all are 0).
-double relative_error(const Tensor& actual, const Tensor& expected) {
-  if (actual.shape() != expected.shape()) return INFINITY;
-  const std::vector<double> a = actual.to(DType::f64).to_vector<double>();
-  const std::vector<double> e = expected.to(DType::f64).to_vector<double>();
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(e[i]));
-    difference = std::isfinite(a[i]) ? std::max(difference, std::abs(a[i] - e[i])) : INFINITY;
-  }
-  return difference / (largest > 0 ? largest : 1);
 }
 
 std::vector<Tensor> values_of(const OpCase& c) {

@@ -7,6 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
 #include "core/rng.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera {
 namespace {
@@ -44,14 +45,7 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
       const std::vector<double> got = run(c, options, DType::f32);
       EXPECT_EQ(cpu::matmul_runs(GetParam()), before + 1);
       const std::vector<double> want = run(c, options, DType::f64);
-      double largest = 0;
-      double error = 0;
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        ASSERT_FALSE(std::isnan(got[i])) << "element " << i << " was not written";
-        largest = std::max(largest, std::abs(want[i]));
-        error = std::max(error, std::abs(want[i] - got[i]));
-      }
-      EXPECT_LE(error, 1e-5 * largest);
+      EXPECT_LE(relative_error(got, want), 1e-5);
     }
   }
 }

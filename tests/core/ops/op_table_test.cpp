@@ -11,6 +11,7 @@
 #include "tests/support/guarded.h"
 #include "tests/support/inputs.h"
 #include "tests/support/message_of.h"
+#include "tests/support/relative_error.h"
 
 namespace tessera::testing {
 namespace {
@@ -33,21 +34,6 @@ Tensor forward(const OpCase& row, std::span<const Tensor> inputs) {
   std::vector<Var> vars;
   for (const Tensor& input : inputs) vars.emplace_back(input);
   return row.op(vars).value();
-}
-
-// max |a - b| / max(1e-30, max |b|): a relative error that zeros among the results do not blow up.
-double relative_error(const Tensor& a, const Tensor& b) {
-  const std::vector<double> left = a.to(DType::f64).to_vector<double>();
-  const std::vector<double> right = b.to(DType::f64).to_vector<double>();
-  double worst = 0.0;
-  double largest = 1e-30;
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    const double difference = std::abs(left[i] - right[i]);
-    worst = difference >= 0.0 ? std::max(worst, difference) : std::nan("");
-    if (std::isnan(worst)) return worst;
-    largest = std::max(largest, std::abs(right[i]));
-  }
-  return worst / largest;
 }
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
