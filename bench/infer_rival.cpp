@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "bench/result_lines.h"
 #include "core/error.h"
@@ -42,6 +43,18 @@ std::optional<double> measure(TorchRival& rival, const InferWay& way, std::int64
   return ms;
 }
 
+// The same; a rival that ends under a way, as some versions do where they compile, is followed by another.
+std::optional<double> measure_or_replace(std::unique_ptr<TorchRival>& rival, const TorchProgram& program, const InferWay& way,
+                                         std::int64_t least_runs, const std::vector<float>& logits, Value& row) {
+  try {
+    return measure(*rival, way, least_runs, logits, row);
+  } catch (const IoError& error) {
+    row.set("failed", error.what());
+    rival = std::make_unique<TorchRival>(program, way.settings);
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::string to_string(const InferWay& way) { return str("torch ", way.mode, ", ", to_string(way.settings)); }
@@ -78,11 +91,12 @@ InferSweep sweep_ways(const TorchProgram& program, std::int64_t least_runs, cons
   std::vector<std::pair<double, InferWay>> order;
   Value::List rows;
   for (const TorchSettings& settings : all_torch_settings()) {
-    TorchRival rival(program, settings);
-    for (const Value& mode : rival.environment().at("modes").as_list()) {
+    auto rival = std::make_unique<TorchRival>(program, settings);
+    const Value modes = rival->environment().at("modes");
+    for (const Value& mode : modes.as_list()) {
       const InferWay way{settings, mode.as_string()};
       Value& row = rows.emplace_back(to_value(way));
-      const std::optional<double> ms = measure(rival, way, least_runs, logits, row);
+      const std::optional<double> ms = measure_or_replace(rival, program, way, least_runs, logits, row);
       fmt::print("  {:<60} {}\n", to_string(way), ms ? fmt::format("{:8.2f} ms", *ms) : row.at("failed").as_string());
       if (ms) order.emplace_back(*ms, way);
     }

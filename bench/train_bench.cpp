@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "bench/result_lines.h"
 #include "bench/torch_rival.h"
@@ -63,25 +64,42 @@ std::vector<TorchSettings> sweepable(const TorchProgram& program) {
   return all;
 }
 
+// Time and memory of a short run, as `row` takes them; nothing where torch ends under the setting, as some versions do where they
+// compile: `row` then says so.
+std::optional<double> measure(const TorchProgram& program, const TorchSettings& settings, const Options& options,
+                              const std::vector<double>& losses, Value& row) {
+  try {
+    TorchRival rival(program, settings);
+    check_losses(losses, rival.run(kComparedSteps).loss, settings, loss_tolerance(options));
+    const double ms = summarise(rival.run(options.sweep_steps).ms).median;
+    row.set("ms", ms);
+    row.set("memory_kib", rival.memory_kib());
+    return ms;
+  } catch (const IoError& error) {
+    row.set("failed", error.what());
+    return std::nullopt;
+  }
+}
+
 // Short runs of every setting, each in a process of its own; the lowest median wins. All must compute our losses.
 Chosen sweep_settings(const TorchProgram& program, const Options& options, const std::vector<double>& losses) {
   Chosen chosen;
   Value::List rows;
   double best = INFINITY;
   for (const TorchSettings& settings : sweepable(program)) {
-    TorchRival rival(program, settings);
-    check_losses(losses, rival.run(kComparedSteps).loss, settings, loss_tolerance(options));
-    const double ms = summarise(rival.run(options.sweep_steps).ms).median;
-    const std::int64_t memory = rival.memory_kib();
-    fmt::print("torch {:<60} {:8.1f} ms {:6d} MiB\n", to_string(settings), ms, memory / 1024);
-    Value row = to_value(settings);
-    row.set("ms", ms);
-    row.set("memory_kib", memory);
-    rows.push_back(std::move(row));
+    Value& row = rows.emplace_back(to_value(settings));
+    const std::optional<double> ms = measure(program, settings, options, losses, row);
+    if (!ms) {
+      fmt::print("torch {:<60} {}\n", to_string(settings), row.at("failed").as_string());
+      continue;
+    }
+    const std::int64_t memory = row.at("memory_kib").as_int();
+    fmt::print("torch {:<60} {:8.1f} ms {:6d} MiB\n", to_string(settings), *ms, memory / 1024);
     chosen.least_memory_kib = std::min(chosen.least_memory_kib, memory);
-    if (ms < best) chosen.settings = settings;
-    best = std::min(best, ms);
+    if (*ms < best) chosen.settings = settings;
+    best = std::min(best, *ms);
   }
+  TESSERA_CHECK(std::isfinite(best), InternalError, "torch ends under each of its settings: there is no rival");
   chosen.sweep = Value::list(std::move(rows));
   return chosen;
 }

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "core/cpu/isa.h"
 #include "core/cpu/onednn_version.h"
 #include "core/error.h"
 #include "core/host.h"
@@ -45,6 +46,7 @@ Value describe_environment(const ExperimentConfig& config) {
   env.set("device", resolve_device(config.device).name());
   env.set("processor", processor_name());
   env.set("isa", cpu::onednn_isa());
+  env.set("kernel_isa", cpu::isa_name(cpu::isa()));
   env.set("compute_threads", resolve_compute_threads(config.threads.compute));
   env.set("host", host_name());
   return env;
@@ -52,7 +54,8 @@ Value describe_environment(const ExperimentConfig& config) {
 
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
-  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "isa", "compute_threads"}) {
+  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "isa", "kernel_isa",
+                          "compute_threads"}) {
     const Value* old = before.find(key);
     const Value* current = now.find(key);
     if (old != nullptr && current != nullptr && *old == *current) continue;

@@ -45,8 +45,10 @@ TEST_F(FakeTorch, MissingTorchIsExplained) {
             "install Debian's python3-torch or name another interpreter with --python");
 }
 
-// "quick" takes 2 ms in channels_last and 4 ms otherwise, "close" 2.1 ms and 30 ms; "broken" cannot be built.
+// "quick" takes 2 ms in channels_last and 4 ms otherwise, "close" 2.1 ms and 30 ms; "broken" cannot be built, and
+// torch ends under "deadly".
 constexpr const char* kWays = R"(logits)
+  if [ $word = deadly ]; then exit 0; fi
   if [ $word = broken ]; then echo '{"failed": "no such mode"}'; else echo '{"logits": [1, -2, 0.5]}'; fi ;;
 time)
   case $word$layout in
@@ -60,11 +62,12 @@ time)
   echo "{\"ms\": [$list]}" ;;)";
 
 TEST_F(FakeTorch, TheSweepKeepsTheFastestWaysAndSaysWhatFailed) {
-  const TorchProgram torch = program(R"({"modes": ["broken", "close", "quick"]})", kWays);
+  const TorchProgram torch = program(R"({"modes": ["broken", "deadly", "close", "quick"]})", kWays);
   const InferSweep swept = sweep_ways(torch, 3, {1, -2, 0.5});
-  EXPECT_EQ(swept.rows.as_list().size(), 3 * all_torch_settings().size());
+  EXPECT_EQ(swept.rows.as_list().size(), 4 * all_torch_settings().size());
   EXPECT_EQ(swept.rows.as_list().at(0).at("failed").as_string(), "no such mode");
-  EXPECT_EQ(swept.rows.as_list().at(1).at("ms").as_double(), 2.1);
+  EXPECT_EQ(swept.rows.as_list().at(1).at("failed").as_string(), "child: it ended without an answer");
+  EXPECT_EQ(swept.rows.as_list().at(2).at("ms").as_double(), 2.1);
   const std::size_t with_layout = all_torch_settings().size() / 2;
   ASSERT_EQ(swept.finalists.size(), std::min(kFinalists, 2 * with_layout));
   for (std::size_t i = 0; i < swept.finalists.size(); ++i) {

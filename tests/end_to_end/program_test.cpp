@@ -166,5 +166,17 @@ TEST_F(Program, StatusOfAKilledRunSaysSo) {
   EXPECT_EQ(json.at("stage"), Value("dense"));
 }
 
+TEST_F(Program, TheInstructionSetIsAskedForRecordedAndItsChangeTold) {
+  const Outcome unknown = run_program(train_arguments(), {"TESSERA_ISA=sse4"});
+  EXPECT_EQ(unknown.exit_code, 2) << unknown.output;
+  EXPECT_TRUE(contains(unknown, "TESSERA_ISA: unknown instruction set 'sse4'; it is avx2 or avx512")) << unknown.output;
+  EXPECT_FALSE(std::filesystem::exists(run_path(1)));
+  ASSERT_EQ(run_program(train_arguments(), {"TESSERA_ISA=avx2", "TESSERA_KILL_AT=step:3"}).exit_code, 128 + 9);
+  EXPECT_EQ(parse_json(read_bytes(run_path(1) + "/env.json"), "env.json").at("kernel_isa").as_string(), "avx2");
+  if (!__builtin_cpu_supports("avx512bw")) return;
+  const Outcome wider = run_program({"resume", run_path(1)}, {"TESSERA_ISA=avx512"});
+  EXPECT_TRUE(contains(wider, "kernel_isa was \"avx2\", is \"avx512\"")) << wider.output;
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 
 namespace tessera::cpu::winograd {
@@ -77,9 +78,7 @@ std::int64_t filter_bytes(const Conv2dGeometry& g) {
 }
 
 const Kernels& kernels() {
-  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  return wide ? kAvx512Kernels : kAvx2Kernels;
+  return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels;
 }
 
 Tensor filters(const Kernels& kernels, const Tensor& weight) {

@@ -15,7 +15,7 @@ bool suits(const reference::Conv2dGeometry& g);
 // Of the transformed filters.
 std::int64_t filter_bytes(const reference::Conv2dGeometry& g);
 
-// The best for this processor.
+// Those of isa().
 const Kernels& kernels();
 
 // The transformed filters of weight [out, 3, 3, in]: for forward(), and for backward_input().
