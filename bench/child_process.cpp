@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -16,14 +17,15 @@
 namespace tessera::bench {
 namespace {
 
+std::string_view name_of(std::string_view line) { return line.substr(0, line.find('=')); }
+
 std::vector<std::string> merged_environment(const std::vector<std::string>& overrides) {
-  std::vector<std::string> merged = overrides;
+  std::vector<std::string> merged;
+  for (const std::string& line : overrides) {
+    if (line.find('=') != std::string::npos) merged.push_back(line);
+  }
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view inherited(*entry);
-    const std::string_view name = inherited.substr(0, inherited.find('=') + 1);
-    bool replaced = false;
-    for (const std::string& line : overrides) replaced = replaced || line.starts_with(name);
-    if (!replaced) merged.emplace_back(inherited);
+    if (std::ranges::find(overrides, name_of(*entry), name_of) == overrides.end()) merged.emplace_back(*entry);
   }
   return merged;
 }
@@ -33,6 +35,11 @@ std::vector<char*> as_argv(std::vector<std::string>& words) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   return argv;
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return str("signal ", WTERMSIG(status), ", ", strsignal(WTERMSIG(status)));
+  return str("exit status ", WEXITSTATUS(status));
 }
 
 // Closed in the child by exec, so that it sees the end of its input when this process closes its own end.
@@ -68,16 +75,23 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, const std:
 }
 
 ChildProcess::~ChildProcess() {
+  std::fclose(from_);  // first: a child that waits until its answer is read has to see that nobody will
+  end();
+}
+
+const std::string& ChildProcess::end() {
+  if (!ended_.empty()) return ended_;
   std::fclose(to_);
-  std::fclose(from_);
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  return ended_ = how_it_ended(status);
 }
 
 void ChildProcess::write_line(const std::string& line) {
-  const bool sent = std::fputs(line.c_str(), to_) >= 0 && std::fputc('\n', to_) == '\n' && std::fflush(to_) == 0;
-  TESSERA_CHECK(sent, IoError, "child: it ended before it was told '", line, "'");
+  const bool sent =
+      ended_.empty() && std::fputs(line.c_str(), to_) >= 0 && std::fputc('\n', to_) == '\n' && std::fflush(to_) == 0;
+  if (!sent) throw IoError(str("child: it ended before it was told '", line, "' (", end(), ")"));
 }
 
 std::string ChildProcess::read_line() {
@@ -86,7 +100,7 @@ std::string ChildProcess::read_line() {
   const ssize_t length = getline(&line, &capacity, from_);
   std::string text(line != nullptr && length > 0 ? line : "");
   std::free(line);
-  TESSERA_CHECK(length > 0, IoError, "child: it ended without an answer");
+  if (length <= 0) throw IoError(str("child: it ended without an answer (", end(), ")"));
   if (text.back() == '\n') text.pop_back();
   return text;
 }

@@ -11,7 +11,8 @@ namespace tessera::bench {
 
 class ChildProcess {
  public:
-  // Starts `arguments` (the program first, an absolute path) with `environment` ("NAME=value") over the inherited one.
+  // Starts `arguments` (the program first, an absolute path) with `environment` over the inherited one: "NAME=value" sets a
+  // variable, "NAME" removes it.
   // Throws IoError when it cannot be started.
   ChildProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
   // Closes its input, which ends it, and waits.
@@ -19,11 +20,16 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  // Both throw IoError when the child has ended, with its exit status or the signal.
   void write_line(const std::string& line);
-  std::string read_line();  // without the newline; throws IoError when the child has ended
+  std::string read_line();  // without the newline
 
  private:
+  // Closes its input and waits; how it ended: "exit status 3", "signal 6, Aborted".
+  const std::string& end();
+
   pid_t pid_ = -1;
+  std::string ended_;  // empty until then
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;
 };

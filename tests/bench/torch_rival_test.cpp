@@ -66,7 +66,7 @@ TEST_F(FakeTorch, TheSweepKeepsTheFastestWaysAndSaysWhatFailed) {
   const InferSweep swept = sweep_ways(torch, 3, {1, -2, 0.5});
   EXPECT_EQ(swept.rows.as_list().size(), 4 * all_torch_settings().size());
   EXPECT_EQ(swept.rows.as_list().at(0).at("failed").as_string(), "no such mode");
-  EXPECT_EQ(swept.rows.as_list().at(1).at("failed").as_string(), "child: it ended without an answer");
+  EXPECT_EQ(swept.rows.as_list().at(1).at("failed").as_string(), "child: it ended without an answer (exit status 0)");
   EXPECT_EQ(swept.rows.as_list().at(2).at("ms").as_double(), 2.1);
   const std::size_t with_layout = all_torch_settings().size() / 2;
   ASSERT_EQ(swept.finalists.size(), std::min(kFinalists, 2 * with_layout));
