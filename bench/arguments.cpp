@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <iostream>
 
 #include "core/error.h"
@@ -13,16 +14,27 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kVoid = 1;
 constexpr int kUnusable = 2;
+constexpr std::int64_t kMostThreads = 1024;  // as of an experiment's threads.compute
+
+// Each side has kernels that only some of these hold back.
+void check_instruction_set_is_free() {
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "TESSERA_ISA"}) {
+    const char* const value = std::getenv(name);
+    const bool free = value == nullptr || *value == '\0';
+    TESSERA_CHECK(free, ConfigError, name, " is '", value, "': under a limited instruction set a comparison is void; unset it");
+  }
+}
 
 }  // namespace
 
-Arguments& Arguments::count(std::string name, std::int64_t& target, std::string help) {
-  const std::string shown = str(help, " (", target, ")");
-  const auto set = [program = program_, name, &target](std::string_view word) {
+Arguments& Arguments::count(std::string name, std::int64_t& target, std::string help, std::int64_t most) {
+  const std::string shown = target > 0 ? str(help, " (", target, ")") : help;
+  const auto set = [program = program_, name, &target, most](std::string_view word) {
     std::int64_t number = 0;
     const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
-    TESSERA_CHECK(failure == std::errc() && end == word.data() + word.size() && number >= 1, ConfigError, program, ": ", name,
-                  " is '", word, "'; needs a whole number of at least 1");
+    const bool whole = failure == std::errc() && end == word.data() + word.size();
+    TESSERA_CHECK(whole && number >= 1 && number <= most, ConfigError, program, ": ", name, " is '", word,
+                  "'; needs a whole number from 1 to ", most);
     target = number;
   };
   options_.push_back({std::move(name), "N", shown, set});
@@ -36,6 +48,11 @@ Arguments& Arguments::text(std::string name, std::string& target, std::string he
 
 Arguments& Arguments::flag(std::string name, bool& target, std::string help) {
   options_.push_back({std::move(name), "", std::move(help), [&target](std::string_view) { target = true; }});
+  return *this;
+}
+
+Arguments& Arguments::command(std::string& target) {
+  command_ = &target;
   return *this;
 }
 
@@ -54,6 +71,10 @@ std::string Arguments::usage() const {
 }
 
 void Arguments::read(std::span<const std::string_view> words) const {
+  if (command_ != nullptr) {
+    *command_ = program_;
+    for (const std::string_view word : words) *command_ += str(' ', word);
+  }
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto option = std::ranges::find(options_, words[i], &Option::name);
     TESSERA_CHECK(option != options_.end(), ConfigError, program_, ": unknown option '", words[i], "'; --help lists them");
@@ -68,9 +89,10 @@ void Arguments::read(std::span<const std::string_view> words) const {
 
 void add_common(Arguments& arguments, CommonOptions& options) {
   arguments.count("--rounds", options.rounds, "turns of each side")
-      .count("--threads", options.threads, "compute threads of both sides")
+      .count("--threads", options.threads, "compute threads of both sides", kMostThreads)
       .text("--results", options.results, "file that results are appended to")
-      .flag("--dry-run", options.dry_run, "print results instead of appending them");
+      .flag("--dry-run", options.dry_run, "print results instead of appending them")
+      .command(options.command);
 }
 
 int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
@@ -80,6 +102,7 @@ int run_benchmark(const Arguments& arguments, std::span<const std::string_view> 
   }
   try {
     arguments.read(words);
+    check_instruction_set_is_free();
     measure();
   } catch (const ConfigError& error) {
     std::cerr << error.what() << '\n';

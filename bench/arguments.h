@@ -15,10 +15,13 @@ class Arguments {
   // `purpose` is the rest of the sentence that begins with the program's name.
   Arguments(std::string program, std::string purpose) : program_(std::move(program)), purpose_(std::move(purpose)) {}
 
-  // Each target holds the default and must outlive this object. Counts are at least 1.
-  Arguments& count(std::string name, std::int64_t& target, std::string help);
+  // Each target holds the default and must outlive this object. Counts are 1 to `most`; a default of 0 is one that cannot be
+  // given, and the usage does not show it.
+  Arguments& count(std::string name, std::int64_t& target, std::string help, std::int64_t most = 65536);
   Arguments& text(std::string name, std::string& target, std::string help);
   Arguments& flag(std::string name, bool& target, std::string help);
+
+  Arguments& command(std::string& target);  // takes the program's name and the words that are read
 
   const std::string& program() const noexcept { return program_; }
   std::string usage() const;
@@ -34,6 +37,7 @@ class Arguments {
 
   std::string program_;
   std::string purpose_;
+  std::string* command_ = nullptr;
   std::vector<Option> options_;
 };
 
@@ -43,11 +47,13 @@ struct CommonOptions {
   std::int64_t threads = 2;
   std::string results;
   bool dry_run = false;
+  std::string command = {};  // that repeats the run
 };
 void add_common(Arguments& arguments, CommonOptions& options);
 
 // Reads the words and calls `measure`. Returns the exit code: 0 done, 1 the measurement failed or is void, 2 unusable
-// arguments or surroundings; --help prints the usage. The only place of a benchmark program that catches and prints errors.
+// arguments or surroundings, such as a variable that holds back one side's instruction set; --help prints the usage. The only
+// place of a benchmark program that catches and prints errors.
 int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure);
 
 }  // namespace tessera::bench

@@ -37,13 +37,14 @@ Value describe_surroundings(std::int64_t threads) {
   Value row = describe_environment(config);
   row.erase("host");
   row.set("date", now());
-  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");  // inherited by rivals in processes of their own
+  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");  // of this process; torch's settings name theirs
   row.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
   return row;
 }
 
 void publish(const CommonOptions& options, const Value& surroundings, const Value& row) {
   Value line = surroundings;
+  line.set("command", options.command);
   for (const auto& [key, mark, value] : row.as_map()) line.set(key, value);
   if (options.dry_run) {
     fmt::print("{}\n", to_json(line));

@@ -29,12 +29,19 @@ TEST(Arguments, KeepDefaultsAndTakeWhatIsGiven) {
   EXPECT_EQ(program.options.results, "there");
 }
 
+TEST(Arguments, CommandIsTheProgramAndItsWords) {
+  Program program;
+  program.arguments.read(Words{"--threads", "3", "--dry-run"});
+  EXPECT_EQ(program.options.command, "some_bench --threads 3 --dry-run");
+}
+
 TEST(Arguments, NameTheProgramTheOptionAndTheRule) {
   Program program;
-  for (const char* word : {"0", "-1", "two", "2x", "1e3", "", "99999999999999999999"}) {
+  for (const char* word : {"0", "-1", "two", "2x", "1e3", "", "65537", "99999999999999999999"}) {
     EXPECT_EQ(program.error_of({"--rounds", word}),
-              str("some_bench: --rounds is '", word, "'; needs a whole number of at least 1"));
+              str("some_bench: --rounds is '", word, "'; needs a whole number from 1 to 65536"));
   }
+  EXPECT_EQ(program.error_of({"--threads", "1025"}), "some_bench: --threads is '1025'; needs a whole number from 1 to 1024");
   EXPECT_EQ(program.error_of({"--rounds"}), "some_bench: --rounds needs a value");
   EXPECT_EQ(program.error_of({"--dry-run", "--round", "3"}), "some_bench: unknown option '--round'; --help lists them");
 }
@@ -44,6 +51,28 @@ TEST(Arguments, UsageListsEveryOptionWithItsDefault) {
   EXPECT_TRUE(usage.starts_with("some_bench: times things\n"));
   for (const char* part : {"--rounds N", "(7)", "--threads N", "(2)", "--results TEXT", "--dry-run "}) {
     EXPECT_NE(usage.find(part), std::string::npos) << part << " is not in\n" << usage;
+  }
+}
+
+TEST(Arguments, UsageShowsNoDefaultThatCannotBeGiven) {
+  std::int64_t batch = 0;
+  const std::string usage = Arguments("some_bench", "times things").count("--batch", batch, "only this batch").usage();
+  EXPECT_EQ(usage, "some_bench: times things\n  --batch N  only this batch\n");
+}
+
+TEST(RunBenchmark, RefusesALimitedInstructionSet) {
+  Program program;
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "TESSERA_ISA"}) {
+    int measured = 0;
+    setenv(name, "avx2", 1);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(run_benchmark(program.arguments, Words{}, [&] { ++measured; }), 2);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+              str(name, " is 'avx2': under a limited instruction set a comparison is void; unset it\n"));
+    setenv(name, "", 1);
+    EXPECT_EQ(run_benchmark(program.arguments, Words{}, [&] { ++measured; }), 0) << name;
+    unsetenv(name);
+    EXPECT_EQ(measured, 1) << name;
   }
 }
 

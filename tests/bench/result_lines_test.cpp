@@ -21,7 +21,7 @@ TEST(ResultLines, SayOnWhatTheyWereMeasuredButNotOnWhoseMachine) {
 
 TEST(ResultLines, AreAppendedOneByOne) {
   const TemporaryFolder folder;
-  CommonOptions options{.results = (folder.path() / "new" / "results.jsonl").string()};
+  CommonOptions options{.results = (folder.path() / "new" / "results.jsonl").string(), .command = "some_bench --rounds 3"};
   Value surroundings = Value::map();
   surroundings.set("commit", "abc");
   Value row = Value::map();
@@ -32,7 +32,7 @@ TEST(ResultLines, AreAppendedOneByOne) {
   std::string line;
   int lines = 0;
   for (; std::getline(in, line); ++lines) {
-    EXPECT_EQ(line, R"({"commit":"abc","ratio":{"median":2.0,"p10":1.0,"p90":3.0}})");
+    EXPECT_EQ(line, R"({"commit":"abc","command":"some_bench --rounds 3","ratio":{"median":2.0,"p10":1.0,"p90":3.0}})");
   }
   EXPECT_EQ(lines, 2);
 }
