@@ -12,40 +12,66 @@ namespace {
 constexpr double kFinalistShare = 1.1;  // of the best median in the sweep
 constexpr std::int64_t kMostCalls = 200;
 
-double seconds_of(const Contestant& contestant) {
-  using Clock = std::chrono::steady_clock;
+double seconds_of(const Contestant& contestant, double (*clock)() = steady_seconds) {
   if (contestant.prepare) contestant.prepare();
-  const auto start = Clock::now();
+  const double start = clock();
   contestant.run();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return clock() - start;
 }
 
 // The first call builds primitives and faults pages in; the second says how long a call takes.
-std::int64_t calls_per_turn(std::span<const Contestant> contestants, double seconds) {
+std::int64_t calls_per_turn(std::span<const Contestant> contestants, const TurnOptions& options) {
   double slowest = 0;
   for (const Contestant& contestant : contestants) {
-    seconds_of(contestant);
-    slowest = std::max(slowest, seconds_of(contestant));
+    seconds_of(contestant, options.clock);
+    slowest = std::max(slowest, seconds_of(contestant, options.clock));
   }
-  return std::clamp(static_cast<std::int64_t>(std::ceil(seconds / slowest)), std::int64_t{1}, kMostCalls);
+  return std::clamp(static_cast<std::int64_t>(std::ceil(options.seconds / slowest)), std::int64_t{1}, kMostCalls);
 }
 
 }  // namespace
 
-std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options) {
-  const std::int64_t calls = calls_per_turn(contestants, options.seconds);
-  const std::size_t sides = contestants.size();
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn) {
   std::vector<Samples> samples(sides);
-  for (std::int64_t round = 0; round < options.rounds; ++round) {
-    for (std::size_t turn = 0; turn < sides; ++turn) {
-      const std::size_t side = (turn + static_cast<std::size_t>(round)) % sides;
-      seconds_of(contestants[side]);  // brings its memory back into the caches: the side before it used other
-      double seconds = 0;
-      for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side]);
-      samples[side].push_back(seconds / static_cast<double>(calls) * 1e3);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < sides; ++i) {
+      const std::size_t side = (i + static_cast<std::size_t>(round)) % sides;
+      samples[side].push_back(turn(side));
     }
   }
   return samples;
+}
+
+std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options) {
+  const std::int64_t calls = calls_per_turn(contestants, options);
+  return interleave(contestants.size(), options.rounds, [&](std::size_t side) {
+    seconds_of(contestants[side], options.clock);  // brings its memory back into the caches: the side before it used other
+    double seconds = 0;
+    for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side], options.clock);
+    return seconds / static_cast<double>(calls) * 1e3;
+  });
+}
+
+std::vector<Samples> time_in_turns(std::span<const TimedSide> sides, std::int64_t rounds, std::int64_t calls) {
+  return interleave(sides.size(), rounds, [&](std::size_t side) {
+    std::vector<double> ms = sides[side](1 + calls);
+    ms.erase(ms.begin());  // it only brings caches and threads back
+    return quantile(ms, 0.5);
+  });
+}
+
+std::vector<std::size_t> lowest(std::span<const double> medians, double share, std::size_t most) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    if (std::isfinite(medians[i])) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return medians[i]; });
+  const auto far = [&](std::size_t i) { return medians[i] > share * medians[order.front()]; };
+  order.erase(std::ranges::find_if(order, far), order.end());
+  if (order.size() > most) order.resize(most);
+  return order;
 }
 
 Samples ratios(const Samples& numerator, const Samples& denominator) {
@@ -63,19 +89,16 @@ std::size_t fastest(std::span<const Samples> samples) {
 
 Sweep sweep(std::span<const Contestant> contestants, const TurnOptions& options) {
   const std::vector<Samples> samples = time_in_turns(contestants, options);
-  std::vector<std::pair<double, std::size_t>> order;
+  std::vector<double> medians;
   Value::List rows;
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    order.emplace_back(quantile(samples[i], 0.5), i);
+    medians.push_back(quantile(samples[i], 0.5));
     Value& row = rows.emplace_back(Value::map());
     row.set("name", contestants[i].name);
-    row.set("ms", order.back().first);
+    row.set("ms", medians.back());
   }
-  std::ranges::sort(order);
   Sweep swept{{}, Value::list(std::move(rows))};
-  for (const auto& [ms, index] : order) {
-    if (ms <= kFinalistShare * order.front().first) swept.finalists.push_back(contestants[index]);
-  }
+  for (const std::size_t index : lowest(medians, kFinalistShare, medians.size())) swept.finalists.push_back(contestants[index]);
   return swept;
 }
 

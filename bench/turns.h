@@ -20,16 +20,30 @@ struct Contestant {
   std::function<Tensor()> result = {};  // what run computed, where sides are to agree
 };
 
+double steady_seconds();
+
 struct TurnOptions {
   std::int64_t rounds = 30;
   double seconds = 2e-3;  // a turn repeats its call until about this much was timed by the slowest side
+  double (*clock)() = steady_seconds;
 };
 
 using Samples = std::vector<double>;  // milliseconds per call, one for each round
 
-// Samples of each contestant. Two warm-up calls each say how often a turn repeats it; the first call of a turn is not counted;
-// the first to move changes from round to round.
+// Samples of each side: what `turn` gives for it in each round. The first to move changes from round to round.
+std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn);
+
+// The same of contestants. Two warm-up calls each say how often a turn repeats it; the first call of a turn is not counted.
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options);
+
+// The same of sides that time themselves, in processes of their own or in this one: they give the milliseconds of each of `count`
+// calls. A turn is `calls` and a first one that is not counted; its sample is their median.
+using TimedSide = std::function<std::vector<double>(std::int64_t count)>;
+std::vector<Samples> time_in_turns(std::span<const TimedSide> sides, std::int64_t rounds, std::int64_t calls);
+
+// Indices of what is at most `share` times the lowest of `medians`, the lowest first, `most` of them at most. INFINITY stands for
+// what failed: it is never chosen.
+std::vector<std::size_t> lowest(std::span<const double> medians, double share, std::size_t most);
 
 // numerator[i] / denominator[i].
 Samples ratios(const Samples& numerator, const Samples& denominator);

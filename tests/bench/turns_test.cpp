@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "core/error.h"
@@ -15,12 +14,9 @@ Contestant noted(char name, std::string& log) {
   return {std::string(1, name), [name, &log] { log += name; }};
 }
 
-// Busy for at least this long, so that no load from outside can make it faster.
-void spend(double milliseconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(milliseconds);
-  while (std::chrono::steady_clock::now() < end) {
-  }
-}
+// A clock that only what is timed moves on.
+double fake_seconds = 0;
+double fake_clock() { return fake_seconds; }
 
 Contestant giving(std::string name, const Tensor& output, float value) {
   return {std::move(name), [=] { output.fill(value); }, {}, [=] { return output; }};
@@ -42,14 +38,57 @@ TEST(TimeInTurns, EveryRoundRunsEverySideAndAnotherBegins) {
 
 TEST(TimeInTurns, PreparesBeforeEveryCallWithoutCountingIt) {
   std::string log;
-  Contestant side = noted('r', log);
-  side.prepare = [&] {
-    log += 'p';
-    spend(20);
-  };
-  const std::vector<Samples> samples = time_in_turns(std::span(&side, 1), {.rounds = 2, .seconds = 0});
+  const Contestant side{"r",
+                        [&] {
+                          log += 'r';
+                          fake_seconds += 0.25;
+                        },
+                        [&] {
+                          log += 'p';
+                          fake_seconds += 16;
+                        }};
+  const std::vector<Samples> samples = time_in_turns(std::span(&side, 1), {.rounds = 2, .seconds = 0, .clock = fake_clock});
   EXPECT_EQ(log, "prprprprprpr");
-  EXPECT_GE(samples[0][0], 0);
+  EXPECT_EQ(samples, (std::vector<Samples>{{250, 250}}));
+}
+
+TEST(TimeInTurns, SlowestSideSaysHowOftenATurnRepeatsItsCall) {
+  std::string log;
+  const auto taking = [&](char name, double seconds) {
+    return Contestant{std::string(1, name), [&log, name, seconds] {
+                        log += name;
+                        fake_seconds += seconds;
+                      }};
+  };
+  const std::vector<Contestant> sides{taking('a', 0.5), taking('b', 0.25)};
+  const std::vector<Samples> samples = time_in_turns(sides, {.rounds = 1, .seconds = 1.25, .clock = fake_clock});
+  EXPECT_EQ(log,
+            "aabb"
+            "aaaabbbb");  // three counted calls
+  EXPECT_EQ(samples, (std::vector<Samples>{{500}, {250}}));
+}
+
+TEST(TimeInTurns, ATimedSidesSampleIsTheMedianOfATurnWithoutItsFirstCall) {
+  std::string log;
+  const auto side = [&](char name, double ms) {
+    return TimedSide([&log, name, ms](std::int64_t count) {
+      log += str(name, count);
+      std::vector<double> all{1e6};
+      for (std::int64_t i = 1; i < count; ++i) all.push_back(ms * static_cast<double>(i * i));
+      return all;
+    });
+  };
+  const std::vector<TimedSide> sides{side('a', 1), side('b', 10)};
+  EXPECT_EQ(time_in_turns(sides, 2, 3), (std::vector<Samples>{{4, 4}, {40, 40}}));
+  EXPECT_EQ(log,
+            "a4b4"
+            "b4a4");
+}
+
+TEST(Lowest, AreWithinTheShareTheLowestFirstAndNeverWhatFailed) {
+  EXPECT_EQ(lowest(std::vector<double>{11.5, INFINITY, 10, 11.6, 10.5, 10}, 1.15, 9), (std::vector<std::size_t>{2, 5, 4, 0}));
+  EXPECT_EQ(lowest(std::vector<double>{11.5, INFINITY, 10, 11.6, 10.5, 10}, 1.15, 3), (std::vector<std::size_t>{2, 5, 4}));
+  EXPECT_TRUE(lowest(std::vector<double>{INFINITY, INFINITY}, 1.15, 3).empty());
 }
 
 TEST(Ratios, AreTakenRoundByRound) {
@@ -63,13 +102,13 @@ TEST(Fastest, IsTheLowestMedianNotTheLowestSample) {
 }
 
 TEST(Sweep, ListsAllAndKeepsTheFastestFirst) {
-  const std::vector<Contestant> sides{{"slow", [] { spend(40); }}, {"quick", [] {}}};
-  const Sweep swept = sweep(sides, {.rounds = 3, .seconds = 0});
+  const std::vector<Contestant> sides{{"slow", [] { fake_seconds += 0.5; }}, {"quick", [] { fake_seconds += 0.25; }}};
+  const Sweep swept = sweep(sides, {.rounds = 3, .seconds = 0, .clock = fake_clock});
   ASSERT_EQ(swept.finalists.size(), 1u);
   EXPECT_EQ(swept.finalists[0].name, "quick");
   ASSERT_EQ(swept.rows.as_list().size(), 2u);
   EXPECT_EQ(swept.rows.as_list()[0].at("name").as_string(), "slow");
-  EXPECT_GE(swept.rows.as_list()[0].at("ms").as_double(), 40);
+  EXPECT_EQ(swept.rows.as_list()[0].at("ms").as_double(), 500);
 }
 
 TEST(CheckAgreement, AcceptsDifferencesUpToTheTolerance) {
