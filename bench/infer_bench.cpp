@@ -1,6 +1,7 @@
 // Times inference of named networks, batch norm folded, against PyTorch in the same run: the same weights and images, the logits
 // compared first, then rounds in turn. The rival folds too, and runs in its fastest way: memory layout, malloc, ATen's
-// instruction set; eager, frozen, optimised or compiled graphs.
+// instruction set, what waiting threads do, for one image one thread or all; eager, frozen, optimised or compiled graphs. Up to
+// three ways that a short sweep finds within 15 % of its best take part in every round; the fastest of them there is the rival.
 // Exit codes: 0 measured, 1 the comparison is void (logits differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
@@ -48,71 +49,48 @@ std::vector<InferCase> cases(const Options& options) {
   return chosen;
 }
 
-using Side = std::function<std::vector<double>(std::int64_t count)>;  // milliseconds of each forward
-
-// Medians of each side's turns, by side and round. The first to move changes from round to round.
-std::vector<Samples> time_sides(const std::vector<Side>& sides, std::int64_t rounds) {
-  double slowest = 0;
-  for (const Side& side : sides) slowest = std::max(slowest, side(2).back());
-  const auto calls = std::clamp(static_cast<std::int64_t>(kTurnMs / slowest), std::int64_t{1}, kMostCalls);
-  std::vector<Samples> samples(sides.size());
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    for (std::size_t turn = 0; turn < sides.size(); ++turn) {
-      const std::size_t side = (turn + static_cast<std::size_t>(round)) % sides.size();
-      const std::vector<double> ms = sides[side](1 + calls);
-      // The first forward of a turn only brings caches and threads back and is not counted.
-      samples[side].push_back(quantile(std::vector<double>(ms.begin() + 1, ms.end()), 0.5));
-    }
-  }
-  return samples;
-}
-
 using Rivals = std::vector<std::unique_ptr<InferRival>>;
 
 struct Comparison {
-  Samples ours, unfolded;
-  std::vector<Samples> theirs;  // of each rival
-  std::size_t best = 0;  // of the rivals
+  FinalistTimes times;
+  Samples unfolded;
 };
 
 Comparison compare(InferWorkload& workload, const Rivals& rivals, std::int64_t rounds) {
-  std::vector<Side> sides{[&](std::int64_t count) { return workload.run(count); },
-                          [&](std::int64_t count) { return workload.run_unfolded(count); }};
+  std::vector<TimedSide> sides{[&](std::int64_t count) { return workload.run(count); },
+                               [&](std::int64_t count) { return workload.run_unfolded(count); }};
   for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
-  const std::vector<Samples> samples = time_sides(sides, rounds);
-  Comparison all{samples[0], samples[1], {samples.begin() + 2, samples.end()}};
-  all.best = fastest(all.theirs);
-  return all;
+  double slowest = 0;
+  for (const TimedSide& side : sides) slowest = std::max(slowest, side(2).back());
+  const auto calls = std::clamp(static_cast<std::int64_t>(kTurnMs / slowest), std::int64_t{1}, kMostCalls);
+  const std::vector<Samples> samples = time_in_turns(sides, rounds, calls);
+  return {{samples[0], {samples.begin() + 2, samples.end()}}, samples[1]};
 }
 
-Value row_of(const InferCase& timed, std::int64_t rounds, const Comparison& result, const Rivals& rivals) {
+Value describe_run(const InferCase& timed, const Options& options) {
   Value row = Value::map();
   row.set("model", timed.model);
   row.set("batch", timed.batch);
   row.set("shape", str(timed.side, 'x', timed.side, "x3"));
-  row.set("rounds", rounds);
-  row.set("tessera_ms", to_value(summarise(result.ours)));
-  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
-  row.set("torch_ms", to_value(summarise(result.theirs[result.best])));
-  row.set("ratio", to_value(summarise(ratios(result.theirs[result.best], result.ours))));
-  row.set("logit_difference", rivals[result.best]->logit_difference());
-  row.set("torch", rivals[result.best]->torch().environment());
-  row.set("torch_settings", to_value(rivals[result.best]->way()));
-  Value::List finalists;
-  for (std::size_t i = 0; i < rivals.size(); ++i) {
-    finalists.push_back(to_value(rivals[i]->way()));
-    finalists.back().set("ms", to_value(summarise(result.theirs[i])));
-  }
-  row.set("torch_finalists", Value::list(std::move(finalists)));
+  row.set("precision", "f32");
+  row.set("rounds", options.common.rounds);
+  row.set("sweep_runs", options.sweep_runs);
   return row;
 }
 
-void print(const Comparison& result, const Rivals& rivals) {
-  fmt::print("  rival: {}\n", to_string(rivals[result.best]->way()));
-  print_summary("  tessera", summarise(result.ours), " ms");
+void report(Value& row, const Comparison& result, const Rivals& rivals) {
+  std::vector<Value> ways;
+  std::vector<std::string> names;
+  for (const auto& rival : rivals) {
+    ways.push_back(to_value(rival->way()));
+    names.push_back(to_string(rival->way()));
+  }
+  print_times(result.times, names);
   print_summary("  unfolded", summarise(result.unfolded), " ms");
-  print_summary("  torch", summarise(result.theirs[result.best]), " ms");
-  print_summary("  ratio", summarise(ratios(result.theirs[result.best], result.ours)), " x ");
+  set_times(row, result.times, ways);
+  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
+  row.set("logit_difference", rivals[result.times.best]->logit_difference());
+  row.set("torch", rivals[result.times.best]->torch().environment());
 }
 
 void measure_case(const InferCase& timed, const Options& options, const Value& surroundings) {
@@ -125,14 +103,14 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   const std::vector<float> logits = workload.logits();
 
   const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
-  const InferSweep swept = sweep_ways(program, options.sweep_runs, logits);
+  const auto swept = sweep_ways(program, {.least_runs = options.sweep_runs, .one_thread = timed.batch == 1}, logits);
   Rivals rivals;
   for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
-  const FairProduct product = fair_product(rivals.front()->torch(), [&] { return cpu::fma_peak_gflops(program.threads); });
-  const Comparison result = compare(workload, rivals, options.common.rounds);
-  print(result, rivals);
+  const int threads = threads_of(program, rivals.front()->way().settings);
+  const FairProduct product = fair_product(rivals.front()->torch(), [=] { return cpu::fma_peak_gflops(threads); });
 
-  Value row = row_of(timed, options.common.rounds, result, rivals);
+  Value row = describe_run(timed, options);
+  report(row, compare(workload, rivals, options.common.rounds), rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
   row.set("torch_matmul_gflops", product.gflops);
@@ -152,7 +130,7 @@ int run_program(const std::vector<std::string_view>& words) {
   add_common(arguments, options.common);
   arguments.text("--model", options.model, "resnet20, resnet18, mobilenet_v1 or all")
       .count("--batch", options.batch, "only this one of 1 and 32")
-      .count("--sweep-runs", options.sweep_runs, "least forwards of each of torch's ways")
+      .count("--sweep-runs", options.sweep_runs, "least forwards of each of torch's ways before the fastest are timed")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");
   return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });

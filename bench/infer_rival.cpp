@@ -1,10 +1,10 @@
 #include "bench/infer_rival.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "bench/result_lines.h"
 #include "core/error.h"
@@ -13,7 +13,6 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kSweepMs = 300;  // a way's runs take about this long, or `least_runs` forwards
-constexpr double kFinalistShare = 1.1;  // of the best median
 constexpr std::int64_t kMostRuns = 100;
 
 // Empty where torch cannot build the mode: `row` then says why.
@@ -30,29 +29,21 @@ std::vector<double> forwards(TorchRival& rival, const std::string& mode, std::in
   return numbers(rival.ask(str("time ", mode, ' ', count)).at("ms"));
 }
 
-// The median of its forwards; empty where it failed.
-std::optional<double> measure(TorchRival& rival, const InferWay& way, std::int64_t least_runs, const std::vector<float>& logits,
-                              Value& row) {
+void measure(TorchRival& rival, const InferWay& way, std::int64_t least_runs, const std::vector<float>& logits, Value& row) {
   const std::optional<std::vector<double>> theirs = logits_of(rival, way.mode, row);
-  if (!theirs) return std::nullopt;
+  if (!theirs) return;
   check_logits(logits, *theirs, to_string(way));
   const double once = forwards(rival, way.mode, 1).front();
   const auto runs = std::max(least_runs, std::min(static_cast<std::int64_t>(kSweepMs / once), kMostRuns));
-  const double ms = quantile(forwards(rival, way.mode, runs), 0.5);
-  row.set("ms", ms);
-  return ms;
+  row.set("ms", quantile(forwards(rival, way.mode, runs), 0.5));
 }
 
-// The same; a rival that ends under a way, as some versions do where they compile, is followed by another.
-std::optional<double> measure_or_replace(std::unique_ptr<TorchRival>& rival, const TorchProgram& program, const InferWay& way,
-                                         std::int64_t least_runs, const std::vector<float>& logits, Value& row) {
-  try {
-    return measure(*rival, way, least_runs, logits, row);
-  } catch (const IoError& error) {
-    row.set("failed", error.what());
-    rival = std::make_unique<TorchRival>(program, way.settings);
-    return std::nullopt;
+std::vector<InferWay> first_pass(const Value& modes) {
+  std::vector<InferWay> ways;
+  for (const TorchSettings& settings : all_torch_settings()) {
+    for (const Value& mode : modes.as_list()) ways.push_back({settings, mode.as_string()});
   }
+  return ways;
 }
 
 }  // namespace
@@ -87,26 +78,27 @@ InferRival::InferRival(const TorchProgram& program, const InferWay& way, const s
 
 std::vector<double> InferRival::run(std::int64_t count) { return forwards(torch_, way_.mode, count); }
 
-InferSweep sweep_ways(const TorchProgram& program, std::int64_t least_runs, const std::vector<float>& logits) {
-  std::vector<std::pair<double, InferWay>> order;
-  Value::List rows;
-  for (const TorchSettings& settings : all_torch_settings()) {
-    auto rival = std::make_unique<TorchRival>(program, settings);
-    const Value modes = rival->environment().at("modes");
-    for (const Value& mode : modes.as_list()) {
-      const InferWay way{settings, mode.as_string()};
-      Value& row = rows.emplace_back(to_value(way));
-      const std::optional<double> ms = measure_or_replace(rival, program, way, least_runs, logits, row);
-      fmt::print("  {:<60} {}\n", to_string(way), ms ? fmt::format("{:8.2f} ms", *ms) : row.at("failed").as_string());
-      if (ms) order.emplace_back(*ms, way);
+TorchSweep<InferWay> sweep_ways(const TorchProgram& program, const InferSweepOptions& options, const std::vector<float>& logits) {
+  TorchSettings settings;
+  auto rival = std::make_unique<TorchRival>(program, settings);
+  const std::vector<InferWay> ways = first_pass(rival->environment().at("modes"));
+  const auto measure_way = [&](const InferWay& way, Value& row) {
+    std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
+    if (current == nullptr || settings != way.settings) {
+      current = nullptr;  // two at once would share the processor
+      current = std::make_unique<TorchRival>(program, settings = way.settings);
     }
-  }
-  std::ranges::stable_sort(order, {}, [](const auto& timed) { return timed.first; });
-  InferSweep swept{{}, Value::list(std::move(rows))};
-  for (const auto& [ms, way] : order) {
-    if (ms <= kFinalistShare * order.front().first && swept.finalists.size() < kFinalists) swept.finalists.push_back(way);
-  }
-  return swept;
+    measure(*current, way, options.least_runs, logits, row);
+    rival = std::move(current);
+  };
+  const auto variants_of = [&](const InferWay& way) {
+    std::vector<InferWay> variants;
+    for (const TorchSettings& other : thread_variants(program, way.settings, options.one_thread)) {
+      variants.push_back({other, way.mode});
+    }
+    return variants;
+  };
+  return sweep_torch(ways, variants_of, measure_way);
 }
 
 }  // namespace tessera::bench

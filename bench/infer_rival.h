@@ -1,11 +1,10 @@
 // PyTorch answering the batch of an InferWorkload: one of its ways to run a folded network, under one of its settings.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/torch_finalists.h"
 #include "bench/torch_rival.h"
 
 namespace tessera::bench {
@@ -37,14 +36,13 @@ class InferRival {
 inline constexpr double kLogitTolerance = 1e-4;
 double check_logits(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival);
 
-struct InferSweep {
-  std::vector<InferWay> finalists;  // the fastest first, within a tenth of its median; at most kFinalists
-  Value rows;  // of every way: its settings, and "ms" or why it "failed"
+struct InferSweepOptions {
+  std::int64_t least_runs = 5;  // forwards of each way
+  bool one_thread = false;  // in the second pass: a small batch may be answered faster so
 };
-inline constexpr std::size_t kFinalists = 3;
 
-// Short runs of every way, `least_runs` forwards or more; a process for each of the settings. All must give our logits; a mode
-// that this torch cannot build is shown and left out.
-InferSweep sweep_ways(const TorchProgram& program, std::int64_t least_runs, const std::vector<float>& logits);
+// Short runs of every way with sleeping threads, then of the best with ones that spin before they sleep; a process for each of
+// the settings. All must give our logits; a mode that this torch cannot build is shown and left out.
+TorchSweep<InferWay> sweep_ways(const TorchProgram& program, const InferSweepOptions& options, const std::vector<float>& logits);
 
 }  // namespace tessera::bench

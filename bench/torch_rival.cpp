@@ -13,7 +13,8 @@ constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it
 
 std::vector<std::string> arguments(const TorchProgram& program, const TorchSettings& settings) {
   if (!std::filesystem::exists(program.python)) throw TorchMissing(str("torch: there is no interpreter ", program.python));
-  std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads", str(program.threads)};
+  std::vector<std::string> words{program.python, program.script, program.inputs.string(), "--threads",
+                                 str(threads_of(program, settings))};
   if (settings.channels_last) words.emplace_back("--channels-last");
   if (settings.compiled) words.emplace_back("--compiled");
   words.insert(words.end(), program.options.begin(), program.options.end());
@@ -22,7 +23,8 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
 
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
   // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
-  std::vector<std::string> lines{str("OMP_NUM_THREADS=", program.threads),
+  std::vector<std::string> lines{str("OMP_NUM_THREADS=", threads_of(program, settings)),
+                                 settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
                                  "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp",
                                  str("ATEN_CPU_CAPABILITY=", settings.avx512 ? "avx512" : "avx2"),
                                  str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor").string())};
@@ -37,7 +39,8 @@ std::vector<std::string> environment_for(const TorchProgram& program, const Torc
 
 std::string to_string(const TorchSettings& settings) {
   return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", avx2",
-             settings.tuned_malloc ? ", tuned malloc" : ", default malloc", settings.compiled ? ", compiled" : "");
+             settings.tuned_malloc ? ", tuned malloc" : ", default malloc", settings.compiled ? ", compiled" : "",
+             settings.passive ? "" : ", default wait", settings.one_thread ? ", one thread" : "");
 }
 
 Value to_value(const TorchSettings& settings) {
@@ -46,6 +49,8 @@ Value to_value(const TorchSettings& settings) {
   value.set("aten_avx512", settings.avx512);
   value.set("tuned_malloc", settings.tuned_malloc);
   value.set("compiled", settings.compiled);
+  value.set("wait_policy", settings.passive ? "passive" : "default");
+  value.set("one_thread", settings.one_thread);
   return value;
 }
 
@@ -60,6 +65,19 @@ std::vector<TorchSettings> all_torch_settings() {
     }
   }
   return all;
+}
+
+int threads_of(const TorchProgram& program, const TorchSettings& settings) { return settings.one_thread ? 1 : program.threads; }
+
+std::vector<TorchSettings> thread_variants(const TorchProgram& program, const TorchSettings& settings, bool try_one_thread) {
+  if (program.threads == 1) return {};
+  std::vector<TorchSettings> variants{settings};
+  variants.back().passive = false;
+  if (try_one_thread) {
+    variants.push_back(settings);
+    variants.back().one_thread = true;
+  }
+  return variants;
 }
 
 TorchRival::TorchRival(const TorchProgram& program, const TorchSettings& settings)

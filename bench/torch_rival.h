@@ -17,10 +17,13 @@ struct TorchSettings {
   bool avx512 = false;  // or avx2: ATen's own loops; oneDNN and BLAS choose for themselves
   bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
   bool compiled = false;  // torch.compile
+  bool passive = true;  // OMP_WAIT_POLICY: waiting threads sleep; else it is not set, and they spin for a while before
+  bool one_thread = false;  // or as many as the program says
+  bool operator==(const TorchSettings&) const = default;
 };
 std::string to_string(const TorchSettings& settings);
 Value to_value(const TorchSettings& settings);
-std::vector<TorchSettings> all_torch_settings();  // not compiled: not every torch can
+std::vector<TorchSettings> all_torch_settings();  // not compiled, as not every torch can, and with the passive wait policy
 
 // The program to run and the folder of what it is to work on.
 struct TorchProgram {
@@ -30,6 +33,10 @@ struct TorchProgram {
   int threads = 2;
   std::vector<std::string> options = {};  // further words for the script
 };
+
+int threads_of(const TorchProgram& program, const TorchSettings& settings);
+// `settings` under the default wait policy and, where it is worth a run, in one thread. None where there is one thread only.
+std::vector<TorchSettings> thread_variants(const TorchProgram& program, const TorchSettings& settings, bool try_one_thread);
 
 // Thrown when there is no such interpreter or it has no torch.
 class TorchMissing : public Error {
@@ -55,7 +62,7 @@ class TorchRival {
 // the multiply-add peak in five attempts: such a rival is crippled, and the comparison void.
 struct FairProduct {
   double gflops;  // of torch's 1024^3
-  double peak;    // of the multiply-adds, measured just before it
+  double peak;  // of the multiply-adds, measured just before it
 };
 FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak);
 

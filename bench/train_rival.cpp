@@ -1,0 +1,49 @@
+#include "bench/train_rival.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera::bench {
+namespace {
+
+std::vector<TorchSettings> first_pass(const TorchProgram& program) {
+  std::vector<TorchSettings> all = all_torch_settings();
+  if (!TorchRival(program, {}).environment().at("compiles").as_bool()) return all;
+  for (TorchSettings settings : all_torch_settings()) {
+    settings.compiled = true;
+    all.push_back(settings);
+  }
+  return all;
+}
+
+}  // namespace
+
+TrainRival::TrainRival(const TorchProgram& program, const TorchSettings& settings, const FirstLosses& ours)
+    : settings_(settings), torch_(program, settings), losses_(torch_.run(static_cast<std::int64_t>(ours.values.size())).loss) {
+  for (std::size_t i = 0; i < ours.values.size(); ++i) {
+    const bool equal = std::abs(ours.values[i] - losses_[i]) <= ours.tolerance * std::abs(losses_[i]);
+    TESSERA_CHECK(equal, NumericError, "loss of step ", i, " is ", ours.values[i], ", torch's (", to_string(settings), ") is ",
+                  losses_[i], "; they must agree to ", ours.tolerance, " of their value");
+  }
+}
+
+TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours) {
+  const auto measure = [&](const TorchSettings& settings, Value& row) {
+    TrainRival rival(program, settings, ours);
+    const double ms = quantile(rival.run(steps), 0.5);
+    row.set("memory_kib", rival.torch().memory_kib());
+    row.set("ms", ms);
+  };
+  return sweep_torch(
+      first_pass(program), [&](const TorchSettings& s) { return thread_variants(program, s, false); }, measure);
+}
+
+std::int64_t least_memory_kib(const Value& rows) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Value& row : rows.as_list()) {
+    if (row.find("failed") == nullptr) least = std::min(least, row.at("memory_kib").as_int());
+  }
+  return least;
+}
+
+}  // namespace tessera::bench
