@@ -78,16 +78,9 @@ Value describe_run(const InferCase& timed, const Options& options) {
   return row;
 }
 
-void report(Value& row, const Comparison& result, const Rivals& rivals) {
-  std::vector<Value> ways;
-  std::vector<std::string> names;
-  for (const auto& rival : rivals) {
-    ways.push_back(to_value(rival->way()));
-    names.push_back(to_string(rival->way()));
-  }
-  print_times(result.times, names);
+void report(Value& row, const Comparison& result, const std::vector<InferWay>& finalists, const Rivals& rivals) {
+  report_times(row, result.times, finalists);
   print_summary("  unfolded", summarise(result.unfolded), " ms");
-  set_times(row, result.times, ways);
   row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
   row.set("logit_difference", rivals[result.times.best]->logit_difference());
   row.set("torch", rivals[result.times.best]->torch().environment());
@@ -106,11 +99,11 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   const auto swept = sweep_ways(program, {.least_runs = options.sweep_runs, .one_thread = timed.batch == 1}, logits);
   Rivals rivals;
   for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
-  const int threads = threads_of(program, rivals.front()->way().settings);
+  const int threads = threads_of(program, swept.finalists.front().settings);
   const FairProduct product = fair_product(rivals.front()->torch(), [=] { return cpu::fma_peak_gflops(threads); });
 
   Value row = describe_run(timed, options);
-  report(row, compare(workload, rivals, options.common.rounds), rivals);
+  report(row, compare(workload, rivals, options.common.rounds), swept.finalists, rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
   row.set("torch_matmul_gflops", product.gflops);

@@ -21,7 +21,6 @@ class InferRival {
   // Throws NumericError where its logits are not `logits` to kLogitTolerance of the largest.
   InferRival(const TorchProgram& program, const InferWay& way, const std::vector<float>& logits);
 
-  const InferWay& way() const noexcept { return way_; }
   TorchRival& torch() noexcept { return torch_; }
   double logit_difference() const noexcept { return logit_difference_; }  // the largest, of the largest logit
   std::vector<double> run(std::int64_t count);  // milliseconds of each forward

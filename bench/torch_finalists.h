@@ -69,4 +69,17 @@ struct FinalistTimes {
 void set_times(Value& row, const FinalistTimes& times, const std::vector<Value>& ways);
 void print_times(const FinalistTimes& times, const std::vector<std::string>& ways);
 
+// Both, of the finalists of a sweep.
+template <class Way>
+void report_times(Value& row, const FinalistTimes& times, const std::vector<Way>& finalists) {
+  std::vector<Value> values;
+  std::vector<std::string> names;
+  for (const Way& way : finalists) {
+    values.push_back(to_value(way));
+    names.push_back(to_string(way));
+  }
+  print_times(times, names);
+  set_times(row, times, values);
+}
+
 }  // namespace tessera::bench

@@ -71,19 +71,6 @@ void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib) {
 
 std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
 
-void report(Value& row, const FinalistTimes& times, const Rivals& rivals) {
-  std::vector<Value> settings;
-  std::vector<std::string> names;
-  for (const auto& rival : rivals) {
-    settings.push_back(to_value(rival->settings()));
-    names.push_back(to_string(rival->settings()));
-  }
-  print_times(times, names);
-  set_times(row, times, settings);
-  row.set("torch_losses", to_value(rivals[times.best]->losses()));
-  row.set("torch", rivals[times.best]->torch().environment());
-}
-
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const int threads = static_cast<int>(options.common.threads);
@@ -107,8 +94,10 @@ void measure(const Options& options) {
   const std::int64_t memory_kib = peak_kib() - start_kib;
 
   Value row = describe_run(options, config);
-  report(row, times, rivals);
+  report_times(row, times, swept.finalists);
   row.set("tessera_losses", to_value(losses.values));
+  row.set("torch_losses", to_value(rivals[times.best]->losses()));
+  row.set("torch", rivals[times.best]->torch().environment());
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
   row.set("torch_matmul_gflops", product.gflops);

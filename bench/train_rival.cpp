@@ -19,7 +19,7 @@ std::vector<TorchSettings> first_pass(const TorchProgram& program) {
 }  // namespace
 
 TrainRival::TrainRival(const TorchProgram& program, const TorchSettings& settings, const FirstLosses& ours)
-    : settings_(settings), torch_(program, settings), losses_(torch_.run(static_cast<std::int64_t>(ours.values.size())).loss) {
+    : torch_(program, settings), losses_(torch_.run(static_cast<std::int64_t>(ours.values.size())).loss) {
   for (std::size_t i = 0; i < ours.values.size(); ++i) {
     const bool equal = std::abs(ours.values[i] - losses_[i]) <= ours.tolerance * std::abs(losses_[i]);
     TESSERA_CHECK(equal, NumericError, "loss of step ", i, " is ", ours.values[i], ", torch's (", to_string(settings), ") is ",

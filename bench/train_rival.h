@@ -19,13 +19,11 @@ class TrainRival {
   // Takes as many steps as there are losses. Throws NumericError where it has other ones.
   TrainRival(const TorchProgram& program, const TorchSettings& settings, const FirstLosses& ours);
 
-  const TorchSettings& settings() const noexcept { return settings_; }
   TorchRival& torch() noexcept { return torch_; }
   const std::vector<double>& losses() const noexcept { return losses_; }  // of the first steps
   std::vector<double> run(std::int64_t count) { return torch_.run(count).ms; }  // milliseconds of each step
 
  private:
-  TorchSettings settings_;
   TorchRival torch_;
   std::vector<double> losses_;
 };
