@@ -17,8 +17,8 @@ std::vector<double> numbers(const Value& list);
 // The host's name stays out.
 Value describe_surroundings(std::int64_t threads);
 
-// Appends one line, `surroundings`, the run's command and the keys of `row`, to options.results, or prints it in a dry run. Throws IoError when it
-// cannot be appended.
+// Appends one line, `surroundings`, the run's command and the keys of `row`, to options.results, or prints it in a dry run.
+// Throws IoError when it cannot be appended.
 void publish(const CommonOptions& options, const Value& surroundings, const Value& row);
 
 void print_summary(const std::string& name, const Summary& summary, const char* unit);

@@ -17,7 +17,7 @@ struct TorchSettings {
   bool avx512 = false;  // or avx2: ATen's own loops; oneDNN and BLAS choose for themselves
   bool tuned_malloc = false;  // glibc keeps freed pages: activations are not faulted in again at every step
   bool compiled = false;  // torch.compile
-  bool passive = true;  // OMP_WAIT_POLICY: waiting threads sleep; else it is not set, and they spin for a while before
+  bool passive = true;  // OMP_WAIT_POLICY: waiting threads sleep; else it is not set, and they spin before they sleep
   bool one_thread = false;  // or as many as the program says
   bool operator==(const TorchSettings&) const = default;
 };
