@@ -54,8 +54,8 @@ Value describe_environment(const ExperimentConfig& config) {
 
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
-  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "isa", "kernel_isa",
-                          "compute_threads"}) {
+  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "processor", "isa",
+                          "kernel_isa", "compute_threads"}) {
     const Value* old = before.find(key);
     const Value* current = now.find(key);
     if (old != nullptr && current != nullptr && *old == *current) continue;
