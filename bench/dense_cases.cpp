@@ -57,6 +57,14 @@ Value describe(const Contestant& contestant, const Samples& samples) {
   return value;
 }
 
+void check_rivals(const DenseCase& dense) {
+  for (const auto& [ways, where] :
+       {std::pair(&dense.rivals, "on our tensors"), std::pair(&dense.blocked, "in its own layouts")}) {
+    TESSERA_CHECK(!ways->empty(), InternalError, dense.op, ' ', dense.shape, ", ", dense.pass, ": oneDNN has no fast way ", where,
+                  "; needs one to compare with");
+  }
+}
+
 std::string chosen_algorithm(const DecisionScope& decisions, const DenseCase& dense) {
   const std::string start = dense.op == "matmul" ? "matmul " : str(dense.op, '.', dense.pass, ' ');
   for (const auto& [key, choice] : decisions.taken()) {
@@ -127,6 +135,7 @@ DenseCase conv_case(ConvPass pass, const ConvShape& shape) {
 }
 
 Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double peak_gflops) {
+  check_rivals(dense);
   const DecisionScope decisions({.measure = true});
   std::vector<Contestant> all{dense.ours};
   all.insert(all.end(), dense.rivals.begin(), dense.rivals.end());

@@ -16,13 +16,15 @@ struct DenseCase {
   std::function<void()> spoil;  // fills the rivals' output with NaN, before results are compared
 };
 
+// A convolution's forward is one of training: its weights change from call to call, so that both sides lay them out in every one.
 DenseCase product_case(const ProductShape& shape);
 DenseCase conv_case(ConvPass pass, const ConvShape& shape);
 
 // Uniform in [-1, 1).
 Tensor random_tensor(const Shape& shape, std::string_view name);
 
-// Times a case under a DecisionScope of its own. Throws NumericError when the sides compute different things.
+// Times a case under a DecisionScope of its own. Throws NumericError when the sides compute different things, InternalError where
+// oneDNN has no fast way.
 // The line: op, shape, pass, algorithm (of ours), rounds, tessera_ms, onednn {name, ms}, ratio (onednn / tessera),
 // blocked {name, ms}, blocked_ratio, onednn_sweep, gflops, peak_share, fma_peak_gflops.
 Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double peak_gflops);

@@ -25,19 +25,26 @@ std::string_view to_string(ConvPass pass) {
   throw InternalError("convolution: unknown pass");
 }
 
-Conv2dOptions ConvShape::options() const { return {.stride = {stride, stride}, .padding = {padding(), padding()}}; }
+Conv2dOptions ConvShape::options() const {
+  return {.stride = {stride, stride}, .padding = {padding(), padding()}, .groups = groups};
+}
 
-double ConvShape::flops() const { return 2.0 * static_cast<double>(y().numel()) * static_cast<double>(kernel * kernel * in); }
+double ConvShape::flops() const {
+  return 2.0 * static_cast<double>(y().numel()) * static_cast<double>(kernel * kernel * (in / groups));
+}
 
 std::string to_string(const ConvShape& s) {
-  const std::string text = str(s.n, 'x', s.size, 'x', s.size, 'x', s.in, " -> ", s.out, ", ", s.kernel, 'x', s.kernel);
-  return s.stride == 1 ? text : str(text, ", stride ", s.stride);
+  std::string text = str(s.n, 'x', s.size, 'x', s.size, 'x', s.in, " -> ", s.out, ", ", s.kernel, 'x', s.kernel);
+  if (s.stride != 1) text += str(", stride ", s.stride);
+  if (s.groups != 1) text += s.groups == s.in ? ", depthwise" : str(", ", s.groups, " groups");
+  return text;
 }
 
 std::vector<ConvShape> conv_shapes() {
-  return {{128, 3, 16, 32, 3}, {128, 16, 16, 32, 3}, {128, 16, 32, 32, 3, 2}, {128, 32, 32, 16, 3},
-          {128, 64, 64, 8, 3}, {8, 64, 64, 56, 3},   {8, 128, 128, 28, 3},    {8, 256, 256, 14, 3},
-          {8, 512, 512, 7, 3}, {8, 256, 64, 56, 1},  {8, 64, 256, 56, 1},     {8, 3, 64, 224, 7, 2}};
+  return {{128, 3, 16, 32, 3},          {128, 16, 16, 32, 3},         {128, 16, 32, 32, 3, 2},     {128, 32, 32, 16, 3},
+          {128, 64, 64, 8, 3},          {8, 64, 64, 56, 3},           {8, 128, 128, 28, 3},        {8, 256, 256, 14, 3},
+          {8, 512, 512, 7, 3},          {8, 256, 64, 56, 1},          {8, 64, 256, 56, 1},         {8, 3, 64, 224, 7, 2},
+          {8, 128, 128, 56, 3, 1, 128}, {8, 128, 128, 56, 3, 2, 128}, {8, 512, 512, 14, 3, 1, 512}};
 }
 
 std::vector<ConvPass> passes_of(const ConvShape& shape) {

@@ -12,19 +12,27 @@ const dnnl::engine& rival_engine() {
   return cpu;
 }
 
-void OnednnCalls::read(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {
+std::optional<OnednnCalls::Step> OnednnCalls::bind(int argument, const Tensor& data, const dnnl::memory::desc& ours,
+                                                   const dnnl::memory::desc& theirs) {
   const dnnl::memory from = on_tensor(ours, data);
   main_.arguments.emplace(argument, from);
-  if (ours == theirs) return;
+  if (ours == theirs) return std::nullopt;
   const dnnl::memory own(theirs, rival_engine());
   main_.arguments[argument] = own;
-  Step reorder{dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}};
-  if (reorders_) {
-    before_.push_back(std::move(reorder));
-  } else {
-    reorder.primitive.execute(stream_, reorder.arguments);
-    stream_.wait();
-  }
+  return Step{dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}};
+}
+
+void OnednnCalls::read(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {
+  if (!reorders_) return read_constant(argument, data, ours, theirs);
+  if (auto reorder = bind(argument, data, ours, theirs)) before_.push_back(std::move(*reorder));
+}
+
+void OnednnCalls::read_constant(int argument, const Tensor& data, const dnnl::memory::desc& ours,
+                                const dnnl::memory::desc& theirs) {
+  const auto reorder = bind(argument, data, ours, theirs);
+  if (!reorder) return;
+  reorder->primitive.execute(stream_, reorder->arguments);
+  stream_.wait();
 }
 
 void OnednnCalls::write(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {

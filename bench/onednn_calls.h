@@ -4,6 +4,7 @@
 
 #include <dnnl.hpp>
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +20,8 @@ class OnednnCalls {
   explicit OnednnCalls(bool reorders) : reorders_(reorders), stream_(rival_engine()) {}
 
   void read(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs);
+  // An operand that keeps its values: reordered here, whatever `reorders`.
+  void read_constant(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs);
   void write(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs);
   void primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad);
   void run();
@@ -28,6 +31,9 @@ class OnednnCalls {
     dnnl::primitive primitive;
     std::unordered_map<int, dnnl::memory> arguments;
   };
+
+  // The reorder that the operand needs, if it needs one.
+  std::optional<Step> bind(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs);
 
   bool reorders_;
   dnnl::stream stream_;

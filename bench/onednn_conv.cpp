@@ -21,7 +21,16 @@ struct Layouts {
 // oneDNN names sizes in NCHW and OIHW order whatever the strides.
 Desc nhwc(const Shape& s) { return strided({s[0], s[3], s[1], s[2]}, {s[1] * s[2] * s[3], 1, s[2] * s[3], s[3]}); }
 
-Layouts plain(const ConvShape& s) { return {nhwc(s.x()), nhwc(s.weight()), nhwc(s.y())}; }
+// With groups they are a dimension of the weight.
+Desc weight_layout(const ConvShape& s) {
+  if (s.groups == 1) return nhwc(s.weight());
+  const std::int64_t out = s.out / s.groups;
+  const std::int64_t in = s.in / s.groups;
+  const std::int64_t filter = s.kernel * s.kernel * in;
+  return strided({s.groups, out, in, s.kernel, s.kernel}, {out * filter, filter, 1, s.kernel * in, in});
+}
+
+Layouts plain(const ConvShape& s) { return {nhwc(s.x()), weight_layout(s), nhwc(s.y())}; }
 
 Desc any(const Desc& plain) { return any_layout(plain.dims()); }
 
@@ -29,6 +38,7 @@ struct Way {
   std::string name;
   dnnl::algorithm algorithm;
   Layouts wanted;
+  ConvUse use = ConvUse::training;
 };
 
 struct Window {
@@ -39,8 +49,8 @@ Window window_of(const ConvShape& s) { return {{s.stride, s.stride}, {s.padding(
 
 Forward::primitive_desc forward_description(const ConvShape& s, const Way& way) {
   const auto [stride, padding] = window_of(s);
-  const Forward::desc wanted(dnnl::prop_kind::forward_training, way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y,
-                             stride, padding, padding);
+  const auto kind = way.use == ConvUse::training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const Forward::desc wanted(kind, way.algorithm, way.wanted.x, way.wanted.weight, way.wanted.y, stride, padding, padding);
   return {wanted, with_own_scratchpad(), rival_engine()};
 }
 
@@ -48,8 +58,9 @@ Forward::primitive_desc forward_description(const ConvShape& s, const Way& way) 
 std::string set_up_forward(OnednnCalls& calls, const ConvShape& s, const ConvTensors& t, const Way& way) {
   const Layouts ours = plain(s);
   const auto chosen = forward_description(s, way);
+  const auto read_weight = way.use == ConvUse::training ? &OnednnCalls::read : &OnednnCalls::read_constant;
   calls.read(DNNL_ARG_SRC, t.x, ours.x, chosen.src_desc());
-  calls.read(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
+  (calls.*read_weight)(DNNL_ARG_WEIGHTS, t.weight, ours.weight, chosen.weights_desc());
   calls.write(DNNL_ARG_DST, t.y, ours.y, chosen.dst_desc());
   calls.primitive(Forward(chosen), chosen.scratchpad_desc());
   return chosen.impl_info_str();
@@ -99,10 +110,12 @@ std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const Co
   return side;
 }
 
-std::vector<Contestant> all_of(ConvPass pass, const ConvShape& s, const ConvTensors& t, const std::vector<Way>& ways,
+std::vector<Contestant> all_of(ConvPass pass, const ConvShape& s, const ConvTensors& t, ConvUse use, std::vector<Way> ways,
                                bool reorders) {
+  TESSERA_CHECK(use == ConvUse::training || pass == ConvPass::forward, InternalError, to_string(pass), " is no inference");
   std::vector<Contestant> all;
-  for (const Way& way : ways) {
+  for (Way& way : ways) {
+    way.use = use;
     if (auto side = conv_calls(pass, s, t, way, reorders)) all.push_back(std::move(*side));
   }
   return all;
@@ -125,11 +138,11 @@ const Tensor& ConvTensors::result(ConvPass pass) const {
   return pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : weight;
 }
 
-std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
+std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t, ConvUse use) {
   const auto [x, w, y] = plain(s);
   const auto direct = dnnl::algorithm::convolution_direct;
   const Layouts blocked{any(x), any(w), any(y)};
-  std::vector<Contestant> all = all_of(pass, s, t,
+  std::vector<Contestant> all = all_of(pass, s, t, use,
                                        {{"direct, plain layouts", direct, {x, w, y}},
                                         {"direct, NHWC, any weights", direct, {x, any(w), y}},
                                         {"direct, any layout", direct, blocked},
@@ -138,16 +151,19 @@ std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const Con
                                         {"Winograd", dnnl::algorithm::convolution_winograd, blocked},
                                         {"automatic", dnnl::algorithm::convolution_auto, blocked}},
                                        true);
-  if (s.pointwise()) {
-    for (Contestant& product : product_rivals(as_product(pass, s, t))) all.push_back(std::move(product));
+  if (!s.pointwise()) return all;
+  const Product product = as_product(pass, s, t);
+  for (Contestant& side : product_rivals(product)) all.push_back(std::move(side));
+  if (use == ConvUse::inference) {
+    for (Contestant& side : packed_product_rivals(product)) all.push_back(std::move(side));
   }
   return all;
 }
 
-std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
+std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& s, const ConvTensors& t, ConvUse use) {
   const auto [x, w, y] = plain(s);
   const Layouts blocked{any(x), any(w), any(y)};
-  return all_of(pass, s, t,
+  return all_of(pass, s, t, use,
                 {{"direct, blocked", dnnl::algorithm::convolution_direct, blocked},
                  {"Winograd, blocked", dnnl::algorithm::convolution_winograd, blocked}},
                 false);

@@ -26,13 +26,21 @@ struct ConvTensors {
 
 // From and to our tensors, reorders included: matmul on plain and packed operands, sgemm, inner product.
 std::vector<Contestant> product_rivals(const Product& product);
-// Operands packed once, outside the timing. Their results stay in oneDNN's layout.
+// b packed once, outside the timing.
 std::vector<Contestant> packed_product_rivals(const Product& product);
 
-// From and to our tensors, reorders included: direct on plain layouts, on layouts of oneDNN's choice for all or some operands,
-// Winograd, its own automatic choice; for a pointwise convolution also the matrix products.
-std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors);
-// Direct and Winograd on images that are blocked already and stay so: no call sequence on our tensors can be as fast.
-std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors);
+// What the calls may rely on. `training`: weights change between calls, so that each call reorders or transforms them anew.
+// `inference`, of the forward pass only: weights are constant; oneDNN's primitives for inference find them laid out, transformed
+// for Winograd, before any timing.
+enum class ConvUse { training, inference };
+
+// From and to our tensors, reorders of images included: direct on plain layouts, on layouts of oneDNN's choice for all or some
+// operands, Winograd, its own automatic choice; for a pointwise convolution also the matrix products.
+std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors,
+                                    ConvUse use = ConvUse::training);
+// Direct and Winograd on images that are blocked already and stay so, weights laid out before; their results have no side that
+// agrees with them. What oneDNN does inside a call stays in it: under `training` Winograd transforms the weights there.
+std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors,
+                                            ConvUse use = ConvUse::training);
 
 }  // namespace tessera::bench
