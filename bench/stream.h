@@ -1,4 +1,5 @@
-// Streaming bandwidth: y = a x over tensors that no cache holds. The yardstick of memory-bound ops.
+// Streaming bandwidth: y = a x over tensors that no cache holds, by core/cpu/stream_peak.h. The yardstick of
+// memory-bound ops.
 #pragma once
 
 #include <vector>
