@@ -21,10 +21,9 @@
 namespace tessera::bench {
 namespace {
 
-using Maker = std::function<MemoryCase()>;
-
-// What an op moves, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole batch;
-// rows of the other ops stay in a cache.
+// What an op must move, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole
+// batch; rows of the other ops stay in a cache. A forward runs where nothing is recorded: a loss must read its logits only, its
+// probabilities are for a backward.
 struct Walks {
   double forward;
   double backward;
@@ -82,7 +81,7 @@ UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes) {
   const Shape shape = shape_of(megabytes, classes);
   const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
   for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
-  return {"cross_entropy", classes, {2, 2}, [=](const Var& x) { return cross_entropy(x, labels); }, true};
+  return {"cross_entropy", classes, {1, 2}, [=](const Var& x) { return cross_entropy(x, labels); }, true};
 }
 
 std::vector<UnaryOp> unary_ops(std::int64_t megabytes) {
@@ -114,14 +113,16 @@ MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megab
 
 }  // namespace
 
-std::vector<Maker> memory_cases(std::int64_t megabytes) {
-  std::vector<Maker> makers;
+std::vector<MemoryMaker> memory_cases(std::int64_t megabytes) {
+  std::vector<MemoryMaker> makers;
   for (const UnaryOp& op : unary_ops(megabytes)) {
-    makers.emplace_back([=] { return forward_case(op, megabytes); });
-    makers.emplace_back([=] { return backward_case(op, megabytes); });
+    const std::string shape = str(shape_of(megabytes, op.columns));
+    makers.push_back({op.name, shape, [=] { return forward_case(op, megabytes); }});
+    makers.push_back({op.name, shape, [=] { return backward_case(op, megabytes); }});
   }
-  makers.emplace_back([=] { return optimizer_case<Sgd>(SgdConfig{.weight_decay = 5e-4}, 5, megabytes); });
-  makers.emplace_back([=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes); });
+  const std::string shape = str(shape_of(megabytes, 1));
+  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(SgdConfig{.weight_decay = 5e-4}, 5, megabytes); }});
+  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes); }});
   return makers;
 }
 

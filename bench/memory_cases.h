@@ -13,8 +13,13 @@ struct MemoryCase {
   Contestant ours;
 };
 
-// Makers of the cases, one at a time in memory: operands of about `megabytes` MiB each.
-std::vector<std::function<MemoryCase()>> memory_cases(std::int64_t megabytes);
+// What a case is called, and what makes it: one at a time in memory, with operands of about `megabytes` MiB each.
+struct MemoryMaker {
+  std::string op;
+  std::string shape;
+  std::function<MemoryCase()> make;
+};
+std::vector<MemoryMaker> memory_cases(std::int64_t megabytes);
 
 // The line: op, pass, shape, rounds, tessera_ms, gbytes_per_second, stream_gbytes_per_second, ratio (share of the streaming
 // bandwidth, per round).

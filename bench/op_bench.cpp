@@ -1,12 +1,9 @@
 // Times our ops: matrix products and convolutions against the best direct oneDNN call sequence from and to the same tensors, the
-// rest against streaming bandwidth. Prints a table, appends one line per op, shape and pass.
+// rest against streaming bandwidth. Prints a table; at its end appends one line per op, shape and pass.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 bad arguments.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "bench/dense_cases.h"
-#include "bench/memory_cases.h"
+#include "bench/op_options.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
 #include "core/error.h"
@@ -16,12 +13,6 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kTarget = 0.95;  // least ratio of oneDNN's time to ours, over all shapes and passes
-
-struct Options {
-  CommonOptions common{.results = TESSERA_BENCH_DIR "/results/op_bench.jsonl"};
-  std::int64_t megabytes = 256;
-  std::string only;
-};
 
 struct Least {
   double ratio = 1e30;
@@ -34,10 +25,6 @@ struct Least {
     where = str(row.at("op").as_string(), ' ', row.at("shape").as_string(), ' ', row.at("pass").as_string());
   }
 };
-
-bool wanted(const Options& options, const std::string& op, const std::string& shape) {
-  return options.only.empty() || str(op, ' ', shape).find(options.only) != std::string::npos;
-}
 
 void print_dense(const Value& row) {
   const Value& ratio = row.at("ratio");
@@ -60,51 +47,38 @@ void print_memory(const Value& row) {
   std::fflush(stdout);
 }
 
-std::vector<std::function<DenseCase()>> dense_cases(const Options& options) {
-  std::vector<std::function<DenseCase()>> makers;
-  for (const ProductShape& shape : product_shapes()) {
-    if (wanted(options, "matmul", to_string(shape))) makers.emplace_back([=] { return product_case(shape); });
-  }
-  for (const ConvShape& shape : conv_shapes()) {
-    if (!wanted(options, "conv2d", to_string(shape))) continue;
-    for (const ConvPass pass : passes_of(shape)) makers.emplace_back([=] { return conv_case(pass, shape); });
-  }
-  return makers;
-}
-
-void measure(const Options& options) {
+void measure(const OpOptions& options) {
+  const OpCases cases = chosen_cases(options);
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
   const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
 
+  Value::List rows;
   Least least;
-  for (const auto& make : dense_cases(options)) {
-    const Value row = measure_dense(make(), turns, peak);
+  for (const auto& make : cases.dense) {
+    const Value& row = rows.emplace_back(measure_dense(make(), turns, peak));
     least.meet(row);
     print_dense(row);
-    publish(options.common, surroundings, row);
   }
   if (!least.where.empty()) {
     fmt::print("least ratio to oneDNN: {:.3f} ({}); target {}: {}\n", least.ratio, least.where, kTarget,
                least.ratio >= kTarget ? "met" : "missed");
   }
-  for (const auto& make : memory_cases(options.megabytes)) {
-    const MemoryCase memory = make();
-    if (!wanted(options, memory.op, memory.shape)) continue;
-    const Value row = measure_memory(memory, options.megabytes, turns);
-    print_memory(row);
-    publish(options.common, surroundings, row);
+  for (const MemoryMaker& maker : cases.memory) {
+    print_memory(rows.emplace_back(measure_memory(maker.make(), options.megabytes, turns)));
   }
+  const CommonOptions to = destination(options, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
+  for (const Value& row : rows) publish(to, surroundings, row);  // at the end: a run that is cut leaves no part of a table
 }
 
 int run_program(const std::vector<std::string_view>& words) {
-  Options options;
+  OpOptions options;
   Arguments arguments("op_bench", "times ops against oneDNN called directly and against streaming bandwidth");
   add_common(arguments, options.common);
   arguments.count("--megabytes", options.megabytes, "size of an operand of memory-bound ops, MiB; larger than the last cache")
-      .text("--only", options.only, "op and shape to measure, or a part of them");
+      .text("--only", options.only, "op and shape to measure, or a part of them; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

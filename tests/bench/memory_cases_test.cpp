@@ -11,11 +11,17 @@ namespace {
 
 TEST(MemoryCases, EveryOpIsMeasuredInBothDirections) {
   std::set<std::string> seen;
-  for (const auto& make : memory_cases(1)) {
-    const MemoryCase memory = make();
+  for (const MemoryMaker& maker : memory_cases(1)) {
+    const MemoryCase memory = maker.make();
+    EXPECT_EQ(memory.op, maker.op);
+    EXPECT_EQ(memory.shape, maker.shape);
     const Value row = measure_memory(memory, 1, {.rounds = 1, .seconds = 0});
     EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
-    EXPECT_GE(memory.bytes, 2e6) << memory.op;  // at least read and written once
+    const bool read_only = memory.op == "cross_entropy" && memory.pass == "forward";  // unrecorded: the result is one number
+    EXPECT_GE(memory.bytes, read_only ? 1e6 : 2e6) << memory.op;  // at least read, and written, once
+    if (read_only) {
+      EXPECT_LT(memory.bytes, 1.1e6);
+    }
     EXPECT_TRUE(seen.insert(memory.op + ' ' + memory.pass).second) << memory.op << ' ' << memory.pass << " is there twice";
   }
   for (const char* op :

@@ -1,0 +1,28 @@
+// What op_bench is asked to measure, and where its results go.
+#pragma once
+
+#include "bench/arguments.h"
+#include "bench/dense_cases.h"
+#include "bench/memory_cases.h"
+
+namespace tessera::bench {
+
+struct OpOptions {
+  CommonOptions common = {};
+  std::int64_t megabytes = 256;
+  std::string only = {};
+};
+
+// `official` is for results of everything, of which tables are made: with --only results are printed unless --results names a
+// file.
+CommonOptions destination(const OpOptions& options, const std::string& official);
+
+struct OpCases {
+  std::vector<std::function<DenseCase()>> dense;
+  std::vector<MemoryMaker> memory;
+};
+
+// Those whose op and shape, with a space between them, contain options.only; none is made yet. Throws ConfigError without any.
+OpCases chosen_cases(const OpOptions& options);
+
+}  // namespace tessera::bench
