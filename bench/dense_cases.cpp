@@ -157,11 +157,11 @@ Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double pea
   row.set("algorithm", chosen_algorithm(decisions, dense));
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(summarise(samples[0])));
-  row.set("onednn", describe(sides[rival], samples[rival]));
+  row.set("rival", describe(sides[rival], samples[rival]));
   row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
   row.set("blocked", describe(sides[blocked], samples[blocked]));
   row.set("blocked_ratio", to_value(summarise(ratios(samples[blocked], samples[0]))));
-  row.set("onednn_sweep", swept.rows);
+  row.set("rival_sweep", swept.rows);
   const double gflops = dense.flops / quantile(samples[0], 0.5) * 1e-6;
   row.set("gflops", gflops);
   row.set("peak_share", gflops / peak_gflops);

@@ -25,8 +25,8 @@ Tensor random_tensor(const Shape& shape, std::string_view name);
 
 // Times a case under a DecisionScope of its own. Throws NumericError when the sides compute different things, InternalError where
 // oneDNN has no fast way.
-// The line: op, shape, pass, algorithm (of ours), rounds, tessera_ms, onednn {name, ms}, ratio (onednn / tessera),
-// blocked {name, ms}, blocked_ratio, onednn_sweep, gflops, peak_share, fma_peak_gflops.
+// The line: op, shape, pass, algorithm (of ours), rounds, tessera_ms, rival {name, ms}, ratio (rival / tessera),
+// blocked {name, ms}, blocked_ratio, rival_sweep, gflops, peak_share, fma_peak_gflops.
 Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double peak_gflops);
 
 // What the rival's 1024^3 product reaches at best; throws InternalError below 60 % of the peak: no fair rival.

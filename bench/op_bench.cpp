@@ -29,12 +29,12 @@ struct Least {
 void print_dense(const Value& row) {
   const Value& ratio = row.at("ratio");
   fmt::print(
-      "{:<7} {:<28} {:<15} {:8.3f} ms {:5.0f} GF/s ({:4.0f} % of peak)  {:5.2f} ({:.2f}-{:.2f}) x {:<34} blocked {:5.2f}"
+      "{:<7} {:<41} {:<15} {:8.3f} ms {:5.0f} GF/s ({:4.0f} % of peak)  {:5.2f} ({:.2f}-{:.2f}) x {:<34} blocked {:5.2f}"
       "  [{}]\n",
       row.at("op").as_string(), row.at("shape").as_string(), row.at("pass").as_string(),
       row.at("tessera_ms").at("median").as_double(), row.at("gflops").as_double(), 100 * row.at("peak_share").as_double(),
       ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-      row.at("onednn").at("name").as_string(), row.at("blocked_ratio").at("median").as_double(), row.at("algorithm").as_string());
+      row.at("rival").at("name").as_string(), row.at("blocked_ratio").at("median").as_double(), row.at("algorithm").as_string());
   std::fflush(stdout);
 }
 

@@ -1,58 +1,27 @@
 #!/usr/bin/env python3
 """Writes the README's benchmark tables from bench/results/*.jsonl, between two markers.
 
-Usage: benchmark_tables.py [--check] [ROOT]
-  --check   changes nothing; exit status 1 when the README is not what the committed results give
+Usage: benchmark_tables.py [--check | --compare] [ROOT]
+  --check    changes nothing; exit status 1 when the README is not what the committed results give
+  --compare  changes nothing; prints how far each row's ratio is from that of the run before, at the same commit and under the
+             same conditions; exit status 1 when one is farther than 5 %
 Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
-each network, precision and version of PyTorch, every line of the last one's commit, processor and threads; of infer_bench, for
-each version of PyTorch, the last line of each network and batch among these. A program without results has no table.
-Exit status: 0 written or current, 1 not current, 2 a line or the README cannot be used.
+each network, precision and version of PyTorch, every line of the last one's commit and conditions (processor, threads, builds:
+what is printed above the table); of infer_bench, for each version of PyTorch, the last line of each network and batch among
+these. A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
+Exit status: 0 written, current or in agreement, 1 not so, 2 a line or the README cannot be used.
 """
 import argparse
 import difflib
-import json
 import pathlib
 import sys
 import textwrap
 
+from benchmark_results import Unusable, compare, conditions, failures, results, same, span, train_key
+
 BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
 END = "<!-- benchmarks: end -->"
 PASSES = ("forward", "backward_input", "backward_weight")
-
-
-class Unusable(Exception):
-    """A result line or a README that tables cannot be made from."""
-
-
-class Line:
-    """One result, which says where it stands when a key is missing."""
-
-    def __init__(self, value, place):
-        self.value, self.place = value, place
-
-    def __getitem__(self, key):
-        if not isinstance(self.value, dict) or key not in self.value:
-            raise Unusable(f"{self.place}: there is no key '{key}'")
-        found = self.value[key]
-        return Line(found, f"{self.place}: {key}") if isinstance(found, dict) else found
-
-
-def read_lines(path):
-    if not path.is_file():
-        return []
-    lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise Unusable(f"{path}:{number}: not JSON: {error}") from error
-        lines.append(Line(value, f"{path}:{number}"))
-    return lines
-
-
-def same(lines, *keys):
-    """The lines that agree with the last one in these keys."""
-    return [line for line in lines if all(line[key] == lines[-1][key] for key in keys)]
 
 
 def milliseconds(summary):
@@ -73,14 +42,6 @@ def table(head, rows):
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)] + [""]
 
 
-def conditions(line, program, rounds="rounds"):
-    return (
-        f"`{program}` at {line['commit']}, {line['date'][:10]}: {line['processor']}, {line['compute_threads']} threads, "
-        f"OMP_WAIT_POLICY {line['omp_wait_policy']}, oneDNN {line['onednn']}, {line['compiler']} {line['build_type']}; "
-        f"medians of {line[rounds]} interleaved rounds, p10 to p90 in brackets."
-    )
-
-
 NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
 
 
@@ -88,22 +49,23 @@ def train_tables(lines):
     """A table for each network, precision and version of PyTorch, in the order of their first lines."""
     groups = {}
     for line in lines:  # lines without a precision are from before there was a choice
-        key = (line["model"], line.value.get("precision", "f32"), line["torch"]["version"])
-        groups.setdefault(key, []).append(line)
-    return sum((train_table(precision, group) for (_, precision, _), group in groups.items()), [])
+        groups.setdefault(train_key(line), []).append(line)
+    return sum((train_table(key[1], group) for key, group in groups.items()), [])
 
 
 def train_table(precision, lines):
-    lines = same(lines, "commit", "processor", "compute_threads")
+    lines = same(lines)
     last = lines[-1]
     torch = last["torch"]
     rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
              f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else ""] for i, line in enumerate(lines, 1)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
-    text = (f"A training step of {NETWORKS.get(last['model'], last['model'])} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against "
-            f"PyTorch {rival} under the best of its settings for layout, malloc, instruction set and, where it can, "
+    network = NETWORKS.get(last["model"], last["model"])
+    text = (f"A training step of {network} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch {rival} "
+            "under the best of its settings for layout, malloc, instruction set and, where it can, "
             "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
-            "process, over the least that PyTorch adds under any of these settings. " + conditions(last, "train_bench"))
+            "process, over the least that PyTorch adds under any of these settings. " + failures(lines) +
+            conditions(lines, "train_bench"))
     return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory"], rows)
 
 
@@ -111,21 +73,21 @@ def infer_tables(lines):
     """A table for each version of PyTorch, from its last line of each network and batch."""
     parts = []
     for version in dict.fromkeys(line["torch"]["version"] for line in lines):
-        runs = same([line for line in lines if line["torch"]["version"] == version], "commit", "processor", "compute_threads")
+        runs = same([line for line in lines if line["torch"]["version"] == version])
         last = {(line["model"], line["batch"]): line for line in runs}
         rows = [[f"{model}, {line['shape']}, batch {batch}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
                  spread(line["ratio"]), line["torch_settings"]["mode"]] for (model, batch), line in last.items()]
         text = (f"Inference with batch norm folded into convolutions, f32, against PyTorch {version}, which folds too, in the "
                 "fastest of its ways: layout, malloc and instruction set; eager, frozen, optimised and, where it knows it, "
                 "compiled graphs. The weights are the same and the logits agree to 1e-4 of the largest. " +
-                conditions(runs[-1], "infer_bench"))
+                failures(last.values()) + conditions(list(last.values()), "infer_bench"))
         parts += paragraph(text) + table(["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
     return parts
 
 
 def product_tables(lines):
     rows = [[line["shape"], milliseconds(line["tessera_ms"]), f"{line['gflops']:.0f}", f"{line['peak_share']:.2f}",
-             spread(line["ratio"]), line["onednn"]["name"], f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
+             spread(line["ratio"]), line["rival"]["name"], f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
     text = ("Matrix products (m x n x k, row-major) against the fastest direct oneDNN calls on the same tensors; the last column "
             "is against operands that oneDNN packed beforehand.")
     head = ["shape", "ms", "GFLOP/s", "of FMA peak", "oneDNN / tessera", "oneDNN's way", "packed / tessera"]
@@ -142,9 +104,10 @@ def conv_tables(lines):
         rows.append([shape] + [spread(line["ratio"]) if line else "" for line in found] +
                     [" / ".join(f"{line['peak_share']:.2f}" if line else "-" for line in found),
                      " / ".join(f"{line['blocked_ratio']['median']:.2f}" if line else "-" for line in found)])
-    text = ("Convolutions (NHWC) against the fastest direct oneDNN calls from and to the same tensors, reorders included: oneDNN's "
-            "time over ours for the forward pass and both gradients; then ours as a share of the multiply-add peak, and "
-            "oneDNN's time in its blocked layouts without any reorder over ours.")
+    text = ("Convolutions (NHWC) against the fastest direct oneDNN calls from and to the same tensors, reorders included: "
+            "oneDNN's time over ours for the forward pass of training, whose weights change from call to call, and both "
+            "gradients; then ours as a share of the multiply-add peak, and oneDNN's time in its blocked layouts without any "
+            "reorder over ours.")
     head = ["shape", "forward", "grad x", "grad weight", "of FMA peak", "blocked / tessera"]
     return paragraph(text) + table(head, rows)
 
@@ -153,13 +116,14 @@ def memory_tables(lines):
     rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
              spread(line["ratio"])] for line in lines]
     text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
-            f"streaming bandwidth in the same rounds (y = a x, {lines[-1]['stream_gbytes_per_second']:.1f} GB/s).")
+            "streaming bandwidth in the same rounds (y = a x, "
+            f"{span([line['stream_gbytes_per_second'] for line in lines], '.1f', ' to ')} GB/s).")
     return paragraph(text) + table(["op", "shape", "ms", "GB/s", "of streaming"], rows)
 
 
 def op_tables(lines):
-    lines = same(lines, "date", "commit")
-    parts = [paragraph(conditions(lines[-1], "op_bench"))]
+    lines = same(lines, "date")
+    parts = [paragraph(conditions(lines, "op_bench"))]
     products = [line for line in lines if line["op"] == "matmul"]
     convolutions = [line for line in lines if line["op"] == "conv2d"]
     memory = [line for line in lines if line["op"] not in ("matmul", "conv2d")]
@@ -169,25 +133,35 @@ def op_tables(lines):
     return sum(parts, [])
 
 
+def verdict(line):
+    if "target" not in line.value:
+        return ""
+    return f"{line['target']:g}: {'met' if line['ratio']['median'] >= line['target'] else 'missed'}"
+
+
 def tucker_tables(lines):
-    lines = same(lines, "date", "commit")
+    lines = same(lines, "date")
+    kept = all(line.value.get("weights") == "constant" for line in lines if line["phase"] == "forward")
     rows = [[f"{line['rank_out']} / {line['rank_in']}, {line['phase']}", milliseconds(line["rival"]["ms"]),
-             milliseconds(line["tucker"]["ms"]), spread(line["ratio"]), f"{line['flop_ratio']:.2f}",
+             milliseconds(line["tucker"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
              f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
     text = (f"A Tucker-2 convolution (dense: {lines[-1]['shape']}) against the fastest dense one that computes the same, ours or "
-            "oneDNN's, Winograd included; training is forward and both backwards. The last column is against a dense "
-            "convolution in oneDNN's blocked layout without reorders. " + conditions(lines[-1], "tucker_bench"))
-    head = ["ranks out / in", "dense ms", "tucker ms", "dense / tucker", "FLOP ratio", "blocked / tucker"]
+            "oneDNN's, Winograd included. Forward is inference: " +
+            ("what either side derives from its weights is made once, before the timing. " if kept else
+             "here each call of either side lays its weights out anew, though they are constant. ") +
+            "Training is forward and both backwards. The last column is against a dense convolution in oneDNN's blocked layout "
+            "without reorders. " + conditions(lines, "tucker_bench"))
+    head = ["ranks out / in", "dense ms", "tucker ms", "dense / tucker", "target", "FLOP ratio", "blocked / tucker"]
     return paragraph(text) + table(head, rows)
 
 
-TABLES = (("train_bench", train_tables), ("infer_bench", infer_tables), ("op_bench", op_tables), ("tucker_bench", tucker_tables))
+TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "tucker_bench": tucker_tables}
 
 
 def render(root):
     text = []
-    for program, make in TABLES:
-        lines = read_lines(root / "bench" / "results" / f"{program}.jsonl")
+    for program, make in TABLES.items():
+        lines = results(root, program)
         if lines:
             text += make(lines)
     return [BEGIN, "", *text, END]
@@ -216,10 +190,14 @@ def run(root, check):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("--check", action="store_true")
+    task.add_argument("--compare", action="store_true")
     parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     options = parser.parse_args()
     try:
+        if options.compare:
+            return 0 if compare(options.root) else 1
         return run(options.root, options.check)
     except (Unusable, OSError) as error:
         print(f"benchmark_tables: {error}", file=sys.stderr)

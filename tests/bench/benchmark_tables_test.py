@@ -33,19 +33,19 @@ def infer(model, batch, ratio, version="1.13", **changes):
 
 def dense(op, shape, step, ratio, **changes):
     return SURROUNDINGS | {"op": op, "shape": shape, "pass": step, "tessera_ms": summary(1.234), "gflops": 201.4,
-                           "peak_share": 0.87, "ratio": summary(ratio), "onednn": {"name": "sgemm", "ms": summary(1.2)},
+                           "peak_share": 0.87, "ratio": summary(ratio), "rival": {"name": "sgemm", "ms": summary(1.2)},
                            "blocked_ratio": summary(0.91)} | changes
 
 
-def memory(op, step, share):
+def memory(op, step, share, **changes):
     return SURROUNDINGS | {"op": op, "shape": "[7, 512]", "pass": step, "tessera_ms": summary(20.5), "gbytes_per_second": 21.3,
-                           "stream_gbytes_per_second": 30.1, "ratio": summary(share)}
+                           "stream_gbytes_per_second": 30.1, "ratio": summary(share)} | changes
 
 
-def tucker(phase, ratio):
+def tucker(phase, ratio, **changes):
     return SURROUNDINGS | {"shape": "8x14x14x256 -> 256, 3x3", "rank_out": 64, "rank_in": 32, "phase": phase,
                            "rival": {"ms": summary(5.0)}, "tucker": {"ms": summary(1.0)}, "ratio": summary(ratio),
-                           "flop_ratio": 8.47, "blocked_ratio": summary(4.4)}
+                           "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
 
 
 class Tables(unittest.TestCase):
@@ -69,6 +69,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.run_script(), (0, ""))
         return self.readme.read_text()
 
+    def prose(self):
+        return " ".join(self.written().split())
+
+    def compared(self):
+        done = subprocess.run([sys.executable, SCRIPT, "--compare", self.root], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
 
@@ -81,6 +88,59 @@ class Tables(unittest.TestCase):
         for condition in ("abc1234", "2026-01-02", "Some CPU", "2 threads", "passive", "2.6.3 avx2", "PyTorch 1.13",
                           "30 interleaved"):
             self.assertIn(condition, " ".join(text.split()))
+
+    def test_a_table_shows_lines_of_one_set_of_conditions(self):
+        for key, other in (("build_type", "Debug"), ("omp_wait_policy", "active"), ("onednn", "2.6.3 avx512_core"),
+                           ("kernel_isa", "avx512"), ("compiler", "GNU 13"), ("rounds", 8), ("compute_threads", 1)):
+            with self.subTest(key):
+                self.results("train_bench", train(1.25, **{key: other}), train(1.35))
+                text = self.prose()
+                self.assertIn("1.35 (1.25-1.45)", text)
+                self.assertNotIn("1.25 (1.15-1.35)", text)
+                self.results("train_bench", train(1.25), train(1.35, **{key: other}))
+                self.assertIn(str(other), self.prose())
+                self.assertNotIn("1.25 (1.15-1.35)", self.prose())
+
+    def test_the_peak_and_the_dates_are_ranges_over_the_rows(self):
+        self.results("train_bench", train(1.25, fma_peak_gflops=301.2), train(1.3, fma_peak_gflops=176.9),
+                     train(1.35, fma_peak_gflops=280.0, date="2026-01-03T00:00:00Z"))
+        self.assertIn("at abc1234, 2026-01-02 to 2026-01-03: Some CPU", self.prose())
+        self.assertIn("Release; multiply-add peak 177-301 GFLOP/s; medians", self.prose())
+        self.results("train_bench", train(1.25, fma_peak_gflops=301.2), train(1.3, fma_peak_gflops=301.4))
+        self.assertIn("multiply-add peak 301 GFLOP/s;", self.prose())
+
+    def test_settings_of_torch_that_failed_are_counted(self):
+        whole, partial = [{"ms": 1.0}] * 8, [{"failed": "no compiler"}] * 3 + [{"ms": 1.0}] * 5
+        self.results("train_bench", train(1.25, torch_sweep=whole))
+        self.assertNotIn("failed", self.prose())
+        self.results("train_bench", train(1.25, torch_sweep=partial))
+        self.assertIn(" 3 of 8 settings of PyTorch failed.", self.prose())
+        self.assertNotIn("Up to", self.prose())
+        self.results("train_bench", train(1.25, torch_sweep=partial), train(1.35, torch_sweep=whole))
+        self.assertIn("Up to 3 of 8 settings of PyTorch failed.", self.prose())
+        self.results("train_bench")
+        self.results("infer_bench", infer("resnet20", 1, 2.5, torch_sweep=partial))
+        self.assertIn(" 3 of 8 settings of PyTorch failed.", self.prose())
+
+    def test_lines_of_a_changed_checkout_are_ignored_aloud(self):
+        self.results("train_bench", train(1.25), train(1.75, commit="abc1234-dirty"))
+        code, message = self.run_script()
+        self.assertEqual(code, 0)
+        self.assertIn("train_bench.jsonl:2: ignored: no commit holds what abc1234-dirty was", message)
+        self.assertIn("1.25 (1.15-1.35)", self.readme.read_text())
+        self.assertNotIn("1.75", self.readme.read_text())
+
+    def test_compare_says_how_far_the_last_two_runs_of_each_row_are_apart(self):
+        self.results("train_bench", train(3.0), train(1.0), train(1.04), train(2.0, model="resnet18"),
+                     train(1.0, model="resnet18", commit="older00"), train(2.05, model="resnet18"),
+                     train(9.0, rounds=8, model="other"))
+        self.assertEqual(self.compared(), (0, "train_bench resnet20 f32 128 32x32x3 1.13: 1.00, 1.04: 4.0 %\n"
+                                              "train_bench resnet18 f32 128 32x32x3 1.13: 2.00, 2.05: 2.5 %\n"
+                                              "train_bench other f32 128 32x32x3 1.13: one run only\n"))
+        self.results("train_bench")
+        self.results("tucker_bench", tucker("forward", 5.0, date="2026-01-01T00:00:00Z"), tucker("forward", 4.5))
+        self.assertEqual(self.compared(), (1, "tucker_bench 8x14x14x256 -> 256, 3x3 64 32 forward: 5.00, 4.50: 10.0 % APART\n"))
+        self.assertIn("\nold\n", self.readme.read_text())
 
     def test_training_has_a_table_for_each_network_and_version_of_torch(self):
         self.results("train_bench", train(1.25, memory_ratio=0.95), train(1.5, model="resnet18", shape="224x224x3"),
@@ -121,12 +181,27 @@ class Tables(unittest.TestCase):
         self.assertIn("| 8x3 -> 4 | 0.97 (0.87-1.07) |  | 1.11 (1.01-1.21) | 0.87 / - / 0.87 | 0.91 / - / 0.91 |", text)
         self.assertIn("| relu forward | [7, 512] | 20.5 | 21.3 | 0.66 (0.56-0.76) |", text)
         self.assertNotIn("1x2x3", text)
+        self.assertIn("(y = a x, 30.1 GB/s)", " ".join(text.split()))
+
+    def test_the_streaming_bandwidth_is_a_range_over_the_rows(self):
+        self.results("op_bench", memory("relu", "forward", 0.66), memory("relu", "backward", 0.7, stream_gbytes_per_second=9.5))
+        self.assertIn("(y = a x, 9.5 to 30.1 GB/s)", self.prose())
 
     def test_tucker_shows_the_flop_ratio_beside_the_time_ratio(self):
         self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
         text = self.written()
-        self.assertIn("| 64 / 32, forward | 5 | 1 | 5.50 (5.40-5.60) | 8.47 | 4.40 |", text)
+        self.assertIn("| 64 / 32, forward | 5 | 1 | 5.50 (5.40-5.60) |  | 8.47 | 4.40 |", text)
         self.assertIn("| 64 / 32, training |", text)
+
+    def test_tucker_says_whether_targets_are_met_and_what_inference_may_keep(self):
+        self.results("tucker_bench", tucker("forward", 4.9, target=5.0, weights="constant"),
+                     tucker("training", 4.6, target=4.5, weights="changing"))
+        text = self.prose()
+        self.assertIn("| 4.90 (4.80-5.00) | 5: missed |", text)
+        self.assertIn("| 4.60 (4.50-4.70) | 4.5: met |", text)
+        self.assertIn("is made once, before the timing", text)
+        self.results("tucker_bench", tucker("forward", 5.5))  # from before there was a choice
+        self.assertIn("lays its weights out anew", self.prose())
 
     def test_check_accepts_what_was_written_and_names_what_differs(self):
         self.results("train_bench", train(1.25))

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "bench/result_lines.h"
 #include "core/error.h"
 #include "tests/support/message_of.h"
 
@@ -25,9 +26,12 @@ void expect_names(const std::vector<Contestant>& sides, std::initializer_list<co
 void expect_measured(const DenseCase& dense) {
   SCOPED_TRACE(str(dense.op, ' ', dense.shape, ' ', dense.pass));
   const Value row = measure_dense(dense, kOnce, 100);
-  EXPECT_EQ(row.at("onednn_sweep").as_list().size(), dense.rivals.size());
+  EXPECT_EQ(row.at("rival_sweep").as_list().size(), dense.rivals.size());
   EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
   EXPECT_GT(row.at("blocked_ratio").at("median").as_double(), 0);
+  for (const auto& [key, mark, value] : describe_surroundings(1).as_map()) {
+    EXPECT_EQ(row.find(key), nullptr) << key << " would replace what every line says of its surroundings";
+  }
   EXPECT_DOUBLE_EQ(row.at("peak_share").as_double(), row.at("gflops").as_double() / 100);
 }
 

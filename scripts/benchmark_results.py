@@ -1,0 +1,128 @@
+"""Result lines of benchmark programs: reading them, which go together, what to say of those. Used by benchmark_tables.py."""
+import json
+import sys
+
+CONDITIONS = ("commit", "processor", "compute_threads", "omp_wait_policy", "onednn", "compiler", "build_type", "rounds")
+AGREEMENT = 0.05
+
+
+class Unusable(Exception):
+    """A result line or a README that tables cannot be made from."""
+
+
+class Line:
+    """One result, which says where it stands when a key is missing."""
+
+    def __init__(self, value, place):
+        self.value, self.place = value, place
+
+    def __getitem__(self, key):
+        if not isinstance(self.value, dict) or key not in self.value:
+            raise Unusable(f"{self.place}: there is no key '{key}'")
+        found = self.value[key]
+        return Line(found, f"{self.place}: {key}") if isinstance(found, dict) else found
+
+
+def read_lines(path):
+    if not path.is_file():
+        return []
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise Unusable(f"{path}:{number}: not JSON: {error}") from error
+        line = Line(value, f"{path}:{number}")
+        if line["commit"].endswith("-dirty"):
+            print(f"benchmark_tables: {line.place}: ignored: no commit holds what {line['commit']} was", file=sys.stderr)
+        else:
+            lines.append(line)
+    return lines
+
+
+def conditions_of(line):
+    """All that `conditions` prints, apart from what varies between the rows of a table."""
+    return [line[key] for key in CONDITIONS] + [line.value.get("kernel_isa")]
+
+
+def same(lines, *keys):
+    """The lines that agree with the last one in their conditions and these keys."""
+    wanted = conditions_of(lines[-1])
+    return [line for line in lines if conditions_of(line) == wanted and all(line[key] == lines[-1][key] for key in keys)]
+
+
+def span(numbers, digits, joint):
+    """From the least to the largest; one of them where they are printed alike."""
+    return joint.join(dict.fromkeys(format(number, digits) for number in (min(numbers), max(numbers))))
+
+
+def conditions(lines, program):
+    """What held for these lines, which share their conditions; the clock of a machine varies, so its peak is a range."""
+    last = lines[-1]
+    own = f", own kernels {last['kernel_isa']}" if "kernel_isa" in last.value else ""
+    peaks = [line["fma_peak_gflops"] for line in lines if "fma_peak_gflops" in line.value]
+    peak = f"; multiply-add peak {span(peaks, '.0f', '-')} GFLOP/s" if peaks else ""
+    dates = sorted(line["date"][:10] for line in lines)
+    return (
+        f"`{program}` at {last['commit']}, {dates[0] if dates[0] == dates[-1] else f'{dates[0]} to {dates[-1]}'}: "
+        f"{last['processor']}, {last['compute_threads']} threads, OMP_WAIT_POLICY {last['omp_wait_policy']}, "
+        f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; "
+        f"medians of {last['rounds']} interleaved rounds, p10 to p90 in brackets."
+    )
+
+
+def failures(lines):
+    """How many of PyTorch's settings failed; in the worst run, where runs differ."""
+    counts = [(sum("failed" in row for row in line["torch_sweep"]), len(line["torch_sweep"]))
+              for line in lines if "torch_sweep" in line.value]
+    failed, tried = max(counts, default=(0, 0))
+    if failed == 0:
+        return ""
+    return f"{'' if len(set(counts)) == 1 else 'Up to '}{failed} of {tried} settings of PyTorch failed. "
+
+
+def train_key(line):
+    return line["model"], line.value.get("precision", "f32"), line["batch"], line["shape"], line["torch"]["version"]
+
+
+def infer_key(line):
+    return line["model"], line["batch"], line["shape"], line["torch"]["version"]
+
+
+def op_key(line):
+    return line["op"], line["shape"], line["pass"]
+
+
+def tucker_key(line):
+    return line["shape"], line["rank_out"], line["rank_in"], line["phase"]
+
+
+# What tells a row from the others of a run.
+KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "tucker_bench": tucker_key}
+
+
+def results(root, program):
+    return read_lines(root / "bench" / "results" / f"{program}.jsonl")
+
+
+def compare(root):
+    """Prints, for each row of the last commit, its ratio in its last two runs. True when all agree."""
+    agree = True
+    for program, key_of in KEYS.items():
+        lines = results(root, program)
+        rows = {}
+        for line in lines:
+            rows.setdefault(key_of(line), []).append(line)
+        for key, runs in rows.items():
+            if runs[-1]["commit"] != lines[-1]["commit"]:
+                continue
+            name = " ".join([program, *map(str, key)])
+            ratios = [line["ratio"]["median"] for line in same(runs)]
+            if len(ratios) == 1:
+                print(f"{name}: one run only")
+                continue
+            before, after = ratios[-2:]
+            difference = abs(after - before) / before
+            agree = agree and difference <= AGREEMENT
+            print(f"{name}: {before:.2f}, {after:.2f}: {100 * difference:.1f} %{'' if difference <= AGREEMENT else ' APART'}")
+    return agree
