@@ -38,8 +38,8 @@ enum class ConvUse { training, inference };
 // operands, Winograd, its own automatic choice; for a pointwise convolution also the matrix products.
 std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors,
                                     ConvUse use = ConvUse::training);
-// Direct and Winograd on images that are blocked already and stay so, weights laid out before; their results have no side that
-// agrees with them. What oneDNN does inside a call stays in it: under `training` Winograd transforms the weights there.
+// Direct and Winograd on images that are blocked already and stay so, weights laid out before: without a result to compare. What
+// oneDNN does inside a call stays in it: under `training` Winograd transforms the weights there.
 std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors,
                                             ConvUse use = ConvUse::training);
 

@@ -1,0 +1,167 @@
+#include "bench/tucker_cases.h"
+
+#include <limits>
+#include <optional>
+
+#include "bench/dense_cases.h"
+#include "bench/result_lines.h"
+#include "core/autograd/backward.h"
+#include "core/constant_weights.h"
+#include "core/decisions.h"
+#include "core/error.h"
+#include "train/decisions_file.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kAgreement = 1e-3;  // of the largest value: three convolutions against one, Winograd among them
+constexpr TurnOptions kSweepTurns{.rounds = 15, .seconds = 2e-3};
+
+std::shared_ptr<Conv2d> conv_layer(std::int64_t in, std::int64_t out, std::int64_t kernel) {
+  auto layer = std::make_shared<Conv2d>(
+      Conv2dConfig{.in = in, .out = out, .kernel = {kernel, kernel}, .padding = {kernel / 2, kernel / 2}, .bias = false});
+  layer->reset_parameters(1);
+  return layer;
+}
+
+// One inference, or one forward and backward to the input and every parameter.
+Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase) {
+  if (phase == Phase::forward) {
+    const auto y = std::make_shared<Tensor>();
+    const auto run = [=] {
+      const NoGrad no_grad;
+      *y = {};
+      *y = layer->forward(Var(input), {}).value();
+    };
+    return {std::move(name), run, {}, [=] { return *y; }};
+  }
+  const Var x(input, true);
+  const Tensor grad_y = random_tensor(layer->output_shape(input.shape()), "grad_y");
+  const auto clear = [=] {
+    x.set_grad({});
+    for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
+  };
+  return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
+}
+
+// The fastest direct calls of each pass that the phase needs, one after the other.
+struct DirectCalls {
+  Contestant side;
+  std::function<void()> spoil;
+};
+
+template <class Ways>
+DirectCalls direct_calls(const TuckerSides& sides, Phase phase, const Ways& ways) {
+  const ConvShape& shape = sides.shape;
+  const Tensor& weight = sides.dense->weight().value();
+  const Tensor grad_y = random_tensor(shape.y(), "grad_y");
+  const Tensor result = Tensor::empty(phase == Phase::forward ? shape.y() : shape.x());
+  const Tensor y = phase == Phase::forward ? result : Tensor::empty(shape.y());
+  std::vector<Contestant> chosen;
+  const ConvUse use = phase == Phase::forward ? ConvUse::inference : ConvUse::training;
+  const auto choose = [&](ConvPass pass, const ConvTensors& tensors) {
+    const Sweep swept = sweep(ways(pass, shape, tensors, use), kSweepTurns);
+    TESSERA_CHECK(!swept.finalists.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
+                  ": oneDNN has no fast way; needs one to compare with");
+    chosen.push_back(swept.finalists.front());
+  };
+  choose(ConvPass::forward, {sides.x, weight, y});
+  if (phase == Phase::training) {
+    choose(ConvPass::backward_input, {result, weight, grad_y});
+    choose(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y});
+  }
+  std::string name = "oneDNN: ";
+  for (const Contestant& pass : chosen) name += str(&pass == &chosen.front() ? "" : " + ", pass.name);
+  const auto run = [chosen] {
+    for (const Contestant& pass : chosen) pass.run();
+  };
+  const auto spoil = [=] { result.fill(std::numeric_limits<double>::quiet_NaN()); };
+  return {{std::move(name), run, {}, [=] { return result; }}, spoil};
+}
+
+// The three convolutions that the layer is, each alone.
+struct Part {
+  std::string name;
+  std::shared_ptr<Module> layer;
+  Shape input;
+};
+
+std::vector<Part> parts_of(const ConvShape& shape, Tucker2Ranks ranks) {
+  const Shape pixels{shape.n, shape.size, shape.size};
+  return {{"1x1 in", conv_layer(shape.in, ranks.in, 1), pixels.append(shape.in)},
+          {"core", conv_layer(ranks.in, ranks.out, shape.kernel), pixels.append(ranks.in)},
+          {"1x1 out", conv_layer(ranks.out, shape.out, 1), pixels.append(ranks.out)}};
+}
+
+double flops_of(const Module& layer, const Shape& input, Phase phase) {
+  const double passes = phase == Phase::forward ? 1 : 3;
+  return 2 * passes * static_cast<double>(input[0] * total_cost(layer, input).macs);
+}
+
+Value timed(const std::string& name, const Samples& samples, double flops) {
+  Value row = Value::map();
+  row.set("name", name);
+  row.set("ms", to_value(summarise(samples)));
+  row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
+  return row;
+}
+
+}  // namespace
+
+const char* to_string(Phase phase) { return phase == Phase::forward ? "forward" : "training"; }
+
+TuckerSides make_sides(const ConvShape& shape, Tucker2Ranks ranks) {
+  const std::int64_t padding = shape.padding();
+  auto tucker = std::make_shared<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = shape.in,
+                                                                    .out = shape.out,
+                                                                    .kernel = {shape.kernel, shape.kernel},
+                                                                    .padding = {padding, padding},
+                                                                    .rank_in = ranks.in,
+                                                                    .rank_out = ranks.out,
+                                                                    .bias = false});
+  tucker->reset_parameters(1);
+  auto dense = conv_layer(shape.in, shape.out, shape.kernel);
+  dense->weight().set_value(tucker->dense_weight().contiguous());
+  return {shape, ranks, tucker, dense, random_tensor(shape.x(), "x")};
+}
+
+Value measure_phase(const TuckerSides& sides, Phase phase, const TurnOptions& turns) {
+  const DecisionScope decisions({.measure = true});
+  std::optional<ConstantWeights> constant;
+  if (phase == Phase::forward) constant.emplace();
+  const DirectCalls direct = direct_calls(sides, phase, conv_rivals);
+  std::vector<Contestant> all{layer_side("tucker2", sides.tucker, sides.x, phase),
+                              layer_side("tessera, dense", sides.dense, sides.x, phase), direct.side};
+  check_agreement(all, direct.spoil, kAgreement);
+  all.push_back(direct_calls(sides, phase, blocked_conv_rivals).side);
+  const std::vector<Part> parts = parts_of(sides.shape, sides.ranks);
+  for (const Part& part : parts) all.push_back(layer_side(part.name, part.layer, random_tensor(part.input, "x"), phase));
+  const std::vector<Samples> samples = time_in_turns(all, turns);
+
+  const std::size_t rival = 1 + fastest(std::span(samples).subspan(1, 2));
+  const double flops = flops_of(*sides.tucker, sides.shape.x(), phase);
+  const double dense_flops = flops_of(*sides.dense, sides.shape.x(), phase);
+  Value row = Value::map();
+  row.set("shape", to_string(sides.shape));
+  row.set("rank_out", sides.ranks.out);
+  row.set("rank_in", sides.ranks.in);
+  row.set("phase", to_string(phase));
+  row.set("weights", constant ? "constant" : "changing");
+  row.set("rounds", turns.rounds);
+  row.set("tucker", timed(all[0].name, samples[0], flops));
+  row.set("rival", timed(all[rival].name, samples[rival], dense_flops));
+  row.set("other_dense", timed(all[3 - rival].name, samples[3 - rival], dense_flops));
+  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("flop_ratio", dense_flops / flops);
+  row.set("blocked_dense", timed(all[3].name, samples[3], dense_flops));
+  row.set("blocked_ratio", to_value(summarise(ratios(samples[3], samples[0]))));
+  Value::List rows;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    rows.push_back(timed(parts[i].name, samples[4 + i], flops_of(*parts[i].layer, parts[i].input, phase)));
+  }
+  row.set("parts", Value::list(std::move(rows)));
+  row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  return row;
+}
+
+}  // namespace tessera::bench
