@@ -44,39 +44,48 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
   return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
 }
 
-// The fastest direct calls of each pass that the phase needs, one after the other.
+// Of an inference every way that a sweep finds about as fast as the fastest; of training the fastest ways of its passes, one
+// after the other.
 struct DirectCalls {
-  Contestant side;
+  std::vector<Contestant> sides;
   std::function<void()> spoil;
 };
+
+Contestant in_sequence(const std::vector<Contestant>& passes, const Tensor& result) {
+  std::string name = "oneDNN: ";
+  for (const Contestant& pass : passes) name += str(&pass == &passes.front() ? "" : " + ", pass.name);
+  const auto run = [passes] {
+    for (const Contestant& pass : passes) pass.run();
+  };
+  return {std::move(name), run, {}, [result] { return result; }};
+}
 
 template <class Ways>
 DirectCalls direct_calls(const TuckerSides& sides, Phase phase, const Ways& ways) {
   const ConvShape& shape = sides.shape;
   const Tensor& weight = sides.dense->weight().value();
-  const Tensor grad_y = random_tensor(shape.y(), "grad_y");
-  const Tensor result = Tensor::empty(phase == Phase::forward ? shape.y() : shape.x());
-  const Tensor y = phase == Phase::forward ? result : Tensor::empty(shape.y());
-  std::vector<Contestant> chosen;
-  const ConvUse use = phase == Phase::forward ? ConvUse::inference : ConvUse::training;
-  const auto choose = [&](ConvPass pass, const ConvTensors& tensors) {
-    const Sweep swept = sweep(ways(pass, shape, tensors, use), kSweepTurns);
-    TESSERA_CHECK(!swept.finalists.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
+  const auto finalists = [&](ConvPass pass, const ConvTensors& tensors) {
+    const ConvUse use = phase == Phase::forward ? ConvUse::inference : ConvUse::training;
+    std::vector<Contestant> found = sweep(ways(pass, shape, tensors, use), kSweepTurns).finalists;
+    TESSERA_CHECK(!found.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
                   ": oneDNN has no fast way; needs one to compare with");
-    chosen.push_back(swept.finalists.front());
+    return found;
   };
-  choose(ConvPass::forward, {sides.x, weight, y});
-  if (phase == Phase::training) {
-    choose(ConvPass::backward_input, {result, weight, grad_y});
-    choose(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y});
+  const Tensor result = Tensor::empty(phase == Phase::forward ? shape.y() : shape.x());
+  DirectCalls direct{{}, [result] { result.fill(std::numeric_limits<double>::quiet_NaN()); }};
+  if (phase == Phase::forward) {
+    for (const Contestant& way : finalists(ConvPass::forward, {sides.x, weight, result})) {
+      direct.sides.push_back(in_sequence({way}, result));
+    }
+    return direct;
   }
-  std::string name = "oneDNN: ";
-  for (const Contestant& pass : chosen) name += str(&pass == &chosen.front() ? "" : " + ", pass.name);
-  const auto run = [chosen] {
-    for (const Contestant& pass : chosen) pass.run();
-  };
-  const auto spoil = [=] { result.fill(std::numeric_limits<double>::quiet_NaN()); };
-  return {{std::move(name), run, {}, [=] { return result; }}, spoil};
+  const Tensor grad_y = random_tensor(shape.y(), "grad_y");
+  direct.sides.push_back(
+      in_sequence({finalists(ConvPass::forward, {sides.x, weight, Tensor::empty(shape.y())}).front(),
+                   finalists(ConvPass::backward_input, {result, weight, grad_y}).front(),
+                   finalists(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y}).front()},
+                  result));
+  return direct;
 }
 
 // The three convolutions that the layer is, each alone.
@@ -106,6 +115,24 @@ Value timed(const std::string& name, const Samples& samples, double flops) {
   return row;
 }
 
+Value describe(const TuckerSides& sides, Phase phase) {
+  Value row = Value::map();
+  row.set("shape", to_string(sides.shape));
+  row.set("rank_out", sides.ranks.out);
+  row.set("rank_in", sides.ranks.in);
+  row.set("phase", to_string(phase));
+  row.set("weights", phase == Phase::forward ? "constant" : "changing");
+  return row;
+}
+
+Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples, Phase phase) {
+  Value::List rows;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    rows.push_back(timed(parts[i].name, samples[i], flops_of(*parts[i].layer, parts[i].input, phase)));
+  }
+  return Value::list(std::move(rows));
+}
+
 }  // namespace
 
 const char* to_string(Phase phase) { return phase == Phase::forward ? "forward" : "training"; }
@@ -130,36 +157,34 @@ Value measure_phase(const TuckerSides& sides, Phase phase, const TurnOptions& tu
   std::optional<ConstantWeights> constant;
   if (phase == Phase::forward) constant.emplace();
   const DirectCalls direct = direct_calls(sides, phase, conv_rivals);
-  std::vector<Contestant> all{layer_side("tucker2", sides.tucker, sides.x, phase),
-                              layer_side("tessera, dense", sides.dense, sides.x, phase), direct.side};
-  check_agreement(all, direct.spoil, kAgreement);
-  all.push_back(direct_calls(sides, phase, blocked_conv_rivals).side);
+  const DirectCalls blocked = direct_calls(sides, phase, blocked_conv_rivals);
   const std::vector<Part> parts = parts_of(sides.shape, sides.ranks);
+  std::vector<Contestant> all{layer_side("tucker2", sides.tucker, sides.x, phase),
+                              layer_side("tessera, dense", sides.dense, sides.x, phase)};
+  all.insert(all.end(), direct.sides.begin(), direct.sides.end());
+  check_agreement(all, direct.spoil, kAgreement);
+  const std::size_t first_blocked = all.size();
+  all.insert(all.end(), blocked.sides.begin(), blocked.sides.end());
+  const std::size_t first_part = all.size();
   for (const Part& part : parts) all.push_back(layer_side(part.name, part.layer, random_tensor(part.input, "x"), phase));
-  const std::vector<Samples> samples = time_in_turns(all, turns);
 
-  const std::size_t rival = 1 + fastest(std::span(samples).subspan(1, 2));
+  const std::vector<Samples> samples = time_in_turns(all, turns);
+  const std::span<const Samples> spans(samples);
+  const std::size_t rival = 1 + fastest(spans.subspan(1, first_blocked - 1));
+  const std::size_t other = rival == 1 ? 2 + fastest(spans.subspan(2, first_blocked - 2)) : 1;
+  const std::size_t best_blocked = first_blocked + fastest(spans.subspan(first_blocked, first_part - first_blocked));
   const double flops = flops_of(*sides.tucker, sides.shape.x(), phase);
   const double dense_flops = flops_of(*sides.dense, sides.shape.x(), phase);
-  Value row = Value::map();
-  row.set("shape", to_string(sides.shape));
-  row.set("rank_out", sides.ranks.out);
-  row.set("rank_in", sides.ranks.in);
-  row.set("phase", to_string(phase));
-  row.set("weights", constant ? "constant" : "changing");
+  Value row = describe(sides, phase);
   row.set("rounds", turns.rounds);
   row.set("tucker", timed(all[0].name, samples[0], flops));
   row.set("rival", timed(all[rival].name, samples[rival], dense_flops));
-  row.set("other_dense", timed(all[3 - rival].name, samples[3 - rival], dense_flops));
+  row.set("other_dense", timed(all[other].name, samples[other], dense_flops));
   row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
   row.set("flop_ratio", dense_flops / flops);
-  row.set("blocked_dense", timed(all[3].name, samples[3], dense_flops));
-  row.set("blocked_ratio", to_value(summarise(ratios(samples[3], samples[0]))));
-  Value::List rows;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    rows.push_back(timed(parts[i].name, samples[4 + i], flops_of(*parts[i].layer, parts[i].input, phase)));
-  }
-  row.set("parts", Value::list(std::move(rows)));
+  row.set("blocked_dense", timed(all[best_blocked].name, samples[best_blocked], dense_flops));
+  row.set("blocked_ratio", to_value(summarise(ratios(samples[best_blocked], samples[0]))));
+  row.set("parts", part_rows(parts, spans.subspan(first_part), phase));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }
