@@ -5,6 +5,12 @@ namespace {
 
 dnnl::memory on_tensor(const dnnl::memory::desc& layout, const Tensor& data) { return {layout, rival_engine(), data.raw()}; }
 
+dnnl::memory::desc row_major(const dnnl::memory::dims& sizes) {
+  dnnl::memory::dims strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * sizes[i];
+  return strided(sizes, strides);
+}
+
 }  // namespace
 
 const dnnl::engine& rival_engine() {
@@ -12,27 +18,28 @@ const dnnl::engine& rival_engine() {
   return cpu;
 }
 
-std::optional<OnednnCalls::Step> OnednnCalls::bind(int argument, const Tensor& data, const dnnl::memory::desc& ours,
-                                                   const dnnl::memory::desc& theirs) {
-  const dnnl::memory from = on_tensor(ours, data);
-  main_.arguments.emplace(argument, from);
-  if (ours == theirs) return std::nullopt;
-  const dnnl::memory own(theirs, rival_engine());
-  main_.arguments[argument] = own;
-  return Step{dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}};
-}
-
 void OnednnCalls::read(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {
   if (!reorders_) return read_constant(argument, data, ours, theirs);
-  if (auto reorder = bind(argument, data, ours, theirs)) before_.push_back(std::move(*reorder));
+  const dnnl::memory from = on_tensor(ours, data);
+  main_.arguments.emplace(argument, from);
+  if (ours == theirs) return;
+  const dnnl::memory own(theirs, rival_engine());
+  main_.arguments[argument] = own;
+  before_.push_back({dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}});
 }
 
+// By way of the row-major layout: oneDNN reorders to Winograd's filters from that one only.
 void OnednnCalls::read_constant(int argument, const Tensor& data, const dnnl::memory::desc& ours,
                                 const dnnl::memory::desc& theirs) {
-  const auto reorder = bind(argument, data, ours, theirs);
-  if (!reorder) return;
-  reorder->primitive.execute(stream_, reorder->arguments);
+  dnnl::memory from = on_tensor(ours, data);
+  main_.arguments.emplace(argument, from);
+  if (ours == theirs) return;
+  dnnl::memory between(row_major(ours.dims()), rival_engine());
+  dnnl::memory own(theirs, rival_engine());
+  dnnl::reorder(from, between).execute(stream_, from, between);
+  dnnl::reorder(between, own).execute(stream_, between, own);
   stream_.wait();
+  main_.arguments[argument] = own;
 }
 
 void OnednnCalls::write(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs) {

@@ -4,7 +4,6 @@
 
 #include <dnnl.hpp>
 
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,9 +30,6 @@ class OnednnCalls {
     dnnl::primitive primitive;
     std::unordered_map<int, dnnl::memory> arguments;
   };
-
-  // The reorder that the operand needs, if it needs one.
-  std::optional<Step> bind(int argument, const Tensor& data, const dnnl::memory::desc& ours, const dnnl::memory::desc& theirs);
 
   bool reorders_;
   dnnl::stream stream_;

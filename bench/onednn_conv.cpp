@@ -10,6 +10,7 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
 using Forward = dnnl::convolution_forward;
 using BackwardInput = dnnl::convolution_backward_data;
 using BackwardWeight = dnnl::convolution_backward_weights;
@@ -31,6 +32,14 @@ Desc weight_layout(const ConvShape& s) {
 }
 
 Layouts plain(const ConvShape& s) { return {nhwc(s.x()), weight_layout(s), nhwc(s.y())}; }
+
+// Images in blocks of channels, whatever oneDNN would choose itself: for inference it takes NHWC.
+Layouts in_blocks(const ConvShape& s) {
+  const Tag tag = __builtin_cpu_supports("avx512f") ? Tag::nChw16c : Tag::nChw8c;
+  const Layouts ours = plain(s);
+  const auto image = [&](const Desc& layout) { return Desc(layout.dims(), dnnl::memory::data_type::f32, tag); };
+  return {image(ours.x), any_layout(ours.weight.dims()), image(ours.y)};
+}
 
 Desc any(const Desc& plain) { return any_layout(plain.dims()); }
 
@@ -148,6 +157,7 @@ std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& s, const Con
                                         {"direct, any layout", direct, blocked},
                                         {"direct, x NHWC", direct, {x, any(w), any(y)}},
                                         {"direct, y NHWC", direct, {any(x), any(w), y}},
+                                        {"direct, images in blocks", direct, in_blocks(s)},
                                         {"Winograd", dnnl::algorithm::convolution_winograd, blocked},
                                         {"automatic", dnnl::algorithm::convolution_auto, blocked}},
                                        true);
@@ -165,6 +175,7 @@ std::vector<Contestant> blocked_conv_rivals(ConvPass pass, const ConvShape& s, c
   const Layouts blocked{any(x), any(w), any(y)};
   return all_of(pass, s, t, use,
                 {{"direct, blocked", dnnl::algorithm::convolution_direct, blocked},
+                 {"direct, in blocks of channels", dnnl::algorithm::convolution_direct, in_blocks(s)},
                  {"Winograd, blocked", dnnl::algorithm::convolution_winograd, blocked}},
                 false);
 }

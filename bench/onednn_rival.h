@@ -35,7 +35,8 @@ std::vector<Contestant> packed_product_rivals(const Product& product);
 enum class ConvUse { training, inference };
 
 // From and to our tensors, reorders of images included: direct on plain layouts, on layouts of oneDNN's choice for all or some
-// operands, Winograd, its own automatic choice; for a pointwise convolution also the matrix products.
+// operands, on images in blocks of channels, Winograd, its own automatic choice; for a pointwise convolution also the matrix
+// products.
 std::vector<Contestant> conv_rivals(ConvPass pass, const ConvShape& shape, const ConvTensors& tensors,
                                     ConvUse use = ConvUse::training);
 // Direct and Winograd on images that are blocked already and stay so, weights laid out before: without a result to compare. What

@@ -44,8 +44,7 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
   return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
 }
 
-// Of an inference every way that a sweep finds about as fast as the fastest; of training the fastest ways of its passes, one
-// after the other.
+// Of an inference every way there is; of training the ways of its passes that a sweep found the fastest, one after the other.
 struct DirectCalls {
   std::vector<Contestant> sides;
   std::function<void()> spoil;
@@ -64,27 +63,28 @@ template <class Ways>
 DirectCalls direct_calls(const TuckerSides& sides, Phase phase, const Ways& ways) {
   const ConvShape& shape = sides.shape;
   const Tensor& weight = sides.dense->weight().value();
-  const auto finalists = [&](ConvPass pass, const ConvTensors& tensors) {
-    const ConvUse use = phase == Phase::forward ? ConvUse::inference : ConvUse::training;
-    std::vector<Contestant> found = sweep(ways(pass, shape, tensors, use), kSweepTurns).finalists;
+  const auto all_ways = [&](ConvPass pass, const ConvTensors& tensors) {
+    std::vector<Contestant> found = ways(pass, shape, tensors, phase == Phase::forward ? ConvUse::inference : ConvUse::training);
     TESSERA_CHECK(!found.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
                   ": oneDNN has no fast way; needs one to compare with");
     return found;
   };
+  const auto fastest_way = [&](ConvPass pass, const ConvTensors& tensors) {
+    return sweep(all_ways(pass, tensors), kSweepTurns).finalists.front();
+  };
   const Tensor result = Tensor::empty(phase == Phase::forward ? shape.y() : shape.x());
   DirectCalls direct{{}, [result] { result.fill(std::numeric_limits<double>::quiet_NaN()); }};
   if (phase == Phase::forward) {
-    for (const Contestant& way : finalists(ConvPass::forward, {sides.x, weight, result})) {
+    for (const Contestant& way : all_ways(ConvPass::forward, {sides.x, weight, result})) {
       direct.sides.push_back(in_sequence({way}, result));
     }
     return direct;
   }
   const Tensor grad_y = random_tensor(shape.y(), "grad_y");
-  direct.sides.push_back(
-      in_sequence({finalists(ConvPass::forward, {sides.x, weight, Tensor::empty(shape.y())}).front(),
-                   finalists(ConvPass::backward_input, {result, weight, grad_y}).front(),
-                   finalists(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y}).front()},
-                  result));
+  direct.sides.push_back(in_sequence({fastest_way(ConvPass::forward, {sides.x, weight, Tensor::empty(shape.y())}),
+                                      fastest_way(ConvPass::backward_input, {result, weight, grad_y}),
+                                      fastest_way(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y})},
+                                     result));
   return direct;
 }
 

@@ -58,7 +58,11 @@ TEST(DenseCases, WinogradIsAmongTheRivals) {
   if (!__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "oneDNN's Winograd needs AVX-512";
   const DenseCase dense = conv_case(ConvPass::forward, {2, 32, 32, 16, 3});
   expect_names(dense.rivals, {"Winograd"});
-  expect_names(dense.blocked, {"Winograd, blocked"});
+  expect_names(dense.blocked, {"Winograd, blocked", "direct, in blocks of channels"});
+  expect_names(conv_rivals(ConvPass::forward, {2, 32, 32, 16, 3},
+                           {Tensor::zeros({2, 16, 16, 32}), Tensor::zeros({32, 3, 3, 32}), Tensor::zeros({2, 16, 16, 32})},
+                           ConvUse::inference),
+               {"Winograd", "direct, images in blocks"});
 }
 
 // An inference's weights are laid out once: what is written to them later is not seen by ways that lay them out.
