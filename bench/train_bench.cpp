@@ -1,6 +1,6 @@
 // Times a training step against PyTorch in the same run: the same weights and batches, the first losses compared,
 // then rounds in turn, so that the machine's drift hits both sides alike. The rival's settings are memory layout, malloc, ATen's
-// instruction set, compilation and what waiting threads do: up to three that a short sweep finds within 15 % of its best take
+// instruction set, compilation and what waiting threads do: up to three that a short sweep finds within half of its best take
 // part in every round, and the fastest of them there is the rival. Exit codes: 0 measured, 1 the comparison is void (losses
 // differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>

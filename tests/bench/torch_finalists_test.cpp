@@ -45,10 +45,10 @@ TEST(SweepTorch, RunsVariantsOfTheTwoFastestAndKeepsThreeNearTheBest) {
   EXPECT_EQ(swept.rows.as_list()[8].at("ms").as_double(), 30);
 }
 
-TEST(SweepTorch, KeepsWhatIsWithinFifteenPercentOnly) {
+TEST(SweepTorch, KeepsWhatIsWithinHalfOfTheBestOnly) {
   const auto none = [](const NamedWay&) { return std::vector<NamedWay>{}; };
-  const std::vector<NamedWay> ways{{"23.1"}, {"22.9"}, {"20"}};
-  EXPECT_EQ(names(sweep_torch(ways, none, measure).finalists), (std::vector<std::string>{"20", "22.9"}));
+  const std::vector<NamedWay> ways{{"30.1"}, {"29.9"}, {"20"}};
+  EXPECT_EQ(names(sweep_torch(ways, none, measure).finalists), (std::vector<std::string>{"20", "29.9"}));
   EXPECT_THROW(sweep_torch(std::vector<NamedWay>{{"ends"}, {"fails"}}, none, measure), InternalError);
 }
 
