@@ -10,8 +10,8 @@ namespace tessera::testing {
 
 class Guarded {
  public:
-  // Elements on either side; NaN (or -1), so that reads show too. Odd, so that the tensor's address is a multiple of its elements'
-  // size and of no vector's.
+  // Elements on either side; NaN (or -1), so that reads show too. Odd, so that the tensor's address is a multiple of its
+  // elements' size and of no vector's.
   static constexpr std::int64_t kMargin = 61;
 
   explicit Guarded(const Tensor& x)

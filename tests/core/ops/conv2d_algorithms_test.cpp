@@ -59,11 +59,8 @@ Operands operands(const ConvCase& c, DType images, DType parameters, DType round
   const auto make = [&](const Shape& shape, std::uint64_t index, DType dtype) {
     return off_alignment(random_values(shape, index).to(rounded).to(dtype));
   };
-  return {make(c.x, 0, images),
-          make(c.weight, 1, parameters),
-          c.bias ? make({c.weight[0]}, 2, parameters) : Tensor(),
-          make(conv2d_output_shape(c.x, c.weight, c.options), 3, images),
-          c.options};
+  return {make(c.x, 0, images), make(c.weight, 1, parameters), c.bias ? make({c.weight[0]}, 2, parameters) : Tensor(),
+          make(conv2d_output_shape(c.x, c.weight, c.options), 3, images), c.options};
 }
 
 Operands single(const ConvCase& c) { return operands(c, DType::f32, DType::f32, DType::f32); }

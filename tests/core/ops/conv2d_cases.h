@@ -73,8 +73,8 @@ class Ran {
   }
 
  private:
-  static inline const std::array<std::string, 8> kNames{"gemm", "nhwc", "blocked", "winograd", "winograd_nhwc", "split",
-                                                        "reference", "f32"};
+  static inline const std::array<std::string, 8> kNames{"gemm",          "nhwc",  "blocked",   "winograd",
+                                                        "winograd_nhwc", "split", "reference", "f32"};
   static std::array<std::size_t, 8> count() {
     std::array<std::size_t, 8> runs{};
     for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = cpu::conv2d_runs(kNames[i]);

@@ -23,7 +23,8 @@ Operands operands(const ConvCase& c, bool with_residual, DType dtype = DType::f3
     return Var(off_alignment(random_values(shape, index).to(dtype)));
   };
   const Shape y = conv2d_output_shape(c.x, c.weight, c.options);
-  return {make(c.x, 0), make(c.weight, 1), c.bias ? make({c.weight[0]}, 2) : Var(), with_residual ? make(y, 3) : Var(), c.options};
+  return {make(c.x, 0), make(c.weight, 1), c.bias ? make({c.weight[0]}, 2) : Var(), with_residual ? make(y, 3) : Var(),
+          c.options};
 }
 
 std::vector<double> run(const Operands& in) {
