@@ -69,7 +69,7 @@ void* Allocator::take_cached(std::size_t size) {
 
 void* Allocator::from_system(std::size_t size) {
   void* const block = in_arena(size) ? arena_.grow(with_guard(size)) : std::aligned_alloc(kAlignment, size);
-  if (block != nullptr) traffic_.taken += size;
+  if (block != nullptr) traffic_.taken += with_guard(size);
   return block;
 }
 

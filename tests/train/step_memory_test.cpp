@@ -69,12 +69,16 @@ TEST_P(StepsOfOneShape, UseTheMemoryOfTheFirst) {
   EXPECT_GE(runs() - ran, 5u) << "the algorithm was not used";
 }
 
+std::string name_of(const Steps& steps) { return steps.forced + (steps.compute == DType::bf16 ? "_bf16" : ""); }
+
+void PrintTo(const Steps& steps, std::ostream* out) { *out << name_of(steps); }
+
 INSTANTIATE_TEST_SUITE_P(Cpu, StepsOfOneShape,
                          ::testing::Values(Steps{.forced = "nhwc"}, Steps{.forced = "blocked"}, Steps{.forced = "winograd_nhwc"},
                                            Steps{.forced = "nhwc", .compute = DType::bf16},
                                            Steps{.forced = "matmul", .linear = true}, Steps{.forced = "sgemm", .linear = true},
                                            Steps{.forced = "matmul", .linear = true, .compute = DType::bf16}),
-                         [](const auto& test) { return test.param.forced + (test.param.compute == DType::bf16 ? "_bf16" : ""); });
+                         [](const auto& test) { return name_of(test.param); });
 
 }  // namespace
 }  // namespace tessera

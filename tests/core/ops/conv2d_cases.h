@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/onednn_version.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/rng.h"
@@ -48,6 +49,8 @@ inline std::vector<ConvCase> conv_cases(const std::string& algorithm) {
   all.push_back({{1, 19, 19, 32}, {32, 3, 3, 32}, {.padding = {2, 2}, .dilation = {2, 2}}});
   return all;
 }
+
+inline bool onednn_has_winograd() { return cpu::onednn_isa().find("avx512") != std::string::npos; }
 
 inline std::string describe(const ConvCase& c) { return str("x ", c.x, ", weight ", c.weight); }
 
