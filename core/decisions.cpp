@@ -16,8 +16,16 @@ constexpr int kRounds = 5;
 // A gain below this is noise, and the first candidate has the advantage of being everyone's.
 constexpr double kDisplaces = 0.97;
 
-std::vector<DecisionPolicy*> policies;  // of the scopes in force; the last one decides
-std::atomic<std::uint64_t> epoch{0};
+// Of the scopes in force; the last one decides.
+struct InForce {
+  DecisionPolicy* policy;
+  std::uint64_t id;
+};
+std::vector<InForce> in_force;
+std::uint64_t last_id = 0;
+std::atomic<std::uint64_t> epoch{0};  // the id of the last one in force
+
+void set_epoch() { epoch = in_force.empty() ? 0 : in_force.back().id; }
 
 std::optional<std::size_t> find(std::span<const std::string> candidates, const std::string& name) {
   const auto found = std::find(candidates.begin(), candidates.end(), name);
@@ -53,26 +61,26 @@ void record(DecisionPolicy& policy, const std::string& key, const std::string& c
 }  // namespace
 
 DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
-  policies.push_back(&policy_);
-  ++epoch;
+  in_force.push_back({&policy_, ++last_id});
+  set_epoch();
 }
 
 DecisionScope::~DecisionScope() {
-  std::erase(policies, &policy_);
-  ++epoch;
+  std::erase_if(in_force, [&](const InForce& scope) { return scope.policy == &policy_; });
+  set_epoch();
 }
 
 const DecisionMap& DecisionScope::taken() const { return policy_.known; }
 
 std::uint64_t decision_epoch() noexcept { return epoch; }
 
-bool decisions_active() noexcept { return !policies.empty(); }
+bool decisions_active() noexcept { return !in_force.empty(); }
 
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
-  if (policies.empty()) return 0;
-  DecisionPolicy* const policy = policies.back();
+  if (in_force.empty()) return 0;
+  DecisionPolicy* const policy = in_force.back().policy;
   if (const auto forced = find(candidates, policy->forced)) return *forced;
   if (const auto known = policy->known.find(key); known != policy->known.end()) {
     if (const auto index = find(candidates, known->second)) return *index;
@@ -98,8 +106,8 @@ double seconds_of(std::size_t i, const std::function<void()>& run) {
 }
 
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
-  if (policies.empty()) return measure();
-  DecisionPolicy* const policy = policies.back();
+  if (in_force.empty()) return measure();
+  DecisionPolicy* const policy = in_force.back().policy;
   if (const auto known = policy->known.find(key); known != policy->known.end()) return known->second;
   if (!policy->measure) return std::nullopt;
   std::string text = measure();

@@ -45,7 +45,8 @@ class DecisionScope {
   DecisionPolicy policy_;
 };
 
-// Differs between scopes: part of the key of caches whose content depends on a decision.
+// Differs between scopes, and is an outer scope's own again when an inner one ends; 0 without one: part of the key of caches
+// whose content depends on a decision.
 std::uint64_t decision_epoch() noexcept;
 
 // Whether a scope is in force; without one, candidates beyond the first need not be prepared.

@@ -42,6 +42,7 @@ std::size_t Allocator::reserved(std::size_t bytes) noexcept {
 Allocator::~Allocator() { free_cached(); }
 
 void Allocator::free_cached() {
+  traffic_.returned += cached();
   for (auto& [size, blocks] : free_) {
     for (void* block : blocks) give_back(block, size);
   }
@@ -67,7 +68,9 @@ void* Allocator::take_cached(std::size_t size) {
 }
 
 void* Allocator::from_system(std::size_t size) {
-  return in_arena(size) ? arena_.grow(with_guard(size)) : std::aligned_alloc(kAlignment, size);
+  void* const block = in_arena(size) ? arena_.grow(with_guard(size)) : std::aligned_alloc(kAlignment, size);
+  if (block != nullptr) traffic_.taken += with_guard(size);
+  return block;
 }
 
 void Allocator::keep(void* block, std::size_t size) {
@@ -116,6 +119,11 @@ MemoryStats Allocator::stats() const {
   stats.cached = cached();
   stats.limit = limit_;
   return stats;
+}
+
+Allocator::Traffic Allocator::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return traffic_;
 }
 
 void Allocator::reset_peak() {

@@ -22,6 +22,14 @@ class Allocator {
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes) noexcept;
   MemoryStats stats() const;
+  // Totals since the start, in bytes: of blocks that no free one could serve, and of free blocks that went back to the system.
+  // A loop whose memory is kept for it changes neither.
+  struct Traffic {
+    std::size_t taken = 0;
+    std::size_t returned = 0;
+    bool operator==(const Traffic&) const = default;
+  };
+  Traffic traffic() const;
   void reset_peak();
   void set_limit(std::size_t bytes);
   // Appends in_use after every later allocation to `in_use`, until another call; null ends it.
@@ -43,6 +51,7 @@ class Allocator {
   std::size_t in_lists_ = 0;
   Arena arena_;
   MemoryStats stats_;
+  Traffic traffic_;
   std::size_t limit_ = 0;
   std::vector<std::size_t>* record_ = nullptr;
 };

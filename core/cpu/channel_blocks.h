@@ -86,9 +86,9 @@ struct ChannelBlock {
     for (int k = 0; k < K; ++k) a.v[k] = a.v[k] <= Vec{} ? Vec{} : a.v[k];
     return a;
   }
-  // g where y > 0, else 0.
-  friend ChannelBlock where_positive(const ChannelBlock& y, ChannelBlock g) {
-    for (int k = 0; k < K; ++k) g.v[k] = y.v[k] > Vec{} ? g.v[k] : Vec{};
+  // 0 where y <= 0, else g: a NaN in y lets it pass, as ReluBackward does.
+  friend ChannelBlock relu_gradient(const ChannelBlock& y, ChannelBlock g) {
+    for (int k = 0; k < K; ++k) g.v[k] = y.v[k] <= Vec{} ? Vec{} : g.v[k];
     return g;
   }
 };

@@ -96,8 +96,8 @@ struct MaskedGradient {
   template <class Block>
   [[gnu::always_inline]] Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
     const Block all = Block::load(g + index);
-    if constexpr (kCut == Cut::y) return where_positive(Block::load(y + index), all);
-    if constexpr (kCut == Cut::x) return where_positive(affine(x_here, block.centre, block.scale, block.shift), all);
+    if constexpr (kCut == Cut::y) return relu_gradient(Block::load(y + index), all);
+    if constexpr (kCut == Cut::x) return relu_gradient(affine(x_here, block.centre, block.scale, block.shift), all);
     return all;
   }
 };

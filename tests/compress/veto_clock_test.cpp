@@ -50,6 +50,17 @@ TEST_P(VetoClock, ATuckerLayerOfAlmostFullRankGoesBack) {
   EXPECT_LT(report.layers.at(0).speed->ratio.median, 1.0);
 }
 
+// Both factors vanish: what is left is the dense layer under another name, and no clock may call it faster.
+TEST_P(VetoClock, ATuckerLayerOfFullRankGoesBack) {
+  const DecisionScope fastest({.measure = true});
+  auto root = network();
+  const auto full = Tucker2Conv2d::from_dense(dynamic_cast<const Conv2d&>(find_module(*root, "conv")), {.out = 64, .in = 64});
+  EXPECT_EQ(full->parameters().size(), root->child("conv").parameters().size());
+  const PassReport report = factorise(root, 64, GetParam());
+  EXPECT_EQ(report.layers.at(0).decision, Decision::dense) << describe(report.layers.at(0).speed->ratio);
+  EXPECT_FALSE(report.speed) << "nothing is left to time";
+}
+
 TEST_P(VetoClock, ATuckerLayerOfLowRankStays) {
   const DecisionScope fastest({.measure = true});
   auto root = network();

@@ -23,6 +23,29 @@ TEST(Allocator, HandsFreedBlocksOutAgain) {
   memory.release(block, 1000);
 }
 
+TEST(Allocator, CountsWhatTheSystemGivesAndGetsBack) {
+  Allocator memory;
+  constexpr std::size_t kLarge = 16 * Allocator::kLeastInArena;
+  const auto loop = [&] {
+    void* const small = memory.allocate(100);
+    void* const large = memory.allocate(kLarge);
+    memory.release(small, 100);
+    memory.release(large, kLarge);
+  };
+  loop();
+  const Allocator::Traffic first = memory.traffic();
+  EXPECT_GE(first.taken, 128 + kLarge);
+  EXPECT_LE(first.taken, 128 + kLarge + Allocator::kAlignment) << "one guard, under a sanitizer";
+  EXPECT_EQ(first.returned, 0u);
+  loop();
+  EXPECT_EQ(memory.traffic(), first) << "all of it is used again";
+  memory.set_limit(1);
+  memory.set_limit(0);
+  EXPECT_EQ(memory.traffic(), (Allocator::Traffic{.taken = first.taken, .returned = first.taken}));
+  loop();
+  EXPECT_EQ(memory.traffic().taken, 2 * first.taken);
+}
+
 TEST(Allocator, RoundsToCacheLines) {
   for (std::size_t bytes = 0; bytes < 100'000; bytes += 37) {
     const std::size_t size = Allocator::reserved(bytes);

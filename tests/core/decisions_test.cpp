@@ -21,6 +21,7 @@ double no_clock(std::size_t) {
 
 TEST(Decisions, TheFirstCandidateWithoutAScopeOrAMeasurement) {
   EXPECT_FALSE(decisions_active());
+  EXPECT_EQ(decision_epoch(), 0u);
   EXPECT_EQ(decide("k", kNames, no_clock), 0u);
   const DecisionScope scope({});
   EXPECT_TRUE(decisions_active());
@@ -78,13 +79,18 @@ TEST(Decisions, AKnownNameThatIsNotOfferedIsWarnedAbout) {
 TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
   const DecisionScope outer({.known = {{"k", "b"}}});
   const std::uint64_t epoch = decision_epoch();
+  std::uint64_t first = 0;
   {
     const DecisionScope inner({.known = {{"k", "b"}}, .forced = "c"});
-    EXPECT_NE(decision_epoch(), epoch);
+    first = decision_epoch();
+    EXPECT_NE(first, epoch) << "what was cached outside is not used inside";
     EXPECT_EQ(decide("k", kNames, no_clock), 2u);
   }
-  EXPECT_NE(decision_epoch(), epoch);  // what was cached inside is not used outside
+  EXPECT_EQ(decision_epoch(), epoch) << "what was cached before is used again";
   EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+  const DecisionScope second({});
+  EXPECT_NE(decision_epoch(), epoch);
+  EXPECT_NE(decision_epoch(), first);
 }
 
 }  // namespace

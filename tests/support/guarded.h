@@ -10,7 +10,9 @@ namespace tessera::testing {
 
 class Guarded {
  public:
-  static constexpr std::int64_t kMargin = 64;  // elements on either side; NaN (or -1), so that reads show too
+  // Elements on either side; NaN (or -1), so that reads show too. Odd, so that the tensor's address is a multiple of its
+  // elements' size and of no vector's.
+  static constexpr std::int64_t kMargin = 61;
 
   explicit Guarded(const Tensor& x)
       : buffer_(Tensor::full({x.numel() + 2 * kMargin}, is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0,

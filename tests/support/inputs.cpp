@@ -15,6 +15,7 @@ namespace tessera::testing {
 namespace {
 
 constexpr double kMargin = 0.05;
+constexpr std::int64_t kOffAlignment = 61;  // elements: no vector's size divides it
 constexpr std::size_t kPoisonedLarge = 4 << 20;  // one block: larger ones of an op are cut from it
 constexpr int kPoisonedBlocks = 12;  // of each small size: more than an op and its backward take
 
@@ -50,7 +51,8 @@ Tensor scattered(const Tensor& x) {
     reversed[static_cast<std::size_t>(axis)] = x.rank() - 1 - axis;
   }
   const double gap = is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0;
-  Tensor view = Tensor::full(roomy, gap, x.dtype()).permute(reversed);
+  const Tensor buffer = Tensor::full({kOffAlignment + roomy.numel()}, gap, x.dtype());
+  Tensor view = buffer.slice(0, kOffAlignment, buffer.numel()).reshape(roomy).permute(reversed);
   for (int axis = 0; axis < x.rank(); ++axis) view = view.slice(axis, 0, x.shape()[axis]);
   view.copy_from(x);
   return view;

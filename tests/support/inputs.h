@@ -11,7 +11,8 @@ namespace tessera::testing {
 // index inputs i64. The same seed gives the same values. For bf16 all values, those of parameters too, are rounded to it.
 std::vector<Tensor> make_inputs(const OpCase& op_case, DType dtype, std::uint64_t seed = 1);
 
-// The same elements behind reversed strides, with a gap after every row; the gaps hold NaN (or -1).
+// The same elements behind reversed strides, with a gap after every row; the gaps hold NaN (or -1). The first is aligned to its own
+// size only.
 Tensor scattered(const Tensor& x);
 
 // Fills free blocks of the caching allocator with one byte, so that reading memory before writing it shows: 0xff makes NaN.

@@ -11,14 +11,15 @@
 namespace tessera {
 
 // Largest difference as a share of the largest expected magnitude, which zeros among the results do not blow up. Infinite where
-// a result is NaN or Inf, or where the sizes differ; where all that is expected is 0, any difference is beyond every tolerance.
+// a result or what is expected of it is NaN or Inf, or where the sizes differ: a NaN is to be compared by itself. Where all that
+// is expected is 0, any difference is beyond every tolerance.
 inline double relative_error(const std::vector<double>& got, const std::vector<double>& want) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (got.size() != want.size()) return kInfinite;
   double difference = 0;
   double largest = 1e-30;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (!std::isfinite(got[i])) return kInfinite;
+    if (!std::isfinite(got[i]) || !std::isfinite(want[i])) return kInfinite;
     difference = std::max(difference, std::abs(got[i] - want[i]));
     largest = std::max(largest, std::abs(want[i]));
   }

@@ -1,7 +1,6 @@
 #include "train/stage_trainer.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cmath>
 #include <limits>
@@ -257,26 +256,6 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(), "checkpoint: the part 'hook.ema' is missing");
   }
-}
-
-long page_faults() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
-
-// Activations of one such step fill some 6,000 pages: memory that went back to the system would be faulted in again.
-TEST(StageTrainer, StepsOfOneShapeUseThePagesOfTheFirst) {
-  const Shape images{16, 32, 32, 3};
-  const auto model = build_model({.name = "resnet20", .classes = 10}, images);
-  initialize(*model, 1);
-  Batch batch{Tensor::empty(images), Tensor::zeros({16}, DType::i64)};
-  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
-  StageTrainer trainer(*model, plain_sgd(1e-3), 1, 8, 8);
-  for (std::int64_t step = 0; step < 3; ++step) trainer.step(batch, step, step);
-  const long before = page_faults();
-  for (std::int64_t step = 3; step < 8; ++step) trainer.step(batch, step, step);
-  EXPECT_LT(page_faults() - before, 250) << "in five steps";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/decisions.h"
+#include "core/log.h"
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
 #include "core/rng.h"
@@ -78,6 +79,29 @@ TEST(MatmulDecision, IsNotAskedForBatchesAndSmallProducts) {
   run({7, 11, 13}, {}, DType::f32);
   cpu::matmul(random({2, 127, 137}, 0), random({2, 137, 131}, 1), Tensor::empty({2, 127, 131}), {});
   EXPECT_TRUE(scope.taken().empty());
+}
+
+// Its m, n and k are those of a single product whose record names what batches and bf16 are not offered.
+TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
+  DecisionMap taken;
+  {
+    const DecisionScope scope({.measure = true});
+    run(kCases[0], {}, DType::f32);
+    taken = scope.taken();
+  }
+  ASSERT_EQ(taken.size(), 1u);
+  taken.begin()->second = "sgemm";
+  std::string warnings;
+  set_log_sink([&](LogLevel, std::string_view text) { warnings += text; });
+  {
+    const DecisionScope replay({.measure = true, .known = taken});
+    const auto& [m, n, k] = kCases[0];
+    cpu::matmul(random({2, m, k}, 0), random({2, k, n}, 1), Tensor::empty({2, m, n}), {});
+    run(kCases[0], {}, DType::bf16);
+    EXPECT_EQ(replay.taken(), taken);
+  }
+  set_log_sink({});
+  EXPECT_EQ(warnings, "");
 }
 
 }  // namespace

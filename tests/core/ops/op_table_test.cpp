@@ -144,6 +144,25 @@ TEST_P(OpTable, IndeterminateMemoryDoesNotShow) {
   }
 }
 
+TEST_P(OpTable, InputsOffAlignmentGiveTheSame) {
+  const OpCase& row = GetParam();
+  std::vector<DType> dtypes = short_dtypes(row);
+  dtypes.push_back(DType::f64);
+  for (const DType dtype : dtypes) {
+    SCOPED_TRACE(str(dtype));
+    const std::vector<Tensor> plain = make_inputs(row, dtype, kSeed);
+    std::vector<Tensor> moved;
+    for (const Tensor& input : plain) moved.push_back(Guarded(input).tensor());
+    const double tolerance = dtype == DType::f64 ? 1e-12 : row.f32_relative + (dtype == DType::bf16 ? kBf16Rounding : 0);
+    expect_close(forward(row, moved), forward(row, plain), tolerance);
+    const auto expected = projected_gradients(row.op, plain, differentiable(row), kSeed);
+    const auto grads = projected_gradients(row.op, moved, differentiable(row), kSeed);
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (expected[i].defined()) expect_close(grads[i], expected[i], 10 * tolerance);
+    }
+  }
+}
+
 TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
   const OpCase& row = GetParam();
   for (const DType dtype : short_dtypes(row)) {
