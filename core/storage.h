@@ -28,7 +28,7 @@ class Storage {
 
 using StoragePtr = std::shared_ptr<Storage>;
 
-// What a device's allocator holds: bytes in live storages, bytes kept for reuse, the highest in_use seen, and the limit.
+// Bytes in live storages, bytes kept for reuse (but for those whose pages the system has back), the highest in_use, the limit.
 struct MemoryStats {
   std::size_t in_use = 0;
   std::size_t cached = 0;

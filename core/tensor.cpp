@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/cpu/strided_copy.h"
@@ -10,8 +11,13 @@ Tensor::Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, cons
     : storage_(std::move(storage)), offset_(offset), shape_(shape), strides_(strides), dtype_(dtype) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-  return Tensor(std::make_shared<Storage>(bytes, device), 0, shape, shape.contiguous_strides(), dtype);
+  auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (const std::int64_t size : shape) {  // a 0 counts as 1: strides must fit too
+    TESSERA_CHECK(!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes), ShapeError, "tensor: ", dtype, ' ',
+                  shape, " has more bytes than 64 bits can count");
+  }
+  const std::size_t wanted = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  return Tensor(std::make_shared<Storage>(wanted, device), 0, shape, shape.contiguous_strides(), dtype);
 }
 
 Tensor Tensor::empty_like(const Tensor& other) { return empty(other.shape(), other.dtype(), other.device()); }

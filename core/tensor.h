@@ -19,7 +19,7 @@ class Tensor {
  public:
   Tensor() = default;  // undefined: no storage; only defined(), assignment and destruction are legal
 
-  // Contents are indeterminate; kernels must write every element.
+  // Contents are indeterminate; kernels must write every element. Throws ShapeError where 64 bits cannot count the bytes.
   static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = {});
   static Tensor empty_like(const Tensor& other);  // contiguous, same shape, dtype and device
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = {});

@@ -6,6 +6,7 @@
 #include "layers/batch_norm.h"
 #include "layers/builtin.h"
 #include "layers/convolution.h"
+#include "layers/model_tree.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
 
@@ -17,18 +18,17 @@ Tensor finite_copy(const Module& owner, const std::string& name, const Tensor& v
   return value.clone();
 }
 
-std::unique_ptr<Module> copied(const Module& module, const Registry<Module>& layers) {
-  std::unique_ptr<Module> copy = layers.build(module.kind(), module.config());
-  for (std::size_t i = 0; i < module.parameters().size(); ++i) {
-    const Parameter& parameter = *module.parameters()[i];
-    copy->parameters()[i]->set_value(finite_copy(module, parameter.name(), parameter.value()));
+// Both of one structure.
+void copy_values(const Module& from, Module& to) {
+  for (std::size_t i = 0; i < from.parameters().size(); ++i) {
+    const Parameter& parameter = *from.parameters()[i];
+    to.parameters()[i]->set_value(finite_copy(from, parameter.name(), parameter.value()));
   }
-  for (std::size_t i = 0; i < module.buffers().size(); ++i) {
-    const Buffer& buffer = *module.buffers()[i];
-    copy->buffers()[i]->value = finite_copy(module, buffer.name, buffer.value);
+  for (std::size_t i = 0; i < from.buffers().size(); ++i) {
+    const Buffer& buffer = *from.buffers()[i];
+    to.buffers()[i]->value = finite_copy(from, buffer.name, buffer.value);
   }
-  for (const Module::Child& child : module.children()) copy->add_child(child.name, copied(*child.module, layers));
-  return copy;
+  for (std::size_t i = 0; i < from.children().size(); ++i) copy_values(*from.children()[i].module, *to.children()[i].module);
 }
 
 void fold_pair(Module& parent, const Module::Child& first, const Module::Child& second) {
@@ -43,7 +43,8 @@ void fold_pair(Module& parent, const Module::Child& first, const Module::Child& 
 }  // namespace
 
 std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers) {
-  std::unique_ptr<Module> copy = copied(network, layers);
+  std::unique_ptr<Module> copy = rebuild(describe(network), layers);
+  copy_values(network, *copy);
   for_each_module(*copy, [](Module& module) {
     // What runs its children in their order.
     if (dynamic_cast<Sequential*>(&module) == nullptr && dynamic_cast<ResidualBlock*>(&module) == nullptr) return;

@@ -27,11 +27,17 @@ Optimizer::Slots AdamW::fresh_slots(const Parameter& parameter) const {
           {"updates", Tensor::zeros({1}, DType::i64, value.device())}};
 }
 
-void AdamW::update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) {
-  const AdamWRule rule{config_.beta1, config_.beta2, config_.eps,
-                       decay_for(parameter, config_.weight_decay, config_.decay_norm_bias)};
-  const AdamWSlots moments{slots.at("exp_avg"), slots.at("exp_avg_sq"), slots.at("updates")};
-  TESSERA_DISPATCH(operands.weight.device(), adamw_update, operands, moments, rule);
+void AdamW::update(std::span<const Update> updates, const Tensor& step_state) {
+  std::vector<AdamWOperands> all;
+  all.reserve(updates.size());
+  for (const Update& one : updates) {
+    const Slots& slots = one.slots;
+    AdamWOperands& operands =
+        all.emplace_back(AdamWOperands{one.operands, slots.at("exp_avg"), slots.at("exp_avg_sq"), slots.at("updates")});
+    operands.weight_decay = decay_for(one.parameter, config_.weight_decay, config_.decay_norm_bias);
+  }
+  const AdamWRule rule{config_.beta1, config_.beta2, config_.eps};
+  TESSERA_DISPATCH(step_state.device(), adamw_update, all, step_state, rule);
 }
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ class AdamW final : public Optimizer {
 
  protected:
   Slots fresh_slots(const Parameter& parameter) const override;
-  void update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) override;
+  void update(std::span<const Update> updates, const Tensor& step_state) override;
 
  private:
   AdamWConfig config_;
@@ -38,15 +38,14 @@ struct AdamWRule {
   double beta1;
   double beta2;
   double eps;
-  double weight_decay;
 };
-struct AdamWSlots {
-  const Tensor& exp_avg;
-  const Tensor& exp_avg_sq;
-  const Tensor& updates;
+struct AdamWOperands : UpdateOperands {
+  Tensor exp_avg;
+  Tensor exp_avg_sq;
+  Tensor updates;
 };
 
-namespace cpu { void adamw_update(const UpdateOperands& operands, const AdamWSlots& slots, const AdamWRule& rule); }
-namespace cuda { void adamw_update(const UpdateOperands& operands, const AdamWSlots& slots, const AdamWRule& rule); }
+namespace cpu { void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule); }
+namespace cuda { void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule); }
 
 }  // namespace tessera

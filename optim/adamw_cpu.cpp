@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "core/cpu/parallel.h"
 #include "optim/adamw.h"
+#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 
@@ -28,8 +28,8 @@ struct Factors {
 };
 
 template <class T>
-Factors<T> factors(const AdamWRule& rule, double lr, double t) {
-  return {.keep = static_cast<T>(1 - lr * rule.weight_decay),
+Factors<T> factors(const AdamWRule& rule, double weight_decay, double lr, double t) {
+  return {.keep = static_cast<T>(1 - lr * weight_decay),
           .beta1 = static_cast<T>(rule.beta1),
           .beta2 = static_cast<T>(rule.beta2),
           .one_minus_beta1 = static_cast<T>(1 - rule.beta1),
@@ -54,17 +54,22 @@ void update_range(const Pointers<T>& p, const Factors<T>& f, std::int64_t begin,
   }
 }
 
+template <class T>
+void update_part(const AdamWOperands& o, const AdamWRule& rule, double lr, std::int64_t begin, std::int64_t end) {
+  const Pointers<T> p{o.weight.data<T>(), o.grad.data<T>(), o.exp_avg.data<T>(), o.exp_avg_sq.data<T>(),
+                      o.mask.defined() ? o.mask.data<std::uint8_t>() : nullptr};
+  const auto f = factors<T>(rule, o.weight_decay, lr, static_cast<double>(*o.updates.data<std::int64_t>()));
+  p.mask != nullptr ? update_range<T, true>(p, f, begin, end) : update_range<T, false>(p, f, begin, end);
+}
+
 }  // namespace
 
-void adamw_update(const UpdateOperands& operands, const AdamWSlots& slots, const AdamWRule& rule) {
-  const std::int64_t t = ++*slots.updates.data<std::int64_t>();
-  dispatch_real(operands.weight.dtype(), "adamw", [&]<class T>() {
-    const Pointers<T> p{operands.weight.data<T>(), operands.grad.data<T>(), slots.exp_avg.data<T>(), slots.exp_avg_sq.data<T>(),
-                        operands.mask.defined() ? operands.mask.data<std::uint8_t>() : nullptr};
-    const Factors<T> f = factors<T>(rule, step_state_data(operands.step_state).lr, static_cast<double>(t));
-    parallel_for(operands.weight.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      p.mask != nullptr ? update_range<T, true>(p, f, begin, end) : update_range<T, false>(p, f, begin, end);
-    });
+void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule) {
+  for (const AdamWOperands& o : operands) ++*o.updates.data<std::int64_t>();
+  const double lr = step_state_data(step_state).lr;
+  const auto weight_of = [](const AdamWOperands& o) -> const Tensor& { return o.weight; };
+  parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    dispatch_real(operands[i].weight.dtype(), "adamw", [&]<class T>() { update_part<T>(operands[i], rule, lr, begin, end); });
   });
 }
 

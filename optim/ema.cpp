@@ -35,17 +35,17 @@ void Ema::on_step_begin(Module&, StepStateData& data) { data.ema_decay = config_
 
 void Ema::after_step(Module& model, const StepState& step) {
   TESSERA_CHECK(!swapped_, InternalError, "ema: a step while the averages are swapped in");
+  std::vector<EmaOperands> all;
+  all.reserve(averages_.size());
   for (const NamedParameter& named : named_parameters(model)) {
     const Tensor mask = named.parameter->mask().defined() ? named.parameter->mask().contiguous() : Tensor();
-    const EmaOperands operands{averages_.at(named.path), named.parameter->value(), mask, step.tensor()};
-    TESSERA_DISPATCH(operands.value.device(), ema_update, operands);
+    all.push_back({averages_.at(named.path), named.parameter->value(), mask});
   }
   for (const NamedBuffer& named : named_buffers(model)) {
     const auto average = averages_.find(named.path);
-    if (average == averages_.end()) continue;
-    const EmaOperands operands{average->second, named.buffer->value, {}, step.tensor()};
-    TESSERA_DISPATCH(operands.value.device(), ema_update, operands);
+    if (average != averages_.end()) all.push_back({average->second, named.buffer->value, {}});
   }
+  TESSERA_DISPATCH(step.tensor().device(), ema_update, all, step.tensor());
 }
 
 void Ema::on_model_changed(Module& model, const std::vector<ModelChange>& changes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,14 +41,13 @@ class Ema final : public Hook {
   bool swapped_ = false;
 };
 
-// average, value, and mask (u8 or undefined; where 0 the average becomes 0): contiguous, f32 or f64.
+// Of one parameter or buffer: average, value, and mask (u8 or undefined; where 0 the average becomes 0). Contiguous, f32 or f64.
 struct EmaOperands {
-  const Tensor& average;
-  const Tensor& value;
-  const Tensor& mask;
-  const Tensor& step_state;
+  Tensor average;
+  Tensor value;
+  Tensor mask;
 };
-namespace cpu { void ema_update(const EmaOperands& operands); }
-namespace cuda { void ema_update(const EmaOperands& operands); }
+namespace cpu { void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state); }
+namespace cuda { void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state); }
 
 }  // namespace tessera

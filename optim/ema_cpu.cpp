@@ -1,23 +1,31 @@
-#include "core/cpu/parallel.h"
 #include "core/step_state.h"
 #include "optim/ema.h"
+#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 
-void ema_update(const EmaOperands& operands) {
-  dispatch_real(operands.value.dtype(), "ema", [&]<class T>() {
-    const double decay = step_state_data(operands.step_state).ema_decay;
-    const T keep = static_cast<T>(decay);
-    const T take = static_cast<T>(1 - decay);
-    T* const average = operands.average.data<T>();
-    const T* const value = operands.value.data<T>();
-    const std::uint8_t* const mask = operands.mask.defined() ? operands.mask.data<std::uint8_t>() : nullptr;
-    parallel_for(operands.value.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+namespace {
+
+template <class T>
+void update_part(const EmaOperands& o, double decay, std::int64_t begin, std::int64_t end) {
+  const T keep = static_cast<T>(decay);
+  const T take = static_cast<T>(1 - decay);
+  T* const average = o.average.data<T>();
+  const T* const value = o.value.data<T>();
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) average[i] = keep * average[i] + take * value[i];
-      if (mask == nullptr) return;
-      for (std::int64_t i = begin; i < end; ++i) average[i] = mask[i] == 0 ? T(0) : average[i];
-    });
+  for (std::int64_t i = begin; i < end; ++i) average[i] = keep * average[i] + take * value[i];
+  if (!o.mask.defined()) return;
+  const std::uint8_t* const mask = o.mask.data<std::uint8_t>();
+  for (std::int64_t i = begin; i < end; ++i) average[i] = mask[i] == 0 ? T(0) : average[i];
+}
+
+}  // namespace
+
+void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+  const double decay = step_state_data(step_state).ema_decay;
+  const auto value_of = [](const EmaOperands& o) -> const Tensor& { return o.value; };
+  parallel_tensors(operands, kGrain, value_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    dispatch_real(operands[i].value.dtype(), "ema", [&]<class T>() { update_part<T>(operands[i], decay, begin, end); });
   });
 }
 

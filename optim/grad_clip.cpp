@@ -37,7 +37,7 @@ Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_
     grads.push_back(parameter.grad());
   }
   const Tensor norm = norm_of(grads);
-  for (const Tensor& grad : grads) TESSERA_DISPATCH(grad.device(), scale_to_norm, grad, norm, max_norm);
+  TESSERA_DISPATCH(norm.device(), scale_to_norm, grads, norm, max_norm);
   return norm;
 }
 

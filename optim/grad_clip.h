@@ -20,11 +20,11 @@ Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_
 
 namespace cpu {
 void global_norm(std::span<const Tensor> tensors, const Tensor& norm);  // norm: f64 scalar
-void scale_to_norm(const Tensor& tensor, const Tensor& norm, double max_norm);  // in place
+void scale_to_norm(std::span<const Tensor> tensors, const Tensor& norm, double max_norm);  // in place
 }  // namespace cpu
 namespace cuda {
 void global_norm(std::span<const Tensor> tensors, const Tensor& norm);
-void scale_to_norm(const Tensor& tensor, const Tensor& norm, double max_norm);
+void scale_to_norm(std::span<const Tensor> tensors, const Tensor& norm, double max_norm);
 }  // namespace cuda
 
 }  // namespace tessera

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
-#include "core/cpu/parallel.h"
 #include "optim/grad_clip.h"
+#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 
@@ -17,40 +18,40 @@ double squared_sum(const T* values, std::int64_t count) {
   return sum;
 }
 
-double squared_norm(const Tensor& tensor) {
-  const std::int64_t count = tensor.numel();
-  std::vector<double> partial(static_cast<std::size_t>((count + kBlock - 1) / kBlock));
-  dispatch_real(tensor.dtype(), "clip_grad_norm", [&]<class T>() {
-    const T* const values = tensor.data<T>();
-    parallel_for(static_cast<std::int64_t>(partial.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) {
-        partial[static_cast<std::size_t>(b)] = squared_sum(values + b * kBlock, std::min(kBlock, count - b * kBlock));
+std::int64_t blocks_before(std::int64_t element) { return (element + kBlock - 1) / kBlock; }
+
+const Tensor& itself(const Tensor& tensor) { return tensor; }
+
+}  // namespace
+
+// A thread sums the blocks that begin in its share of the elements.
+void global_norm(std::span<const Tensor> tensors, const Tensor& norm) {
+  std::vector<std::vector<double>> partial;
+  for (const Tensor& tensor : tensors) partial.emplace_back(static_cast<std::size_t>(blocks_before(tensor.numel())));
+  parallel_tensors(tensors, kBlock, itself, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    const Tensor& tensor = tensors[i];
+    dispatch_real(tensor.dtype(), "clip_grad_norm", [&]<class T>() {
+      for (std::int64_t b = blocks_before(begin); b < blocks_before(end); ++b) {
+        partial[i][static_cast<std::size_t>(b)] =
+            squared_sum(tensor.data<T>() + b * kBlock, std::min(kBlock, tensor.numel() - b * kBlock));
       }
     });
   });
   double sum = 0;
-  for (const double part : partial) sum += part;
-  return sum;
-}
-
-}  // namespace
-
-void global_norm(std::span<const Tensor> tensors, const Tensor& norm) {
-  double sum = 0;
-  for (const Tensor& tensor : tensors) sum += squared_norm(tensor);
+  for (const std::vector<double>& blocks : partial) sum += std::accumulate(blocks.begin(), blocks.end(), 0.0);
   *norm.data<double>() = std::sqrt(sum);
 }
 
-void scale_to_norm(const Tensor& tensor, const Tensor& norm, double max_norm) {
+void scale_to_norm(std::span<const Tensor> tensors, const Tensor& norm, double max_norm) {
   const double ratio = max_norm / (*norm.data<double>() + 1e-6);
   // A NaN ratio must reach the gradients.
   if (ratio >= 1) return;
-  dispatch_real(tensor.dtype(), "clip_grad_norm", [&]<class T>() {
-    T* const values = tensor.data<T>();
-    const T factor = static_cast<T>(ratio);
-    parallel_for(tensor.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_tensors(tensors, kGrain, itself, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    dispatch_real(tensors[i].dtype(), "clip_grad_norm", [&]<class T>() {
+      T* const values = tensors[i].data<T>();
+      const T factor = static_cast<T>(ratio);
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) values[i] *= factor;
+      for (std::int64_t at = begin; at < end; ++at) values[at] *= factor;
     });
   });
 }

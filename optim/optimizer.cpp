@@ -37,14 +37,16 @@ void Optimizer::bind(const std::vector<NamedParameter>& parameters) {
 }
 
 void Optimizer::step(const StepState& step_state) {
+  std::vector<Update> updates;
+  updates.reserve(entries_.size());
   for (const Entry& entry : entries_) {
     const Parameter& parameter = *entry.parameter;
     if (!parameter.trainable() || !parameter.grad().defined()) continue;
     TESSERA_CHECK(parameter.value().is_contiguous(), InternalError, name(), ": ", entry.path, " is not contiguous");
-    const Tensor grad = parameter.grad().contiguous();
     const Tensor mask = parameter.mask().defined() ? parameter.mask().contiguous() : Tensor();
-    update(parameter, {parameter.value(), grad, mask, step_state.tensor()}, entry.slots);
+    updates.push_back({parameter, {parameter.value(), parameter.grad().contiguous(), mask}, entry.slots});
   }
+  if (!updates.empty()) update(updates, step_state.tensor());
 }
 
 State Optimizer::state() const {

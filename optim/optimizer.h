@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,13 @@
 
 namespace tessera {
 
-// What every update kernel reads and writes; all contiguous and on one device.
+// What an update kernel reads and writes of one parameter; all contiguous. A kernel takes those of all parameters at once, on one
+// device, and the step state, which holds lr.
 struct UpdateOperands {
-  const Tensor& weight;      // written in place
-  const Tensor& grad;
-  const Tensor& mask;        // u8, or undefined: where 0, weight and state become 0
-  const Tensor& step_state;  // lr
+  Tensor weight;  // written in place
+  Tensor grad;
+  Tensor mask;  // u8, or undefined: where 0, weight and state become 0
+  double weight_decay = 0;  // what holds for this parameter
 };
 
 class Optimizer {
@@ -47,7 +49,12 @@ class Optimizer {
   // Called by the constructors of subclasses, once fresh_slots works.
   void bind(const std::vector<NamedParameter>& parameters);
   virtual Slots fresh_slots(const Parameter& parameter) const = 0;
-  virtual void update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) = 0;
+  struct Update {
+    const Parameter& parameter;
+    UpdateOperands operands;  // but for weight_decay
+    const Slots& slots;
+  };
+  virtual void update(std::span<const Update> updates, const Tensor& step_state) = 0;  // at least one
 
  private:
   struct Entry {

@@ -27,10 +27,16 @@ Optimizer::Slots Sgd::fresh_slots(const Parameter& parameter) const {
   return {{"momentum", Tensor::zeros(value.shape(), value.dtype(), value.device())}};
 }
 
-void Sgd::update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) {
-  const SgdRule rule{config_.momentum, decay_for(parameter, config_.weight_decay, config_.decay_norm_bias), config_.nesterov};
-  const Tensor momentum = config_.momentum == 0 ? Tensor() : slots.at("momentum");
-  TESSERA_DISPATCH(operands.weight.device(), sgd_update, operands, momentum, rule);
+void Sgd::update(std::span<const Update> updates, const Tensor& step_state) {
+  std::vector<SgdOperands> all;
+  all.reserve(updates.size());
+  for (const Update& one : updates) {
+    SgdOperands& operands = all.emplace_back(SgdOperands{one.operands, {}});
+    operands.weight_decay = decay_for(one.parameter, config_.weight_decay, config_.decay_norm_bias);
+    if (config_.momentum != 0) operands.momentum = one.slots.at("momentum");
+  }
+  const SgdRule rule{config_.momentum, config_.nesterov};
+  TESSERA_DISPATCH(step_state.device(), sgd_update, all, step_state, rule);
 }
 
 }  // namespace tessera

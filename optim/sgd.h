@@ -25,7 +25,7 @@ class Sgd final : public Optimizer {
 
  protected:
   Slots fresh_slots(const Parameter& parameter) const override;
-  void update(const Parameter& parameter, const UpdateOperands& operands, const Slots& slots) override;
+  void update(std::span<const Update> updates, const Tensor& step_state) override;
 
  private:
   SgdConfig config_;
@@ -33,12 +33,13 @@ class Sgd final : public Optimizer {
 
 struct SgdRule {
   double momentum;
-  double weight_decay;
   bool nesterov;
 };
+struct SgdOperands : UpdateOperands {
+  Tensor momentum;  // undefined when the rule's is 0
+};
 
-// `momentum` is undefined when the rule's momentum is 0.
-namespace cpu { void sgd_update(const UpdateOperands& operands, const Tensor& momentum, const SgdRule& rule); }
-namespace cuda { void sgd_update(const UpdateOperands& operands, const Tensor& momentum, const SgdRule& rule); }
+namespace cpu { void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule); }
+namespace cuda { void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule); }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "core/cpu/parallel.h"
+#include "optim/parallel_tensors_cpu.h"
 #include "optim/sgd.h"
 
 namespace tessera::cpu {
@@ -14,8 +14,8 @@ struct Pointers {
 };
 
 template <class T, bool kMomentum, bool kMask>
-void update_range(const Pointers<T>& p, const SgdRule& rule, T lr, std::int64_t begin, std::int64_t end) {
-  const T decay = static_cast<T>(rule.weight_decay);
+void update_range(const Pointers<T>& p, const SgdRule& rule, double weight_decay, T lr, std::int64_t begin, std::int64_t end) {
+  const T decay = static_cast<T>(weight_decay);
   const T mu = static_cast<T>(rule.momentum);
   const bool nesterov = rule.nesterov;
 #pragma omp simd
@@ -32,29 +32,22 @@ void update_range(const Pointers<T>& p, const SgdRule& rule, T lr, std::int64_t 
   }
 }
 
-template <class T, bool kMomentum>
-void update_all(const Pointers<T>& p, const SgdRule& rule, T lr, std::int64_t count) {
-  parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    if (p.mask != nullptr) {
-      update_range<T, kMomentum, true>(p, rule, lr, begin, end);
-    } else {
-      update_range<T, kMomentum, false>(p, rule, lr, begin, end);
-    }
-  });
+template <class T>
+void update_part(const SgdOperands& o, const SgdRule& rule, double lr, std::int64_t begin, std::int64_t end) {
+  const Pointers<T> p{o.weight.data<T>(), o.grad.data<T>(), o.momentum.defined() ? o.momentum.data<T>() : nullptr,
+                      o.mask.defined() ? o.mask.data<std::uint8_t>() : nullptr};
+  const auto run = [&](const auto& range) { range(p, rule, o.weight_decay, static_cast<T>(lr), begin, end); };
+  if (p.momentum != nullptr) return p.mask != nullptr ? run(update_range<T, true, true>) : run(update_range<T, true, false>);
+  p.mask != nullptr ? run(update_range<T, false, true>) : run(update_range<T, false, false>);
 }
 
 }  // namespace
 
-void sgd_update(const UpdateOperands& operands, const Tensor& momentum, const SgdRule& rule) {
-  dispatch_real(operands.weight.dtype(), "sgd", [&]<class T>() {
-    const Pointers<T> p{operands.weight.data<T>(), operands.grad.data<T>(), momentum.defined() ? momentum.data<T>() : nullptr,
-                        operands.mask.defined() ? operands.mask.data<std::uint8_t>() : nullptr};
-    const T lr = static_cast<T>(step_state_data(operands.step_state).lr);
-    if (p.momentum != nullptr) {
-      update_all<T, true>(p, rule, lr, operands.weight.numel());
-    } else {
-      update_all<T, false>(p, rule, lr, operands.weight.numel());
-    }
+void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule) {
+  const double lr = step_state_data(step_state).lr;
+  const auto weight_of = [](const SgdOperands& o) -> const Tensor& { return o.weight; };
+  parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    dispatch_real(operands[i].weight.dtype(), "sgd", [&]<class T>() { update_part<T>(operands[i], rule, lr, begin, end); });
   });
 }
 

@@ -3,7 +3,8 @@
 
 core <- layers <- compress <- admm <- train <- {cli, bench, examples, tests} and core <- optim <- train; layers and optim
 do not see each other. A library outside is named only by its wrapper folder: no other header includes it, reaches it through
-headers of ours, or names one of its types. Every quoted include must exist, as a file or as the template that CMake makes it from.
+headers of ours, or names one of its types. Every quoted include must exist, as a file or as the template that CMake makes it
+from.
 
 Usage: check_includes.py [ROOT]      checks every C++ and CUDA file below ROOT (default: the repository)
        check_includes.py --self-test

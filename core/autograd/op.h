@@ -26,9 +26,9 @@ class Op {
  public:
   virtual ~Op() = default;
   virtual std::string_view name() const = 0;
-  // grad_y is contiguous, with y's shape and dtype. Returns one tensor per input, of that input's shape and dtype; an
-  // undefined tensor means "no gradient". May return grad_y itself, and write over it where it
-  // is its sole owner; never touches a Var.
+  // grad_y is contiguous, with y's shape and dtype. Returns one tensor per input, of that input's shape and dtype; an undefined
+  // tensor means "no gradient".
+  // May return grad_y itself, and write over it where it is its sole owner; never touches a Var.
   virtual Grads backward(const Tensor& grad_y, NeedsGrad needs) = 0;
   // Whether backward may write a result over grad_y; one that returns grad_y otherwise passes it on.
   virtual bool writes_over_grad() const { return false; }

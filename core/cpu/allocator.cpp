@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <new>
 
 #include "core/cpu/machine_memory.h"
 #include "core/error.h"
@@ -36,6 +38,8 @@ std::size_t with_guard(std::size_t size) { return in_arena(size) ? size + kGuard
 }  // namespace
 
 std::size_t Allocator::reserved(std::size_t bytes) noexcept {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2 / kAlignment * kAlignment;
+  if (bytes > kMost) return kMost;
   return std::max<std::size_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
 }
 
@@ -53,7 +57,7 @@ void Allocator::free_cached() {
 
 void Allocator::refuse(std::size_t bytes, std::size_t size) const {
   const std::string asked = str("cpu: out of memory: asked for ", bytes, " bytes, ", stats_.in_use, " bytes in use, ");
-  if (limit_ != 0 && stats_.in_use + size > limit_) throw OutOfMemoryError::at_limit(str(asked, "limit ", limit_, " bytes"));
+  if (beyond_limit(stats_.in_use + size)) throw OutOfMemoryError::at_limit(str(asked, "limit ", limit_, " bytes"));
   throw OutOfMemoryError(asked + "the system has no more");
 }
 
@@ -79,24 +83,35 @@ void Allocator::keep(void* block, std::size_t size) {
   in_lists_ += size;
 }
 
+// A block for whoever asked, or null. What is cached goes back to the system where it stands in the way.
+void* Allocator::obtain(std::size_t size) {
+  if (beyond_limit(stats_.in_use + size)) return nullptr;
+  if (void* const block = take_cached(size)) return block;
+  if (beyond_limit(stats_.in_use + cached() + size)) free_cached();
+  if (void* const block = from_system(size)) return block;
+  if (cached() == 0) return nullptr;
+  free_cached();
+  return from_system(size);
+}
+
 void* Allocator::allocate(std::size_t bytes) {
   const std::size_t size = reserved(bytes);
   const std::lock_guard lock(mutex_);
-  // Free bytes between blocks in use count, although their pages may have gone back already.
-  if (limit_ != 0 && stats_.in_use + cached() > limit_) free_cached();
-  void* block = take_cached(size);
+  const std::size_t recorded = record_ != nullptr ? record_->size() : 0;
+  void* block = nullptr;
+  try {
+    if (record_ != nullptr) record_->push_back(stats_.in_use + size);
+    block = obtain(size);
+  } catch (const std::bad_alloc&) {  // no room for the books: no block was taken
+  }
   if (block == nullptr) {
-    if (limit_ != 0 && stats_.in_use + cached() + size > limit_) free_cached();
-    if (limit_ == 0 || stats_.in_use + size <= limit_) block = from_system(size);
-    if (block == nullptr && cached() != 0) {
-      free_cached();
-      if (limit_ == 0 || stats_.in_use + size <= limit_) block = from_system(size);
-    }
-    if (block == nullptr) refuse(bytes, size);
+    if (record_ != nullptr) record_->resize(recorded);
+    refuse(bytes, size);
   }
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
-  if (record_ != nullptr) record_->push_back(stats_.in_use);
+  // A block whose pages went back to the system gets them again.
+  if (beyond_limit(stats_.in_use + cached())) free_cached();
   hand_out(block, bytes, with_guard(size));
   return block;
 }
@@ -139,7 +154,7 @@ void Allocator::record(std::vector<std::size_t>* in_use) {
 void Allocator::set_limit(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
-  if (limit_ != 0 && stats_.in_use + cached() > limit_) free_cached();
+  if (beyond_limit(stats_.in_use + cached())) free_cached();
 }
 
 Allocator& allocator() {

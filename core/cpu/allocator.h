@@ -35,16 +35,19 @@ class Allocator {
   // Appends in_use after every later allocation to `in_use`, until another call; null ends it.
   void record(std::vector<std::size_t>* in_use);
 
-  // Bytes really reserved for a request: the next multiple of 64, at least 64.
+  // Bytes really reserved for a request: the next multiple of 64, at least 64; for more than addresses can count, all that they
+  // can, which nobody has.
   static std::size_t reserved(std::size_t bytes) noexcept;
 
  private:
   [[noreturn]] void refuse(std::size_t bytes, std::size_t size) const;
   void* take_cached(std::size_t size);
   void* from_system(std::size_t size);
+  void* obtain(std::size_t size);
   void keep(void* block, std::size_t size);
   void free_cached();
-  std::size_t cached() const noexcept { return in_lists_ + arena_.free_bytes(); }
+  std::size_t cached() const noexcept { return in_lists_ + arena_.resident_bytes(); }
+  bool beyond_limit(std::size_t bytes) const noexcept { return limit_ != 0 && bytes > limit_; }
 
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;

@@ -48,31 +48,36 @@ Arena::~Arena() {
   for (const auto& [begin, segment] : segments_) unmap(begin, segment.size);
 }
 
-void Arena::insert(char* block, std::size_t size) {
-  const auto place = by_size_.emplace(size, block).first;
+void Arena::insert(char* at, const Block& block) {
+  const auto place = by_size_.emplace(block.size, at).first;
   try {
-    free_.emplace(block, size);
+    free_.emplace(at, block);
   } catch (...) {
     by_size_.erase(place);
     throw;
   }
-  free_bytes_ += size;
+  free_bytes_ += block.size;
+  resident_bytes_ += block.resident;
 }
 
 void Arena::erase(Blocks::iterator block) {
-  by_size_.erase({block->second, block->first});
-  free_bytes_ -= block->second;
+  by_size_.erase({block->second.size, block->first});
+  free_bytes_ -= block->second.size;
+  resident_bytes_ -= block->second.resident;
   free_.erase(block);
 }
 
 void* Arena::take(std::size_t size) {
   const auto found = by_size_.lower_bound({size, nullptr});
   if (found == by_size_.end()) return nullptr;
-  const auto [available, block] = *found;
+  const auto place = free_.find(found->second);
+  const auto& [at, block] = *place;
+  const std::size_t rest = block.size - size;
   // The rest first: where its entry finds no memory, nothing has changed.
-  if (available != size) insert(block + size, available - size);
-  erase(free_.find(block));
-  return block;
+  if (rest != 0) insert(at + size, {rest, std::min(block.resident, rest)});
+  char* const taken = at;
+  erase(place);
+  return taken;
 }
 
 Arena::Segments::iterator Arena::segment_of(char* block) { return std::prev(segments_.upper_bound(block)); }
@@ -80,7 +85,14 @@ Arena::Segments::iterator Arena::segment_of(char* block) { return std::prev(segm
 Arena::Segments::iterator Arena::add_segment(std::size_t size) {
   for (const std::size_t wanted : {std::max(kSegment, rounded_up(size, kHugePage)), rounded_up(size, kHugePage)}) {
     if (wanted < size) return segments_.end();  // more than addresses can count
-    if (char* const begin = map_pages(wanted)) return segments_.emplace(begin, Segment{wanted, 0}).first;
+    char* const begin = map_pages(wanted);
+    if (begin == nullptr) continue;
+    try {
+      return segments_.emplace(begin, Segment{wanted, 0}).first;
+    } catch (...) {
+      unmap(begin, wanted);
+      throw;
+    }
   }
   return segments_.end();
 }
@@ -91,7 +103,7 @@ char* Arena::cut_behind(Segments::iterator segment, std::size_t size) {
   char* const end = begin + extent.used;
   auto last = free_.lower_bound(end);
   const bool has_last =
-      last != free_.begin() && std::prev(last)->first >= begin && std::prev(last)->first + std::prev(last)->second == end;
+      last != free_.begin() && std::prev(last)->first >= begin && std::prev(last)->first + std::prev(last)->second.size == end;
   char* const block = has_last ? std::prev(last)->first : end;
   if (static_cast<std::size_t>(begin + extent.size - block) < size) return nullptr;
   if (has_last) erase(std::prev(last));
@@ -109,16 +121,19 @@ void* Arena::grow(std::size_t size) {
 
 void Arena::give(void* block, std::size_t size) {
   char* const begin = static_cast<char*>(block);
-  insert(begin, size);
+  insert(begin, {size, size});
   auto merged = free_.find(begin);
   const auto absorb_next = [&](Blocks::iterator at) {
     const auto next = std::next(at);
-    if (next == free_.end() || at->first + at->second != next->first || segments_.contains(next->first)) return;
-    auto place = by_size_.extract({at->second, at->first});  // its memory serves the joined block: nothing here can fail
-    at->second += next->second;
-    place.value() = {at->second, at->first};
-    free_bytes_ += next->second;
+    if (next == free_.end() || at->first + at->second.size != next->first || segments_.contains(next->first)) return;
+    auto place = by_size_.extract({at->second.size, at->first});  // its memory serves the joined block: nothing here can fail
+    const Block absorbed = next->second;
     erase(next);
+    at->second.size += absorbed.size;
+    at->second.resident += absorbed.resident;
+    free_bytes_ += absorbed.size;
+    resident_bytes_ += absorbed.resident;
+    place.value() = {at->second.size, at->first};
     by_size_.insert(std::move(place));
   };
   absorb_next(merged);
@@ -128,10 +143,12 @@ void Arena::give(void* block, std::size_t size) {
 void Arena::trim() noexcept {
   for (auto block = free_.begin(); block != free_.end();) {
     const auto at = block++;
+    Block& free = at->second;
+    if (free.resident != 0) drop_pages(at->first, at->first + free.size);
+    resident_bytes_ -= std::exchange(free.resident, 0);
     const auto segment = segment_of(at->first);
-    drop_pages(at->first, at->first + at->second);
-    if (at->first + at->second == segment->first + segment->second.used) {
-      segment->second.used -= at->second;
+    if (at->first + free.size == segment->first + segment->second.used) {
+      segment->second.used -= free.size;
       erase(at);
     }
   }

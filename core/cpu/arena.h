@@ -16,34 +16,42 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  // The three may throw std::bad_alloc: nothing has changed then, but a block given is lost to the arena.
   // `size` is a multiple of 64, as are the addresses. From bytes that were in use before, or null; ties go to the lowest address.
   void* take(std::size_t size);
   // With bytes that never were in use, or null when the system has no more.
   void* grow(std::size_t size);
-  void give(void* block, std::size_t size);  // may throw std::bad_alloc; the block is then lost to the arena
-  // Gives the pages of free blocks back to the system; what lies between blocks in use stays free and counted.
+  void give(void* block, std::size_t size);
+  // Gives the pages of free blocks back to the system; what lies between blocks in use stays free.
   void trim() noexcept;
 
   std::size_t free_bytes() const noexcept { return free_bytes_; }  // that take() could serve, in pieces
+  // Of them, at most so many have pages: trim() leaves 0.
+  std::size_t resident_bytes() const noexcept { return resident_bytes_; }
 
  private:
+  struct Block {
+    std::size_t size;
+    std::size_t resident;  // an upper bound: nobody knows where in the block they lie
+  };
   struct Segment {
     std::size_t size;
     std::size_t used;  // what lies behind it was never handed out, or was given back
   };
-  using Blocks = std::map<char*, std::size_t>;
+  using Blocks = std::map<char*, Block>;
   using Segments = std::map<char*, Segment>;
 
   Segments::iterator segment_of(char* block);
   Segments::iterator add_segment(std::size_t size);
   char* cut_behind(Segments::iterator segment, std::size_t size);
-  void insert(char* block, std::size_t size);
+  void insert(char* at, const Block& block);
   void erase(Blocks::iterator block);
 
   Segments segments_;
   Blocks free_;  // by address, never two that touch within a segment
   std::set<std::pair<std::size_t, char*>> by_size_;  // the same blocks
   std::size_t free_bytes_ = 0;
+  std::size_t resident_bytes_ = 0;
 };
 
 }  // namespace tessera::cpu

@@ -18,6 +18,14 @@ Tensor buffer_for(const dnnl::memory& memory) {
   return Tensor::empty({static_cast<std::int64_t>(memory.get_desc().get_size())}, DType::u8);
 }
 
+void execute_now(const dnnl::primitive& primitive, const std::unordered_map<int, dnnl::memory>& arguments) {
+  try {
+    primitive.execute(stream(), arguments);
+  } catch (const dnnl::error& error) {
+    fail(error.status, error.message);
+  }
+}
+
 }  // namespace
 
 const dnnl::engine& engine() {
@@ -85,7 +93,7 @@ Tensor Primitive::reordered(std::size_t operand, void* data) {
   Tensor result = buffer_for(bound.theirs);
   bound.ours.set_data_handle(data);
   bound.theirs.set_data_handle(result.raw());
-  bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
+  execute_now(bound.reorder, {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
   stream().wait();
   return result;
 }
@@ -114,13 +122,13 @@ void Primitive::execute_in(const std::vector<Tensor>& buffers, std::span<void* c
     if (!bound.reorder) continue;
     bound.theirs.set_data_handle((next++)->raw());
     if (!bound.output) {
-      bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
+      execute_now(bound.reorder, {{DNNL_ARG_FROM, bound.ours}, {DNNL_ARG_TO, bound.theirs}});
     }
   }
-  primitive_.execute(stream(), arguments_);
+  execute_now(primitive_, arguments_);
   for (Bound& bound : bound_) {
     if (bound.reorder && bound.output) {
-      bound.reorder.execute(stream(), {{DNNL_ARG_FROM, bound.theirs}, {DNNL_ARG_TO, bound.ours}});
+      execute_now(bound.reorder, {{DNNL_ARG_FROM, bound.theirs}, {DNNL_ARG_TO, bound.ours}});
     }
   }
   stream().wait();

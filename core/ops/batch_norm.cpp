@@ -6,8 +6,6 @@
 namespace tessera {
 namespace {
 
-Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
-
 // What the forward keeps for the backward.
 struct BatchNormSaved {
   Tensor x, gamma, mean, inv_std;

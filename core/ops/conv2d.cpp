@@ -39,6 +39,18 @@ class Conv2dOp final : public Op {
   Conv2dOptions options_;
 };
 
+// With its rectifier, where nothing is recorded: profiles and numeric checks know it by its name.
+class Conv2dReluOp final : public Op {
+ public:
+  explicit Conv2dReluOp(std::int64_t taps) : taps_(taps) {}
+  std::string_view name() const override { return "conv2d_relu"; }
+  Grads backward(const Tensor&, NeedsGrad) override { throw InternalError("conv2d_relu: three ops are recorded in its place"); }
+  std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * taps_; }
+
+ private:
+  std::int64_t taps_;  // that an output element sums
+};
+
 void check_channels(const Shape& x, const Shape& weight, std::int64_t groups) {
   TESSERA_CHECK(x.rank() == 4 && weight.rank() == 4, ShapeError, "conv2d: wrong rank: x is ", x, ", weight is ", weight,
                 "; x must be [n, h, w, in], weight [out, kh, kw, in/groups]");
@@ -93,10 +105,14 @@ Var conv2d_relu(const Var& x, const Var& weight, const Var& bias, const Var& res
     const Var y = conv2d(x, weight, bias, options);
     return relu(residual.defined() ? add(y, residual) : y);
   }
-  const Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+  Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   TESSERA_DISPATCH(y.device(), conv2d_relu_forward, x.value().contiguous(), weight.value().contiguous(), contiguous_or_none(bias),
                    contiguous_or_none(residual), y, options);
-  return Var(y);
+  std::vector<Var> inputs{x, weight};
+  for (const Var& optional : {bias, residual}) {
+    if (optional.defined()) inputs.push_back(optional);
+  }
+  return record(std::make_unique<Conv2dReluOp>(weight.shape().erase(0).numel()), inputs, std::move(y));
 }
 
 }  // namespace tessera

@@ -22,8 +22,8 @@ struct Conv2dOptions {
 Var conv2d(const Var& x, const Var& weight, const Var& bias = {}, const Conv2dOptions& options = {});
 
 // relu(conv2d(x, weight, bias) + residual), for inference; the residual is of conv2d's shape, or undefined. While operations are
-// recorded these are the three ops. Otherwise one, which in f32 and bf16 may answer 0 where the sum is NaN; outside of a residual the
-// rectifier costs no walk over memory.
+// recorded these are the three ops. Otherwise one, which in f32 and bf16 may answer 0 where the sum is NaN; without a residual
+// the rectifier costs no walk over memory there.
 Var conv2d_relu(const Var& x, const Var& weight, const Var& bias, const Var& residual, const Conv2dOptions& options = {});
 
 // The shape of conv2d's result; throws as conv2d does.

@@ -48,7 +48,8 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
     weights.push_back(Tensor::empty_like(grad_weight));
     biases.push_back(grad_bias.defined() ? Tensor::empty_like(grad_bias) : Tensor());
   }
-  std::vector<std::vector<Tensor>> buffers;  // allocated here: plans of memory compare histories, whose order threads would change
+  // Allocated here: plans of memory compare histories, whose order threads would change.
+  std::vector<std::vector<Tensor>> buffers;
   for (const auto& primitive : plan.parts) buffers.push_back(primitive->buffers());
   parallel_parts(x.dim(0), static_cast<int>(plan.parts.size()), [&](std::int64_t begin, std::int64_t end, int part) {
     const auto at = static_cast<std::size_t>(part);
@@ -116,8 +117,9 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
                                {bias.defined() ? bias.data<float>() : nullptr, relu}, y);
     }
     if (plan.method == Method::gemm) {
-      linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y));
-    } else if (plan.method == Method::f32) {
+      return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y), relu);
+    }
+    if (plan.method == Method::f32) {
       in_f32([&](const Tensor& from, const Tensor& to) { conv2d_forward(from, weight, bias, to, options); }, y, x);
     } else {
       dispatch_real(x.dtype(), "conv2d", [&]<class T>() {

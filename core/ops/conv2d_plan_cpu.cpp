@@ -145,7 +145,8 @@ bool is_pointwise(const Conv2dGeometry& g) {
   return g.kh == 1 && g.kw == 1 && g.options.stride == one && g.options.padding == Extent{0, 0} && g.options.groups == 1;
 }
 
-// Transformed filters of 256 by 256 channels. Beyond it they leave the caches, and every thread holds a sum of their size.
+// Of transformed filters: 256 by 256 channels take 9 MiB of it. Beyond it they leave the caches, and every thread holds a sum of
+// their size.
 constexpr std::int64_t kMostFilterBytes = std::int64_t{12} << 20;
 
 double flops(const Conv2dGeometry& g) {

@@ -31,6 +31,8 @@ void check_parameters(const char* operation, const NamedOperand& x, std::initial
   }
 }
 
+Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
+
 std::int64_t window_count(const char* operation, const char* axis, std::int64_t size, std::int64_t kernel, std::int64_t stride,
                           std::int64_t padding, std::int64_t dilation) {
   TESSERA_CHECK(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1, ShapeError, operation, ": illegal window along the ",

@@ -1,4 +1,4 @@
-// Checks that the dense operations share.
+// Checks and views that the dense operations share.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,9 @@ struct NamedOperand {
 void check_operands(const char* operation, std::initializer_list<NamedOperand> operands);
 // The same for parameters and statistics beside activations x: they are of parameter_dtype(x.dtype()).
 void check_parameters(const char* operation, const NamedOperand& x, std::initializer_list<NamedOperand> parameters);
+
+// x [..., n] as [rows, n], also when n is 0.
+Tensor as_rows(const Tensor& x);
 
 // Positions of a window of `kernel` taps that lie `dilation` apart, stepping by `stride` over a padded axis.
 // Throws ShapeError when the window does not fit. `axis` is "height" or "width", for the message.

@@ -6,16 +6,24 @@
 namespace tessera::cpu {
 
 template <class T>
-ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
+T largest(const T* x, std::int64_t n) {
   T top = x[0];
 #pragma omp simd reduction(max : top)
   for (std::int64_t i = 1; i < n; ++i) top = x[i] > top ? x[i] : top;
+  return top;
+}
+
+template <class T>
+ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
+  const T top = largest(x, n);
   T total = 0;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i) total += y[i] = std::exp(x[i] - top);
   return {top, total};
 }
 
+template float largest(const float* x, std::int64_t n);
+template double largest(const double* x, std::int64_t n);
 template ExpRow<float> exp_row(const float* x, std::int64_t n, float* y);
 template ExpRow<double> exp_row(const double* x, std::int64_t n, double* y);
 

@@ -5,6 +5,10 @@
 
 namespace tessera::cpu {
 
+// The largest of n > 0 elements, for float and double; any of them where one is NaN.
+template <class T>
+T largest(const T* x, std::int64_t n);
+
 template <class T>
 struct ExpRow {
   T top;    // the largest element, so that no exponential overflows

@@ -6,8 +6,6 @@
 namespace tessera {
 namespace {
 
-Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
-
 class LayerNormOp final : public Op {
  public:
   LayerNormOp(Tensor x, Tensor gamma, Tensor mean, Tensor inv_std)

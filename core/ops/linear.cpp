@@ -6,9 +6,6 @@
 namespace tessera {
 namespace {
 
-// x [..., n] as [rows, n], also when n is 0.
-Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().erase(x.rank() - 1).numel(), x.dim(-1)}); }
-
 class LinearOp final : public Op {
  public:
   LinearOp(Tensor x, Tensor weight, bool bias) : x_(std::move(x)), weight_(std::move(weight)), bias_(bias) {}

@@ -12,13 +12,14 @@ namespace tessera {
 Var linear(const Var& x, const Var& weight, const Var& bias = {});
 
 // x [rows, in], grad_y [rows, out], all contiguous; bias and grad_bias may be undefined. Every output element is written.
+// With `relu`, y = max(y, 0), which in f32 and bf16 may answer 0 where the sum is NaN.
 namespace cpu {
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y);
+void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu = false);
 void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x);
 void linear_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias);
 }  // namespace cpu
 namespace cuda {
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y);
+void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu = false);
 void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x);
 void linear_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias);
 }  // namespace cuda

@@ -1,8 +1,10 @@
+#include "core/constant_weights.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
+#include "core/ops/relu.h"
 
 namespace tessera::cpu {
 namespace {
@@ -21,40 +23,51 @@ Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32
   return onednn::strided({rows, columns}, {columns, 1}, dtype);
 }
 
+// What tells forwards of one size apart.
+struct Form {
+  bool bias, relu, constant_weight;
+};
+
+constexpr std::size_t kWeight = 1;  // among a forward's operands
+
+std::unique_ptr<onednn::Primitive> forward_of(const auto& chosen, const dnnl::primitive& primitive, const Desc& x,
+                                              const Desc& weight, const Desc& y, const Desc& bias) {
+  std::vector<onednn::Operand> operands{{DNNL_ARG_SRC, x, chosen.src_desc()},
+                                        {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
+                                        {DNNL_ARG_DST, y, chosen.dst_desc(), true}};
+  if (!bias.is_zero()) operands.push_back({DNNL_ARG_BIAS, bias, chosen.bias_desc()});
+  return std::make_unique<onednn::Primitive>(primitive, chosen.scratchpad_desc(), operands);
+}
+
+dnnl::primitive_attr attributes_of(const Form& f) { return f.relu ? onednn::relu_attributes() : onednn::attributes(); }
+
 // Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs
 // as much as the product.
-std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s) {
+std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s, const Form& f) {
   const Desc x = row_major(1, s.in, s.dtype);
-  const Desc weight = row_major(s.out, s.in);
   const Desc factor = row_major(s.out, s.in, s.dtype);
-  const Desc bias = onednn::strided({s.out}, {1});
+  const Desc bias = f.bias ? onednn::strided({s.out}, {1}) : Desc();
   const Desc y = row_major(1, s.out, s.dtype);
   return onednn::build_or_null([&] {
     using Forward = dnnl::inner_product_forward;
-    const Forward::primitive_desc chosen(Forward::desc(dnnl::prop_kind::forward_inference, x, factor, bias, y),
-                                         onednn::attributes(), onednn::engine());
-    return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(),
-                                               std::vector<onednn::Operand>{{DNNL_ARG_SRC, x, chosen.src_desc()},
-                                                                            {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
-                                                                            {DNNL_ARG_BIAS, bias, chosen.bias_desc()},
-                                                                            {DNNL_ARG_DST, y, chosen.dst_desc(), true}});
+    const Forward::primitive_desc chosen(Forward::desc(dnnl::prop_kind::forward_inference, x, factor, bias, y), attributes_of(f),
+                                         onednn::engine());
+    return forward_of(chosen, Forward(chosen), x, row_major(s.out, s.in), y, bias);
   });
 }
 
-std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s) {
-  if (s.rows == 1) return build_row_forward(s);
+// A weight that is kept is packed once, in the layout that the product wants.
+std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s, const Form& f) {
+  if (s.rows == 1) return build_row_forward(s, f);
   const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc weight = onednn::strided({s.in, s.out}, {1, s.in});
-  const Desc factor = onednn::strided({s.in, s.out}, {1, s.in}, s.dtype);
-  const Desc bias = row_major(1, s.out);
+  const Desc factor =
+      f.constant_weight ? onednn::any_layout({s.in, s.out}, s.dtype) : onednn::strided({s.in, s.out}, {1, s.in}, s.dtype);
+  const Desc bias = f.bias ? row_major(1, s.out) : Desc();
   const Desc y = row_major(s.rows, s.out, s.dtype);
   return onednn::build_or_null([&] {
-    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(x, factor, bias, y), onednn::attributes(), onednn::engine());
-    return std::make_unique<onednn::Primitive>(dnnl::matmul(chosen), chosen.scratchpad_desc(),
-                                               std::vector<onednn::Operand>{{DNNL_ARG_SRC, x, chosen.src_desc()},
-                                                                            {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()},
-                                                                            {DNNL_ARG_BIAS, bias, chosen.bias_desc()},
-                                                                            {DNNL_ARG_DST, y, chosen.dst_desc(), true}});
+    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(x, factor, bias, y), attributes_of(f), onednn::engine());
+    return forward_of(chosen, dnnl::matmul(chosen), x, weight, y, bias);
   });
 }
 
@@ -80,12 +93,22 @@ std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool wi
 
 Tensor batch_of_one(const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)}); }
 
-bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
+// The weight is packed and rounded once per ConstantWeights scope where there is one.
+bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
+  ConstantWeights* const constant = ConstantWeights::current();
   const Sizes sizes{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
-  const auto plan = cache.get(key_of(sizes), [&] { return build_forward(sizes); });
-  if (plan) plan->execute({x.raw(), weight.raw(), bias.raw(), y.raw()});
-  return plan != nullptr;
+  const Form form{bias.defined(), relu, constant != nullptr};
+  std::vector<std::int64_t> key = key_of(sizes);
+  key.insert(key.end(), {form.bias, form.relu, form.constant_weight});
+  const auto plan = cache.get(std::move(key), [&] { return build_forward(sizes, form); });
+  if (!plan) return false;
+  const auto packed =
+      constant == nullptr ? Tensor() : constant->derived(plan, weight, [&] { return plan->reordered(kWeight, weight.raw()); });
+  std::vector<void*> data{x.raw(), packed.defined() ? packed.raw() : weight.raw(), y.raw()};
+  if (bias.defined()) data.push_back(bias.raw());
+  plan->execute(data, packed.defined() ? std::optional(kWeight) : std::nullopt);
+  return true;
 }
 
 bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
@@ -106,18 +129,25 @@ bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor&
 
 }  // namespace
 
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
-  if (!bias.defined()) return matmul(batch_of_one(x), batch_of_one(weight), batch_of_one(y), {.transpose_b = true});
+void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (y.numel() == 0) return;
-  if (x.dim(1) == 0) return y.copy_from(bias.expand(y.shape()));
-  if (y.dtype() != DType::f64 && forward_onednn(x, weight, bias, y)) return;
-  if (y.dtype() == DType::bf16) {
-    return in_f32([&](const Tensor& from, const Tensor& to) { linear_forward(from, weight, bias, to); }, y, x);
+  const bool in_library =
+      y.dtype() != DType::f64 && x.dim(1) != 0 && (bias.defined() || relu || ConstantWeights::current() != nullptr);
+  if (in_library && forward_onednn(x, weight, bias, y, relu)) return;
+  if (in_library && y.dtype() == DType::bf16) {
+    return in_f32([&](const Tensor& from, const Tensor& to) { linear_forward(from, weight, bias, to, relu); }, y, x);
   }
-  dispatch_real(y.dtype(), "linear", [&]<class T>() {
-    reference::matmul<T>({1, y.dim(0), y.dim(1), x.dim(1)}, {x.data<T>(), 0, x.dim(1), 1}, {weight.data<T>(), 0, 1, x.dim(1)},
-                         bias.data<T>(), {y.data<T>(), 0, y.dim(1), 1});
-  });
+  if (!bias.defined()) {
+    matmul(batch_of_one(x), batch_of_one(weight), batch_of_one(y), {.transpose_b = true});
+  } else if (x.dim(1) == 0) {
+    y.copy_from(bias.expand(y.shape()));
+  } else {
+    dispatch_real(y.dtype(), "linear", [&]<class T>() {
+      reference::matmul<T>({1, y.dim(0), y.dim(1), x.dim(1)}, {x.data<T>(), 0, x.dim(1), 1}, {weight.data<T>(), 0, 1, x.dim(1)},
+                           bias.data<T>(), {y.data<T>(), 0, y.dim(1), 1});
+    });
+  }
+  if (relu) relu_forward(y, y);
 }
 
 void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x) {

@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <type_traits>
-#include <vector>
 
 #include "core/compute_type.h"
 #include "core/cpu/parallel.h"
@@ -38,49 +39,67 @@ Window window_at(const Tensor& x, std::int64_t oy, std::int64_t ox, const Pool2d
   return {covered(oy, o.stride.h, o.padding.h, o.kernel.h, x.dim(1)), covered(ox, o.stride.w, o.padding.w, o.kernel.w, x.dim(2))};
 }
 
-// Calls body(image, position of the output pixel in y, its window) for all output pixels, rows in parallel.
+// Calls body(image, position of the output pixel in y, its window, part) for all output pixels, rows in parallel.
 template <class Body>
 void for_each_window(const Tensor& x, const Tensor& y, const Pool2dOptions& options, Body&& body) {
   const std::int64_t height = y.dim(1);
   const std::int64_t width = y.dim(2);
   const std::int64_t work = std::max<std::int64_t>(1, width * x.dim(3) * options.kernel.h * options.kernel.w);
-  parallel_for(x.dim(0) * height, std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
+  const int parts = parts_for(x.dim(0) * height, std::max<std::int64_t>(1, kGrain / work));
+  parallel_parts(x.dim(0) * height, parts, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t row = begin; row < end; ++row) {
       for (std::int64_t ox = 0; ox < width; ++ox) {
-        body(row / height, row * width + ox, window_at(x, row % height, ox, options));
+        body(row / height, row * width + ox, window_at(x, row % height, ox, options), part);
       }
     }
   });
 }
 
+// `count` sums of type C for each part, on lines of the cache of its own. Plans of memory compare histories: allocated before
+// threads begin, for as many parts as there may be, whatever the batch.
+template <class C>
+class SumsOfParts {
+ public:
+  explicit SumsOfParts(std::int64_t count)
+      : room_(Tensor::empty({parts_for(std::numeric_limits<std::int64_t>::max(), 1), (count + kLine - 1) / kLine * kLine},
+                            dtype_of<C>)) {}
+  C* of(int part) const { return room_.data<C>() + part * room_.dim(1); }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / sizeof(C);
+  Tensor room_;
+};
+
 // Sums that become elements of T: kept where they belong when T is computed in itself, else beside it until store() rounds them.
 template <class T>
 class Sums {
  public:
-  explicit Sums(std::int64_t count) : wide_(kInPlace ? 0 : static_cast<std::size_t>(count)) {}
+  explicit Sums(std::int64_t count) {
+    if constexpr (!kInPlace) wide_.emplace(count);
+  }
 
   // Zeros, for `count` elements at `target`.
-  Compute<T>* begin(T* target, std::int64_t count) {
+  Compute<T>* begin(T* target, std::int64_t count, int part) const {
     Compute<T>* sums = nullptr;
     if constexpr (kInPlace) sums = target;
-    else sums = wide_.data();
+    else sums = wide_->of(part);
     std::fill_n(sums, count, Compute<T>(0));
     return sums;
   }
-  void store(T* target, std::int64_t count) const {
-    if constexpr (!kInPlace) std::transform(wide_.begin(), wide_.begin() + count, target, narrow<T, Compute<T>>);
+  void store(T* target, std::int64_t count, int part) const {
+    if constexpr (!kInPlace) std::transform(wide_->of(part), wide_->of(part) + count, target, narrow<T, Compute<T>>);
   }
 
  private:
   static constexpr bool kInPlace = std::is_same_v<T, Compute<T>>;
-  std::vector<Compute<T>> wide_;
+  std::optional<SumsOfParts<Compute<T>>> wide_;
 };
 
 template <class T>
 void max_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
   const std::int64_t channels = x.dim(3);
   const std::int64_t image_size = x.dim(1) * x.dim(2) * channels;
-  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window) {
+  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window, int) {
     T* const best = y.data<T>() + position * channels;
     std::int32_t* const where = argmax.data<std::int32_t>() + position * channels;
     const T* const pixels = x.data<T>() + image * image_size;
@@ -107,17 +126,18 @@ void max_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad
   const std::int64_t channels = grad_x.dim(3);
   const std::int64_t image_size = grad_x.dim(1) * grad_x.dim(2) * channels;
   const std::int64_t outputs = grad_y.dim(1) * grad_y.dim(2) * channels;
-  parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
-    Sums<T> sums(image_size);
+  const int parts = parts_for(grad_x.dim(0), 1);
+  const Sums<T> sums(image_size);
+  parallel_parts(grad_x.dim(0), parts, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t image = begin; image < end; ++image) {
       T* const target = grad_x.data<T>() + image * image_size;
       const T* const g = grad_y.data<T>() + image * outputs;
       const std::int32_t* const where = argmax.data<std::int32_t>() + image * outputs;
-      Compute<T>* const sum = sums.begin(target, image_size);
+      Compute<T>* const sum = sums.begin(target, image_size, part);
       for (std::int64_t at = 0; at < outputs; at += channels) {
         for (std::int64_t c = 0; c < channels; ++c) sum[where[at + c] * channels + c] += widen(g[at + c]);
       }
-      sums.store(target, image_size);
+      sums.store(target, image_size, part);
     }
   });
 }
@@ -126,22 +146,22 @@ template <class T>
 void avg_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options) {
   const std::int64_t channels = x.dim(3);
   const std::int64_t image_size = x.dim(1) * x.dim(2) * channels;
-  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window) {
+  const Sums<T> sums(channels);
+  for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window, int part) {
     T* const target = y.data<T>() + position * channels;
     const T* const pixels = x.data<T>() + image * image_size;
     if (window.pixels() == 1) {  // a subsample
       std::copy_n(pixels + (window.rows.begin * x.dim(2) + window.columns.begin) * channels, channels, target);
       return;
     }
-    Sums<T> sums(channels);
-    Compute<T>* const sum = sums.begin(target, channels);
+    Compute<T>* const sum = sums.begin(target, channels, part);
     window.for_each_pixel(x.dim(2), [&](std::int64_t pixel) {
 #pragma omp simd
       for (std::int64_t c = 0; c < channels; ++c) sum[c] += widen(pixels[pixel * channels + c]);
     });
     const auto share = Compute<T>(1) / static_cast<Compute<T>>(window.pixels());
     for (std::int64_t c = 0; c < channels; ++c) sum[c] *= share;
-    sums.store(target, channels);
+    sums.store(target, channels, part);
   });
 }
 
@@ -151,11 +171,12 @@ void avg_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOption
   const std::int64_t image_size = grad_x.dim(1) * grad_x.dim(2) * channels;
   const std::int64_t width = grad_y.dim(2);
   const std::int64_t positions = grad_y.dim(1) * width;
-  parallel_for(grad_x.dim(0), 1, [&](std::int64_t begin, std::int64_t end) {
-    Sums<T> sums(image_size);
+  const int parts = parts_for(grad_x.dim(0), 1);
+  const Sums<T> sums(image_size);
+  parallel_parts(grad_x.dim(0), parts, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t image = begin; image < end; ++image) {
       T* const target = grad_x.data<T>() + image * image_size;
-      Compute<T>* const sum = sums.begin(target, image_size);
+      Compute<T>* const sum = sums.begin(target, image_size, part);
       for (std::int64_t at = 0; at < positions; ++at) {
         const T* const g = grad_y.data<T>() + (image * positions + at) * channels;
         const Window window = window_at(grad_x, at / width, at % width, options);
@@ -165,7 +186,7 @@ void avg_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOption
           for (std::int64_t c = 0; c < channels; ++c) sum[pixel * channels + c] += widen(g[c]) * share;
         });
       }
-      sums.store(target, image_size);
+      sums.store(target, image_size, part);
     }
   });
 }
@@ -174,21 +195,20 @@ template <class T>
 void global_forward(const Tensor& x, const Tensor& y) {
   const std::int64_t channels = x.dim(3);
   const std::int64_t pixels = x.dim(1) * x.dim(2);
-  parallel_for(x.dim(0), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, pixels * channels)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<double> sum(static_cast<std::size_t>(channels));
-                 for (std::int64_t image = begin; image < end; ++image) {
-                   std::fill(sum.begin(), sum.end(), 0.0);
-                   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-                     const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
-                     for (std::int64_t c = 0; c < channels; ++c) {
-                       sum[static_cast<std::size_t>(c)] += static_cast<double>(widen(from[c]));
-                     }
-                   }
-                   std::transform(sum.begin(), sum.end(), y.data<T>() + image * channels,
-                                  [&](double total) { return narrow<T>(total / static_cast<double>(pixels)); });
-                 }
-               });
+  const int parts = parts_for(x.dim(0), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, pixels * channels)));
+  const SumsOfParts<double> sums(channels);
+  parallel_parts(x.dim(0), parts, [&](std::int64_t begin, std::int64_t end, int part) {
+    double* const sum = sums.of(part);
+    for (std::int64_t image = begin; image < end; ++image) {
+      std::fill_n(sum, channels, 0.0);
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        const T* const from = x.data<T>() + (image * pixels + pixel) * channels;
+        for (std::int64_t c = 0; c < channels; ++c) sum[c] += static_cast<double>(widen(from[c]));
+      }
+      std::transform(sum, sum + channels, y.data<T>() + image * channels,
+                     [&](double total) { return narrow<T>(total / static_cast<double>(pixels)); });
+    }
+  });
 }
 
 template <class T>

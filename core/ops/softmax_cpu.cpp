@@ -11,14 +11,6 @@ namespace tessera::cpu {
 namespace {
 
 template <class T>
-T maximum(const T* x, std::int64_t n) {
-  T top = x[0];
-#pragma omp simd reduction(max : top)
-  for (std::int64_t i = 1; i < n; ++i) top = x[i] > top ? x[i] : top;
-  return top;
-}
-
-template <class T>
 void softmax_row(const T* x, std::int64_t n, T* y) {
   const T scale = T(1) / exp_row(x, n, y).total;
 #pragma omp simd
@@ -27,7 +19,7 @@ void softmax_row(const T* x, std::int64_t n, T* y) {
 
 template <class T>
 void log_softmax_row(const T* x, std::int64_t n, T* y) {
-  const T top = maximum(x, n);
+  const T top = largest(x, n);
   T total = 0;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i) total += std::exp(x[i] - top);

@@ -4,6 +4,7 @@
 #include <sanitizer/asan_interface.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "core/error.h"
 #include "core/memory_history.h"
@@ -114,6 +115,51 @@ TEST(Allocator, ALowerLimitHoldsForCachedBlocksToo) {
   EXPECT_EQ(memory.stats().cached, 0u);
   EXPECT_EQ(memory.stats().limit, 1024u);
   EXPECT_THROW(memory.allocate(4096), OutOfMemoryError);
+}
+
+TEST(Allocator, PagesThatTheSystemHasBackDoNotCount) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "reads what a block held before, and blocks are guarded by bytes of their own";
+#endif
+  constexpr std::size_t kMiB = 1 << 20;
+  Allocator memory;
+  memory.set_limit(24 * kMiB);
+  void* const low = memory.allocate(8 * kMiB);
+  void* const between = memory.allocate(4 * kMiB);
+  void* high = memory.allocate(8 * kMiB);
+  memory.release(low, 8 * kMiB);
+  memory.release(high, 8 * kMiB);
+  char* const wide = static_cast<char*>(memory.allocate(12 * kMiB));  // only once the others went back
+  EXPECT_EQ(memory.stats().cached, 0u) << "a hole whose pages the system has";
+  wide[0] = 1;
+  for (int step = 0; step < 3; ++step) {
+    memory.release(wide, 12 * kMiB);
+    EXPECT_EQ(memory.stats().cached, 12 * kMiB);
+    ASSERT_EQ(memory.allocate(12 * kMiB), wide);
+    ASSERT_EQ(wide[0], 1) << "step " << step << " faults its pages in again";
+  }
+  ASSERT_EQ(memory.allocate(8 * kMiB), low) << "the hole serves on";
+  EXPECT_EQ(memory.stats().in_use, 24 * kMiB);
+  EXPECT_THROW(memory.allocate(1), OutOfMemoryError);
+  memory.release(low, 8 * kMiB);
+  memory.release(wide, 12 * kMiB);
+  memory.release(between, 4 * kMiB);
+}
+
+TEST(Allocator, SizesBeyondAllAddressesAreRefused) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends the program where the system has no more memory";
+#endif
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t bytes : {kAll, kAll - 62, kAll - 63, kAll / 2 + 1, kAll / 2}) {
+    EXPECT_EQ(Allocator::reserved(bytes), kAll / 2 / 64 * 64) << bytes;
+    for (const std::size_t limit : {std::size_t{0}, std::size_t{1024}}) {
+      Allocator memory;
+      memory.set_limit(limit);
+      EXPECT_THROW(memory.allocate(bytes), OutOfMemoryError) << bytes;
+      EXPECT_EQ(memory.stats().in_use, 0u);
+    }
+  }
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -8,6 +8,7 @@
 #include "core/autograd/backward.h"
 #include "core/error.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/relu.h"
 #include "core/ops/unary.h"
@@ -77,6 +78,16 @@ TEST(NumericCheck, SeesGradientsThatOverflowInTheirSum) {
               backward(add(y, y), Tensor::full({1}, 3e38));
             }),
             "the gradients of relu (body) add up to the first Inf: f32 [1] at [0] is inf");
+}
+
+TEST(NumericCheck, NamesAConvolutionWithItsRectifier) {
+  const NoGrad no_grad;
+  const Var image(Tensor::full({1, 1, 1, 2}, 3e38));
+  const Var weight(Tensor::full({1, 1, 1, 2}, 1));
+  EXPECT_EQ(
+      error_of([&] { conv2d_relu(image, weight, Var(), Var()); }),
+      "conv2d_relu forward made the first Inf: output f32 [1, 1, 1, 1] at [0, 0, 0, 0] is inf; its inputs were finite, up to "
+      "3e+38 in magnitude");
 }
 
 TEST(NumericCheck, ChecksNothingOutsideItsScope) {

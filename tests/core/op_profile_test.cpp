@@ -75,6 +75,18 @@ TEST(OpProfile, CountsConvolutionsByGroup) {
   EXPECT_EQ(row(rows, ProfilePart::forward, "conv2d").work.flops, 2 * (2 * 7 * 5 * 9) * (3 * 3 * 2));
 }
 
+TEST(OpProfile, SeesConvolutionsWithTheirRectifier) {
+  const NoGrad no_grad;
+  const std::vector<ProfileRow> rows = rows_of([] {
+    run_as("conv1", [] { return conv2d_relu(constant({2, 7, 5, 6}), constant({9, 1, 1, 6}), constant({9}), Var()); });
+    conv2d_relu(constant({1, 1, 1, 3}), constant({2, 1, 1, 3}), Var(), constant({1, 1, 1, 2}));
+  });
+  const ProfileRow& first = row(rows, ProfilePart::forward, "conv2d_relu", "conv1");
+  EXPECT_EQ(first.work.flops, 2 * (2 * 7 * 5 * 9) * 6);
+  EXPECT_EQ(first.work.bytes, 4 * (2 * 7 * 5 * (6 + 9) + 9 * 6 + 9));
+  EXPECT_EQ(row(rows, ProfilePart::forward, "conv2d_relu").work.bytes, 4 * (3 + 6 + 2 + 2)) << "the residual too";
+}
+
 TEST(OpProfile, CountsProductsOfAnyOrder) {
   const std::int64_t flops = 2 * 3 * 4 * 5 * 7;  // three products [4, 5] x [5, 7]
   for (const bool a : {false, true}) {

@@ -18,6 +18,17 @@ Tensor counting(const Shape& shape) {
 
 using Floats = std::vector<float>;
 
+TEST(Tensor, RefusesMoreBytesThanCanBeCounted) {
+  constexpr std::int64_t kHuge = (std::int64_t{1} << 61) + 1;
+  for (const Shape& shape :
+       {Shape{kHuge, 8}, Shape{8, kHuge}, Shape{kHuge}, Shape{1 << 30, 1 << 30, 1 << 4}, Shape{kHuge, 8, 0}}) {
+    EXPECT_EQ(message_of<ShapeError>([&] { Tensor::empty(shape); }),
+              str("tensor: f32 ", shape, " has more bytes than 64 bits can count"));
+  }
+  EXPECT_NO_THROW(Tensor::empty({kHuge, 0}, DType::u8));
+  EXPECT_THROW(Tensor::empty({kHuge}, DType::u8), OutOfMemoryError);
+}
+
 TEST(Tensor, ViewsShareStorage) {
   const Tensor x = counting({2, 3});
   EXPECT_EQ(x.permute({1, 0}).to_vector<float>(), (Floats{0, 3, 1, 4, 2, 5}));

@@ -66,19 +66,27 @@ TEST(GradClip, ScalesASharedGradientOnce) {
   EXPECT_NEAR(parameters[0].parameter->grad().data<float>()[0], 1 / std::sqrt(15.0), 1e-6);
 }
 
-TEST(GradClip, NormHasTheSameBitsOnAnyThreadCount) {
+TEST(GradClip, NormAndGradientsHaveTheSameBitsOnAnyThreadCount) {
   testing::Holder model;
-  model.add_parameter("weight", Tensor::zeros({100003}));
+  for (const std::int64_t size : {100'003, 1, 0, 16'384, 40'000, 777}) {
+    model.add_parameter(str("w", size), Tensor::zeros({size}));
+  }
   const auto parameters = named_parameters(model);
   const int threads = omp_get_max_threads();
-  std::vector<double> norms;
+  std::vector<std::vector<double>> seen;
   for (const int count : {1, 2, 3, 5}) {
     omp_set_num_threads(count);
-    parameters[0].parameter->set_grad(random_tensor({100003}, DType::f32, 9));
-    norms.push_back(clip_grad_norm(parameters, 1e9).item());
+    set_gradients(model, 9);
+    std::vector<double>& bits = seen.emplace_back();
+    bits.push_back(clip_grad_norm(parameters, 1).item());
+    for (const NamedParameter& named : parameters) {
+      const auto grad = to_doubles(named.parameter->grad());
+      bits.insert(bits.end(), grad.begin(), grad.end());
+    }
   }
   omp_set_num_threads(threads);
-  for (const double norm : norms) EXPECT_EQ(norm, norms.front());
+  EXPECT_NEAR(seen[0][0], std::sqrt(157'165.0), 2) << "normal values";
+  for (const auto& bits : seen) EXPECT_EQ(bits, seen.front());
 }
 
 TEST(GradClip, NanReachesEveryGradientAndNoGradientIsNoNorm) {

@@ -28,7 +28,8 @@ def evaluation(resize, crop):
     ])
 
 
-for height, width, resize, crop in ((37, 53, 16, 13), (53, 37, 16, 13), (9, 7, 16, 11), (16, 16, 16, 16), (5, 64, 8, 7), (1, 1, 4, 3)):
+CENTRES = ((37, 53, 16, 13), (53, 37, 16, 13), (9, 7, 16, 11), (16, 16, 16, 16), (5, 64, 8, 7), (1, 1, 4, 3))
+for height, width, resize, crop in CENTRES:
     show(f"centre {height}x{width} -> {resize} -> {crop}", evaluation(resize, crop)(pattern(height, width)))
 for box in ((3, 5, 20, 30), (0, 0, 37, 53), (36, 52, 1, 1), (10, 0, 6, 9)):
     show(f"resized {box} of 37x53 -> 8", functional.resized_crop(pattern(37, 53), *box, [8, 8], antialias=True))

@@ -2,6 +2,6 @@
 
 namespace tessera::cpu::winograd {
 
-const Kernels kAvx2Kernels = kernels_of<8>();
+constinit const Kernels kAvx2Kernels = kernels_of<8>();
 
 }  // namespace tessera::cpu::winograd

@@ -2,6 +2,6 @@
 
 namespace tessera::cpu::winograd {
 
-const Kernels kAvx512Kernels = kernels_of<16>();
+constinit const Kernels kAvx512Kernels = kernels_of<16>();
 
 }  // namespace tessera::cpu::winograd

@@ -1,4 +1,5 @@
-// What Winograd's kernels are told, whatever instruction set they are built for.
+// What Winograd's kernels are told, whatever instruction set they are built for. Functions here are always inline: of a copy with
+// external linkage the linker would keep one, perhaps built for instructions that the processor has not.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct Problem {
   std::int64_t pad_h, pad_w;
   std::int64_t rows, columns;  // of tiles in an image
 
-  std::int64_t tiles() const { return n * rows * columns; }
-  Corner corner(std::int64_t tile) const {  // of the outputs
+  [[gnu::always_inline]] std::int64_t tiles() const { return n * rows * columns; }
+  [[gnu::always_inline]] Corner corner(std::int64_t tile) const {  // of the outputs
     const std::int64_t row = tile / columns;
     return {row / rows, row % rows * kOut, tile % columns * kOut};
   }
@@ -42,8 +43,8 @@ struct Block {
 
   // Elements from one position of transformed tiles to the next. A power of two would put all positions of a tile into one set
   // of the first-level cache.
-  std::int64_t stride(std::int64_t channels) const { return stride(rows, channels); }
-  static std::int64_t stride(std::int64_t rows, std::int64_t channels) { return rows * channels + 16; }
+  [[gnu::always_inline]] std::int64_t stride(std::int64_t channels) const { return stride(rows, channels); }
+  [[gnu::always_inline]] static std::int64_t stride(std::int64_t rows, std::int64_t channels) { return rows * channels + 16; }
 };
 
 struct Epilogue {
@@ -66,7 +67,7 @@ struct Kernels {
   void (*filter_grads)(const float* u, std::int64_t in, std::int64_t out, std::int64_t first, std::int64_t last,
                        float* grad_weight);
 
-  std::int64_t padded(std::int64_t channels) const { return (channels + lanes - 1) / lanes * lanes; }
+  [[gnu::always_inline]] std::int64_t padded(std::int64_t channels) const { return (channels + lanes - 1) / lanes * lanes; }
 };
 
 // Every number of `rows` in a block is a multiple of this.

@@ -83,6 +83,25 @@ TEST(Arena, TrimGivesPagesBackAndKeepsWhatIsInUse) {
   EXPECT_EQ(arena.free_bytes(), 0u);
 }
 
+TEST(Arena, CountsTheFreeBytesThatHavePages) {
+  Arena arena;
+  char* const low = static_cast<char*>(arena.grow(8 * kMiB));
+  arena.grow(64);
+  arena.give(low, 8 * kMiB);
+  EXPECT_EQ(arena.resident_bytes(), 8 * kMiB);
+  arena.trim();
+  EXPECT_EQ(arena.free_bytes(), 8 * kMiB);
+  EXPECT_EQ(arena.resident_bytes(), 0u);
+  ASSERT_EQ(arena.take(2 * kMiB), low);
+  EXPECT_EQ(arena.resident_bytes(), 0u) << "what is left was dropped as well";
+  std::memset(low, 1, 2 * kMiB);
+  arena.give(low, 2 * kMiB);
+  EXPECT_EQ(arena.free_bytes(), 8 * kMiB) << "one block again";
+  EXPECT_EQ(arena.resident_bytes(), 2 * kMiB);
+  ASSERT_EQ(arena.take(7 * kMiB), low);
+  EXPECT_EQ(arena.resident_bytes(), kMiB) << "of the rest at most all";
+}
+
 TEST(Arena, ServesMoreThanOneSegmentHolds) {
   Arena arena;
   constexpr std::size_t kSize = 200 * kMiB;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/autograd/backward.h"
 #include "core/autograd/numeric_check.h"
 #include "core/cpu/onednn.h"
+#include "core/memory_history.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
@@ -255,6 +257,28 @@ TEST(BatchNorm, LeavesAGradientAloneThatAnotherOpIsToRead) {
     return std::pair(leaves[0].grad().to_vector<float>(), leaves[1].grad().to_vector<float>());
   };
   EXPECT_EQ(run(false), run(true));
+}
+
+// How many blocks a call takes from the allocator, and so from the limit and the plan.
+std::size_t blocks_of(const std::function<void()>& call) {
+  const MemoryHistory history(Device::cpu());
+  call();
+  return history.in_use().size();
+}
+
+TEST(Pool2d, SumsBesideBf16AreTensors) {
+  const Pool2dOptions options{.kernel = {3, 3}, .stride = {2, 2}};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor image = random({3, 9, 9, 5}, 1, DType::f32).to(dtype);
+    const Tensor y = random({3, 4, 4, 5}, 2, DType::f32).to(dtype);
+    const Tensor argmax = Tensor::zeros({3, 4, 4, 5}, DType::i32);
+    const std::size_t wide = dtype == DType::bf16 ? 1 : 0;
+    EXPECT_EQ(blocks_of([&] { cpu::avg_pool2d_forward(image, y, options); }), wide);
+    EXPECT_EQ(blocks_of([&] { cpu::avg_pool2d_backward(y, image, options); }), wide);
+    EXPECT_EQ(blocks_of([&] { cpu::max_pool2d_backward(y, argmax, image); }), wide);
+    const Tensor mean = random({3, 5}, 3, DType::f32).to(dtype);
+    EXPECT_EQ(blocks_of([&] { cpu::global_avg_pool_forward(image, mean); }), 1u) << "doubles";
+  }
 }
 
 TEST(LayerNorm, NamesWhatDoesNotFit) {

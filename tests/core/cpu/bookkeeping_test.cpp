@@ -1,0 +1,94 @@
+// Where the allocator finds no room for its own books, a caller learns of it as of any other shortage, and nothing is lost.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <vector>
+
+#include "core/cpu/allocator.h"
+#include "core/error.h"
+
+namespace {
+constexpr int kNever = -1;
+thread_local int news_until_one_fails = kNever;
+}  // namespace
+
+// Instead of the library's own in this program.
+void* operator new(std::size_t size) {
+  if (news_until_one_fails != kNever && news_until_one_fails-- == 0) throw std::bad_alloc();
+  if (void* const block = std::malloc(size == 0 ? 1 : size)) return block;
+  throw std::bad_alloc();
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+
+namespace tessera::cpu {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::size_t mapped_pages() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+// Allocates again and again, each time with another entry of the books failing, until all of them have.
+void expect_refusals(Allocator& memory, std::size_t bytes, int least) {
+  const MemoryStats before = memory.stats();
+  int refusals = 0;
+  for (;; ++refusals) {
+    void* block = nullptr;
+    news_until_one_fails = refusals;
+    try {
+      block = memory.allocate(bytes);
+    } catch (const OutOfMemoryError& error) {
+      EXPECT_FALSE(error.at_limit());
+    }
+    news_until_one_fails = kNever;
+    if (block != nullptr) {
+      memory.release(block, bytes);
+      break;
+    }
+    EXPECT_EQ(memory.stats().in_use, before.in_use) << "refusal " << refusals;
+  }
+  EXPECT_GE(refusals, least);
+}
+
+TEST(Bookkeeping, OfASegmentFailsAsAShortageAndUnmapsIt) {
+  Allocator memory;
+  const std::size_t before = mapped_pages();
+  for (int i = 0; i < 3; ++i) {
+    news_until_one_fails = 0;
+    EXPECT_THROW(memory.allocate(kMiB), OutOfMemoryError);
+    news_until_one_fails = kNever;
+  }
+  EXPECT_LT(mapped_pages() - before, (std::size_t{64} << 20) / 4096);
+  expect_refusals(memory, kMiB, 1);
+}
+
+TEST(Bookkeeping, OfWhatIsLeftOfABlockFailsAsAShortage) {
+  Allocator memory;
+  void* const whole = memory.allocate(8 * kMiB);
+  memory.release(whole, 8 * kMiB);
+  expect_refusals(memory, kMiB, 2);
+  EXPECT_EQ(memory.allocate(8 * kMiB), whole) << "no part of it is lost";
+  memory.release(whole, 8 * kMiB);
+}
+
+TEST(Bookkeeping, OfTheHistoryFailsAsAShortage) {
+  Allocator memory;
+  memory.release(memory.allocate(64), 64);
+  for (const std::size_t bytes : {std::size_t{64}, kMiB}) {
+    std::vector<std::size_t> in_use;
+    memory.record(&in_use);
+    expect_refusals(memory, bytes, 1);
+    EXPECT_EQ(in_use.size(), 1u) << "what was refused left no trace";
+    memory.record(nullptr);
+  }
+  EXPECT_EQ(memory.stats().in_use, 0u);
+}
+
+}  // namespace
+}  // namespace tessera::cpu

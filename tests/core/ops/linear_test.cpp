@@ -1,0 +1,80 @@
+// What the forward of linear owes to inference: a rectifier inside the product, and weights that are packed once.
+#include "core/ops/linear.h"
+
+#include <gtest/gtest.h>
+
+#include "core/constant_weights.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/relu.h"
+#include "core/rng.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera {
+namespace {
+
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(11, "linear_test", "values"), -1, 1, index);
+  return x;
+}
+
+Tensor in_f64(const Tensor& x) { return x.defined() ? x.to(DType::f64) : x; }
+
+Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
+  const Tensor y = Tensor::full({x.dim(0), weight.dim(0)}, -7, x.dtype());
+  cpu::linear_forward(x, weight, bias, y, relu);
+  return y;
+}
+
+TEST(Linear, RectifiesWithAndWithoutBiasAndScope) {
+  for (const Shape& sizes : {Shape{1, 37, 19}, Shape{23, 37, 19}, Shape{64, 64, 64}, Shape{3, 0, 5}, Shape{0, 3, 5}}) {
+    const Tensor weight = random({sizes[2], sizes[1]}, 1);
+    for (const Tensor& bias : {Tensor(), random({sizes[2]}, 2)}) {
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+        SCOPED_TRACE(str(dtype, " rows, in, out ", sizes, " bias ", bias.defined()));
+        const Tensor x = random({sizes[0], sizes[1]}, 0).to(dtype);
+        const auto kept = [&](const Tensor& t) { return dtype == DType::f64 ? in_f64(t) : t; };
+        const Tensor plain = forward(in_f64(x), in_f64(weight), in_f64(bias), false);
+        const Tensor want = relu(Var(plain)).value();
+        const double tolerance = dtype == DType::bf16 ? 2e-2 : 1e-5;
+        EXPECT_LE(relative_error(forward(x, kept(weight), kept(bias), true), want), tolerance);
+        const ConstantWeights constant;
+        for (int call = 0; call < 2; ++call) {
+          EXPECT_LE(relative_error(forward(x, kept(weight), kept(bias), true), want), tolerance) << "constant, call " << call;
+          EXPECT_LE(relative_error(forward(x, kept(weight), kept(bias), false), plain), tolerance) << "constant, call " << call;
+        }
+      }
+    }
+  }
+}
+
+// A weight that is written against the promise shows that calls use what was derived from it.
+TEST(Linear, AScopeKeepsTheRoundedWeightOfAProductOverPixels) {
+  if (!__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "without AVX-512 oneDNN has no bf16 product: it runs widened, in f32";
+  const NoGrad no_grad;
+  const Var x(random({2, 7, 5, 33}, 0).to(DType::bf16));
+  for (const Var& bias : {Var(), Var(random({31}, 2))}) {
+    const Tensor weight = random({31, 1, 1, 33}, 1);
+    const auto answer = [&] { return conv2d_relu(x, Var(weight), bias, Var()).value().to(DType::f32).to_vector<float>(); };
+    const std::vector<float> before = answer();
+    {
+      const ConstantWeights constant;
+      const std::vector<float> first = answer();
+      weight.fill(0.5);
+      EXPECT_EQ(answer(), first) << "bias " << bias.defined();
+    }
+    EXPECT_NE(answer(), before) << "outside of the scope the weight is read again; bias " << bias.defined();
+  }
+}
+
+TEST(Linear, WeightsOutsideOfAScopeAreReadInEveryCall) {
+  const Tensor x = random({8, 16}, 0);
+  const Tensor weight = random({8, 16}, 1);
+  const Tensor bias = random({8}, 2);
+  forward(x, weight, bias, true);
+  weight.fill(0);
+  EXPECT_EQ(forward(x, weight, bias, true).to_vector<float>(), relu(Var(bias.expand({8, 8}))).value().to_vector<float>());
+}
+
+}  // namespace
+}  // namespace tessera
