@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/error.h"
@@ -12,7 +13,10 @@
 namespace tessera {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kLeastRounds = 5;
+constexpr int kMostRounds = 15;
+constexpr double kEnough = 0.06;   // seconds of the fastest candidate, over all rounds, that tell enough of it
+constexpr double kHopeless = 1.3;  // times the lowest median: no further round is spent on such a candidate
 // A gain below this is noise, and the first candidate has the advantage of being everyone's.
 constexpr double kDisplaces = 0.97;
 
@@ -33,16 +37,41 @@ std::optional<std::size_t> find(std::span<const std::string> candidates, const s
   return static_cast<std::size_t>(found - candidates.begin());
 }
 
-// In turn, so that the machine's drift hits all alike; the minimum, since disturbances only add.
+// What one candidate took, round by round.
+struct Timings {
+  std::vector<double> seconds;
+  bool out = false;  // no further round is spent on it
+
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2));
+    return sorted[sorted.size() / 2];
+  }
+  double total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+};
+
+// False once no further round would tell more.
+bool keep_timing(std::vector<Timings>& all) {
+  const auto& best = *std::ranges::min_element(all, {}, &Timings::median);
+  const double lowest = best.median();
+  for (Timings& timings : all) timings.out = timings.out || timings.median() > kHopeless * lowest;
+  return best.total() < kEnough && std::ranges::count(all, false, &Timings::out) > 1;
+}
+
+// In turn, so that the machine's drift hits all alike; the median, since a processor that shares its power speeds up at times as
+// it slows down at others.
 std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>& seconds) {
-  std::vector<double> best(count, std::numeric_limits<double>::infinity());
+  std::vector<Timings> all(count);
   for (std::size_t i = 0; i < count; ++i) seconds(i);  // warm-up
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < count; ++i) best[i] = std::min(best[i], seconds(i));
+  for (int round = 1; round <= kMostRounds; ++round) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!all[i].out) all[i].seconds.push_back(seconds(i));
+    }
+    if (round >= kLeastRounds && !keep_timing(all)) break;
   }
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < count; ++i) {
-    if (best[i] < kDisplaces * best[chosen]) chosen = i;
+    if (all[i].median() < kDisplaces * all[chosen].median()) chosen = i;
   }
   return chosen;
 }

@@ -53,9 +53,9 @@ std::uint64_t decision_epoch() noexcept;
 bool decisions_active() noexcept;
 
 // Index of the candidate to use for `key`. `seconds(i)` runs candidate i once and returns its time; it is called only where
-// a clock decides. A later candidate displaces an earlier one when its best time is below 0.97 of that one's. A known name
-// that is not offered (another instruction set, another library) is warned about, and the first candidate is taken.
-// `candidates` must not be empty.
+// a clock decides. Candidates take turns, 5 to 15 each, and a later one displaces an earlier one when its median is below 0.97
+// of that one's. A known name that is not offered (another instruction set, another library) is warned about, and the first
+// candidate is taken. `candidates` must not be empty.
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds);
 

@@ -1,5 +1,4 @@
-// Vectors along the channels of [rows, channels] data: a kernel is written once for a block of K vectors and runs on blocks of
-// 2 and 1 vectors and, for the channels that are left, on single elements.
+// Vectors along the channels of [rows, channels] data: a kernel is written once for a block of K vectors (channel_walk.h).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +6,6 @@
 
 #include "core/compute_type.h"
 #include "core/cpu/bf16_lanes.h"
-#include "core/cpu/parallel.h"
 
 namespace tessera::cpu {
 
@@ -92,27 +90,5 @@ struct ChannelBlock {
     return g;
   }
 };
-
-// Calls body.operator()<Block>(first channel) until `channels` are covered. T is what is computed in.
-template <class T, class Body>
-void for_each_channel_block(std::int64_t channels, Body&& body) {
-  constexpr int kLanes = 32 / sizeof(T);
-  std::int64_t c = 0;
-  for (; c + 2 * kLanes <= channels; c += 2 * kLanes) body.template operator()<ChannelBlock<T, kLanes, 2>>(c);
-  for (; c + kLanes <= channels; c += kLanes) body.template operator()<ChannelBlock<T, kLanes, 1>>(c);
-  for (; c < channels; ++c) body.template operator()<ChannelBlock<T, 1, 1>>(c);
-}
-
-// Rows of a piece that stays in the first-level cache while several channel blocks walk over it.
-inline std::int64_t rows_per_piece(std::int64_t channels) {
-  return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256);
-}
-
-// Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
-template <class Body>
-void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
-  const std::int64_t step = rows_per_piece(channels);
-  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
-}
 
 }  // namespace tessera::cpu

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/cpu/channel_blocks.h"
+#include "core/cpu/channel_walk.h"
 #include "core/ops/batch_norm.h"
 
 namespace tessera::cpu {
@@ -56,7 +56,10 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
         const T* from = x.data<T>() + c;
         [[maybe_unused]] const T* added = kResidual ? residual.data<T>() + c : nullptr;
         T* to = y.data<T>() + c;
+        PieceBehind<Block> behind(first, last, channels, c);
         for (std::int64_t at = first * channels; at < last * channels; at += channels) {
+          if constexpr (kResidual) behind.ask(x.data<T>(), residual.data<T>());
+          else behind.ask(x.data<T>());
           Block value = affine(Block::load(from + at), centre, scale, shift);
           if constexpr (kResidual) value = value + Block::load(added + at);
           if constexpr (kRelu) value = positive_part(value);
@@ -94,6 +97,11 @@ struct MaskedGradient {
     return block;
   }
   template <class Block>
+  [[gnu::always_inline]] void ask(PieceBehind<Block>& behind) const {
+    if constexpr (kCut == Cut::y) behind.ask(x, g, y);
+    else behind.ask(x, g);
+  }
+  template <class Block>
   [[gnu::always_inline]] Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
     const Block all = Block::load(g + index);
     if constexpr (kCut == Cut::y) return relu_gradient(Block::load(y + index), all);
@@ -109,7 +117,9 @@ void add_piece(const MaskedGradient<T, kCut>& gradient, std::int64_t begin, std:
   const auto block = gradient.template channels<Block>(c);
   Block plain = Block::filled(0);
   Block weighted = Block::filled(0);
+  PieceBehind<Block> behind(begin, end, channels, c);
   for (std::int64_t at = begin * channels + c; at < end * channels; at += channels) {
+    gradient.ask(behind);
     const Block x = Block::load(gradient.x + at);
     const Block g = gradient.at(at, x, block);
     if constexpr (kKeep) g.store(gradient.masked + at);
@@ -177,7 +187,9 @@ void backward_input(const MaskedGradient<T, kCut>& gradient, const InputGradient
         const Block scale = Block::load(terms.scale.data() + at_channel);
         const Block slope = Block::load(terms.slope.data() + at_channel);
         const Block offset = Block::load(terms.offset.data() + at_channel);
+        PieceBehind<Block> behind(first, last, channels, c);
         for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+          gradient.ask(behind);
           const Block x = Block::load(gradient.x + at);
           const Block g = gradient.at(at, x, block);
           (g * scale - (x - block.centre) * slope - offset).store(grad_x.data<T>() + at);

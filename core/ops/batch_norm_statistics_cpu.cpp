@@ -1,7 +1,7 @@
 #include <array>
 #include <vector>
 
-#include "core/cpu/channel_blocks.h"
+#include "core/cpu/channel_walk.h"
 #include "core/ops/batch_norm.h"
 
 namespace tessera::cpu {
@@ -29,7 +29,11 @@ struct Moments {
 template <class T, class Block>
 void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
   Block sum = Block::filled(0);
-  for (std::int64_t row = begin; row < end; ++row) sum = sum + Block::load(x + row * channels + c);
+  PieceBehind<Block> behind(begin, end, channels, c);
+  for (std::int64_t row = begin; row < end; ++row) {
+    behind.ask(x);
+    sum = sum + Block::load(x + row * channels + c);
+  }
   const auto count = static_cast<Compute<T>>(end - begin);
   const Block mean = sum * Block::filled(1 / count);
   Block error = Block::filled(0);

@@ -16,15 +16,13 @@ class LayerNormOp final : public Op {
     const Tensor x = as_rows(x_);
     const Tensor g = as_rows(grad_y);
     Grads grads(3);
-    if (needs[0]) {
-      grads[0] = Tensor::empty_like(x_);
-      TESSERA_DISPATCH(x.device(), layer_norm_backward_input, x, g, gamma_, mean_, inv_std_, as_rows(grads[0]));
-    }
+    if (needs[0]) grads[0] = Tensor::empty_like(x_);
     if (needs[1] || needs[2]) {
       grads[1] = Tensor::empty_like(gamma_);
       grads[2] = Tensor::empty_like(gamma_);
-      TESSERA_DISPATCH(x.device(), layer_norm_backward_parameters, x, g, mean_, inv_std_, grads[1], grads[2]);
     }
+    const Tensor grad_x = needs[0] ? as_rows(grads[0]) : Tensor();
+    TESSERA_DISPATCH(x.device(), layer_norm_backward, x, g, gamma_, mean_, inv_std_, grad_x, grads[1], grads[2]);
     return grads;
   }
 

@@ -11,22 +11,19 @@ namespace tessera {
 
 Var layer_norm(const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5);
 
-// x, y, grad_y, grad_x [rows, n]; mean, inv_std [rows]; per-column tensors [n]; all contiguous.
+// x, y, grad_y, grad_x [rows, n]; mean, inv_std [rows]; per-column tensors [n]; all contiguous. grad_x, or both
+// grad_gamma and grad_beta, may be undefined.
 namespace cpu {
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& inv_std);
-void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean,
-                               const Tensor& inv_std, const Tensor& grad_x);
-void layer_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& grad_gamma, const Tensor& grad_beta);
+void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
+                         const Tensor& grad_x, const Tensor& grad_gamma, const Tensor& grad_beta);
 }  // namespace cpu
 namespace cuda {
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& inv_std);
-void layer_norm_backward_input(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean,
-                               const Tensor& inv_std, const Tensor& grad_x);
-void layer_norm_backward_parameters(const Tensor& x, const Tensor& grad_y, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& grad_gamma, const Tensor& grad_beta);
+void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
+                         const Tensor& grad_x, const Tensor& grad_gamma, const Tensor& grad_beta);
 }  // namespace cuda
 
 }  // namespace tessera

@@ -47,6 +47,32 @@ TEST(Decisions, ASmallGainDisplacesNothing) {
   EXPECT_EQ(decide("large", kNames, clock_with({1, 0.98, 0.96})), 2u);
 }
 
+TEST(Decisions, OneLuckyRoundDecidesNothing) {
+  const DecisionScope scope({.measure = true});
+  std::vector<int> calls(2);
+  const auto seconds = [&](std::size_t i) {
+    ++calls[i];
+    return i == 1 && calls[1] % 4 == 0 ? 0.0001 : i == 1 ? 0.0012 : 0.001;
+  };
+  EXPECT_EQ(decide("key", std::vector<std::string>{"a", "b"}, seconds), 0u);
+}
+
+TEST(Decisions, RoundsAreSpentWhereTheyTell) {
+  const DecisionScope scope({.measure = true});
+  const auto calls_with = [](const std::string& key, const std::vector<double>& times) {
+    std::vector<int> calls(times.size());
+    const auto seconds = [&](std::size_t i) {
+      ++calls[i];
+      return times[i];
+    };
+    decide(key, std::vector<std::string>{"a", "b", "c"}, seconds);
+    return calls;
+  };
+  EXPECT_EQ(calls_with("close", {0.001, 0.0011, 0.01}), (std::vector<int>{16, 16, 6}));  // the first call of each is not counted
+  EXPECT_EQ(calls_with("clear", {0.001, 0.01, 0.01}), (std::vector<int>{6, 6, 6}));
+  EXPECT_EQ(calls_with("long", {0.05, 0.051, 0.052}), (std::vector<int>{6, 6, 6}));
+}
+
 TEST(Decisions, ALaterCandidateWithoutMemoryIsNeverChosen) {
   const auto starved = [](std::size_t starving) {
     return [=](std::size_t i) {
