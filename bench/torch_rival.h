@@ -58,11 +58,12 @@ class TorchRival {
   Value environment_;
 };
 
-// The rate of torch's product of 1024 x 1024 matrices, f32, the best of several. Throws InternalError where it is under 0.6 of
+// The rate of torch's product of 1024 x 1024 matrices, f32, the best of several before and after the peak: a processor that has
+// just run at its peak may be slowed down behind it, and that is not torch's fault. Throws InternalError where it is under 0.6 of
 // the multiply-add peak in five attempts: such a rival is crippled, and the comparison void.
 struct FairProduct {
   double gflops;  // of torch's 1024^3
-  double peak;  // of the multiply-adds, measured just before it
+  double peak;  // of the multiply-adds, measured beside it
 };
 FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak);
 
