@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "core/error.h"
@@ -23,6 +24,11 @@ void check_instruction_set_is_free() {
     const bool free = value == nullptr || *value == '\0';
     TESSERA_CHECK(free, ConfigError, name, " is '", value, "': under a limited instruction set a comparison is void; unset it");
   }
+}
+
+// Where files lie on one machine says nothing to another.
+std::string without_folders(std::string_view word) {
+  return word.starts_with('/') ? std::filesystem::path(word).filename().string() : std::string(word);
 }
 
 }  // namespace
@@ -73,7 +79,7 @@ std::string Arguments::usage() const {
 void Arguments::read(std::span<const std::string_view> words) const {
   if (command_ != nullptr) {
     *command_ = program_;
-    for (const std::string_view word : words) *command_ += str(' ', word);
+    for (const std::string_view word : words) *command_ += str(' ', without_folders(word));
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto option = std::ranges::find(options_, words[i], &Option::name);

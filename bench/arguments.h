@@ -21,7 +21,7 @@ class Arguments {
   Arguments& text(std::string name, std::string& target, std::string help);
   Arguments& flag(std::string name, bool& target, std::string help);
 
-  Arguments& command(std::string& target);  // takes the program's name and the words that are read
+  Arguments& command(std::string& target);  // the program's name and the words read, paths by their last name
 
   const std::string& program() const noexcept { return program_; }
   std::string usage() const;

@@ -45,10 +45,11 @@ def cpu_capability():
 
 
 def loaded_blas():
-    """The BLAS libraries mapped into this process: torch reports only that it calls a generic one."""
+    """The BLAS libraries mapped into this process, torch reports only that it calls a generic one: folder and name, which
+    say what it is on any machine."""
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line or "mkl_rt" in line}
-    return sorted(paths)
+    return sorted("/".join(pathlib.PurePath(path).parts[-2:]) for path in paths)
 
 
 def describe_environment():

@@ -62,6 +62,13 @@ void check(const Tensor& x, std::initializer_list<NamedOperand> per_channel) {
   }
 }
 
+void check_residual(const Var& x, const Var& residual) {
+  if (!residual.defined()) return;
+  check_operands("batch_norm", {{"x", x.value()}, {"residual", residual.value()}});
+  TESSERA_CHECK(residual.shape() == x.shape(), ShapeError, "batch_norm: residual does not fit: x is ", x.shape(),
+                ", residual is ", residual.shape(), "; the shapes must be equal");
+}
+
 }  // namespace
 
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,
@@ -70,11 +77,7 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
         {{"gamma", gamma.value()}, {"beta", beta.value()}, {"running_mean", running_mean}, {"running_var", running_var}});
   TESSERA_CHECK(running_mean.is_contiguous() && running_var.is_contiguous(), ShapeError,
                 "batch_norm: running statistics are updated in place; running_mean and running_var must be contiguous");
-  if (residual.defined()) {
-    check_operands("batch_norm", {{"x", x.value()}, {"residual", residual.value()}});
-    TESSERA_CHECK(residual.shape() == x.shape(), ShapeError, "batch_norm: residual does not fit: x is ", x.shape(),
-                  ", residual is ", residual.shape(), "; the shapes must be equal");
-  }
+  check_residual(x, residual);
   const Tensor input = x.value().contiguous();
   const Tensor scale = gamma.value().contiguous();
   const Tensor shift = beta.value().contiguous();

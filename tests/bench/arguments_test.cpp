@@ -33,6 +33,9 @@ TEST(Arguments, CommandIsTheProgramAndItsWords) {
   Program program;
   program.arguments.read(Words{"--threads", "3", "--dry-run"});
   EXPECT_EQ(program.options.command, "some_bench --threads 3 --dry-run");
+  program.arguments.read(Words{"--results", "/a/machine's/own/lines.jsonl"});
+  EXPECT_EQ(program.options.command, "some_bench --results lines.jsonl");
+  EXPECT_EQ(program.options.results, "/a/machine's/own/lines.jsonl");
 }
 
 TEST(Arguments, NameTheProgramTheOptionAndTheRule) {

@@ -21,6 +21,13 @@ TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   EXPECT_TRUE(message.starts_with("torch's matmul reaches 60 of 101 GFLOP/s; needs 0.6 of the peak")) << message;
 }
 
+// The first product is as it should be; behind the peak they are slow.
+TEST_F(TorchRivalTest, AProductBeforeThePeakCounts) {
+  TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo "{\"gflops\": ${rate:-100}}"; rate=50 ;;)"), {});
+  EXPECT_EQ(fair_product(rival, [] { return 100.0; }).gflops, 100);
+  EXPECT_THROW(fair_product(rival, [] { return 100.0; }), InternalError);
+}
+
 TEST_F(TorchRivalTest, MissingTorchIsExplained) {
   const auto start = [&] { TorchRival(program(R"({"missing": "no module"})", ""), {}); };
   EXPECT_EQ(message_of<ConfigError>([&] { or_explain_missing_torch(start); }),
