@@ -33,8 +33,9 @@ Contestant our_forward(std::function<Var()> op) {
 Contestant our_backward(Var leaf, const Tensor& grad_y, std::function<Var()> op) {
   const auto y = std::make_shared<Var>();
   const auto prepare = [y, leaf, op = std::move(op)] {
-    leaf.set_grad({});
+    *y = {};
     *y = op();
+    leaf.set_grad({});  // last: the sweep's gradient gets its memory back, in the caches as far as the other sides' outputs are
   };
   return {"tessera", [y, grad_y] { backward(*y, grad_y); }, prepare, [leaf] { return leaf.grad(); }};
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/rng.h"
 
 namespace tessera::bench {
 namespace {
@@ -35,10 +36,10 @@ double steady_seconds() { return std::chrono::duration<double>(std::chrono::stea
 
 std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn) {
   std::vector<Samples> samples(sides);
+  const RngStream order(1, "bench", "order of turns");
   for (std::int64_t round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < sides; ++i) {
-      const std::size_t side = (i + static_cast<std::size_t>(round)) % sides;
-      samples[side].push_back(turn(side));
+    for (const std::int64_t side : random_permutation(order, static_cast<std::uint64_t>(round), std::ssize(samples))) {
+      samples[static_cast<std::size_t>(side)].push_back(turn(static_cast<std::size_t>(side)));
     }
   }
   return samples;
@@ -47,7 +48,7 @@ std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const st
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options) {
   const std::int64_t calls = calls_per_turn(contestants, options);
   return interleave(contestants.size(), options.rounds, [&](std::size_t side) {
-    seconds_of(contestants[side], options.clock);  // brings its memory back into the caches: the side before it used other
+    for (std::int64_t call = 0; call < calls; ++call) seconds_of(contestants[side], options.clock);
     double seconds = 0;
     for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side], options.clock);
     return seconds / static_cast<double>(calls) * 1e3;

@@ -24,16 +24,18 @@ double steady_seconds();
 
 struct TurnOptions {
   std::int64_t rounds = 30;
-  double seconds = 2e-3;  // a turn repeats its call until about this much was timed by the slowest side
+  double seconds = 2e-3;  // a turn counts calls until about this much was timed by the slowest side
   double (*clock)() = steady_seconds;
 };
 
 using Samples = std::vector<double>;  // milliseconds per call, one for each round
 
-// Samples of each side: what `turn` gives for it in each round. The first to move changes from round to round.
+// Samples of each side: what `turn` gives for it in each round. The order is drawn anew for each round, the same in every run of
+// the program: a side finds the caches as the one before it left them, and none is to follow the same one always.
 std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn);
 
-// The same of contestants. Two warm-up calls each say how often a turn repeats it; the first call of a turn is not counted.
+// The same of contestants. Two warm-up calls each say how often a turn repeats it. As many calls as it counts come before them in
+// a turn: memory of 25 MB is back in the caches after some four of them only.
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options);
 
 // The same of sides that time themselves, in processes of their own or in this one: they give the milliseconds of each of `count`
