@@ -1,6 +1,7 @@
 """Result lines of benchmark programs: reading them, which go together, what to say of those. Used by benchmark_tables.py."""
 import json
 import sys
+from statistics import median
 
 CONDITIONS = ("commit", "processor", "compute_threads", "omp_wait_policy", "onednn", "compiler", "build_type", "rounds")
 AGREEMENT = 0.05
@@ -105,8 +106,23 @@ def results(root, program):
     return read_lines(root / "bench" / "results" / f"{program}.jsonl")
 
 
+def agreement(runs):
+    """How far apart the medians of the earlier and the later half of a row's lines are, and whether that is near enough."""
+    if len(runs) % 2 == 1:
+        return f"{len(runs)} line{'' if len(runs) == 1 else 's'}: needs two calls of scripts/bench", False
+    before, after = (median(line["ratio"]["median"] for line in half)
+                     for half in (runs[: len(runs) // 2], runs[len(runs) // 2 :]))
+    difference = abs(after - before) / before
+    text = f"{before:.2f}, {after:.2f}: {100 * difference:.1f} %"
+    if difference <= AGREEMENT:
+        return text, True
+    p10, p90 = (median(line["ratio"][key] for line in runs) for key in ("p10", "p90"))
+    inside = p10 <= min(before, after) and max(before, after) <= p90
+    return f"{text} APART, {'within' if inside else 'beyond'} the rounds' p10 to p90, {p10:.2f} to {p90:.2f}", False
+
+
 def compare(root):
-    """Prints, for each row of the last commit, its ratio in its last two runs. True when all agree."""
+    """Prints, for each row of the last commit, how far its lines' halves are apart. True when all rows agree."""
     agree = True
     for program, key_of in KEYS.items():
         lines = results(root, program)
@@ -116,13 +132,7 @@ def compare(root):
         for key, runs in rows.items():
             if runs[-1]["commit"] != lines[-1]["commit"]:
                 continue
-            name = " ".join([program, *map(str, key)])
-            ratios = [line["ratio"]["median"] for line in same(runs)]
-            if len(ratios) == 1:
-                print(f"{name}: one run only")
-                continue
-            before, after = ratios[-2:]
-            difference = abs(after - before) / before
-            agree = agree and difference <= AGREEMENT
-            print(f"{name}: {before:.2f}, {after:.2f}: {100 * difference:.1f} %{'' if difference <= AGREEMENT else ' APART'}")
+            text, near = agreement(same(runs))
+            agree = agree and near
+            print(f"{' '.join([program, *map(str, key)])}: {text}")
     return agree

@@ -3,8 +3,9 @@
 
 Usage: benchmark_tables.py [--check | --compare] [ROOT]
   --check    changes nothing; exit status 1 when the README is not what the committed results give
-  --compare  changes nothing; prints how far each row's ratio is from that of the run before, at the same commit and under the
-             same conditions; exit status 1 when one is farther than 5 %
+  --compare  changes nothing; of each row's lines at the newest commit and under the same conditions, prints how far the median
+             ratio of the later half is from that of the earlier half; exit status 1 when one is farther than 5 %, or when the
+             lines of a row are odd in number: to compare needs two calls of scripts/bench
 Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
 each network, precision and version of PyTorch, every line of the last one's commit and conditions (processor, threads, builds:
 what is printed above the table); of infer_bench, for each version of PyTorch, the last line of each network and batch among

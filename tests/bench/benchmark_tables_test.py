@@ -130,17 +130,30 @@ class Tables(unittest.TestCase):
         self.assertIn("1.25 (1.15-1.35)", self.readme.read_text())
         self.assertNotIn("1.75", self.readme.read_text())
 
-    def test_compare_says_how_far_the_last_two_runs_of_each_row_are_apart(self):
-        self.results("train_bench", train(3.0), train(1.0), train(1.04), train(2.0, model="resnet18"),
-                     train(1.0, model="resnet18", commit="older00"), train(2.05, model="resnet18"),
-                     train(9.0, rounds=8, model="other"))
-        self.assertEqual(self.compared(), (0, "train_bench resnet20 f32 128 32x32x3 1.13: 1.00, 1.04: 4.0 %\n"
-                                              "train_bench resnet18 f32 128 32x32x3 1.13: 2.00, 2.05: 2.5 %\n"
-                                              "train_bench other f32 128 32x32x3 1.13: one run only\n"))
-        self.results("train_bench")
-        self.results("tucker_bench", tucker("forward", 5.0, date="2026-01-01T00:00:00Z"), tucker("forward", 4.5))
-        self.assertEqual(self.compared(), (1, "tucker_bench 8x14x14x256 -> 256, 3x3 64 32 forward: 5.00, 4.50: 10.0 % APART\n"))
+    def test_compare_takes_the_medians_of_the_earlier_and_the_later_half_of_a_rows_lines(self):
+        self.results("train_bench", train(3.0, rounds=8), train(1.0), train(5.0), train(1.1), train(1.14), train(1.12),
+                     train(0.9), train(2.0, model="resnet18"), train(1.0, model="resnet18", commit="older00"),
+                     train(2.05, model="resnet18"))
+        self.assertEqual(self.compared(), (0, "train_bench resnet20 f32 128 32x32x3 1.13: 1.10, 1.12: 1.8 %\n"
+                                              "train_bench resnet18 f32 128 32x32x3 1.13: 2.00, 2.05: 2.5 %\n"))
         self.assertIn("\nold\n", self.readme.read_text())
+
+    def test_compare_refuses_rows_that_one_call_gave(self):
+        row = "train_bench resnet20 f32 128 32x32x3 1.13: "
+        for count, lines in ((1, "1 line"), (3, "3 lines")):
+            self.results("train_bench", train(1.0, rounds=8), *[train(1.25)] * count)
+            self.assertEqual(self.compared(), (1, f"{row}{lines}: needs two calls of scripts/bench\n"))
+
+    def test_compare_says_whether_rows_that_are_apart_are_within_their_spread(self):
+        row = "tucker_bench 8x14x14x256 -> 256, 3x3 64 32 forward: "
+        earlier = {"date": "2026-01-01T00:00:00Z"}
+        self.results("tucker_bench", tucker("forward", 5.0, **earlier), tucker("forward", 4.5))
+        self.assertEqual(self.compared(),
+                         (1, f"{row}5.00, 4.50: 10.0 % APART, beyond the rounds' p10 to p90, 4.65 to 4.85\n"))
+        wide = {"median": 4.5, "p10": 3.9, "p90": 5.3}
+        self.results("tucker_bench", tucker("forward", 5.0, **earlier), tucker("forward", 4.5) | {"ratio": wide})
+        self.assertEqual(self.compared(),
+                         (1, f"{row}5.00, 4.50: 10.0 % APART, within the rounds' p10 to p90, 4.40 to 5.20\n"))
 
     def test_training_has_a_table_for_each_network_and_version_of_torch(self):
         self.results("train_bench", train(1.25, memory_ratio=0.95), train(1.5, model="resnet18", shape="224x224x3"),
