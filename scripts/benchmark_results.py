@@ -4,6 +4,7 @@ import sys
 from statistics import median
 
 CONDITIONS = ("commit", "processor", "compute_threads", "omp_wait_policy", "onednn", "compiler", "build_type", "rounds")
+WHERE_RECORDED = ("kernel_isa", "steps_per_round", "sweep_steps", "sweep_runs")  # conditions that some lines do not have
 AGREEMENT = 0.05
 
 
@@ -43,7 +44,7 @@ def read_lines(path):
 
 def conditions_of(line):
     """All that `conditions` prints, apart from what varies between the rows of a table."""
-    return [line[key] for key in CONDITIONS] + [line.value.get("kernel_isa")]
+    return [line[key] for key in CONDITIONS] + [line.value.get(key) for key in WHERE_RECORDED]
 
 
 def same(lines, *keys):
@@ -57,6 +58,17 @@ def span(numbers, digits, joint):
     return joint.join(dict.fromkeys(format(number, digits) for number in (min(numbers), max(numbers))))
 
 
+def effort(line):
+    """How long what a line says was measured."""
+    steps = f" of {line['steps_per_round']} steps" if "steps_per_round" in line.value else ""
+    sweep = ""
+    if "sweep_steps" in line.value:
+        sweep = f"; PyTorch's settings swept in {line['sweep_steps']} steps each"
+    if "sweep_runs" in line.value:
+        sweep = f"; PyTorch's ways swept in {line['sweep_runs']} forwards or more each"
+    return f"medians of {line['rounds']} interleaved rounds{steps}, p10 to p90 in brackets{sweep}."
+
+
 def conditions(lines, program):
     """What held for these lines, which share their conditions; the clock of a machine varies, so its peak is a range."""
     last = lines[-1]
@@ -67,8 +79,7 @@ def conditions(lines, program):
     return (
         f"`{program}` at {last['commit']}, {dates[0] if dates[0] == dates[-1] else f'{dates[0]} to {dates[-1]}'}: "
         f"{last['processor']}, {last['compute_threads']} threads, OMP_WAIT_POLICY {last['omp_wait_policy']}, "
-        f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; "
-        f"medians of {last['rounds']} interleaved rounds, p10 to p90 in brackets."
+        f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; {effort(last)}"
     )
 
 

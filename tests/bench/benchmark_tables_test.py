@@ -91,7 +91,8 @@ class Tables(unittest.TestCase):
 
     def test_a_table_shows_lines_of_one_set_of_conditions(self):
         for key, other in (("build_type", "Debug"), ("omp_wait_policy", "active"), ("onednn", "2.6.3 avx512_core"),
-                           ("kernel_isa", "avx512"), ("compiler", "GNU 13"), ("rounds", 8), ("compute_threads", 1)):
+                           ("kernel_isa", "avx512"), ("compiler", "GNU 13"), ("rounds", 8), ("compute_threads", 1),
+                           ("steps_per_round", 17), ("sweep_steps", 19), ("sweep_runs", 23)):
             with self.subTest(key):
                 self.results("train_bench", train(1.25, **{key: other}), train(1.35))
                 text = self.prose()
@@ -108,6 +109,16 @@ class Tables(unittest.TestCase):
         self.assertIn("Release; multiply-add peak 177-301 GFLOP/s; medians", self.prose())
         self.results("train_bench", train(1.25, fma_peak_gflops=301.2), train(1.3, fma_peak_gflops=301.4))
         self.assertIn("multiply-add peak 301 GFLOP/s;", self.prose())
+
+    def test_the_effort_is_told(self):
+        self.results("train_bench", train(1.25))
+        self.assertIn("medians of 30 interleaved rounds, p10 to p90 in brackets.", self.prose())
+        self.results("train_bench", train(1.25, steps_per_round=5, sweep_steps=6))
+        self.assertIn("medians of 30 interleaved rounds of 5 steps, p10 to p90 in brackets; "
+                      "PyTorch's settings swept in 6 steps each.", self.prose())
+        self.results("train_bench")
+        self.results("infer_bench", infer("resnet20", 1, 2.5, sweep_runs=3))
+        self.assertIn("p10 to p90 in brackets; PyTorch's ways swept in 3 forwards or more each.", self.prose())
 
     def test_settings_of_torch_that_failed_are_counted(self):
         whole, partial = [{"ms": 1.0}] * 8, [{"failed": "no compiler"}] * 3 + [{"ms": 1.0}] * 5
