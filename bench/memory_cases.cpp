@@ -127,18 +127,12 @@ std::vector<MemoryMaker> memory_cases(std::int64_t megabytes) {
 }
 
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
-  std::vector<Contestant> sides = stream_contestants(megabytes);
-  sides.insert(sides.begin(), memory.ours);
+  const std::vector<StreamSide> streams = stream_sides(megabytes);
+  std::vector<Contestant> sides{memory.ours};
+  for (const StreamSide& side : streams) sides.push_back(side.contestant);
   const std::vector<Samples> samples = time_in_turns(sides, turns);
-  const std::size_t stream = 1 + fastest(std::span(samples).subspan(1));
-
-  const auto rates = [](double bytes, const Samples& times) {
-    Samples rate;
-    for (const double ms : times) rate.push_back(bytes / ms * 1e-6);
-    return rate;
-  };
   const Samples ours = rates(memory.bytes, samples[0]);
-  const Samples streaming = rates(stream_bytes(megabytes), samples[stream]);
+  const Streaming stream = fastest_stream(streams, std::span(samples).subspan(1));
   Value row = Value::map();
   row.set("op", memory.op);
   row.set("shape", memory.shape);
@@ -147,9 +141,9 @@ Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const Tur
   row.set("tessera_ms", to_value(summarise(samples[0])));
   row.set("bytes", memory.bytes);
   row.set("gbytes_per_second", quantile(ours, 0.5));
-  row.set("stream", sides[stream].name);
-  row.set("stream_gbytes_per_second", quantile(streaming, 0.5));
-  row.set("ratio", to_value(summarise(ratios(ours, streaming))));
+  row.set("stream", stream.name);
+  row.set("stream_gbytes_per_second", quantile(stream.gbytes_per_second, 0.5));
+  row.set("ratio", to_value(summarise(ratios(ours, stream.gbytes_per_second))));
   return row;
 }
 

@@ -1,4 +1,4 @@
-// Ops whose floor is memory traffic: each against copying the same number of bytes with scaling, in the same turns.
+// Ops whose floor is memory traffic: each against streaming bandwidth (bench/stream.h), in the same turns.
 #pragma once
 
 #include "bench/turns.h"
@@ -21,8 +21,8 @@ struct MemoryMaker {
 };
 std::vector<MemoryMaker> memory_cases(std::int64_t megabytes);
 
-// The line: op, pass, shape, rounds, tessera_ms, gbytes_per_second, stream_gbytes_per_second, ratio (share of the streaming
-// bandwidth, per round).
+// The line: op, pass, shape, rounds, tessera_ms, bytes, gbytes_per_second, stream (which pass was the fastest),
+// stream_gbytes_per_second, ratio (share of the streaming bandwidth, per round).
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns);
 
 }  // namespace tessera::bench

@@ -1,28 +1,34 @@
 #include "bench/stream.h"
 
+#include <algorithm>
+
 #include "core/cpu/parallel.h"
 #include "core/cpu/stream_peak.h"
 
 namespace tessera::bench {
-namespace {
 
-std::int64_t elements_of(std::int64_t megabytes) { return (megabytes << 20) / static_cast<std::int64_t>(sizeof(float)); }
-
-using Pass = void (*)(const float*, float*, std::int64_t, int);
-
-Contestant contestant(std::string name, const Tensor& x, const Tensor& y, Pass pass) {
-  const auto run = [x, y, pass] { pass(x.data<float>(), y.data<float>(), x.numel(), cpu::parts_for(x.numel())); };
-  return {std::move(name), run};
+std::vector<StreamSide> stream_sides(std::int64_t megabytes) {
+  const std::int64_t count = (megabytes << 20) / static_cast<std::int64_t>(sizeof(float));
+  const Tensor x = Tensor::zeros({count});
+  const Tensor y = Tensor::zeros({count});
+  std::vector<StreamSide> sides;
+  for (const cpu::StreamPass& pass : cpu::stream_passes()) {
+    const auto run = [=] { pass.run(x.data<float>(), y.data<float>(), count, cpu::parts_for(count)); };
+    sides.push_back({{pass.name, run}, pass.bytes(count)});
+  }
+  return sides;
 }
 
-}  // namespace
-
-std::vector<Contestant> stream_contestants(std::int64_t megabytes) {
-  const Tensor x = Tensor::zeros({elements_of(megabytes)});
-  const Tensor y = Tensor::zeros({elements_of(megabytes)});
-  return {contestant("scale", x, y, cpu::stream_scale), contestant("scale past the caches", x, y, cpu::stream_scale_past_caches)};
+Samples rates(double bytes, const Samples& ms) {
+  Samples rate;
+  for (const double each : ms) rate.push_back(bytes / each * 1e-6);
+  return rate;
 }
 
-double stream_bytes(std::int64_t megabytes) { return 2.0 * static_cast<double>(elements_of(megabytes)) * sizeof(float); }
+Streaming fastest_stream(std::span<const StreamSide> sides, std::span<const Samples> ms) {
+  std::vector<Streaming> all;
+  for (std::size_t i = 0; i < sides.size(); ++i) all.push_back({sides[i].contestant.name, rates(sides[i].bytes, ms[i])});
+  return *std::ranges::max_element(all, {}, [](const Streaming& one) { return quantile(one.gbytes_per_second, 0.5); });
+}
 
 }  // namespace tessera::bench

@@ -1,16 +1,29 @@
-// Streaming bandwidth: y = a x over tensors that no cache holds, by core/cpu/stream_peak.h. The yardstick of
-// memory-bound ops.
+// Streaming bandwidth: the passes of core/cpu/stream_peak.h over tensors that no cache holds. The yardstick of memory-bound ops.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "bench/turns.h"
 
 namespace tessera::bench {
 
-// Two ways of one call on tensors of `megabytes` MiB each: ordinary stores, and stores that bypass the caches. A call moves
-// stream_bytes().
-std::vector<Contestant> stream_contestants(std::int64_t megabytes);
-double stream_bytes(std::int64_t megabytes);
+struct StreamSide {
+  Contestant contestant;
+  double bytes;  // that a call moves
+};
+
+// Every pass on two tensors of `megabytes` MiB each.
+std::vector<StreamSide> stream_sides(std::int64_t megabytes);
+
+// GB/s, where a call of `bytes` takes so many milliseconds.
+Samples rates(double bytes, const Samples& ms);
+
+// Of the side with the highest median rate, which need not take the shortest time. ms[i] are the samples of sides[i].
+struct Streaming {
+  std::string name;
+  Samples gbytes_per_second;
+};
+Streaming fastest_stream(std::span<const StreamSide> sides, std::span<const Samples> ms);
 
 }  // namespace tessera::bench

@@ -113,12 +113,18 @@ def conv_tables(lines):
     return paragraph(text) + table(head, rows)
 
 
+def streaming(lines):
+    """What set the pace of memory; the fastest pass may differ between rows."""
+    passes = " or ".join(dict.fromkeys(line["stream"] for line in lines if "stream" in line.value))
+    rates = span([line["stream_gbytes_per_second"] for line in lines], ".1f", " to ")
+    return f"y = a x{': ' if passes else ''}{passes}, {rates} GB/s"
+
+
 def memory_tables(lines):
     rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
              spread(line["ratio"])] for line in lines]
     text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
-            "streaming bandwidth in the same rounds (y = a x, "
-            f"{span([line['stream_gbytes_per_second'] for line in lines], '.1f', ' to ')} GB/s).")
+            f"streaming bandwidth in the same rounds ({streaming(lines)}).")
     return paragraph(text) + table(["op", "shape", "ms", "GB/s", "of streaming"], rows)
 
 

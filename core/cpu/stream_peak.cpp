@@ -53,15 +53,24 @@ void scale(const float* x, float* y, std::int64_t count, int threads, const Stor
   });
 }
 
-}  // namespace
-
-void stream_scale(const float* x, float* y, std::int64_t count, int threads) {
+void scale_with_caches(float* x, float* y, std::int64_t count, int threads) {
   scale(x, y, count, threads, [](float* to, __m256 value) { _mm256_store_ps(to, value); });
 }
 
-void stream_scale_past_caches(const float* x, float* y, std::int64_t count, int threads) {
+void scale_past_caches(float* x, float* y, std::int64_t count, int threads) {
   scale(x, y, count, threads, [](float* to, __m256 value) { _mm256_stream_ps(to, value); });
 }
+
+void scale_in_place(float* x, float* y, std::int64_t count, int threads) {
+  for (float* array : {x, y}) scale_with_caches(array, array, count, threads);
+}
+
+constexpr StreamPass kPasses[]{
+    {"scale", scale_with_caches, 2}, {"scale past the caches", scale_past_caches, 2}, {"scale in place", scale_in_place, 4}};
+
+}  // namespace
+
+std::span<const StreamPass> stream_passes() { return kPasses; }
 
 double stream_peak_gbytes(int threads) {
   const std::size_t bytes = array_bytes();
@@ -70,14 +79,14 @@ double stream_peak_gbytes(int threads) {
   const Array y = make_array(bytes);
 #pragma omp parallel for schedule(static) num_threads(threads)
   for (std::int64_t i = 0; i < count; ++i) x[static_cast<std::size_t>(i)] = 1.0f;
-  stream_scale(x.get(), y.get(), count, threads);  // the first pass meets pages that are not there yet
+  kPasses[0].run(x.get(), y.get(), count, threads);  // the first pass meets pages that are not there yet
   double best = 0;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    for (const auto pass : {stream_scale, stream_scale_past_caches}) {
+    for (const StreamPass& pass : kPasses) {
       const auto start = std::chrono::steady_clock::now();
-      pass(x.get(), y.get(), count, threads);
+      pass.run(x.get(), y.get(), count, threads);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds.count() * 1e-9);
+      best = std::max(best, pass.bytes(count) / seconds.count() * 1e-9);
     }
   }
   return best;

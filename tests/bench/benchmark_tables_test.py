@@ -211,6 +211,11 @@ class Tables(unittest.TestCase):
         self.results("op_bench", memory("relu", "forward", 0.66), memory("relu", "backward", 0.7, stream_gbytes_per_second=9.5))
         self.assertIn("(y = a x, 9.5 to 30.1 GB/s)", self.prose())
 
+    def test_the_passes_that_set_the_streaming_bandwidth_are_named(self):
+        self.results("op_bench", memory("relu", "forward", 0.66, stream="scale in place"),
+                     memory("sgd", "step", 0.9, stream="scale"), memory("relu", "backward", 0.7, stream="scale in place"))
+        self.assertIn("(y = a x: scale in place or scale, 30.1 GB/s)", self.prose())
+
     def test_tucker_shows_the_flop_ratio_beside_the_time_ratio(self):
         self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
         text = self.written()

@@ -4,8 +4,6 @@
 
 #include <set>
 
-#include "bench/stream.h"
-
 namespace tessera::bench {
 namespace {
 
@@ -32,8 +30,6 @@ TEST(MemoryCases, EveryOpIsMeasuredInBothDirections) {
   EXPECT_EQ(seen.count("sgd step"), 1u);
   EXPECT_EQ(seen.count("adamw step"), 1u);
 }
-
-TEST(Stream, CountsBytesReadAndWritten) { EXPECT_DOUBLE_EQ(stream_bytes(3), 2.0 * 3 * 1024 * 1024); }
 
 }  // namespace
 }  // namespace tessera::bench

@@ -1,0 +1,32 @@
+#include "bench/stream.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kMiB = 1024 * 1024;
+
+TEST(Stream, EachSideSaysWhatItMoves) {
+  const std::vector<StreamSide> sides = stream_sides(3);
+  ASSERT_EQ(sides.size(), 3u);
+  EXPECT_EQ(sides[0].contestant.name, "scale");
+  EXPECT_DOUBLE_EQ(sides[0].bytes, 2 * 3 * kMiB);
+  EXPECT_EQ(sides[1].contestant.name, "scale past the caches");
+  EXPECT_DOUBLE_EQ(sides[1].bytes, 2 * 3 * kMiB);
+  EXPECT_EQ(sides[2].contestant.name, "scale in place");
+  EXPECT_DOUBLE_EQ(sides[2].bytes, 4 * 3 * kMiB);
+  for (const StreamSide& side : sides) side.contestant.run();
+}
+
+TEST(Stream, TheFastestMovesTheMostInATimeHoweverLongItTakes) {
+  const auto side = [](const char* name, double bytes) { return StreamSide{{name, [] {}}, bytes}; };
+  const std::vector<StreamSide> sides{side("short", 8e6), side("long", 24e6), side("lucky once", 8e6)};
+  const std::vector<Samples> ms{{2, 2, 2}, {4, 3, 4}, {1, 4, 8}};
+  const Streaming stream = fastest_stream(sides, ms);
+  EXPECT_EQ(stream.name, "long");
+  EXPECT_EQ(stream.gbytes_per_second, (Samples{6, 8, 6}));
+}
+
+}  // namespace
+}  // namespace tessera::bench
