@@ -99,15 +99,14 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   const auto swept = sweep_ways(program, {.least_runs = options.sweep_runs, .one_thread = timed.batch == 1}, logits);
   Rivals rivals;
   for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
-  const int threads = threads_of(program, swept.finalists.front().settings);
-  const FairProduct product = fair_product(rivals.front()->torch(), [=] { return cpu::fma_peak_gflops(threads); });
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
+  const Comparison result = compare(workload, rivals, options.common.rounds);
 
   Value row = describe_run(timed, options);
-  report(row, compare(workload, rivals, options.common.rounds), swept.finalists, rivals);
+  report(row, result, swept.finalists, rivals);
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
-  row.set("torch_matmul_gflops", product.gflops);
-  row.set("fma_peak_gflops", product.peak);
+  set_product(row, products[result.times.best]);
   publish(options.common, surroundings, row);
 }
 

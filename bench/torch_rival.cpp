@@ -83,7 +83,9 @@ std::vector<TorchSettings> thread_variants(const TorchProgram& program, const To
 }
 
 TorchRival::TorchRival(const TorchProgram& program, const TorchSettings& settings)
-    : child_(arguments(program, settings), environment_for(program, settings)),
+    : settings_(settings),
+      threads_(threads_of(program, settings)),
+      child_(arguments(program, settings), environment_for(program, settings)),
       environment_(parse_json(child_.read_line(), "torch")) {
   const Value* missing = environment_.find("missing");
   if (missing != nullptr) throw TorchMissing(str("torch: ", program.python, " cannot import it: ", missing->as_string()));
@@ -104,21 +106,29 @@ Steps TorchRival::run(std::int64_t count) {
   return {numbers(answer.at("ms")), numbers(answer.at("loss"))};
 }
 
-FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak) {
-  FairProduct best{0, 1};
+FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak) {
+  FairProduct best{0, 1, rival.threads()};
   const auto measure_product = [&] { return rival.ask("matmul").at("gflops").as_double(); };
   double before = measure_product();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double peak = measure_peak();
+    const double peak = measure_peak(rival.threads());
     const double after = measure_product();
-    const FairProduct product{std::max(before, after), peak};
+    const FairProduct product{std::max(before, after), peak, rival.threads()};
     before = after;
-    fmt::print("torch matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", product.gflops, product.peak);
+    fmt::print("  {:<68} matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", to_string(rival.settings()), product.gflops,
+               product.peak);
     if (product.gflops >= kLeastMatmulShare * product.peak) return product;
     if (product.gflops / product.peak > best.gflops / best.peak) best = product;
   }
-  throw InternalError(str("torch's matmul reaches ", best.gflops, " of ", best.peak, " GFLOP/s; needs ", kLeastMatmulShare,
+  throw InternalError(str("torch's matmul (", to_string(rival.settings()), ") reaches ", best.gflops, " of ", best.peak,
+                          " GFLOP/s; needs ", kLeastMatmulShare,
                           " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)"));
+}
+
+void set_product(Value& row, const FairProduct& product) {
+  row.set("torch_matmul_gflops", product.gflops);
+  row.set("fma_peak_gflops", product.peak);
+  row.set("fma_peak_threads", product.threads);
 }
 
 void or_explain_missing_torch(const std::function<void()>& measure) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,24 +49,41 @@ class TorchRival {
  public:
   TorchRival(const TorchProgram& program, const TorchSettings& settings);
 
+  const TorchSettings& settings() const noexcept { return settings_; }
+  int threads() const noexcept { return threads_; }
   const Value& environment() const noexcept { return environment_; }  // version, threads, capability, blas
   Value ask(const std::string& line);  // what the script answers to a command
   Steps run(std::int64_t count);
   std::int64_t memory_kib();  // the most that was resident until now, less the most before the network was built
 
  private:
+  TorchSettings settings_;
+  int threads_;
   ChildProcess child_;
   Value environment_;
 };
 
 // The rate of torch's product of 1024 x 1024 matrices, f32, the best of several before and after the peak: a processor that has
 // just run at its peak may be slowed down behind it, and that is not torch's fault. Throws InternalError where it is under 0.6 of
-// the multiply-add peak in five attempts: such a rival is crippled, and the comparison void.
+// the multiply-add peak of as many threads in five attempts: such a rival is crippled, and the comparison void.
 struct FairProduct {
   double gflops;  // of torch's 1024^3
   double peak;  // of the multiply-adds, measured beside it
+  int threads;  // of either
 };
-FairProduct fair_product(TorchRival& rival, const std::function<double()>& measure_peak);
+using MeasurePeak = std::function<double(int threads)>;
+FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak);
+
+// Of each of the rivals: any of them may turn out the fastest.
+template <class Rival>
+std::vector<FairProduct> fair_products(const std::vector<std::unique_ptr<Rival>>& rivals, const MeasurePeak& measure_peak) {
+  std::vector<FairProduct> products;
+  for (const auto& rival : rivals) products.push_back(fair_product(rival->torch(), measure_peak));
+  return products;
+}
+
+// Sets "torch_matmul_gflops", "fma_peak_gflops" and "fma_peak_threads".
+void set_product(Value& row, const FairProduct& product);
 
 // Runs `measure`. A machine without torch is unusable for it, as a wrong argument is: ConfigError says what to install.
 void or_explain_missing_torch(const std::function<void()>& measure);

@@ -89,7 +89,7 @@ void measure(const Options& options) {
   for (const TorchSettings& settings : swept.finalists) {
     rivals.push_back(std::make_unique<TrainRival>(program, settings, losses));
   }
-  const FairProduct product = fair_product(rivals.front()->torch(), [=] { return cpu::fma_peak_gflops(threads); });
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
   const FinalistTimes times = compare(workload, rivals, options);
   const std::int64_t memory_kib = peak_kib() - start_kib;
 
@@ -100,9 +100,8 @@ void measure(const Options& options) {
   row.set("torch", rivals[times.best]->torch().environment());
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
-  row.set("torch_matmul_gflops", product.gflops);
+  set_product(row, products[times.best]);
   compare_memory(row, memory_kib, least_memory_kib(swept.rows));
-  row.set("fma_peak_gflops", product.peak);
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
 

@@ -73,7 +73,8 @@ def conditions(lines, program):
     """What held for these lines, which share their conditions; the clock of a machine varies, so its peak is a range."""
     last = lines[-1]
     own = f", own kernels {last['kernel_isa']}" if "kernel_isa" in last.value else ""
-    peaks = [line["fma_peak_gflops"] for line in lines if "fma_peak_gflops" in line.value]
+    peaks = [line["fma_peak_gflops"] for line in lines if "fma_peak_gflops" in line.value and
+             line.value.get("fma_peak_threads", line["compute_threads"]) == line["compute_threads"]]
     peak = f"; multiply-add peak {span(peaks, '.0f', '-')} GFLOP/s" if peaks else ""
     dates = sorted(line["date"][:10] for line in lines)
     return (

@@ -110,6 +110,13 @@ class Tables(unittest.TestCase):
         self.results("train_bench", train(1.25, fma_peak_gflops=301.2), train(1.3, fma_peak_gflops=301.4))
         self.assertIn("multiply-add peak 301 GFLOP/s;", self.prose())
 
+    def test_a_peak_of_other_threads_than_ours_is_left_out(self):
+        alone = infer("resnet20", 1, 2.5, fma_peak_gflops=150.2, fma_peak_threads=1)
+        self.results("infer_bench", alone, infer("resnet20", 32, 1.5, fma_peak_gflops=301.2, fma_peak_threads=2))
+        self.assertIn("multiply-add peak 301 GFLOP/s;", self.prose())
+        self.results("infer_bench", alone)
+        self.assertNotIn("peak", self.prose())
+
     def test_the_effort_is_told(self):
         self.results("train_bench", train(1.25))
         self.assertIn("medians of 30 interleaved rounds, p10 to p90 in brackets.", self.prose())

@@ -14,18 +14,46 @@ using TorchRivalTest = FakeTorch;
 TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo '{"gflops": 60}' ;;)"), {});
   EXPECT_EQ(rival.environment().at("version").as_string(), "0");
-  EXPECT_EQ(fair_product(rival, [] { return 100.0; }).gflops, 60);
+  EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 60);
   double peak = 120;  // a processor that was slowed down at first
-  EXPECT_EQ(fair_product(rival, [&] { return peak -= 15; }).peak, 90);
-  const std::string message = message_of<InternalError>([&] { fair_product(rival, [] { return 101.0; }); });
-  EXPECT_TRUE(message.starts_with("torch's matmul reaches 60 of 101 GFLOP/s; needs 0.6 of the peak")) << message;
+  EXPECT_EQ(fair_product(rival, [&](int) { return peak -= 15; }).peak, 90);
+  const std::string message = message_of<InternalError>([&] { fair_product(rival, [](int) { return 101.0; }); });
+  const std::string start =
+      "torch's matmul (channels_last, avx2, default malloc) reaches 60 of 101 GFLOP/s; needs 0.6 of the peak";
+  EXPECT_TRUE(message.starts_with(start)) << message;
 }
 
 // The first product is as it should be; behind the peak they are slow.
 TEST_F(TorchRivalTest, AProductBeforeThePeakCounts) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo "{\"gflops\": ${rate:-100}}"; rate=50 ;;)"), {});
-  EXPECT_EQ(fair_product(rival, [] { return 100.0; }).gflops, 100);
-  EXPECT_THROW(fair_product(rival, [] { return 100.0; }), InternalError);
+  EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 100);
+  EXPECT_THROW(fair_product(rival, [](int) { return 100.0; }), InternalError);
+}
+
+struct Side {
+  Side(const TorchProgram& program, const TorchSettings& settings) : rival(program, settings) {}
+  TorchRival& torch() { return rival; }
+  TorchRival rival;
+};
+
+TEST_F(TorchRivalTest, EveryRivalIsFairBesideThePeakOfItsThreads) {
+  const TorchProgram torch = program("{}", R"(matmul) echo "{\"gflops\": $((100 * threads))}" ;;)");
+  std::vector<std::unique_ptr<Side>> sides;
+  for (const bool one_thread : {false, true}) {
+    sides.push_back(std::make_unique<Side>(torch, TorchSettings{.one_thread = one_thread}));
+  }
+  const std::vector<FairProduct> products = fair_products(sides, [](int threads) { return threads == 1 ? 110.0 : 230.0; });
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_EQ(products[0].gflops, 200);
+  EXPECT_EQ(products[0].peak, 230);
+  EXPECT_EQ(products[0].threads, 2);
+  Value row = Value::map();
+  set_product(row, products[1]);
+  EXPECT_EQ(to_json(row), R"({"torch_matmul_gflops":100.0,"fma_peak_gflops":110.0,"fma_peak_threads":1})");
+
+  const std::string message = message_of<InternalError>([&] { fair_products(sides, [](int) { return 210.0; }); });
+  EXPECT_TRUE(message.starts_with("torch's matmul (channels_last, avx2, default malloc, one thread) reaches 100 of 210"))
+      << message;
 }
 
 TEST_F(TorchRivalTest, MissingTorchIsExplained) {
