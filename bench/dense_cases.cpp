@@ -135,7 +135,7 @@ DenseCase conv_case(ConvPass pass, const ConvShape& shape) {
   return dense;
 }
 
-Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double peak_gflops) {
+Value measure_dense(const DenseCase& dense, const TurnOptions& turns, const std::function<double()>& measure_peak) {
   check_rivals(dense);
   const DecisionScope decisions({.measure = true});
   std::vector<Contestant> all{dense.ours};
@@ -147,6 +147,7 @@ Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double pea
   sides.insert(sides.end(), swept.finalists.begin(), swept.finalists.end());
   const std::size_t first_blocked = sides.size();
   sides.insert(sides.end(), dense.blocked.begin(), dense.blocked.end());
+  const double peak_gflops = measure_peak();
   const std::vector<Samples> samples = time_in_turns(sides, turns);
   const std::size_t rival = 1 + fastest(std::span(samples).subspan(1, first_blocked - 1));
   const std::size_t blocked = first_blocked + fastest(std::span(samples).subspan(first_blocked));

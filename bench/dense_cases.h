@@ -23,11 +23,12 @@ DenseCase conv_case(ConvPass pass, const ConvShape& shape);
 // Uniform in [-1, 1).
 Tensor random_tensor(const Shape& shape, std::string_view name);
 
-// Times a case under a DecisionScope of its own. Throws NumericError when the sides compute different things, InternalError where
-// oneDNN has no fast way.
+// Times a case under a DecisionScope of its own. `measure_peak` is called once, just before the turns: a machine's clock moves,
+// and the share of the peak is to be of the one beside the case. Throws NumericError when the sides compute different things,
+// InternalError where oneDNN has no fast way.
 // The line: op, shape, pass, algorithm (of ours), rounds, tessera_ms, rival {name, ms}, ratio (rival / tessera),
 // blocked {name, ms}, blocked_ratio, rival_sweep, gflops, peak_share, fma_peak_gflops.
-Value measure_dense(const DenseCase& dense, const TurnOptions& turns, double peak_gflops);
+Value measure_dense(const DenseCase& dense, const TurnOptions& turns, const std::function<double()>& measure_peak);
 
 // What the rival's 1024^3 product reaches at best; throws InternalError below 60 % of the peak: no fair rival.
 double guarded_rival_gflops(double peak_gflops);

@@ -52,13 +52,14 @@ void measure(const OpOptions& options) {
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
-  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
+  const auto measure_peak = [&] { return cpu::fma_peak_gflops(static_cast<int>(options.common.threads)); };
+  const double peak = measure_peak();
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
 
   Value::List rows;
   Least least;
   for (const auto& make : cases.dense) {
-    const Value& row = rows.emplace_back(measure_dense(make(), turns, peak));
+    const Value& row = rows.emplace_back(measure_dense(make(), turns, measure_peak));
     least.meet(row);
     print_dense(row);
   }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr TurnOptions kOnce{.rounds = 1, .seconds = 0};
 
+double peak() { return 100; }
+
 void expect_names(const std::vector<Contestant>& sides, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     EXPECT_TRUE(std::ranges::any_of(sides, [&](const Contestant& side) { return side.name == name; })) << name;
@@ -25,7 +27,7 @@ void expect_names(const std::vector<Contestant>& sides, std::initializer_list<co
 // Reads every key that tables need; measure_dense itself throws when two sides disagree.
 void expect_measured(const DenseCase& dense) {
   SCOPED_TRACE(str(dense.op, ' ', dense.shape, ' ', dense.pass));
-  const Value row = measure_dense(dense, kOnce, 100);
+  const Value row = measure_dense(dense, kOnce, peak);
   EXPECT_EQ(row.at("rival_sweep").as_list().size(), dense.rivals.size());
   EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
   EXPECT_GT(row.at("blocked_ratio").at("median").as_double(), 0);
@@ -99,17 +101,41 @@ TEST(DenseCases, AGradientIsNoInference) {
 TEST(DenseCases, WithoutARivalTheCaseIsNamed) {
   DenseCase dense = conv_case(ConvPass::backward_weight, {2, 16, 16, 7, 3});
   dense.blocked.clear();
-  EXPECT_EQ(message_of<InternalError>([&] { measure_dense(dense, kOnce, 100); }),
+  EXPECT_EQ(message_of<InternalError>([&] { measure_dense(dense, kOnce, peak); }),
             "conv2d 2x7x7x16 -> 16, 3x3, backward_weight: oneDNN has no fast way in its own layouts; needs one to compare with");
   dense.rivals.clear();
-  const std::string message = message_of<InternalError>([&] { measure_dense(dense, kOnce, 100); });
+  const std::string message = message_of<InternalError>([&] { measure_dense(dense, kOnce, peak); });
   EXPECT_NE(message.find("no fast way on our tensors"), std::string::npos) << message;
 }
 
 TEST(DenseCases, AWrongRivalIsRefused) {
   DenseCase dense = product_case({33, 17, 29});
   dense.rivals.front().run = [] {};
-  EXPECT_THROW(measure_dense(dense, kOnce, 100), NumericError);
+  EXPECT_THROW(measure_dense(dense, kOnce, peak), NumericError);
+}
+
+TEST(DenseCases, ThePeakIsMeasuredBetweenTheSweepAndTheTurns) {
+  DenseCase dense = product_case({33, 17, 29});
+  int our_runs = 0;
+  int their_runs = 0;
+  const auto counted = [](Contestant& side, int& runs) {
+    side.run = [run = side.run, &runs] {
+      ++runs;
+      run();
+    };
+  };
+  counted(dense.ours, our_runs);
+  for (Contestant& side : dense.rivals) counted(side, their_runs);
+  const int rivals = static_cast<int>(dense.rivals.size());
+  int peaks = 0;
+  const Value row = measure_dense(dense, kOnce, [&] {
+    EXPECT_EQ(our_runs, 1);  // results were compared
+    EXPECT_GT(their_runs, 2 * rivals);  // and swept
+    return 200.0 + peaks++;
+  });
+  EXPECT_EQ(peaks, 1);
+  EXPECT_GT(our_runs, 1);
+  EXPECT_EQ(row.at("fma_peak_gflops").as_double(), 200);
 }
 
 TEST(DenseCases, ACrippledRivalStopsTheProgram) {
