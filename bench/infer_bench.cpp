@@ -57,11 +57,11 @@ struct Comparison {
 };
 
 Comparison compare(InferWorkload& workload, const Rivals& rivals, std::int64_t rounds) {
-  std::vector<TimedSide> sides{[&](std::int64_t count) { return workload.run(count); },
+  std::vector<SelfTimed> sides{[&](std::int64_t count) { return workload.run(count); },
                                [&](std::int64_t count) { return workload.run_unfolded(count); }};
   for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
   double slowest = 0;
-  for (const TimedSide& side : sides) slowest = std::max(slowest, side(2).back());
+  for (const SelfTimed& side : sides) slowest = std::max(slowest, side(2).back());
   const auto calls = std::clamp(static_cast<std::int64_t>(kTurnMs / slowest), std::int64_t{1}, kMostCalls);
   const std::vector<Samples> samples = time_in_turns(sides, rounds, calls);
   return {{samples[0], {samples.begin() + 2, samples.end()}}, samples[1]};

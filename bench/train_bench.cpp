@@ -42,7 +42,7 @@ double loss_tolerance(const Options& options) { return options.precision == "bf1
 using Rivals = std::vector<std::unique_ptr<TrainRival>>;
 
 FinalistTimes compare(TrainWorkload& workload, const Rivals& rivals, const Options& options) {
-  std::vector<TimedSide> sides{[&](std::int64_t count) { return workload.run(count).ms; }};
+  std::vector<SelfTimed> sides{[&](std::int64_t count) { return workload.run(count).ms; }};
   for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
   const std::vector<Samples> samples = time_in_turns(sides, options.common.rounds, options.steps);
   return {samples[0], {samples.begin() + 1, samples.end()}};

@@ -47,8 +47,8 @@ void measure(const CommonOptions& options) {
   Value::List rows;
   for (const Target& target : kTargets) {
     const TuckerSides sides = make_sides(kShape, target.ranks);
-    for (const Phase phase : {Phase::forward, Phase::training}) {
-      const double least = phase == Phase::forward ? target.forward : target.training;
+    for (const Phase phase : {Phase::inference, Phase::training}) {
+      const double least = phase == Phase::inference ? target.forward : target.training;
       Value& row = rows.emplace_back(measure_phase(sides, phase, {.rounds = options.rounds}));
       print_row(row, least);
       if (least > 0) row.set("target", least);

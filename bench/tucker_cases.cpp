@@ -26,7 +26,7 @@ std::shared_ptr<Conv2d> conv_layer(std::int64_t in, std::int64_t out, std::int64
 
 // One inference, or one forward and backward to the input and every parameter.
 Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase) {
-  if (phase == Phase::forward) {
+  if (phase == Phase::inference) {
     const auto y = std::make_shared<Tensor>();
     const auto run = [=] {
       const NoGrad no_grad;
@@ -64,7 +64,8 @@ DirectCalls direct_calls(const TuckerSides& sides, Phase phase, const Ways& ways
   const ConvShape& shape = sides.shape;
   const Tensor& weight = sides.dense->weight().value();
   const auto all_ways = [&](ConvPass pass, const ConvTensors& tensors) {
-    std::vector<Contestant> found = ways(pass, shape, tensors, phase == Phase::forward ? ConvUse::inference : ConvUse::training);
+    std::vector<Contestant> found =
+        ways(pass, shape, tensors, phase == Phase::inference ? ConvUse::inference : ConvUse::training);
     TESSERA_CHECK(!found.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
                   ": oneDNN has no fast way; needs one to compare with");
     return found;
@@ -72,9 +73,9 @@ DirectCalls direct_calls(const TuckerSides& sides, Phase phase, const Ways& ways
   const auto fastest_way = [&](ConvPass pass, const ConvTensors& tensors) {
     return sweep(all_ways(pass, tensors), kSweepTurns).finalists.front();
   };
-  const Tensor result = Tensor::empty(phase == Phase::forward ? shape.y() : shape.x());
+  const Tensor result = Tensor::empty(phase == Phase::inference ? shape.y() : shape.x());
   DirectCalls direct{{}, [result] { result.fill(std::numeric_limits<double>::quiet_NaN()); }};
-  if (phase == Phase::forward) {
+  if (phase == Phase::inference) {
     for (const Contestant& way : all_ways(ConvPass::forward, {sides.x, weight, result})) {
       direct.sides.push_back(in_sequence({way}, result));
     }
@@ -103,7 +104,7 @@ std::vector<Part> parts_of(const ConvShape& shape, Tucker2Ranks ranks) {
 }
 
 double flops_of(const Module& layer, const Shape& input, Phase phase) {
-  const double passes = phase == Phase::forward ? 1 : 3;
+  const double passes = phase == Phase::inference ? 1 : 3;
   return 2 * passes * static_cast<double>(input[0] * total_cost(layer, input).macs);
 }
 
@@ -120,8 +121,8 @@ Value describe(const TuckerSides& sides, Phase phase) {
   row.set("shape", to_string(sides.shape));
   row.set("rank_out", sides.ranks.out);
   row.set("rank_in", sides.ranks.in);
-  row.set("phase", to_string(phase));
-  row.set("weights", phase == Phase::forward ? "constant" : "changing");
+  row.set("phase", phase == Phase::inference ? "forward" : "training");
+  row.set("weights", phase == Phase::inference ? "constant" : "changing");
   return row;
 }
 
@@ -134,8 +135,6 @@ Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples
 }
 
 }  // namespace
-
-const char* to_string(Phase phase) { return phase == Phase::forward ? "forward" : "training"; }
 
 TuckerSides make_sides(const ConvShape& shape, Tucker2Ranks ranks) {
   const std::int64_t padding = shape.padding();
@@ -155,7 +154,7 @@ TuckerSides make_sides(const ConvShape& shape, Tucker2Ranks ranks) {
 Value measure_phase(const TuckerSides& sides, Phase phase, const TurnOptions& turns) {
   const DecisionScope decisions({.measure = true});
   std::optional<ConstantWeights> constant;
-  if (phase == Phase::forward) constant.emplace();
+  if (phase == Phase::inference) constant.emplace();
   const DirectCalls direct = direct_calls(sides, phase, conv_rivals);
   const DirectCalls blocked = direct_calls(sides, phase, blocked_conv_rivals);
   const std::vector<Part> parts = parts_of(sides.shape, sides.ranks);

@@ -55,7 +55,7 @@ std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, cons
   });
 }
 
-std::vector<Samples> time_in_turns(std::span<const TimedSide> sides, std::int64_t rounds, std::int64_t calls) {
+std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_t rounds, std::int64_t calls) {
   return interleave(sides.size(), rounds, [&](std::size_t side) {
     std::vector<double> ms = sides[side](1 + calls);
     ms.erase(ms.begin());  // it only brings caches and threads back

@@ -40,8 +40,8 @@ std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, cons
 
 // The same of sides that time themselves, in processes of their own or in this one: they give the milliseconds of each of `count`
 // calls. A turn is `calls` and a first one that is not counted; its sample is their median.
-using TimedSide = std::function<std::vector<double>(std::int64_t count)>;
-std::vector<Samples> time_in_turns(std::span<const TimedSide> sides, std::int64_t rounds, std::int64_t calls);
+using SelfTimed = std::function<std::vector<double>(std::int64_t count)>;
+std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_t rounds, std::int64_t calls);
 
 // Indices of what is at most `share` times the lowest of `medians`, the lowest first, `most` of them at most. INFINITY stands for
 // what failed: it is never chosen.

@@ -31,15 +31,15 @@ class Watched final : public Module {
 
 TEST(TuckerCases, OnlyInferenceRunsOnConstantWeights) {
   TuckerSides sides = make_sides({2, 32, 32, 9, 3}, {.out = 8, .in = 4});
-  for (const Phase phase : {Phase::forward, Phase::training}) {
-    SCOPED_TRACE(to_string(phase));
+  for (const Phase phase : {Phase::inference, Phase::training}) {
+    SCOPED_TRACE(name_of(phase));
     const auto watched = std::make_shared<Watched>(make_sides(sides.shape, sides.ranks).tucker);
     sides.tucker = watched;
     const Value row = measure_phase(sides, phase, kOnce);
     EXPECT_GT(watched->runs, 0);
-    EXPECT_EQ(watched->constant_runs, phase == Phase::forward ? watched->runs : 0);
-    EXPECT_EQ(row.at("weights").as_string(), phase == Phase::forward ? "constant" : "changing");
-    EXPECT_EQ(row.at("phase").as_string(), to_string(phase));
+    EXPECT_EQ(watched->constant_runs, phase == Phase::inference ? watched->runs : 0);
+    EXPECT_EQ(row.at("weights").as_string(), phase == Phase::inference ? "constant" : "changing");
+    EXPECT_EQ(row.at("phase").as_string(), phase == Phase::inference ? "forward" : "training");
     EXPECT_EQ(row.at("parts").as_list().size(), 3u);
     for (const char* key : {"ratio", "blocked_ratio"}) EXPECT_GT(row.at(key).at("median").as_double(), 0) << key;
     const double rival = row.at("rival").at("ms").at("median").as_double();

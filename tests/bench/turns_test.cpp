@@ -88,14 +88,14 @@ TEST(TimeInTurns, SlowestSideSaysHowOftenATurnRepeatsItsCall) {
 TEST(TimeInTurns, ATimedSidesSampleIsTheMedianOfATurnWithoutItsFirstCall) {
   std::string log;
   const auto side = [&](char name, double ms) {
-    return TimedSide([&log, name, ms](std::int64_t count) {
+    return SelfTimed([&log, name, ms](std::int64_t count) {
       log += str(name, count);
       std::vector<double> all{1e6};
       for (std::int64_t i = 1; i < count; ++i) all.push_back(ms * static_cast<double>(i * i));
       return all;
     });
   };
-  const std::vector<TimedSide> sides{side('a', 1), side('b', 10)};
+  const std::vector<SelfTimed> sides{side('a', 1), side('b', 10)};
   EXPECT_EQ(time_in_turns(sides, 2, 3), (std::vector<Samples>{{4, 4}, {40, 40}}));
   for (const std::string& turns : {log.substr(0, 4), log.substr(4)}) EXPECT_TRUE(turns == "a4b4" || turns == "b4a4") << turns;
 }
