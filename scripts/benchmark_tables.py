@@ -46,6 +46,19 @@ def table(head, rows):
 NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
 
 
+def torch_way(line, mode):
+    """The rival's mode, threads and what these do while they wait, which is not what ours do."""
+    settings = line.value.get("torch_settings", {})
+    if "wait_policy" not in settings:  # from before there was a choice
+        return mode
+    threads = line["torch"]["threads"]
+    return f"{mode}, {threads} thread{'' if threads == 1 else 's'}, {settings['wait_policy']} wait"
+
+
+def train_way(line):
+    return torch_way(line, "compiled" if line.value.get("torch_settings", {}).get("compiled") else "eager")
+
+
 def train_tables(lines):
     """A table for each network, precision and version of PyTorch, in the order of their first lines."""
     groups = {}
@@ -59,15 +72,16 @@ def train_table(precision, lines):
     last = lines[-1]
     torch = last["torch"]
     rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
-             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else ""] for i, line in enumerate(lines, 1)]
+             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else "", train_way(line)]
+            for i, line in enumerate(lines, 1)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
     network = NETWORKS.get(last["model"], last["model"])
     text = (f"A training step of {network} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch {rival} "
-            "under the best of its settings for layout, malloc, instruction set and, where it can, "
+            "under the best of its settings for layout, malloc, instruction set, what waiting threads do and, where it can, "
             "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
             "process, over the least that PyTorch adds under any of these settings. " + failures(lines) +
             conditions(lines, "train_bench"))
-    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory"], rows)
+    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", "PyTorch's way"], rows)
 
 
 def infer_tables(lines):
@@ -77,10 +91,11 @@ def infer_tables(lines):
         runs = same([line for line in lines if line["torch"]["version"] == version])
         last = {(line["model"], line["batch"]): line for line in runs}
         rows = [[f"{model}, {line['shape']}, batch {batch}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
-                 spread(line["ratio"]), line["torch_settings"]["mode"]] for (model, batch), line in last.items()]
+                 spread(line["ratio"]), torch_way(line, line["torch_settings"]["mode"])] for (model, batch), line in last.items()]
         text = (f"Inference with batch norm folded into convolutions, f32, against PyTorch {version}, which folds too, in the "
-                "fastest of its ways: layout, malloc and instruction set; eager, frozen, optimised and, where it knows it, "
-                "compiled graphs. The weights are the same and the logits agree to 1e-4 of the largest. " +
+                "fastest of its ways: layout, malloc, instruction set, what waiting threads do, for one image also one thread; "
+                "eager, frozen, optimised and, where it knows it, compiled graphs. The weights are the same and the logits agree "
+                "to 1e-4 of the largest. " +
                 failures(last.values()) + conditions(list(last.values()), "infer_bench"))
         parts += paragraph(text) + table(["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
     return parts

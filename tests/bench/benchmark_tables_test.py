@@ -82,7 +82,8 @@ class Tables(unittest.TestCase):
     def test_training_shows_the_lines_of_the_last_commit_and_machine(self):
         self.results("train_bench", train(1.5, commit="older00"), train(1.9, processor="Other CPU"), train(1.25), train(1.35))
         text = self.written()
-        self.assertIn("| run 1 | 170 | 221 | 1.25 (1.15-1.35) |  |\n| run 2 | 170 | 221 | 1.35 (1.25-1.45) |  |\n", text)
+        self.assertIn("| run 1 | 170 | 221 | 1.25 (1.15-1.35) |  | eager |\n"
+                      "| run 2 | 170 | 221 | 1.35 (1.25-1.45) |  | eager |\n", text)
         self.assertNotIn("1.50", text)
         self.assertNotIn("1.90", text)
         for condition in ("abc1234", "2026-01-02", "Some CPU", "2 threads", "passive", "2.6.3 avx2", "PyTorch 1.13",
@@ -177,10 +178,19 @@ class Tables(unittest.TestCase):
         self.results("train_bench", train(1.25, memory_ratio=0.95), train(1.5, model="resnet18", shape="224x224x3"),
                      train(1.75, torch={"version": "2.15"}))
         text = self.written()
-        self.assertIn("| run 1 | 170 | 221 | 1.25 (1.15-1.35) | 0.95 |\n\n", text)
+        self.assertIn("| run 1 | 170 | 221 | 1.25 (1.15-1.35) | 0.95 | eager |\n\n", text)
         self.assertIn("A training step of ResNet-18 (batch 128, 224x224x3, f32, SGD)", " ".join(text.split()))
         self.assertIn("PyTorch 2.15", " ".join(text.split()))
         self.assertEqual(text.count("| run 1 |"), 3)
+
+    def test_tables_say_how_pytorch_ran(self):
+        self.results("train_bench", train(1.25, torch={"version": "1.13", "threads": 2},
+                                          torch_settings={"compiled": True, "wait_policy": "default"}))
+        self.assertIn("| 1.25 (1.15-1.35) |  | compiled, 2 threads, default wait |\n", self.written())
+        self.results("train_bench")
+        self.results("infer_bench", infer("resnet20", 1, 2.5, torch={"version": "1.13", "threads": 1},
+                                          torch_settings={"mode": "frozen", "wait_policy": "passive"}))
+        self.assertIn("| 2.50 (2.40-2.60) | frozen, 1 thread, passive wait |\n", self.written())
 
     def test_training_has_a_table_for_each_precision(self):
         self.results("train_bench", train(1.5, commit="older00"), train(2.5, precision="bf16"), train(1.25, precision="f32"))
