@@ -65,20 +65,24 @@ class TorchRival {
 
 // The rate of torch's product of 1024 x 1024 matrices, f32, the best of several before and after the peak: a processor that has
 // just run at its peak may be slowed down behind it, and that is not torch's fault. Throws InternalError where it is under 0.6 of
-// the multiply-add peak of as many threads in five attempts: such a rival is crippled, and the comparison void.
+// the multiply-add peak of as many threads in twelve attempts, with `pause` behind each, a minute in all: such a rival is
+// crippled, and the comparison void.
 struct FairProduct {
   double gflops;  // of torch's 1024^3
   double peak;  // of the multiply-adds, measured beside it
   int threads;  // of either
 };
 using MeasurePeak = std::function<double(int threads)>;
-FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak);
+void pause_between_attempts();
+FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak,
+                         const std::function<void()>& pause = pause_between_attempts);
 
 // Of each of the rivals: any of them may turn out the fastest.
 template <class Rival>
-std::vector<FairProduct> fair_products(const std::vector<std::unique_ptr<Rival>>& rivals, const MeasurePeak& measure_peak) {
+std::vector<FairProduct> fair_products(const std::vector<std::unique_ptr<Rival>>& rivals, const MeasurePeak& measure_peak,
+                                       const std::function<void()>& pause = pause_between_attempts) {
   std::vector<FairProduct> products;
-  for (const auto& rival : rivals) products.push_back(fair_product(rival->torch(), measure_peak));
+  for (const auto& rival : rivals) products.push_back(fair_product(rival->torch(), measure_peak, pause));
   return products;
 }
 

@@ -16,18 +16,28 @@ TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   EXPECT_EQ(rival.environment().at("version").as_string(), "0");
   EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 60);
   double peak = 120;  // a processor that was slowed down at first
-  EXPECT_EQ(fair_product(rival, [&](int) { return peak -= 15; }).peak, 90);
-  const std::string message = message_of<InternalError>([&] { fair_product(rival, [](int) { return 101.0; }); });
+  EXPECT_EQ(fair_product(
+                rival, [&](int) { return peak -= 15; }, [] {})
+                .peak,
+            90);
+  int pauses = 0;
+  const std::string message = message_of<InternalError>([&] {
+    fair_product(
+        rival, [](int) { return 101.0; }, [&] { ++pauses; });
+  });
   const std::string start =
       "torch's matmul (channels_last, avx2, default malloc) reaches 60 of 101 GFLOP/s; needs 0.6 of the peak";
   EXPECT_TRUE(message.starts_with(start)) << message;
+  EXPECT_EQ(pauses, 12);
 }
 
 // The first product is as it should be; behind the peak they are slow.
 TEST_F(TorchRivalTest, AProductBeforeThePeakCounts) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo "{\"gflops\": ${rate:-100}}"; rate=50 ;;)"), {});
   EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 100);
-  EXPECT_THROW(fair_product(rival, [](int) { return 100.0; }), InternalError);
+  EXPECT_THROW(fair_product(
+                   rival, [](int) { return 100.0; }, [] {}),
+               InternalError);
 }
 
 struct Side {
@@ -51,7 +61,10 @@ TEST_F(TorchRivalTest, EveryRivalIsFairBesideThePeakOfItsThreads) {
   set_product(row, products[1]);
   EXPECT_EQ(to_json(row), R"({"torch_matmul_gflops":100.0,"fma_peak_gflops":110.0,"fma_peak_threads":1})");
 
-  const std::string message = message_of<InternalError>([&] { fair_products(sides, [](int) { return 210.0; }); });
+  const std::string message = message_of<InternalError>([&] {
+    fair_products(
+        sides, [](int) { return 210.0; }, [] {});
+  });
   EXPECT_TRUE(message.starts_with("torch's matmul (channels_last, avx2, default malloc, one thread) reaches 100 of 210"))
       << message;
 }
