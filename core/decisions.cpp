@@ -23,6 +23,7 @@ constexpr double kDisplaces = 0.97;
 // Of the scopes in force; the last one decides.
 struct InForce {
   DecisionPolicy* policy;
+  DecisionLog* log;
   std::uint64_t id;
 };
 std::vector<InForce> in_force;
@@ -82,15 +83,23 @@ std::string names_of(std::span<const std::string> candidates) {
   return all;
 }
 
-void record(DecisionPolicy& policy, const std::string& key, const std::string& choice) {
-  if (policy.on_measured) policy.on_measured(key, choice);
-  policy.known.emplace(key, choice);
+const std::string* recall(const InForce& scope, const std::string& key) {
+  const auto known = scope.policy->known.find(key);
+  if (known == scope.policy->known.end()) return nullptr;
+  if (!scope.log->measured.contains(key)) scope.log->replayed.insert(key);
+  return &known->second;
+}
+
+void record(const InForce& scope, const std::string& key, const std::string& choice) {
+  if (scope.policy->on_measured) scope.policy->on_measured(key, choice);
+  scope.policy->known.emplace(key, choice);
+  scope.log->measured.insert(key);
 }
 
 }  // namespace
 
 DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
-  in_force.push_back({&policy_, ++last_id});
+  in_force.push_back({&policy_, &log_, ++last_id});
   set_epoch();
 }
 
@@ -109,17 +118,17 @@ std::size_t decide(const std::string& key, std::span<const std::string> candidat
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
   if (in_force.empty()) return 0;
-  DecisionPolicy* const policy = in_force.back().policy;
-  if (const auto forced = find(candidates, policy->forced)) return *forced;
-  if (const auto known = policy->known.find(key); known != policy->known.end()) {
-    if (const auto index = find(candidates, known->second)) return *index;
-    log_warning(str("decisions: ", key, " was decided as '", known->second, "', which is not offered here; '", candidates[0],
-                    "' of ", names_of(candidates), " is used and bytes may differ"));
+  const InForce scope = in_force.back();
+  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
+  if (const std::string* known = recall(scope, key)) {
+    if (const auto index = find(candidates, *known)) return *index;
+    log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
+                    names_of(candidates), " is used and bytes may differ"));
     return 0;
   }
-  if (!policy->measure || candidates.size() == 1) return 0;
+  if (!scope.policy->measure || candidates.size() == 1) return 0;
   const std::size_t chosen = fastest(candidates.size(), seconds);
-  record(*policy, key, candidates[chosen]);
+  record(scope, key, candidates[chosen]);
   return chosen;
 }
 
@@ -136,11 +145,11 @@ double seconds_of(std::size_t i, const std::function<void()>& run) {
 
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
   if (in_force.empty()) return measure();
-  DecisionPolicy* const policy = in_force.back().policy;
-  if (const auto known = policy->known.find(key); known != policy->known.end()) return known->second;
-  if (!policy->measure) return std::nullopt;
+  const InForce scope = in_force.back();
+  if (const std::string* known = recall(scope, key)) return *known;
+  if (!scope.policy->measure) return std::nullopt;
   std::string text = measure();
-  record(*policy, key, text);
+  record(scope, key, text);
   return text;
 }
 

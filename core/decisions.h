@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,12 @@ struct DecisionPolicy {
   std::function<void(const std::string& key, const std::string& choice)> on_measured = {};
 };
 
+// Keys that were asked for under one policy.
+struct DecisionLog {
+  std::set<std::string> replayed;  // known at the start
+  std::set<std::string> measured;
+};
+
 // Makes `policy` the process's for its lifetime; the newest scope decides, without one nothing is measured. Not for several
 // threads at once.
 class DecisionScope {
@@ -40,9 +47,11 @@ class DecisionScope {
 
   // What was known at the start and what was measured since.
   const DecisionMap& taken() const;
+  const DecisionLog& log() const { return log_; }
 
  private:
   DecisionPolicy policy_;
+  DecisionLog log_;
 };
 
 // Differs between scopes, and is an outer scope's own again when an inner one ends; 0 without one: part of the key of caches

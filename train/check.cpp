@@ -6,7 +6,10 @@
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/error.h"
+#include "train/compute_dtype.h"
+#include "train/environment.h"
 #include "train/import_weights.h"
+#include "train/run_state.h"
 
 namespace tessera {
 namespace {
@@ -91,13 +94,18 @@ class Checker {
   }
 
   void check_decisions(const DecisionMap& given) {
-    const auto decides = [](const auto& decision) { return decision.first.starts_with(kKeepDecision); };
-    if (!config_.deterministic || std::ranges::any_of(given, decides)) return;
+    if (!config_.deterministic) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      if (!config_.stages[i].factorise || config_.stages[i].factorise->keep != "faster") continue;
+      const std::optional<FactoriseConfig>& pass = config_.stages[i].factorise;
+      if (!pass || pass->keep != "faster") continue;
+      const std::string where = decided_where(*pass);
+      const auto decides = [&](const auto& decision) {
+        return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
+      };
+      if (std::ranges::any_of(given, decides)) continue;
       add(str("stages[", i, "].factorise.keep"),
-          "faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so with "
-          "--decisions FILE, or set keep: always");
+          str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so, at ",
+              where, ", with --decisions FILE, or set keep: always"));
     }
   }
 
@@ -113,6 +121,12 @@ class Checker {
   DataSplits take_data() { return std::move(*data_); }
 
  private:
+  // As a Veto of the run will say it.
+  std::string decided_where(const FactoriseConfig& pass) const {
+    const VetoOptions veto = veto_options(pass, config_.report);
+    return where_timed(veto.batch, veto.timing.phase, resolve_compute_threads(config_.threads.compute),
+                       veto.timing.on_folded_copies(), compute_dtype_of(config_));
+  }
   std::unique_ptr<Module> initial() const {
     return initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
   }

@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::int64_t kVersion = 1;
 
-void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions) {
-  write_file_atomically(vfs, path, to_json(to_value(decisions), 2) + "\n");
-}
-
 }  // namespace
 
 Value to_value(const DecisionMap& decisions) {
@@ -39,6 +35,10 @@ DecisionMap read_decisions(Vfs& vfs, const std::filesystem::path& path) {
   } catch (const Error& error) {
     throw ConfigError(str(path.string(), ": not a decisions.json of a run: ", error.what()));
   }
+}
+
+void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions) {
+  write_file_atomically(vfs, path, to_json(to_value(decisions), 2) + "\n");
 }
 
 DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, const Value* saved) {

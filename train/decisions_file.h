@@ -17,6 +17,8 @@ DecisionMap decisions_from(const Value& value);  // throws ConfigError
 // Throws ConfigError naming the file when it is not a decisions file, IoError when it cannot be read.
 DecisionMap read_decisions(Vfs& vfs, const std::filesystem::path& path);
 
+void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions);
+
 // What a run that is resumed knows: its file, which may hold more than its checkpoint, and what the checkpoint holds, null where
 // there is none. A file that cannot be read is warned about: what it alone knew is measured again, and bytes may differ.
 DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, const Value* saved);

@@ -9,6 +9,7 @@
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/config_change.h"
+#include "train/decisions_file.h"
 #include "train/experiment.h"
 #include "train/saved_point.h"
 
@@ -73,11 +74,13 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
     if (vfs.exists(from)) write_file_atomically(vfs, to, vfs.read_file(from));
   };
   copy(parent.environment(), folder.environment());
-  copy(parent.decisions(), folder.decisions());
   copy(parent.metrics(), folder.metrics());
   copy(parent.timing(), folder.timing());
   const auto factorised = last_factorised(before, start.position);
   if (factorised && factorised == last_factorised(before, points.back().position)) copy(parent.layers(), folder.layers());
+  // Not what the parent chose after this point: layers that a later stage factorises are timed here and now.
+  const Value* known = start.manifest.extra.find("decisions");
+  write_decisions(vfs, folder.decisions(), known ? decisions_from(*known) : DecisionMap());
   copy_checkpoints(vfs, points, start, folder);
   append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);
   write_file_atomically(vfs, folder.config(), to_yaml(after));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/decisions.h"
 #include "core/memory_history.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -149,6 +150,7 @@ std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample) {
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        const Shape& sample) {
+  const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
   MemoryPlan plan;
   plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
   plan.loader = loader_bytes(config, sample);

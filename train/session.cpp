@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compress/report.h"
 #include "core/error.h"
@@ -97,8 +98,9 @@ void Session::load(const Checkpoint& checkpoint) {
 RunOutcome Session::run() {
   try {
     write_status("training");  // a run that is killed before its first log line has a status too
+    const std::int64_t before = state_.position().global_step;
     const RunOutcome outcome = run_stages();
-    if (profiler_) progress_.line(str("profile: none; the first ", StepProfiler::kWarmUp, " steps of a stage warm up"));
+    tell_missing_profile(before);
     return outcome;
   } catch (const std::exception& error) {
     progress_.line(str("failed: ", error.what()));
@@ -197,7 +199,21 @@ RunOutcome Session::train_steps(std::int64_t total) {
   return RunOutcome::finished;
 }
 
+// Once: its first step asks for all that every step needs.
+void Session::tell_replay() {
+  const std::size_t given = std::exchange(options_.decisions, {}).size();
+  if (given == 0) return;
+  const DecisionLog& log = decisions_->log();
+  progress_.line(str("decisions: ", log.replayed.size(), " of ", given, " recorded choices are used so far, ", log.measured.size(),
+                     " were measured"));
+  if (log.replayed.empty()) {
+    log_warning("decisions: none of the recorded choices was asked for; they are another network's, batch's, precision's or number "
+                "of threads'");
+  }
+}
+
 void Session::after_step(std::int64_t total) {
+  tell_replay();
   if (saver_.poll()) write_status("training");
   const Position& position = state_.position();
   const bool epoch_end = position.stage_step % state_.steps_per_epoch() == 0;

@@ -60,10 +60,12 @@ class Session {
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
   void take_step();
+  void tell_missing_profile(std::int64_t first_step);  // why a profile that was asked for could not be taken
   void write_profile();  // of the steps so far; nothing where there are none
   std::string explain(const std::string& found);  // a NaN or Inf; reports an error of the replay, throws none
   std::string smaller_step(const OutOfMemoryError& found);  // after an allocation failed
   std::string way_on(const std::string& change) const;
+  void tell_replay();  // how much of what --decisions gave is of use
   void after_step(std::int64_t stage_steps);
   void log_interval();
   bool evaluate_epoch();  // whether validation accuracy is the stage's best so far

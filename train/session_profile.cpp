@@ -11,6 +11,13 @@ void Session::take_step() {
   if (profiler_->complete()) write_profile();
 }
 
+void Session::tell_missing_profile(std::int64_t first_step) {
+  if (!profiler_) return;
+  const bool none_taken = state_.position().global_step == first_step;
+  progress_.line(none_taken ? "profile: none; no step was left to take"
+                            : str("profile: none; the first ", StepProfiler::kWarmUp, " steps of a stage warm up"));
+}
+
 void Session::write_profile() {
   if (!profiler_ || profiler_->steps() == 0) return;
   ProfileReport report = profiler_->report();

@@ -102,6 +102,17 @@ TEST(Decisions, AKnownNameThatIsNotOfferedIsWarnedAbout) {
   EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
 }
 
+TEST(Decisions, TheLogTellsWhatWasReplayedAndWhatMeasured) {
+  const DecisionScope scope({.measure = true, .known = {{"asked", "c"}, {"spoken", "words"}, {"never", "a"}}});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(decide("asked", kNames, no_clock), 2u);
+    EXPECT_EQ(decide("new", kNames, clock_with({2, 1, 2})), 1u);
+    EXPECT_EQ(recall_or_measure("spoken", [] { return std::string("others"); }), "words");
+  }
+  EXPECT_EQ(scope.log().replayed, (std::set<std::string>{"asked", "spoken"}));
+  EXPECT_EQ(scope.log().measured, (std::set<std::string>{"new"}));
+}
+
 TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
   const DecisionScope outer({.known = {{"k", "b"}}});
   const std::uint64_t epoch = decision_epoch();

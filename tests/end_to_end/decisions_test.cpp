@@ -93,6 +93,17 @@ TEST_F(Decisions, AResumedRunNeverMeasuresAgain) {
   EXPECT_TRUE(last_model(run) == last_model(straight));
 }
 
+TEST_F(Decisions, ItIsSaidHowManyAreOfUse) {
+  const std::string run = train("first");
+  const std::size_t count = decisions_of(run).as_map().size();
+  const std::vector<std::string> replay{"--decisions", run + "/decisions.json"};
+  const Outcome same = start("same", replay);
+  expect_in(same.output, str("decisions: ", count, " of ", count, " recorded choices are used so far, 0 were measured"));
+  const Outcome other = start("other", joined(replay, {"data.batch=48"}));
+  expect_in(other.output, str("decisions: 0 of ", count, " recorded choices are used so far, "));
+  expect_in(other.output, "none of the recorded choices was asked for");
+}
+
 TEST_F(Decisions, DeterministicMeasuresNothing) {
   const std::string one = train("one", {"deterministic=true"});
   EXPECT_TRUE(decisions_of(one).as_map().empty());
@@ -159,7 +170,16 @@ TEST_F(VetoDecisions, WithoutAClockTheyAreBadInputBeforeTheFirstStep) {
   const Outcome refused = start("runs", {kFactorise, "deterministic=true"});
   expect_outcome(refused, 2,
                  "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices "
-                 "of a run that kept layers so with --decisions FILE, or set keep: always");
+                 "of a run that kept layers so, at batch 8, folded inference, 2 threads, with --decisions FILE, or set keep: always");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(VetoDecisions, ThoseOfAnotherBatchAreBadInputBeforeTheFirstStepToo) {
+  const std::string text = R"({"version": 1, "decisions": {"keep.layer x batch 16, folded inference, 2 threads":
+                              "faster dense_ms 2 compressed_ms 1 ratio 2 low 1.5 high 2.5"}})";
+  write_bytes(folder_ / "other.json", text);
+  expect_outcome(start("runs", {kFactorise, "deterministic=true", "--decisions", folder_ / "other.json"}), 2,
+                 "kept layers so, at batch 8, folded inference, 2 threads, with --decisions FILE");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 

@@ -66,6 +66,16 @@ TEST_F(Fork, FoldersThatAreNoCheckpointsAreNotForkedFrom) {
   EXPECT_EQ(fork("9", {"optimizer.lr=0.02"}).exit_code, 2);
 }
 
+// What the parent's clock said of a later stage's layers is not the fork's: they are timed in it.
+TEST_F(Fork, TakesTheChoicesOfItsStartAndNoLaterOnes) {
+  write_bytes(run_ + "/decisions.json", R"({"version": 1, "decisions": {"keep.layer of a later stage": "faster"}})");
+  const Outcome outcome = fork("dense", {"optimizer.lr=0.02"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string forked = folder_ / "forks/tiny/1";
+  EXPECT_EQ(read_bytes(forked + "/decisions.json").find("keep.layer of a later stage"), std::string::npos);
+  EXPECT_EQ(outcome.output.find("decisions"), std::string::npos) << outcome.output;  // no word of a missing file
+}
+
 // As a version that did not know the key yet would have written it.
 TEST_F(Fork, AKeyThatTheRunDoesNotHaveTakesItsDefault) {
   std::string resolved = read_bytes(run_ + "/config.resolved.yaml");

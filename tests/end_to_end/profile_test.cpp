@@ -61,6 +61,12 @@ TEST_F(ProfiledRun, AStageWithoutEnoughStepsLeavesItToTheNext) {
   expect_in(outcome.output, "profile of stage finetuned, steps 8 to 9, ");  // 3 steps, a factorisation, 3 to warm up
 }
 
+TEST_F(ProfiledRun, StagesThatOnlyWarmUpSaySo) {
+  const Outcome outcome = train("warm", {"stages=[{name: dense, train: 3s}]", "--profile"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(outcome.output, "profile: none; the first 3 steps of a stage warm up");
+}
+
 TEST_F(ProfiledRun, AResumedRunIsProfiledToo) {
   ASSERT_EQ(run_program({"train", folder_ / "small.yaml", "--runs", folder_ / "killed"}, {"TESSERA_KILL_AT=step:6"}).exit_code,
             128 + 9);
@@ -69,7 +75,7 @@ TEST_F(ProfiledRun, AResumedRunIsProfiledToo) {
   expect_in(outcome.output, "profile of stage dense, steps 8 to 9, ");  // saved at step 4
   const Outcome again = run_program({"resume", run_of("killed"), "--profile"});
   ASSERT_EQ(again.exit_code, 0) << again.output;
-  expect_in(again.output, "profile: none; ");
+  expect_in(again.output, "profile: none; no step was left to take");
   EXPECT_EQ(profile_of(run_of("killed")).at("last_step").as_int(), 9) << "the earlier one stays";
 }
 

@@ -9,6 +9,7 @@
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "train/config/yaml.h"
+#include "train/decisions_file.h"
 #include "train/session.h"
 
 namespace tessera {
@@ -26,13 +27,14 @@ class MemoryLimit {
   std::size_t before_;
 };
 
-Experiment experiment(const std::string& more) {
+Experiment experiment(const std::string& more, int width = 16) {
   const std::string text = str(R"(
 version: 1
 name: x
 threads: {compute: 2, loader: 0}
 data: {name: glyphs, count: 320, test_count: 32, batch: 64, val: 0}
-model: {name: layers, layers: [{conv2d: {out: 16, kernel: 3, padding: 1, name: conv1}}, batch_norm, relu,
+model: {name: layers, layers: [{conv2d: {out: )",
+                               width, R"(, kernel: 3, padding: 1, name: conv1}}, batch_norm, relu,
                                global_avg_pool, {linear: {out: 10, name: fc}}]}
 stages: [{name: dense, train: 4s}]
 deterministic: true
@@ -80,6 +82,19 @@ TEST_F(OutOfMemory, SaysWhichMicroBatchFitsAndItDoes) {
     EXPECT_EQ(train(experiment("micro_batch: 16\n")), "");
   }
   EXPECT_EQ(static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use), before) << "a failed run keeps nothing";
+}
+
+// Its dry steps would time shapes that the run never has.
+TEST_F(OutOfMemory, AdviceChoosesNothingByTheRunsClock) {
+  Experiment whole = experiment("", 64);  // wide enough to be timed with 8 samples too
+  whole.config.deterministic = false;
+  const auto before = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
+  const MemoryLimit scope(static_cast<std::size_t>(before + (planned(whole, 16) + planned(whole, 32)) / 2));
+  const std::string message = train(whole);
+  EXPECT_NE(message.find("is expected to fit"), std::string::npos) << message;
+  for (const auto& [key, choice] : read_decisions(real_vfs(), RunFolder::open(real_vfs(), run_).decisions())) {
+    EXPECT_NE(key.find("n64 "), std::string::npos) << key << " is of no batch of the run";
+  }
 }
 
 TEST_F(OutOfMemory, NamesForkWhereThereIsACheckpoint) {
