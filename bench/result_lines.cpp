@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -37,8 +36,6 @@ Value describe_surroundings(std::int64_t threads) {
   Value row = describe_environment(config);
   row.erase("host");
   row.set("date", now());
-  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");  // of this process; torch's settings name theirs
-  row.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
   return row;
 }
 

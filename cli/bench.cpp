@@ -49,11 +49,12 @@ void add_bench(CLI::App& app, Run& run) {
   verb->add_option("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
       ->check(CLI::IsMember({"inference", "training"}))
       ->capture_default_str();
+  verb->add_option("--precision", options.precision, "f32 or bf16; default: the experiment's, f32 for a model's name");
   verb->add_option("--rounds", options.rounds, "timings of each layer and of the network")
       ->check(CLI::Range(6, 100000))
       ->capture_default_str();
   verb->add_option("--input", options.input,
-                   "channels, height and width of an image, e.g. 3x224x224; default: the run's, or the usual ones");
+                   "channels, height and width of an image, e.g. 3x224x224; default: the run's or the data's, or the usual ones");
   verb->add_option("--at", options.at, "of a run: stage name, global step, or best; default: the newest checkpoint");
   verb->add_option("--csv", arguments->csv, "file to write the rows to; docs/bench.md lists the columns");
   verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");

@@ -54,7 +54,7 @@ std::string csv_row(const BenchReport& report, const BenchPart& part, const Laye
                                                       shortest(row.speedup.low), ',', shortest(row.speedup.high))
                                                 : std::string(",,,,,,,,,");
   return str(part.batch, ',', part.threads, ',', name_of(report.phase), ',', name_of(report.compute), ',', csv_field(row.path),
-             ',', csv_of(row.dense), ',', formatted("%.4f", row.network_share), ',', compressed, ',', csv_field(report.processor),
+             ',', csv_of(row.dense), ',', formatted("%.4f", row.network_share), ',', compressed, ',', csv_field(report.setup),
              '\n');
 }
 
@@ -90,7 +90,7 @@ Value to_value(const LayerTiming& row) {
 
 std::string to_text(const BenchReport& report) {
   std::string text =
-      str(report.target, ", ", report.state, "; input ", report.input, "; ", report.rounds, " rounds\n", report.processor, '\n');
+      str(report.target, ", ", report.state, "; input ", report.input, "; ", report.rounds, " rounds\n", report.setup, '\n');
   for (const BenchPart& part : report.parts) {
     text += str('\n', where_timed(part.batch, report.phase, part.threads, report.phase == Phase::inference, report.compute), '\n',
                 table_of(part));
@@ -105,7 +105,7 @@ std::string to_csv(const BenchReport& report) {
       "batch,threads,phase,precision,path,kind,macs,flops,dense_ms,dense_p10,dense_p90,dense_gflops,network_share,compressed_"
       "kind,"
       "compressed_macs,compressed_flops,compressed_ms,compressed_p10,compressed_p90,compressed_gflops,speedup,speedup_low,"
-      "speedup_high,processor\n";
+      "speedup_high,setup\n";
   for (const BenchPart& part : report.parts) {
     for (const LayerTiming& row : part.rows) text += csv_row(report, part, row);
   }
@@ -116,7 +116,7 @@ Value to_value(const BenchReport& report) {
   Value value = Value::map();
   value.set("target", report.target);
   value.set("state", report.state);
-  value.set("processor", report.processor);
+  value.set("setup", report.setup);
   value.set("input", Value::list(Value::List(report.input.begin(), report.input.end())));
   value.set("phase", std::string(name_of(report.phase)));
   value.set("precision", std::string(name_of(report.compute)));

@@ -79,9 +79,8 @@ BenchNetwork network_of_run(Vfs& vfs, const BenchOptions& options) {
 BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
   const Experiment experiment = load_experiment(options.target, options.overrides);
   const ExperimentConfig& config = experiment.config;
-  const DataSplits data = check_experiment(experiment);
   BenchNetwork network;
-  network.input = data.train.dataset->batch_shape(1);
+  network.input = options.input.empty() ? check_experiment(experiment).train.dataset->batch_shape(1) : parse_input(options.input);
   network.model = initial_model(vfs, config.model, network.input, static_cast<std::uint64_t>(config.seed)).model;
   for (const StageConfig& stage : config.stages) {
     if (!stage.factorise) continue;
@@ -115,7 +114,6 @@ BenchNetwork network_of(Vfs& vfs, const BenchOptions& options) {
   if (model) return network_of_model(vfs, options);
   if (folder) return network_of_run(vfs, options);
   if (!vfs.exists(options.target)) throw_unknown(options.target);
-  TESSERA_CHECK(options.input.empty(), ConfigError, "--input is for runs and models; the data of ", options.target, " says it");
   return network_of_file(vfs, options);
 }
 
@@ -144,6 +142,7 @@ BenchNetwork load_bench_network(Vfs& vfs, const BenchOptions& options) {
   try {
     BenchNetwork network = network_of(vfs, options);
     network.target = options.target;
+    if (!options.precision.empty()) network.compute = compute_dtype(options.precision, Device::cpu());
     network.model->output_shape(network.input);
     network.dense = dense_twins(*network.model);
     return network;

@@ -19,6 +19,7 @@ struct BenchOptions {
   std::vector<std::string> overrides = {};  // key=value: of a file any key, of a model those of its block, of a run few
   std::string at = {};  // of a run: a stage's end, a step, or "best"; "" = the newest checkpoint
   std::string input = {};  // "3x224x224", channels first, or "784"; "" = the run's, or the one usual for the model
+  std::string precision = {};  // "f32", "bf16"; "" = the experiment's or run's, f32 of a model by name
   std::string batch = {};  // "1,32"; "" = report.latency.batch
   std::string threads = {};  // "1,2"; "" = threads.compute
   Phase phase = Phase::inference;

@@ -10,7 +10,7 @@ namespace tessera {
 BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const std::function<void(const std::string&)>& before) {
   BenchReport report{.target = network.target,
                      .state = network.state,
-                     .processor = describe_environment(ExperimentConfig()).at("processor").as_string(),
+                     .setup = setup_text(),
                      .input = network.input,
                      .phase = options.phase,
                      .compute = network.compute,

@@ -23,7 +23,7 @@ struct BenchPart {
 struct BenchReport {
   std::string target;
   std::string state;
-  std::string processor;
+  std::string setup;  // of setup_text()
   Shape input;  // of one sample
   Phase phase = Phase::inference;
   DType compute = DType::f32;

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "core/cpu/isa.h"
@@ -47,11 +48,21 @@ Value describe_environment(const ExperimentConfig& config) {
   env.set("processor", processor_name());
   env.set("isa", cpu::onednn_isa());
   env.set("kernel_isa", cpu::isa_name(cpu::isa()));
+  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");
+  env.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
   env.set("compute_threads", resolve_compute_threads(config.threads.compute));
   env.set("host", host_name());
   return env;
 }
 
+std::string setup_text() {
+  const Value env = describe_environment(ExperimentConfig());
+  const auto of = [&](const char* key) { return env.at(key).as_string(); };
+  return str(of("processor"), "; tessera ", version_text(), ", ", of("compiler"), ' ', of("build_type"), ", oneDNN ", of("onednn"),
+             ", kernels ", of("kernel_isa"), ", OMP_WAIT_POLICY ", of("omp_wait_policy"));
+}
+
+// The wait policy moves clocks, not bytes.
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
   for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "processor", "isa",

@@ -20,6 +20,9 @@ void set_compute_threads(std::int64_t asked);
 // The content of env.json.
 Value describe_environment(const ExperimentConfig& config);
 
+// On one line, for those who print clock figures: processor, build, oneDNN, kernels, wait policy.
+std::string setup_text();
+
 // One sentence per difference that can change a run's bytes: build, libraries, ISA, threads.
 std::vector<std::string> environment_changes(const Value& before, const Value& now);
 

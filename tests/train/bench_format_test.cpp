@@ -26,7 +26,7 @@ BenchReport report_of(bool compressed) {
   }
   return {.target = "runs/x/1",
           .state = "stage dense, step 7",
-          .processor = "A, B",
+          .setup = "A, B",
           .input = {1, 8, 8, 3},
           .phase = Phase::inference,
           .rounds = 60,

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cpu/onednn_version.h"
 #include "core/error.h"
 #include "layers/models/model.h"
+#include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
@@ -40,6 +42,7 @@ TEST(BenchNetwork, AModelHasTheInputThatItWasMadeFor) {
   EXPECT_EQ(network.batches, (Counts{1, 32}));
   EXPECT_EQ(network.threads.size(), 1u);
   EXPECT_TRUE(network.dense.empty());
+  EXPECT_EQ(network.compute, DType::f32);
   for (const std::string_view name : model_names()) EXPECT_EQ(usual_input(name).has_value(), name != "layers") << name;
 }
 
@@ -50,6 +53,25 @@ TEST(BenchNetwork, OptionsAndKeysOfTheModelHold) {
   EXPECT_EQ(network.batches, Counts{2});
   EXPECT_EQ(network.threads, (Counts{1, 2}));
   EXPECT_NE(refusal({.target = "mlp", .overrides = {"clases=3"}}).find("did you mean 'classes'?"), std::string::npos);
+}
+
+TEST(BenchNetwork, APrecisionHoldsForWhateverIsTimed) {
+  EXPECT_EQ(load({.target = "mlp", .precision = "f32"}).compute, DType::f32);
+  if (cpu::onednn_has_bf16()) {
+    EXPECT_EQ(load({.target = "mlp", .precision = "bf16"}).compute, DType::bf16);
+  }
+  EXPECT_NE(refusal({.target = "mlp", .precision = "f31"}).find("f31"), std::string::npos);
+}
+
+TEST(BenchNetwork, AnInputStandsForDataThatIsNotThere) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "x.yaml";
+  write_file_atomically(real_vfs(), file, R"({version: 1, name: x, data: {name: cifar10, root: /nowhere}, model: {name: resnet8, classes: 10},
+                       stages: [{name: a, factorise: {layers: layer3.0.conv2, ranks: {macs: 0.5}}}]})");
+  EXPECT_NE(refusal({.target = file}).find("/nowhere"), std::string::npos);
+  const BenchNetwork network = load({.target = file, .input = "3x16x16"});
+  EXPECT_EQ(network.input, Shape({1, 16, 16, 3}));
+  EXPECT_EQ(network.dense.size(), 1u);
 }
 
 TEST(BenchNetwork, WhatIsNoTargetNamesTheNearestModels) {
