@@ -25,7 +25,6 @@ constexpr std::int64_t kSteps = 2;
 constexpr std::int64_t kTimings = 6;  // of each layer: that it can be timed is shown, not how fast it is
 constexpr std::int64_t kTableRepeats = 5;  // the fewest that report.latency allows: the timings are thrown away
 
-
 class Clock {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }

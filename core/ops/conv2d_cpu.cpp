@@ -66,10 +66,10 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
 // execute() with the weight reordered once per ConstantWeights scope.
 void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
   onednn::Primitive& primitive = *plan.primitive;
-  const Tensor& packed = ConstantWeights::current()->derived(plan.primitive, weight, [&] {
-    return primitive.reordered(kWeight, (plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight).raw());
-  });
-  if (!packed.defined()) return execute(primitive, x, weight, y, bias);
+  const auto described = [&] { return plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight; };
+  const Tensor& packed =
+      ConstantWeights::current()->derived(plan.primitive, weight, [&] { return primitive.reordered(kWeight, described().raw()); });
+  if (!packed.defined()) return execute(primitive, x, described(), y, bias);
   std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
   if (bias.defined()) data.push_back(bias.raw());
   primitive.execute(data, kWeight);
