@@ -139,7 +139,8 @@ def memory_tables(lines):
     rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
              spread(line["ratio"])] for line in lines]
     text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
-            f"streaming bandwidth in the same rounds ({streaming(lines)}).")
+            f"streaming bandwidth in the same rounds ({streaming(lines)}). Its passes write as much as they read; an op "
+            "that reads more than it writes, like sgd, may be above 1.")
     return paragraph(text) + table(["op", "shape", "ms", "GB/s", "of streaming"], rows)
 
 
