@@ -65,7 +65,11 @@ TEST_P(StepsOfOneShape, UseTheMemoryOfTheFirst) {
   for (std::int64_t step = 3; step < 8; ++step) trainer.step(batch, step, step);
   EXPECT_EQ(cpu::allocator().traffic().taken, traffic.taken);
   EXPECT_EQ(cpu::allocator().traffic().returned, traffic.returned);
+#ifdef __SANITIZE_ADDRESS__  // which keeps what is freed out of use, so that small blocks are new every time
+  static_cast<void>(faults);
+#else
   EXPECT_LT(page_faults() - faults, 250) << "in five steps";
+#endif
   EXPECT_GE(runs() - ran, 5u) << "the algorithm was not used";
 }
 

@@ -90,7 +90,7 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 2u);
   const Tensor before = model_state(*model).tensors.at("layer1.0.conv2.core").clone();
   TrainingConfig training;
-  training.optimizer.form = SgdConfig{.lr = 1e-4};  // random weights and statistics are no trained network: small steps
+  training.optimizer.form = SgdConfig{.lr = 1e-5};  // random weights and statistics are no trained network: small steps
   StageTrainer trainer(*model, training, 1, 3, 3);
   for (std::int64_t step = 0; step < 3; ++step) {
     trainer.step({testing::random_input(input), Tensor::from<std::int64_t>({1, 4}, {2})}, step, step);
