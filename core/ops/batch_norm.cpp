@@ -24,7 +24,7 @@ class BatchNormOp final : public Op {
     const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual] = saved_;
     // What was read lies in a cache; a fresh tensor must be brought into it before it can be written.
     const bool may_overwrite = grad_y.sole_owner();
-    const auto over_grad_y = [&] { return may_overwrite ? grad_y : Tensor::empty_like(saved_x); };
+    const auto over_grad_y = [&] { return may_overwrite ? grad_y : Tensor::empty_like(grad_y); };
     const Tensor x = as_rows(saved_x);
     BatchNormRelu relu = saved_relu;
     Tensor g = as_rows(grad_y);
