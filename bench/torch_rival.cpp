@@ -117,6 +117,7 @@ FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak, con
   const auto measure_product = [&] { return rival.ask("matmul").at("gflops").as_double(); };
   double before = measure_product();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) pause();
     const double peak = measure_peak(rival.threads());
     const double after = measure_product();
     const FairProduct product{std::max(before, after), peak, rival.threads()};
@@ -125,7 +126,6 @@ FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak, con
                product.peak);
     if (product.gflops >= kLeastMatmulShare * product.peak) return product;
     if (product.gflops / product.peak > best.gflops / best.peak) best = product;
-    pause();
   }
   throw InternalError(str("torch's matmul (", to_string(rival.settings()), ") reaches ", best.gflops, " of ", best.peak,
                           " GFLOP/s; needs ", kLeastMatmulShare,

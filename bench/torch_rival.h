@@ -65,7 +65,7 @@ class TorchRival {
 
 // The rate of torch's product of 1024 x 1024 matrices, f32, the best of several before and after the peak: a processor that has
 // just run at its peak may be slowed down behind it, and that is not torch's fault. Throws InternalError where it is under 0.6 of
-// the multiply-add peak of as many threads in twelve attempts, with `pause` behind each, a minute in all: such a rival is
+// the multiply-add peak of as many threads in twelve attempts, with `pause` between them, a minute in all: such a rival is
 // crippled, and the comparison void.
 struct FairProduct {
   double gflops;  // of torch's 1024^3

@@ -78,9 +78,9 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   copy(parent.timing(), folder.timing());
   const auto factorised = last_factorised(before, start.position);
   if (factorised && factorised == last_factorised(before, points.back().position)) copy(parent.layers(), folder.layers());
-  // Not what the parent chose after this point: layers that a later stage factorises are timed here and now.
-  const Value* known = start.manifest.extra.find("decisions");
-  write_decisions(vfs, folder.decisions(), known ? decisions_from(*known) : DecisionMap());
+  // What was chosen before this point is in the checkpoint. What the parent chose behind it is left: layers that a later stage
+  // factorises are timed here and now.
+  write_decisions(vfs, folder.decisions(), {});
   copy_checkpoints(vfs, points, start, folder);
   append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);
   write_file_atomically(vfs, folder.config(), to_yaml(after));

@@ -115,6 +115,7 @@ TEST_F(BenchVerb, BadInputIsRefusedByName) {
   expect_outcome(bench(run(), {"--phase", "both"}), 2, "--phase");
   expect_outcome(bench(run(), {"--rounds", "5"}), 2, "--rounds");
   expect_outcome(bench(run(), {"--csv", *folder_ / "none/x.csv"}), 2, "--csv: there is no folder");
+  expect_outcome(bench(run(), {"--csv", run() + "/config.yaml/x.csv"}), 2, "--csv: there is no folder");
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ TEST(BenchNetwork, APrecisionHoldsForWhateverIsTimed) {
 TEST(BenchNetwork, AnInputStandsForDataThatIsNotThere) {
   const TemporaryFolder folder;
   const std::string file = folder / "x.yaml";
-  write_file_atomically(real_vfs(), file, R"({version: 1, name: x, data: {name: cifar10, root: /nowhere}, model: {name: resnet8, classes: 10},
-                       stages: [{name: a, factorise: {layers: layer3.0.conv2, ranks: {macs: 0.5}}}]})");
+  write_file_atomically(real_vfs(), file, R"({version: 1, name: x, data: {name: cifar10, root: /nowhere},
+                       model: {name: resnet8, classes: 10}, stages: [{name: a, factorise: {layers: layer3.0.conv2, ranks: {macs: 0.5}}}]})");
   EXPECT_NE(refusal({.target = file}).find("/nowhere"), std::string::npos);
   const BenchNetwork network = load({.target = file, .input = "3x16x16"});
   EXPECT_EQ(network.input, Shape({1, 16, 16, 3}));
