@@ -1,22 +1,24 @@
-// bf16 is storage: kernels for it load elements into f32 registers, compute there and round once, on store.
+// Half types are storage: kernels for it load elements into f32 registers, compute there and round once, on store.
 #pragma once
 
 #include "core/dtype.h"
+#include "core/host_device.h"
 
 namespace tessera {
 
-// What a kernel computes in between loading and storing elements of type T: bf16 is storage, its arithmetic f32's.
+// What a kernel computes in between loading and storing elements of type T: half types are storage, their arithmetic f32's.
 template <class T> struct ComputeOf { using type = T; };
 template <> struct ComputeOf<bfloat16> { using type = float; };
+template <> struct ComputeOf<float16> { using type = float; };
 template <class T> using Compute = typename ComputeOf<T>::type;
 
 // An element as a number to compute with, and a result rounded to an element.
 template <class T>
-Compute<T> widen(T element) {
+TESSERA_HD Compute<T> widen(T element) {
   return static_cast<Compute<T>>(element);
 }
 template <class T, class Number>
-T narrow(Number value) {
+TESSERA_HD T narrow(Number value) {
   return static_cast<T>(static_cast<Compute<T>>(value));
 }
 

@@ -4,20 +4,14 @@
 #include <array>
 #include <cmath>
 
+#include "core/ops/dispatch.h"
+
 namespace tessera {
 namespace {
 
 // Half types widen to f32, in which every value of theirs is itself.
-Tensor on_host(const Tensor& tensor) {
-  const Tensor host = tensor.to(Device::cpu());
-  return (host.dtype() == DType::f64 ? host : host.to(DType::f32)).contiguous();
-}
-
-std::int64_t first_bad_offset(const Tensor& host) {
-  return dispatch_real(host.dtype(), "first_bad_element", [&]<class T>() {
-    const T* const begin = host.data<T>();
-    return std::find_if(begin, begin + host.numel(), [](T value) { return !std::isfinite(value); }) - begin;
-  });
+Tensor widened(const Tensor& tensor) {
+  return (tensor.dtype() == DType::f64 ? tensor : tensor.to(DType::f32)).contiguous();
 }
 
 bool may_be_bad(const Tensor& tensor) { return tensor.defined() && is_floating(tensor.dtype()) && tensor.numel() > 0; }
@@ -33,22 +27,42 @@ Shape unravel(std::int64_t offset, const Shape& shape) {
 
 }  // namespace
 
+namespace cpu {
+
+std::int64_t first_bad_offset(const Tensor& tensor) {
+  const Tensor x = widened(tensor);
+  return dispatch_real(x.dtype(), "first_bad_element", [&]<class T>() {
+    const T* const begin = x.data<T>();
+    return std::find_if(begin, begin + x.numel(), [](T value) { return !std::isfinite(value); }) - begin;
+  });
+}
+
+double largest_magnitude_of(const Tensor& tensor) {
+  const Tensor x = widened(tensor);
+  return dispatch_real(x.dtype(), "largest_magnitude", [&]<class T>() {
+    double largest = 0;
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      const double magnitude = std::fabs(static_cast<double>(x.data<T>()[i]));
+      if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+    }
+    return largest;
+  });
+}
+
+}  // namespace cpu
+
 bool all_finite(const Tensor& tensor) {
-  if (!may_be_bad(tensor)) return true;
-  const Tensor host = on_host(tensor);
-  return first_bad_offset(host) == host.numel();
+  return !may_be_bad(tensor) || TESSERA_BACKEND(tensor.device(), first_bad_offset, tensor) == tensor.numel();
 }
 
 std::string_view BadElement::kind() const { return std::isnan(value) ? "NaN" : "Inf"; }
 
 std::optional<BadElement> first_bad_element(const Tensor& tensor) {
   if (!may_be_bad(tensor)) return {};
-  const Tensor host = on_host(tensor);
-  const std::int64_t offset = first_bad_offset(host);
-  if (offset == host.numel()) return {};
-  const double value =
-      dispatch_real(host.dtype(), "first_bad_element", [&]<class T>() { return static_cast<double>(host.data<T>()[offset]); });
-  return BadElement{unravel(offset, tensor.shape()), value};
+  const std::int64_t offset = TESSERA_BACKEND(tensor.device(), first_bad_offset, tensor);
+  if (offset == tensor.numel()) return {};
+  const Tensor flat = tensor.contiguous().reshape({tensor.numel()});
+  return BadElement{unravel(offset, tensor.shape()), flat.slice(0, offset, offset + 1).item()};
 }
 
 std::string describe(const Tensor& tensor, const BadElement& bad) {
@@ -58,16 +72,7 @@ std::string describe(const Tensor& tensor, const BadElement& bad) {
 }
 
 double largest_magnitude(const Tensor& tensor) {
-  if (!may_be_bad(tensor)) return 0;
-  const Tensor host = on_host(tensor);
-  return dispatch_real(host.dtype(), "largest_magnitude", [&]<class T>() {
-    double largest = 0;
-    for (std::int64_t i = 0; i < host.numel(); ++i) {
-      const double magnitude = std::fabs(static_cast<double>(host.data<T>()[i]));
-      if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
-    }
-    return largest;
-  });
+  return may_be_bad(tensor) ? TESSERA_BACKEND(tensor.device(), largest_magnitude_of, tensor) : 0.0;
 }
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
-// Finding NaN and Inf in tensors. Reads the device: never inside a step, unless numbers are being checked.
+// Finding NaN and Inf in tensors. Waits for the device, which looks at the elements and sends back the answer alone: never inside
+// a step, unless numbers are being checked.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,5 +25,15 @@ std::string describe(const Tensor& tensor, const BadElement& bad);
 
 // Of the finite elements; 0 when there are none.
 double largest_magnitude(const Tensor& tensor);
+
+// Of floating tensors with at least one element. first_bad_offset counts in row-major order; numel() where all are finite.
+namespace cpu {
+std::int64_t first_bad_offset(const Tensor& tensor);
+double largest_magnitude_of(const Tensor& tensor);
+}  // namespace cpu
+namespace cuda {
+std::int64_t first_bad_offset(const Tensor& tensor);
+double largest_magnitude_of(const Tensor& tensor);
+}  // namespace cuda
 
 }  // namespace tessera

@@ -6,22 +6,24 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/host_device.h"
+
 namespace tessera {
 
 class bfloat16 {
  public:
   bfloat16() = default;
-  explicit bfloat16(float value) noexcept : bits_(round(value)) {}
-  explicit operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16); }
-  std::uint16_t bits() const noexcept { return bits_; }
-  static bfloat16 from_bits(std::uint16_t bits) noexcept {
+  TESSERA_HD explicit bfloat16(float value) noexcept : bits_(round(value)) {}
+  TESSERA_HD explicit operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16); }
+  TESSERA_HD std::uint16_t bits() const noexcept { return bits_; }
+  TESSERA_HD static bfloat16 from_bits(std::uint16_t bits) noexcept {
     bfloat16 value;
     value.bits_ = bits;
     return value;
   }
 
  private:
-  static std::uint16_t round(float value) noexcept {
+  TESSERA_HD static std::uint16_t round(float value) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // quiet the NaN
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
@@ -33,17 +35,17 @@ class bfloat16 {
 class float16 {
  public:
   float16() = default;
-  explicit float16(float value) noexcept : bits_(round(value)) {}
-  explicit operator float() const noexcept { return expand(bits_); }
-  std::uint16_t bits() const noexcept { return bits_; }
-  static float16 from_bits(std::uint16_t bits) noexcept {
+  TESSERA_HD explicit float16(float value) noexcept : bits_(round(value)) {}
+  TESSERA_HD explicit operator float() const noexcept { return expand(bits_); }
+  TESSERA_HD std::uint16_t bits() const noexcept { return bits_; }
+  TESSERA_HD static float16 from_bits(std::uint16_t bits) noexcept {
     float16 value;
     value.bits_ = bits;
     return value;
   }
 
  private:
-  static std::uint16_t round(float value) noexcept {
+  TESSERA_HD static std::uint16_t round(float value) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -57,7 +59,7 @@ class float16 {
     return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
   }
 
-  static float expand(std::uint16_t bits) noexcept {
+  TESSERA_HD static float expand(std::uint16_t bits) noexcept {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1fu;
     const std::uint32_t mantissa = bits & 0x3ffu;

@@ -21,10 +21,14 @@ class Hook {
   virtual ~Hook() = default;
   virtual std::string_view name() const = 0;
 
-  // Inside a step: no synchronisation with the device, no allocation outside the step's memory.
+  // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what after_backward and
+  // after_step give the device is recorded in one step and replayed in those that follow, without a call of theirs: values that
+  // change come from the step state.
   virtual void on_step_begin(Module&, StepStateData&) {}  // may set the values of the coming step
   virtual void after_backward(Module&, const StepState&) {}  // may edit gradients
   virtual void after_step(Module&, const StepState&) {}
+  // Whether they have something to do on the host at every step: no step is recorded then.
+  virtual bool acts_on_host() const { return false; }
 
   // Between steps.
   virtual void on_epoch_end(Module&) {}

@@ -1,14 +1,12 @@
 #include "core/memory_history.h"
 
-#include "core/cpu/allocator.h"
+#include "core/memory_backend.h"
+#include "core/ops/dispatch.h"
 
 namespace tessera {
 
-MemoryHistory::MemoryHistory(Device device) {
-  require_cpu(device, "memory_history");
-  cpu::allocator().record(&in_use_);
-}
+MemoryHistory::MemoryHistory(Device device) : device_(device) { TESSERA_BACKEND(device_, record_in_use, &in_use_, device_); }
 
-MemoryHistory::~MemoryHistory() { cpu::allocator().record(nullptr); }
+MemoryHistory::~MemoryHistory() { TESSERA_BACKEND(device_, record_in_use, nullptr, device_); }
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera {
 // same allocations in the same order, each of a size that is linear in the batch: two histories give a third by extrapolation.
 class MemoryHistory {
  public:
-  explicit MemoryHistory(Device device);  // throws DeviceError on a device whose allocator records nothing
+  explicit MemoryHistory(Device device);  // throws DeviceError on a device that there is not
   ~MemoryHistory();
   MemoryHistory(const MemoryHistory&) = delete;
   MemoryHistory& operator=(const MemoryHistory&) = delete;
@@ -20,6 +20,7 @@ class MemoryHistory {
   const std::vector<std::size_t>& in_use() const noexcept { return in_use_; }
 
  private:
+  Device device_;
   std::vector<std::size_t> in_use_;
 };
 

@@ -130,6 +130,18 @@ void initialize(Module& root, std::uint64_t seed) {
   for_each_module(root, [&](Module& module) { module.reset_parameters(seed); });
 }
 
+void move_to(Module& root, Device device) {
+  for (const NamedParameter& entry : named_parameters(root)) entry.parameter->move_to(device);
+  for (const NamedBuffer& entry : named_buffers(root)) entry.buffer->value = entry.buffer->value.to(device);
+}
+
+Device device_of(Module& root) {
+  const std::vector<NamedParameter> parameters = named_parameters(root);
+  if (!parameters.empty()) return parameters.front().parameter->value().device();
+  const std::vector<NamedBuffer> buffers = named_buffers(root);
+  return buffers.empty() ? Device() : buffers.front().buffer->value.device();
+}
+
 Cost total_cost(const Module& root, const Shape& input) {
   Trace trace;
   root.output_shape(input, &trace);

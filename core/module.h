@@ -111,9 +111,10 @@ Module& find_module(Module& root, std::string_view path);
 // Replaces the module at a path; the root itself has no parent, so `root` may change.
 std::unique_ptr<Module> replace_module(std::unique_ptr<Module>& root, std::string_view path, std::unique_ptr<Module> replacement);
 
-// Every module's reset_parameters.
-void initialize(Module& root, std::uint64_t seed);
-
+void initialize(Module& root, std::uint64_t seed);  // every module's reset_parameters
+// Parameters, masks and buffers; drops the gradients of what was elsewhere. The device of the first of them; the CPU without any.
+void move_to(Module& root, Device device);
+Device device_of(Module& root);
 Cost total_cost(const Module& root, const Shape& input);
 
 }  // namespace tessera

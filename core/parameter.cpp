@@ -1,6 +1,8 @@
 #include "core/parameter.h"
 
 #include "core/error.h"
+#include "core/ops/dispatch.h"
+#include "core/ops/where.h"
 
 namespace tessera {
 
@@ -14,17 +16,18 @@ void Parameter::set_mask(Tensor mask) {
   if (mask.defined()) {
     TESSERA_CHECK(mask.shape() == value().shape() && mask.dtype() == DType::u8, ShapeError, "parameter ", name_, ": mask is ",
                   describe(mask), ", needs u8 ", value().shape());
-    require_cpu(mask.device(), "set_mask");
-    Tensor masked = value().clone();
-    dispatch_real(masked.dtype(), "set_mask", [&]<class T>() {
-      const Tensor keep = mask.contiguous();
-      for (std::int64_t i = 0; i < masked.numel(); ++i) {
-        if (keep.data<std::uint8_t>()[i] == 0) masked.data<T>()[i] = T(0);
-      }
-    });
+    mask = mask.to(value().device());
+    Tensor masked = Tensor::empty_like(value());
+    TESSERA_BACKEND(masked.device(), where_backward, mask, value(), false, masked);
     var_.set_value(std::move(masked));
   }
   mask_ = std::move(mask);
+}
+
+void Parameter::move_to(Device device) {
+  if (value().device() == device) return;
+  var_.set_value(value().to(device));
+  if (mask_.defined()) mask_ = mask_.to(device);
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "core/cpu/onednn_version.h"
 #include "core/error.h"
@@ -14,8 +15,11 @@ constexpr std::array<std::string_view, 4> kNames{"f32", "tf32", "bf16", "f16"};
 constexpr std::array<std::string_view, 2> kOnCpu{"f32", "bf16"};
 
 std::span<const std::string_view> supported_on(const Device& device) {
-  return std::span(kOnCpu).first(device.is_cuda() ? 1 : kOnCpu.size());
+  if (device.is_cuda()) return kNames;
+  return kOnCpu;
 }
+
+constinit bool tf32_allowed = false;
 
 std::string list(std::span<const std::string_view> names) {
   std::string text;
@@ -27,7 +31,9 @@ std::string list(std::span<const std::string_view> names) {
 
 std::span<const std::string_view> precision_names() { return kNames; }
 
-DType parameter_dtype(DType activations) { return activations == DType::bf16 ? DType::f32 : activations; }
+DType parameter_dtype(DType activations) {
+  return activations == DType::bf16 || activations == DType::f16 ? DType::f32 : activations;
+}
 
 DType compute_dtype(std::string_view precision, const Device& device) {
   TESSERA_CHECK(std::ranges::find(kNames, precision) != kNames.end(), ConfigError, "'", precision,
@@ -35,10 +41,16 @@ DType compute_dtype(std::string_view precision, const Device& device) {
   const std::span<const std::string_view> supported = supported_on(device);
   TESSERA_CHECK(std::ranges::find(supported, precision) != supported.end(), ConfigError, precision, " is not supported on ",
                 device, " yet; supported: ", list(supported));
+  if (precision == "f16") return DType::f16;
   if (precision != "bf16") return DType::f32;
+  if (device.is_cuda()) return DType::bf16;
   TESSERA_CHECK(cpu::onednn_has_bf16(), ConfigError, "bf16 needs a processor with avx512_bf16 or AMX; oneDNN may use ",
                 cpu::onednn_isa(), " here (ONEDNN_MAX_CPU_ISA can limit it); use f32");
   return DType::bf16;
 }
+
+Tf32Products::Tf32Products(bool allowed) noexcept : outer_(std::exchange(tf32_allowed, allowed)) {}
+Tf32Products::~Tf32Products() { tf32_allowed = outer_; }
+bool tf32_products() noexcept { return tf32_allowed; }
 
 }  // namespace tessera

@@ -12,8 +12,8 @@ namespace tessera {
 // "f32", "tf32" (f32 tensors, products with 10 bits of mantissa), "bf16", "f16".
 std::span<const std::string_view> precision_names();
 
-// The dtype of what stands beside activations of dtype `activations` and keeps the precision of training: f32 for bf16, otherwise
-// the same. It is the dtype of
+// The dtype of what stands beside activations of dtype `activations` and keeps the precision of training: f32 for bf16 and f16,
+// otherwise the same. It is the dtype of
 //   - weights, biases, gamma and beta, and of their gradients (and so of the optimiser's state, averages and checkpoints);
 //   - the statistics of batch norm and layer norm, running ones included;
 //   - the logits that a loss reads, and the loss.
@@ -25,5 +25,19 @@ DType parameter_dtype(DType activations);
 // naming those it has ("f16 is not supported on cpu yet; supported: f32, bf16"), when the processor has no instructions for it,
 // naming them, or when it is not a name.
 DType compute_dtype(std::string_view precision, const Device& device);
+
+// While one lives, products of f32 on a GPU round their operands to tf32 where it is `allowed`; the newest decides, without one they
+// do not. Not for several threads at once.
+class Tf32Products {
+ public:
+  explicit Tf32Products(bool allowed) noexcept;
+  ~Tf32Products();
+  Tf32Products(const Tf32Products&) = delete;
+  Tf32Products& operator=(const Tf32Products&) = delete;
+
+ private:
+  bool outer_;
+};
+bool tf32_products() noexcept;
 
 }  // namespace tessera

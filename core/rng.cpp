@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/cpu/parallel.h"
+#include "core/rng_backend.h"
 
 namespace tessera {
 namespace {
@@ -36,9 +37,11 @@ void fill_blocks(T* data, std::int64_t count, Draw&& draw) {
 
 template <class Draw>
 void fill(const char* name, const Tensor& target, Draw&& draw) {
-  TESSERA_CHECK(target.is_contiguous(), ShapeError, name, ": target is not contiguous: ", describe(target));
-  require_cpu(target.device(), name);
   dispatch_real(target.dtype(), name, [&]<class T>() { fill_blocks(target.data<T>(), target.numel(), draw); });
+}
+
+void check_contiguous(const char* name, const Tensor& target) {
+  TESSERA_CHECK(target.is_contiguous(), ShapeError, name, ": target is not contiguous: ", describe(target));
 }
 
 }  // namespace
@@ -59,7 +62,9 @@ std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t in
   return static_cast<std::int64_t>((std::uint64_t{random_u32(stream, step, index)} * static_cast<std::uint64_t>(bound)) >> 32);
 }
 
-void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
+namespace cpu {
+
+void draw_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
   fill("fill_uniform", target, [=](std::uint64_t block) {
     const auto words = random_words(stream, step, block);
     std::array<double, 4> values{};
@@ -68,7 +73,7 @@ void fill_uniform(const Tensor& target, RngStream stream, double low, double hig
   });
 }
 
-void fill_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step) {
+void draw_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step) {
   fill("fill_normal", target, [=](std::uint64_t block) {
     const auto words = random_words(stream, step, block);
     std::array<double, 4> values{};
@@ -80,6 +85,18 @@ void fill_normal(const Tensor& target, RngStream stream, double mean, double std
     }
     return values;
   });
+}
+
+}  // namespace cpu
+
+void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
+  check_contiguous("fill_uniform", target);
+  TESSERA_BACKEND(target.device(), draw_uniform, target, stream, low, high, step);
+}
+
+void fill_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step) {
+  check_contiguous("fill_normal", target);
+  TESSERA_BACKEND(target.device(), draw_normal, target, stream, mean, stddev, step);
 }
 
 std::vector<std::int64_t> random_permutation(RngStream stream, std::uint64_t step, std::int64_t count) {

@@ -51,7 +51,8 @@ float random_uniform(RngStream stream, std::uint64_t step, std::uint64_t index);
 // Uniform integer in [0, bound), bound in 1..2^31; bias below 2^-32 * bound.
 std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t index, std::int64_t bound);
 
-// Fills a contiguous f32 or f64 tensor, element i from word i % 4 of block i / 4.
+// Fills a contiguous f32 or f64 tensor, element i from word i % 4 of block i / 4. A GPU's normal numbers may differ from the
+// CPU's in the last bits of their f64: the libraries' log, sin and cos do.
 void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step = 0);
 void fill_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step = 0);
 

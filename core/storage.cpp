@@ -1,30 +1,19 @@
 #include "core/storage.h"
 
-#include "core/cpu/allocator.h"
-#include "core/error.h"
+#include "core/memory_backend.h"
+#include "core/ops/dispatch.h"
 
 namespace tessera {
 
-Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(device) {
-  require_cpu(device, "storage");
-  data_ = cpu::allocator().allocate(bytes);
-}
+Storage::Storage(std::size_t bytes, Device device)
+    : data_(TESSERA_BACKEND(device, take_storage, bytes, device)), bytes_(bytes), device_(device) {}
 
-Storage::~Storage() { cpu::allocator().release(data_, bytes_); }
+Storage::~Storage() { TESSERA_BACKEND(device_, release_storage, data_, bytes_, device_); }
 
-MemoryStats memory_stats(Device device) {
-  require_cpu(device, "memory_stats");
-  return cpu::allocator().stats();
-}
+MemoryStats memory_stats(Device device) { return TESSERA_BACKEND(device, storage_stats, device); }
 
-void reset_peak_memory(Device device) {
-  require_cpu(device, "reset_peak_memory");
-  cpu::allocator().reset_peak();
-}
+void reset_peak_memory(Device device) { TESSERA_BACKEND(device, reset_storage_peak, device); }
 
-void set_memory_limit(Device device, std::size_t bytes) {
-  require_cpu(device, "set_memory_limit");
-  cpu::allocator().set_limit(bytes);
-}
+void set_memory_limit(Device device, std::size_t bytes) { TESSERA_BACKEND(device, limit_storage, bytes, device); }
 
 }  // namespace tessera

@@ -3,9 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/cpu/strided_copy.h"
+#include "core/ops/dispatch.h"
+#include "core/tensor_backend.h"
 
 namespace tessera {
+namespace {
+
+// Storage refuses every device but the CPU where there is no other.
+void copy_across([[maybe_unused]] const Tensor& source, [[maybe_unused]] const Tensor& target) {
+#if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
+  cuda::copy_across(source, target);
+#endif
+}
+
+}  // namespace
 
 Tensor::Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, const Shape& strides, DType dtype)
     : storage_(std::move(storage)), offset_(offset), shape_(shape), strides_(strides), dtype_(dtype) {}
@@ -124,29 +135,19 @@ Tensor Tensor::to(DType dtype) const {
 
 Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
-  require_cpu(target, "to");
-  return *this;
+  const Tensor source = contiguous();
+  Tensor copy = empty(shape_, dtype_, target);
+  copy_across(source, copy);
+  return copy;
 }
 
 void Tensor::copy_from(const Tensor& source) const {
   TESSERA_CHECK(source.shape() == shape_, ShapeError, "copy_from: source is ", source.shape(), ", target is ", shape_);
-  require_cpu(device(), "copy_from");
-  cpu::strided_copy(source, *this);
+  TESSERA_CHECK(source.device() == device(), DeviceError, "copy_from: source is on ", source.device(), ", target on ", device());
+  TESSERA_BACKEND(device(), strided_copy, source, *this);
 }
 
-void Tensor::fill(double value) const { copy_from(full_scalar(value).expand(shape_)); }
-
-Tensor Tensor::full_scalar(double value) const {
-  Tensor one = empty({}, dtype_, device());
-  dispatch_all(dtype_, [&]<class T>() {
-    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
-      *one.data<T>() = T(static_cast<float>(value));
-    } else {
-      *one.data<T>() = static_cast<T>(value);
-    }
-  });
-  return one;
-}
+void Tensor::fill(double value) const { TESSERA_BACKEND(device(), fill, *this, value); }
 
 double Tensor::item() const {
   TESSERA_CHECK(numel() == 1, ShapeError, "item: tensor is ", shape_, "; needs exactly one element");

@@ -59,9 +59,10 @@ class Tensor {
   Tensor contiguous() const;  // itself when already contiguous
   Tensor clone() const;       // always a fresh contiguous copy
   Tensor to(DType dtype) const;
-  // The only crossing between devices.
+  // The only crossing between devices; to the host it waits for the device. Counted in transfer_stats().
   Tensor to(Device device) const;
-  void copy_from(const Tensor& source) const;  // same shape; converts dtype; writes this tensor's elements
+  // Same shape and device; converts dtype; writes this tensor's elements.
+  void copy_from(const Tensor& source) const;
   void fill(double value) const;
 
   // Reads back to the host. item() needs exactly one element.
@@ -72,7 +73,6 @@ class Tensor {
  private:
   Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, const Shape& strides, DType dtype);
   void check_dtype(DType asked) const;
-  Tensor full_scalar(double value) const;  // one element of this tensor's dtype and device
 
   StoragePtr storage_;
   std::int64_t offset_ = 0;  // in elements

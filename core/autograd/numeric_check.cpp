@@ -22,6 +22,10 @@ NumericCheck::NumericCheck() noexcept : previous_(std::exchange(checking, true))
 
 NumericCheck::~NumericCheck() { checking = previous_; }
 
+NumericCheckPause::NumericCheckPause(bool paused) noexcept : previous_(std::exchange(checking, checking && !paused)) {}
+
+NumericCheckPause::~NumericCheckPause() { checking = previous_; }
+
 bool NumericCheck::active() noexcept { return checking; }
 
 namespace numeric_check {

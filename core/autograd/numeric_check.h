@@ -25,6 +25,18 @@ class NumericCheck {
   bool previous_;
 };
 
+// Ends the mode on its thread for as long as it lives, where `paused`: around numbers that may overflow and are dealt with.
+class NumericCheckPause {
+ public:
+  explicit NumericCheckPause(bool paused) noexcept;
+  ~NumericCheckPause();
+  NumericCheckPause(const NumericCheckPause&) = delete;
+  NumericCheckPause& operator=(const NumericCheckPause&) = delete;
+
+ private:
+  bool previous_;
+};
+
 // What record and the sweep call while the mode is active.
 namespace numeric_check {
 void forward(const Op& op, std::span<const Var> inputs, const Tensor& y);

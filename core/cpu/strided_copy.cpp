@@ -1,11 +1,10 @@
-#include "core/cpu/strided_copy.h"
-
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "core/cpu/strided.h"
 #include "core/profile.h"
+#include "core/tensor_backend.h"
 
 namespace tessera::cpu {
 namespace {
@@ -43,6 +42,18 @@ void copy_rows(const StridedLoop<2>& loop, const From* source, To* target) {
   });
 }
 
+Tensor one_element(DType dtype, double value) {
+  const Tensor one = Tensor::empty({}, dtype);
+  dispatch_all(dtype, [&]<class T>() {
+    if constexpr (is_half<T>) {
+      *one.data<T>() = T(static_cast<float>(value));
+    } else {
+      *one.data<T>() = static_cast<T>(value);
+    }
+  });
+  return one;
+}
+
 }  // namespace
 
 void strided_copy(const Tensor& source, const Tensor& target) {
@@ -52,5 +63,7 @@ void strided_copy(const Tensor& source, const Tensor& target) {
     dispatch_all(target.dtype(), [&]<class To>() { copy_rows(loop, source.data<From>(), target.data<To>()); });
   });
 }
+
+void fill(const Tensor& target, double value) { strided_copy(one_element(target.dtype(), value).expand(target.shape()), target); }
 
 }  // namespace tessera::cpu

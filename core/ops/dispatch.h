@@ -3,19 +3,15 @@
 #pragma once
 
 #include "core/device.h"
+#include "core/host_device.h"
 #include "core/profile.h"
 
+// The switch alone, for what is no kernel.
 #if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
-#define TESSERA_DISPATCH(device, fn, ...) \
-  (static_cast<void>(::tessera::KernelTimer()), (device).is_cuda() ? cuda::fn(__VA_ARGS__) : cpu::fn(__VA_ARGS__))
+#define TESSERA_BACKEND(device, fn, ...) ((device).is_cuda() ? cuda::fn(__VA_ARGS__) : cpu::fn(__VA_ARGS__))
 #else
-#define TESSERA_DISPATCH(device, fn, ...) \
-  (::tessera::require_cpu(device, #fn), static_cast<void>(::tessera::KernelTimer()), cpu::fn(__VA_ARGS__))
+#define TESSERA_BACKEND(device, fn, ...) (::tessera::require_cpu(device, #fn), cpu::fn(__VA_ARGS__))
 #endif
 
-// Functions that both the host compiler and nvcc build.
-#if defined(__CUDACC__)
-#define TESSERA_HD __host__ __device__
-#else
-#define TESSERA_HD
-#endif
+#define TESSERA_DISPATCH(device, fn, ...) \
+  (static_cast<void>(::tessera::KernelTimer()), TESSERA_BACKEND(device, fn, __VA_ARGS__))

@@ -18,10 +18,27 @@ TEST(Precision, EveryDeviceComputesInF32) {
   EXPECT_EQ(compute_dtype("f32", Device::cuda()), DType::f32);
 }
 
+TEST(Precision, GpusTakeEveryOne) {
+  EXPECT_EQ(compute_dtype("tf32", Device::cuda()), DType::f32);  // how products round, not what tensors hold
+  EXPECT_EQ(compute_dtype("bf16", Device::cuda()), DType::bf16);
+  EXPECT_EQ(compute_dtype("f16", Device::cuda(1)), DType::f16);
+  EXPECT_EQ(parameter_dtype(DType::f16), DType::f32);
+}
+
+TEST(Precision, Tf32IsTheNewestScopesToAllow) {
+  EXPECT_FALSE(tf32_products());
+  const Tf32Products outer(true);
+  EXPECT_TRUE(tf32_products());
+  {
+    const Tf32Products inner(false);
+    EXPECT_FALSE(tf32_products());
+  }
+  EXPECT_TRUE(tf32_products());
+}
+
 TEST(Precision, RefusesWhatADeviceLacksAndSaysWhatItHas) {
   EXPECT_EQ(refusal("f16", Device::cpu()), "f16 is not supported on cpu yet; supported: f32, bf16");
-  EXPECT_EQ(refusal("bf16", Device::cuda()), "bf16 is not supported on cuda:0 yet; supported: f32");
-  EXPECT_EQ(refusal("tf32", Device::cuda(1)), "tf32 is not supported on cuda:1 yet; supported: f32");
+  EXPECT_EQ(refusal("tf32", Device::cpu()), "tf32 is not supported on cpu yet; supported: f32, bf16");
   EXPECT_EQ(refusal("f8", Device::cpu()), "'f8' is no precision; choices: f32, tf32, bf16, f16");
 }
 

@@ -6,38 +6,11 @@
 #include <vector>
 
 #include "core/cpu/parallel.h"
-#include "core/ops/conv2d.h"
+#include "core/ops/conv2d_geometry.h"
 
 namespace tessera::cpu::reference {
 
-// Sizes of one convolution; in and out count all groups.
-struct Conv2dGeometry {
-  std::int64_t n, h, w, in;
-  std::int64_t out, kh, kw;
-  std::int64_t oh, ow;
-  Conv2dOptions options;
-
-  std::int64_t group_in() const { return in / options.groups; }
-  std::int64_t group_out() const { return out / options.groups; }
-  std::int64_t first_channel(std::int64_t o) const { return o / group_out() * group_in(); }
-  std::int64_t y_at(std::int64_t image, std::int64_t oy, std::int64_t ox) const { return ((image * oh + oy) * ow + ox) * out; }
-  std::int64_t weight_at(std::int64_t o, std::int64_t ky, std::int64_t kx) const {
-    return ((o * kh + ky) * kw + kx) * group_in();
-  }
-
-  // Calls tap(ky, kx, offset of x[image, iy, ix, 0]) for the taps of output (oy, ox) that fall inside the image.
-  template <class Tap>
-  void for_each_tap(std::int64_t image, std::int64_t oy, std::int64_t ox, Tap&& tap) const {
-    for (std::int64_t ky = 0; ky < kh; ++ky) {
-      const std::int64_t iy = oy * options.stride.h - options.padding.h + ky * options.dilation.h;
-      if (iy < 0 || iy >= h) continue;
-      for (std::int64_t kx = 0; kx < kw; ++kx) {
-        const std::int64_t ix = ox * options.stride.w - options.padding.w + kx * options.dilation.w;
-        if (ix >= 0 && ix < w) tap(ky, kx, ((image * h + iy) * w + ix) * in);
-      }
-    }
-  }
-};
+using tessera::Conv2dGeometry;
 
 template <class T>
 void conv2d_forward(const Conv2dGeometry& g, const T* x, const T* weight, const T* bias, T* y) {

@@ -1,0 +1,25 @@
+#include "core/device_info.h"
+
+#include "core/error.h"
+#include "core/ops/dispatch.h"
+
+namespace tessera {
+namespace cpu {
+
+int count_devices() noexcept { return 0; }
+std::string why_no_device() { return "this build has no CUDA backend"; }
+DeviceInfo info_of(Device device) { throw DeviceError(str("device_info: ", device, ": ", why_no_device())); }
+
+}  // namespace cpu
+
+#if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
+namespace backend = cuda;
+#else
+namespace backend = cpu;
+#endif
+
+int cuda_device_count() noexcept { return backend::count_devices(); }
+std::string why_no_cuda() { return backend::why_no_device(); }
+DeviceInfo device_info(Device device) { return backend::info_of(device); }
+
+}  // namespace tessera

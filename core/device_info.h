@@ -1,0 +1,40 @@
+// What there is to know of a device, for messages, env.json and reports.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/device.h"
+
+namespace tessera {
+
+// GPUs that this process can use; 0 in a build without CUDA, without a driver and where no GPU is visible.
+int cuda_device_count() noexcept;
+
+// Why cuda_device_count() is 0, for people: "this build has no CUDA backend", "no CUDA driver is installed", ...; "" where it is not.
+std::string why_no_cuda();
+
+struct DeviceInfo {
+  std::string name;  // "NVIDIA H200"
+  std::string capability;  // "9.0"
+  std::string driver;  // the CUDA version that the driver supports, "13.0"
+  std::string libraries;  // "CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0"
+  std::size_t memory = 0;  // bytes
+  int processors = 0;  // streaming multiprocessors
+};
+
+// Throws DeviceError unless `device` is a GPU that this process can use.
+DeviceInfo device_info(Device device);
+
+namespace cpu {
+int count_devices() noexcept;
+std::string why_no_device();
+DeviceInfo info_of(Device device);
+}  // namespace cpu
+namespace cuda {
+int count_devices() noexcept;
+std::string why_no_device();
+DeviceInfo info_of(Device device);
+}  // namespace cuda
+
+}  // namespace tessera
