@@ -8,8 +8,13 @@ endif()
 
 add_library(tessera_compiler INTERFACE)
 target_compile_features(tessera_compiler INTERFACE cxx_std_20)
-target_compile_options(tessera_compiler INTERFACE -march=x86-64-v3 -Wall -Wextra -Wshadow -Wnon-virtual-dtor
-                                                  -Woverloaded-virtual -Wimplicit-fallthrough -Werror)
+set(TESSERA_WARNINGS -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+target_compile_options(tessera_compiler INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3 ${TESSERA_WARNINGS} -Wshadow -Werror>
+  # Numbers are the CPU's: no flush of subnormals, exact divisions and roots, which are nvcc's defaults. Functions of the standard
+  # library that are constexpr run on the device.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=x86-64-v3 "-Xcompiler=$<JOIN:${TESSERA_WARNINGS},$<COMMA>>" --expt-relaxed-constexpr
+                             --expt-extended-lambda --Werror=all-warnings>)
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all
@@ -30,14 +35,28 @@ function(tessera_fast_math)
                               PROPERTIES COMPILE_OPTIONS "-ffast-math;-mrecip=none;-fopenmp-simd")
 endfunction()
 
+# Shared libraries keep many programs small: scripts/gpu_bundle packs each kernel once. They find each other in the build tree, and
+# in lib/ of an unpacked bundle, whose programs lie in build/cuda/bin. A program may name symbols of what a library links for
+# itself, as it may where the libraries are static.
+option(TESSERA_SHARED "Build shared libraries, for scripts/gpu_bundle" OFF)
+set(TESSERA_LIBRARY_TYPE STATIC)
+if(TESSERA_SHARED)
+  set(TESSERA_LIBRARY_TYPE SHARED)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # one of the process; nvcc's default puts one into each library with kernels
+  list(APPEND CMAKE_BUILD_RPATH "$ORIGIN" "$ORIGIN/../../../lib")
+  add_link_options(-Wl,--copy-dt-needed-entries)
+endif()
+
 # One library per folder. Sources are listed by the folder and its subfolders with target_sources.
 function(tessera_library folder)
-  add_library(tessera_${folder} STATIC)
+  add_library(tessera_${folder} ${TESSERA_LIBRARY_TYPE})
   add_library(tessera::${folder} ALIAS tessera_${folder})
   target_include_directories(tessera_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tessera>)
   target_link_libraries(tessera_${folder} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:tessera_compiler>)
   target_compile_features(tessera_${folder} PUBLIC cxx_std_20)
+  set_target_properties(tessera_${folder} PROPERTIES CUDA_STANDARD 20 CUDA_SEPARABLE_COMPILATION OFF)
   set_target_properties(tessera_${folder} PROPERTIES EXPORT_NAME ${folder})
   set_property(GLOBAL APPEND PROPERTY TESSERA_LIBRARIES tessera_${folder})
 endfunction()

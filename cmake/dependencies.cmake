@@ -18,7 +18,3 @@ if(NOT dnnl_VERSION VERSION_GREATER_EQUAL 2 OR dnnl_VERSION VERSION_GREATER_EQUA
                       "version 3 changed the primitive descriptor interface")
 endif()
 
-if(TESSERA_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "TESSERA_CUDA=ON: this version of tessera has no CUDA backend; configure with TESSERA_CUDA=OFF")
-endif()
-set(TESSERA_HAS_CUDA 0)

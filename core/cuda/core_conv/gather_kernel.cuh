@@ -1,0 +1,99 @@
+// The kernel of the forward pass and of the input's gradient. Two buffers: a stage is multiplied while the next one is copied.
+#pragma once
+
+#include "core/cuda/core_conv/async_copy.cuh"
+#include "core/cuda/core_conv/gather.h"
+#include "core/cuda/core_conv/kernels.h"
+#include "core/cuda/core_conv/visit.h"
+#include "core/cuda/launch.cuh"
+
+namespace tessera::cuda::core_conv {
+
+template <GatherTile kTile, int kStride, bool kFull>
+__device__ inline void copy_stage(const GatherBlock<kTile, kStride, kFull>& block, int stage, const float* input,
+                                  const float* weight, float* shared) {
+  constexpr GatherSizes kSizes{kTile, kStride};
+  const int thread = static_cast<int>(threadIdx.x);
+  if (block.problem.quads_of_input) {
+    for (int item = thread; item < kSizes.input_copies(); item += kSizes.threads)
+      copy_async<4>(shared, input, block.template input_copy<4>(stage, item));
+  } else {
+    for (int item = thread; item < 4 * kSizes.input_copies(); item += kSizes.threads)
+      copy_async<1>(shared, input, block.template input_copy<1>(stage, item));
+  }
+  if (block.problem.quads_of_weight) {
+    for (int item = thread; item < kSizes.weight_copies(); item += kSizes.threads)
+      copy_async<4>(shared, weight, block.template weight_copy<4>(stage, item));
+  } else {
+    for (int item = thread; item < 4 * kSizes.weight_copies(); item += kSizes.threads)
+      copy_async<1>(shared, weight, block.template weight_copy<1>(stage, item));
+  }
+}
+
+// Adds the sums of the other groups to those of the first, in order. Every thread of the block calls this.
+template <class Block, int kGroups>
+__device__ inline void add_groups(float* shared, int thread, typename Block::Sums& sums) {
+  constexpr int kRows = sizeof(sums.at) / sizeof(sums.at[0]), kOuts = sizeof(sums.at[0]) / sizeof(float);
+  __syncthreads();  // the last stage is read
+  if (Block::group_of(thread) > 0) {
+#pragma unroll
+    for (int i = 0; i < kRows * kOuts; ++i)
+      shared[Block::exchange_at(thread, i / kOuts, i % kOuts)] = sums.at[i / kOuts][i % kOuts];
+  }
+  __syncthreads();
+  if (Block::group_of(thread) > 0) return;
+  for (int group = 1; group < kGroups; ++group) {
+    const int other = thread + group * Block::kSizes.group_threads;
+#pragma unroll
+    for (int i = 0; i < kRows * kOuts; ++i)
+      sums.at[i / kOuts][i % kOuts] += shared[Block::exchange_at(other, i / kOuts, i % kOuts)];
+  }
+}
+
+// Of a tile by its place in the list, because nvcc gives kernels no arguments of class type. `result` is the workspace where
+// there are splits, which add the bias later.
+template <int kIndex, int kStride, bool kFull>
+__global__ void __launch_bounds__(GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).threads,
+                                  GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).blocks())
+    gather_kernel(const __grid_constant__ GatherProblem problem, const float* input, const float* weight, const float* bias,
+                  float* result) {
+  constexpr GatherTile kTile = gather_tile(kFull, kStride, kIndex);
+  using Block = GatherBlock<kTile, kStride, kFull>;
+  extern __shared__ __align__(16) float shared[];
+  const Block block(problem, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z));
+  if (block.empty()) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  typename Block::Sums sums = {};
+  float* buffer = shared;
+  float* other = shared + Block::kSizes.stage;
+  const int end = block.end();
+  int stage = block.begin();
+  if (stage < end) copy_stage(block, stage, input, weight, buffer);
+#pragma unroll 1
+  for (; stage < end; ++stage) {
+    wait_for_copies();
+    __syncthreads();  // the stage is there, and nobody reads the other buffer any more
+    if (stage + 1 < end) copy_stage(block, stage + 1, input, weight, other);
+    block.accumulate(buffer, thread, sums);
+    float* const read = buffer;
+    buffer = other;
+    other = read;
+  }
+  if constexpr (kTile.groups > 1) add_groups<Block, kTile.groups>(shared, thread, sums);
+  if (Block::group_of(thread) > 0) return;
+  float* const target = result + static_cast<long long>(block.split) * (problem.splits > 1 ? problem.numel() : 0);
+  block.for_each_result(thread, sums, [&](int at, int out, float sum) { target[at] = bias == nullptr ? sum : sum + bias[out]; });
+}
+
+template <int kIndex, int kStride, bool kFull>
+void launch_gather(const GatherProblem& problem, const GatherOperands& operands, Device device) {
+  constexpr GatherSizes kSizes{gather_tile(kFull, kStride, kIndex), kStride};
+  const auto size = [](int count) { return static_cast<unsigned>(count); };
+  const int tiles = problem.images * problem.phases() * problem.tiles_y * problem.tiles_x;
+  const LaunchShape shape{dim3(size(tiles), size(problem.out_tiles), size(problem.splits)), dim3(size(kSizes.threads)),
+                          kSizes.shared * sizeof(float)};
+  launch("core_conv", device, shape, gather_kernel<kIndex, kStride, kFull>, problem, operands.input, operands.weight,
+         operands.bias, operands.result);
+}
+
+}  // namespace tessera::cuda::core_conv

@@ -1,0 +1,145 @@
+#include "core/cuda/core_conv/problems.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+
+namespace tessera::cuda::core_conv {
+namespace {
+
+constexpr std::int64_t kMostChannels = 256;
+
+int narrow_size(std::int64_t size) { return static_cast<int>(size); }
+int divide_up(int count, int part) { return (count + part - 1) / part; }
+
+Axis forward_axis(std::int64_t count, std::int64_t padding, std::int64_t taps) {
+  return {narrow_size(count), 0, narrow_size(-padding), narrow_size(taps), 0, 1};
+}
+
+// Pixel i of the image meets pixel (i + padding - k) / stride of the result in row k of the kernel, where that divides: for all i
+// with one remainder these are every stride-th k, and ascending pixels of the result take them downwards.
+Axis gradient_axis(int remainder, int size, int padding, int taps, int stride) {
+  Axis axis;
+  axis.offset = remainder;
+  axis.count = std::max(0, divide_up(size - remainder, stride));
+  axis.weight_step = -stride;
+  for (int k = taps - 1; k >= 0; --k) {
+    const int distance = remainder + padding - k;
+    if (distance % stride != 0) continue;
+    if (axis.taps++ > 0) continue;
+    axis.origin = distance / stride;
+    axis.weight_first = k;
+  }
+  return axis;
+}
+
+GatherProblem forward_problem(const Conv2dGeometry& g) {
+  GatherProblem problem{};
+  problem.images = narrow_size(g.n);
+  problem.in_rows = narrow_size(g.h);
+  problem.in_columns = narrow_size(g.w);
+  problem.channels = narrow_size(g.in);
+  problem.out_rows = narrow_size(g.oh);
+  problem.out_columns = narrow_size(g.ow);
+  problem.outs = narrow_size(g.out);
+  problem.stride = narrow_size(g.options.stride.h);
+  problem.step = 1;
+  problem.rows[0] = forward_axis(g.oh, g.options.padding.h, g.kh);
+  problem.columns[0] = forward_axis(g.ow, g.options.padding.w, g.kw);
+  problem.weight_out = narrow_size(g.kh * g.kw * g.in);
+  problem.weight_channel = 1;
+  return problem;
+}
+
+GatherProblem input_gradient_problem(const Conv2dGeometry& g) {
+  GatherProblem problem{};
+  problem.images = narrow_size(g.n);
+  problem.in_rows = narrow_size(g.oh);
+  problem.in_columns = narrow_size(g.ow);
+  problem.channels = narrow_size(g.out);
+  problem.out_rows = narrow_size(g.h);
+  problem.out_columns = narrow_size(g.w);
+  problem.outs = narrow_size(g.in);
+  problem.stride = 1;
+  problem.step = narrow_size(g.options.stride.h);
+  for (int r = 0; r < problem.step; ++r) {
+    problem.rows[r] = gradient_axis(r, problem.out_rows, narrow_size(g.options.padding.h), narrow_size(g.kh), problem.step);
+    problem.columns[r] = gradient_axis(r, problem.out_columns, narrow_size(g.options.padding.w), narrow_size(g.kw), problem.step);
+  }
+  problem.weight_out = 1;
+  problem.weight_channel = narrow_size(g.kh * g.kw * g.in);
+  return problem;
+}
+
+}  // namespace
+
+std::string refusal(const Conv2dGeometry& g, DType dtype) {
+  const Conv2dOptions& o = g.options;
+  if (dtype != DType::f32) return str("the dtype is ", name_of(dtype), "; the kernels of core convolutions take f32");
+  if (o.groups != 1) return str("there are ", o.groups, " groups; the kernels of core convolutions take 1");
+  if (o.dilation.h != 1 || o.dilation.w != 1) return "the kernel is dilated; the kernels of core convolutions take dilation 1";
+  if (o.stride.h != o.stride.w || o.stride.h < 1 || o.stride.h > 2)
+    return str("the stride is ", o.stride.h, "x", o.stride.w, "; the kernels of core convolutions take 1x1 and 2x2");
+  if (g.kh > kTaps || g.kw > kTaps)
+    return str("the kernel is ", g.kh, "x", g.kw, "; the kernels of core convolutions take at most 3x3");
+  if (g.kh * g.kw <= 1) return "the kernel is 1x1; that is a matrix product, which the library does";
+  if (g.in > kMostChannels || g.out > kMostChannels)
+    return str("there are ", g.in, " and ", g.out, " channels; the kernels of core convolutions take at most ", kMostChannels);
+  if (g.n * g.oh * g.ow * g.out < 1 || g.n * g.h * g.w * g.in < 1) return "there is nothing to compute: an operand is empty";
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (g.n * g.h * g.w * g.in > kMost || g.n * g.oh * g.ow * g.out > kMost)
+    return "an operand has more elements than 32 bits count; the kernels of core convolutions take fewer";
+  return {};
+}
+
+GatherProblem gather_problem(Conv2dPass pass, const Conv2dGeometry& g) {
+  GatherProblem problem = pass == Conv2dPass::forward ? forward_problem(g) : input_gradient_problem(g);
+  problem.weight_tap = narrow_size(g.in);
+  problem.kernel_columns = narrow_size(g.kw);
+  problem.quads_of_input = problem.channels % 4 == 0;
+  problem.quads_of_weight = problem.weight_channel == 1 && problem.channels % 4 == 0;
+  return problem;
+}
+
+WeightProblem weight_problem(const Conv2dGeometry& g) {
+  WeightProblem problem{};
+  problem.images = narrow_size(g.n);
+  problem.in_rows = narrow_size(g.h);
+  problem.in_columns = narrow_size(g.w);
+  problem.channels = narrow_size(g.in);
+  problem.out_rows = narrow_size(g.oh);
+  problem.out_columns = narrow_size(g.ow);
+  problem.outs = narrow_size(g.out);
+  problem.stride = narrow_size(g.options.stride.h);
+  problem.kernel_rows = narrow_size(g.kh);
+  problem.kernel_columns = narrow_size(g.kw);
+  problem.origin_y = narrow_size(-g.options.padding.h);
+  problem.origin_x = narrow_size(-g.options.padding.w);
+  problem.quads_of_input = problem.channels % 4 == 0;
+  problem.quads_of_gradient = problem.outs % 4 == 0;
+  return problem;
+}
+
+bool is_full(const GatherProblem& p) { return p.step == 1 && p.rows[0].taps == kTaps && p.columns[0].taps == kTaps; }
+
+void apply(GatherProblem& problem, const GatherTile& tile, int splits) {
+  const GatherSizes sizes(tile, problem.stride);
+  problem.tiles_y = divide_up(problem.rows[0].count, sizes.tile_rows);  // remainder 0 has the most pixels
+  problem.tiles_x = divide_up(problem.columns[0].count, tile.columns);
+  problem.out_tiles = divide_up(problem.outs, sizes.outs);
+  problem.stages = divide_up(problem.channels, tile.channels);
+  problem.splits = splits;
+}
+
+void apply(WeightProblem& problem, const WeightTile& tile, int splits) {
+  const WeightSizes sizes(tile, problem.stride);
+  problem.tiles_y = divide_up(problem.out_rows, tile.rows);
+  problem.tiles_x = divide_up(problem.out_columns, tile.columns);
+  problem.stages = problem.images * problem.tiles_y * problem.tiles_x;
+  problem.out_tiles = divide_up(problem.outs, sizes.outs);
+  problem.in_tiles = divide_up(problem.channels, sizes.ins);
+  problem.splits = splits;
+}
+
+}  // namespace tessera::cuda::core_conv

@@ -1,0 +1,99 @@
+// The gradient of the weights: every split sums its share of the pixels, stage by stage, into a partial result of its own.
+#include "core/cuda/core_conv/weight_gradient.h"
+
+#include "core/cuda/core_conv/async_copy.cuh"
+#include "core/cuda/core_conv/kernels.h"
+#include "core/cuda/core_conv/visit.h"
+#include "core/cuda/launch.cuh"
+
+namespace tessera::cuda::core_conv {
+namespace {
+
+template <WeightTile kTile, int kStride>
+__device__ inline void copy_stage(const WeightBlock<kTile, kStride>& block, int stage, const float* input, const float* gradient,
+                                  float* shared) {
+  constexpr WeightSizes kSizes{kTile, kStride};
+  constexpr int kInput = kSizes.input, kGradient = kSizes.stage - kSizes.input;
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto place = block.place(stage);
+  if (block.problem.quads_of_input) {
+    for (int item = thread; item < kInput / 4; item += kSizes.threads)
+      copy_async<4>(shared, input, block.template input_copy<4>(place, item));
+  } else {
+    for (int item = thread; item < kInput; item += kSizes.threads)
+      copy_async<1>(shared, input, block.template input_copy<1>(place, item));
+  }
+  if (block.problem.quads_of_gradient) {
+    for (int item = thread; item < kGradient / 4; item += kSizes.threads)
+      copy_async<4>(shared, gradient, block.template gradient_copy<4>(place, item));
+  } else {
+    for (int item = thread; item < kGradient; item += kSizes.threads)
+      copy_async<1>(shared, gradient, block.template gradient_copy<1>(place, item));
+  }
+}
+
+// Of a tile by its place in the list, because nvcc gives kernels no arguments of class type.
+template <int kIndex, int kStride>
+__global__ void __launch_bounds__(WeightSizes(kWeightTiles[kIndex], kStride).threads,
+                                  WeightSizes(kWeightTiles[kIndex], kStride).blocks())
+    weight_kernel(const __grid_constant__ WeightProblem problem, const float* input, const float* gradient, float* result) {
+  using Block = WeightBlock<kWeightTiles[kIndex], kStride>;
+  extern __shared__ __align__(16) float shared[];
+  const Block block(problem, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z));
+  const int thread = static_cast<int>(threadIdx.x);
+  typename Block::Sums sums = {};
+  float* buffer = shared;
+  float* other = shared + Block::kSizes.stage;
+  const int end = block.end();
+  int stage = block.begin();
+  if (stage < end) copy_stage(block, stage, input, gradient, buffer);
+#pragma unroll 1
+  for (; stage < end; ++stage) {
+    wait_for_copies();
+    __syncthreads();  // the stage is there, and nobody reads the other buffer any more
+    if (stage + 1 < end) copy_stage(block, stage + 1, input, gradient, other);
+    block.accumulate(buffer, thread, sums);
+    float* const read = buffer;
+    buffer = other;
+    other = read;
+  }
+  float* const target = result + static_cast<long long>(block.split) * problem.numel();
+  block.for_each_result(thread, sums, [&](int at, float sum) { target[at] = sum; });
+}
+
+template <int kIndex, int kStride>
+void launch_weight(const WeightProblem& problem, const float* input, const float* gradient, float* result, Device device) {
+  constexpr WeightSizes kSizes{kWeightTiles[kIndex], kStride};
+  const auto size = [](int count) { return static_cast<unsigned>(count); };
+  const LaunchShape shape{dim3(size(problem.in_tiles), size(problem.out_tiles), size(problem.splits)), dim3(size(kSizes.threads)),
+                          kSizes.shared * sizeof(float)};
+  launch("core_conv_weight", device, shape, weight_kernel<kIndex, kStride>, problem, input, gradient, result);
+}
+
+__global__ void __launch_bounds__(256)
+    add_splits_kernel(const float* workspace, int numel, int splits, const float* bias, int outs, float* result) {
+  const auto stride = static_cast<int>(item_stride());
+  for (auto at = static_cast<int>(first_item()); at < numel; at += stride) {
+    result[at] = sum_of_splits(workspace, numel, splits, at, bias, outs);
+  }
+}
+
+}  // namespace
+
+void weight_gradient(int tile, const WeightProblem& problem, const float* input, const float* gradient, float* result,
+                     Device device) {
+  visit_index<kWeightTiles.size()>(tile, [&]<int kIndex>() {
+    if (problem.stride == 1) {
+      launch_weight<kIndex, 1>(problem, input, gradient, result, device);
+    } else {
+      launch_weight<kIndex, 2>(problem, input, gradient, result, device);
+    }
+  });
+}
+
+void add_splits(const float* workspace, int numel, int splits, const float* bias, int outs, float* result, Device device) {
+  launch("core_conv_add_splits", device, grid_for(numel, device), add_splits_kernel, workspace, numel, splits, bias, outs,
+         result);
+}
+
+}  // namespace tessera::cuda::core_conv

@@ -1,0 +1,63 @@
+#include "core/cuda/dnn.h"
+
+#include "core/cuda/per_device.h"
+#include "core/error.h"
+
+namespace tessera::cuda {
+
+cudnnHandle_t dnn_handle(Device device) {
+  struct Dnn {};
+  return per_device<Dnn>(device, [device] {
+    cudnnHandle_t handle = nullptr;
+    check(cudnnCreate(&handle), "cuDNN handle");
+    check(cudnnSetStream(handle, stream_of(device)), "cuDNN handle");
+    return handle;
+  });
+}
+
+void check(cudnnStatus_t status, const char* operation) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const std::string text = str(operation, ": cuDNN: ", cudnnGetErrorString(status));
+  const bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+  if (memory) throw OutOfMemoryError(text);
+  throw DeviceError(text);
+}
+
+// The thousands of a status tell its kind: 2xxx are arguments that are not allowed together, 3xxx kernels that do not exist.
+bool is_refusal(cudnnStatus_t status) {
+  const int kind = static_cast<int>(status) / 1000;
+  return kind == 2 || kind == 3;
+}
+
+cudnnDataType_t dnn_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return CUDNN_DATA_FLOAT;
+    case DType::f64: return CUDNN_DATA_DOUBLE;
+    case DType::bf16: return CUDNN_DATA_BFLOAT16;
+    case DType::f16: return CUDNN_DATA_HALF;
+    default: throw DTypeError(str("cuDNN: dtype is ", dtype, "; needs f32, f64, bf16 or f16"));
+  }
+}
+
+TensorDescriptor describe_images(DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t channels) {
+  cudnnTensorDescriptor_t made = nullptr;
+  check(cudnnCreateTensorDescriptor(&made), "cuDNN images");
+  TensorDescriptor owned(made);
+  check(cudnnSetTensor4dDescriptor(made, CUDNN_TENSOR_NHWC, dnn_type(dtype), static_cast<int>(n), static_cast<int>(channels),
+                                   static_cast<int>(h), static_cast<int>(w)),
+        "cuDNN images");
+  return owned;
+}
+
+FilterDescriptor describe_filters(DType dtype, std::int64_t out, std::int64_t kh, std::int64_t kw, std::int64_t in) {
+  cudnnFilterDescriptor_t made = nullptr;
+  check(cudnnCreateFilterDescriptor(&made), "cuDNN filters");
+  FilterDescriptor owned(made);
+  check(cudnnSetFilter4dDescriptor(made, dnn_type(dtype), CUDNN_TENSOR_NHWC, static_cast<int>(out), static_cast<int>(in),
+                                   static_cast<int>(kh), static_cast<int>(kw)),
+        "cuDNN filters");
+  return owned;
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,12 @@
+// Status codes of the CUDA runtime as exceptions that name the operation.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace tessera::cuda {
+
+// OutOfMemoryError for an allocation that failed, DeviceError for everything else: "relu: cudaErrorLaunchFailure: unspecified
+// launch failure". An error of a kernel shows at a later call; CUDA_LAUNCH_BLOCKING=1 makes it show at its own.
+void check(cudaError_t status, const char* operation);
+
+}  // namespace tessera::cuda

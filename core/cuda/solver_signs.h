@@ -1,0 +1,21 @@
+// What makes factorisations unique, as core/linalg promises, and their layout ours.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace tessera::cuda {
+
+// Of each column of u [..., m, k], f64 contiguous: 1 or -1 [..., k], which makes the entry of largest magnitude positive; of
+// equal ones the first.
+Tensor column_signs(const Tensor& u);
+
+// Of a triangular r [k, n], f64 contiguous: 1 or -1 [k], which makes its diagonal positive or zero.
+Tensor diagonal_signs(const Tensor& r);
+
+// The upper triangle [k, n] of what QR leaves, columns [n, m] of which the first k entries count; zeros below.
+Tensor upper_triangle(const Tensor& columns, std::int64_t k);
+
+// x [..., n, m], f64 contiguous, in the opposite order along n.
+Tensor reversed_rows(const Tensor& x);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,113 @@
+// Offsets of numbered elements in several strided operands, in 32 bits and without a division.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/strided_loop.h"
+
+namespace tessera::cuda {
+
+// n / divisor for n and divisor below 2^31, as a multiplication and a shift (Granlund and Montgomery, PLDI 1994, fig. 4.1).
+struct Divisor {
+  std::uint32_t divisor = 1;
+  std::uint32_t magic = 1;
+  std::uint32_t shift = 0;
+
+  Divisor() = default;
+  explicit Divisor(std::uint32_t d) : divisor(d) {
+    while ((std::uint64_t{1} << shift) < d) ++shift;
+    magic = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - d) << 32) / d + 1);
+  }
+  TESSERA_HD std::uint32_t quotient(std::uint32_t n) const {
+    return (static_cast<std::uint32_t>((std::uint64_t{n} * magic) >> 32) + n) >> shift;
+  }
+};
+
+// `width` neighbours of the innermost axis are one item. Axes are innermost first.
+template <std::size_t N>
+struct Walk {
+  int rank = 1;
+  std::uint32_t items = 0;
+  std::uint32_t tail = 0;  // elements of a single row behind its last whole item
+  Divisor sizes[Shape::kMaxRank];  // in items
+  std::uint32_t strides[Shape::kMaxRank][N] = {};  // in elements, from item to item
+  bool repeats[N] = {};  // one element serves a whole item
+
+  TESSERA_HD void offsets(std::uint32_t item, std::uint32_t (&at)[N]) const {
+    for (std::size_t k = 0; k < N; ++k) at[k] = 0;
+    int axis = 0;
+    for (; axis + 1 < rank; ++axis) {
+      const std::uint32_t outer = sizes[axis].quotient(item);
+      const std::uint32_t index = item - outer * sizes[axis].divisor;
+      for (std::size_t k = 0; k < N; ++k) at[k] += index * strides[axis][k];
+      item = outer;
+    }
+    for (std::size_t k = 0; k < N; ++k) at[k] += item * strides[axis][k];
+  }
+};
+
+template <std::size_t N>
+std::int64_t numel_of(const StridedLoop<N>& loop) {
+  return loop.outer() * loop.inner();
+}
+
+// Whether 32 bits hold every item's number and every operand's offsets.
+template <std::size_t N>
+bool fits_walk(const StridedLoop<N>& loop) {
+  constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1;
+  if (numel_of(loop) > kLimit) return false;
+  for (std::size_t k = 0; k < N; ++k) {
+    std::int64_t last = 0;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(loop.rank); ++axis) {
+      last += (loop.sizes[axis] - 1) * loop.strides[k][axis];
+    }
+    if (last > kLimit) return false;
+  }
+  return true;
+}
+
+// Of a loop that fits. A width above 1 needs inner strides of 0 or 1 and, but for a single row, an inner size that it divides.
+template <std::size_t N>
+Walk<N> make_walk(const StridedLoop<N>& loop, int width) {
+  Walk<N> walk;
+  walk.rank = loop.rank;
+  walk.items = static_cast<std::uint32_t>(loop.outer() * (loop.inner() / width));
+  walk.tail = static_cast<std::uint32_t>(loop.inner() % width);
+  for (int axis = 0; axis < loop.rank; ++axis) {
+    const auto from = static_cast<std::size_t>(loop.rank - 1 - axis);
+    const int scale = axis == 0 ? width : 1;
+    walk.sizes[axis] = Divisor(static_cast<std::uint32_t>(loop.sizes[from] / scale));
+    for (std::size_t k = 0; k < N; ++k) walk.strides[axis][k] = static_cast<std::uint32_t>(loop.strides[k][from] * scale);
+  }
+  for (std::size_t k = 0; k < N; ++k) walk.repeats[k] = width > 1 && loop.inner_stride(k) == 0;
+  return walk;
+}
+
+// Calls visit(part, offsets of its first element) for parts that fit, the loop itself if it does.
+template <std::size_t N, class Visit>
+void for_each_part(StridedLoop<N> loop, const std::array<std::int64_t, N>& at, Visit&& visit) {
+  if (fits_walk(loop)) return visit(loop, at);
+  std::size_t longest = 0;
+  std::int64_t reach = 0;  // of the longest axis, in elements of the operand that it takes farthest
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(loop.rank); ++axis) {
+    std::int64_t stride = 1;
+    for (std::size_t k = 0; k < N; ++k) stride = std::max(stride, loop.strides[k][axis]);
+    if ((loop.sizes[axis] - 1) * stride <= reach) continue;
+    reach = (loop.sizes[axis] - 1) * stride;
+    longest = axis;
+  }
+  constexpr std::int64_t kStep = 4096;  // the second half of a row begins as aligned as the first
+  const std::int64_t size = loop.sizes[longest];
+  const std::int64_t half = size > 2 * kStep ? size / 2 / kStep * kStep : size / 2;
+  std::array<std::int64_t, N> behind = at;
+  for (std::size_t k = 0; k < N; ++k) behind[k] += half * loop.strides[k][longest];
+  loop.sizes[longest] = half;
+  for_each_part(loop, at, visit);
+  loop.sizes[longest] = size - half;
+  for_each_part(loop, behind, visit);
+}
+
+}  // namespace tessera::cuda
