@@ -6,11 +6,15 @@
 
 namespace tessera::linalg {
 
-Matrix to_matrix(const Tensor& tensor, const char* operation) {
-  require_cpu(tensor.device(), operation);
+void check_matrix(const Tensor& tensor, const char* operation) {
   TESSERA_CHECK(tensor.rank() == 2, ShapeError, operation, ": matrix is ", tensor.shape(), "; needs 2 dimensions");
   TESSERA_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, DTypeError, operation, ": dtype is ",
                 name_of(tensor.dtype()), "; needs f32 or f64");
+}
+
+Matrix to_matrix(const Tensor& tensor, const char* operation) {
+  require_cpu(tensor.device(), operation);
+  check_matrix(tensor, operation);
   const Tensor wide = tensor.to(DType::f64).contiguous();
   Matrix matrix = Eigen::Map<const Matrix>(wide.data<double>(), wide.dim(0), wide.dim(1));
   TESSERA_CHECK(matrix.allFinite(), NumericError, operation, ": matrix ", tensor.shape(), " contains NaN or Inf");

@@ -4,34 +4,53 @@
 
 #include "core/error.h"
 #include "core/linalg/eigen_matrix.h"
+#include "core/ops/dispatch.h"
 
-namespace tessera::linalg {
+namespace tessera {
 namespace {
 
+using linalg::Matrix;
+using linalg::Vector;
 using Solver = Eigen::SelfAdjointEigenSolver<Matrix>;
 
 // `a` has at least one row.
 Solver solve(const Tensor& a, int options) {
-  const Matrix matrix = to_matrix(a, "eigh");
-  TESSERA_CHECK(matrix.rows() == matrix.cols(), ShapeError, "eigh: matrix is ", a.shape(), "; must be square");
-  Solver solver(matrix, options);
+  Solver solver(linalg::to_matrix(a, "eigh"), options);
   TESSERA_CHECK(solver.info() == Eigen::Success, NumericError, "eigh: no convergence on a matrix ", a.shape());
   return solver;
 }
 
 }  // namespace
 
+linalg::Eigh cpu::eigh_of(const Tensor& a, bool vectors) {
+  if (a.numel() == 0) return {Tensor::empty({0}, a.dtype()), Tensor::empty({0, 0}, a.dtype())};
+  const Solver solver = solve(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+  const Tensor values = linalg::to_tensor(Vector(solver.eigenvalues().reverse()), a.dtype());
+  if (!vectors) return {values, {}};
+  Matrix columns = solver.eigenvectors().rowwise().reverse();  // the solver's order is ascending
+  for (Eigen::Index i = 0; i < columns.cols(); ++i) columns.col(i) *= linalg::reproducible_sign(columns.col(i));
+  return {values, linalg::to_tensor(columns, a.dtype())};
+}
+
+namespace linalg {
+namespace {
+
+void check_square(const Tensor& a) {
+  check_matrix(a, "eigh");
+  TESSERA_CHECK(a.dim(0) == a.dim(1), ShapeError, "eigh: matrix is ", a.shape(), "; must be square");
+}
+
+}  // namespace
+
 Eigh eigh(const Tensor& a) {
-  if (a.shape() == Shape{0, 0}) return {Tensor::empty({0}, a.dtype()), Tensor::empty({0, 0}, a.dtype())};
-  const Solver solver = solve(a, Eigen::ComputeEigenvectors);
-  Matrix vectors = solver.eigenvectors().rowwise().reverse();  // the solver's order is ascending
-  for (Eigen::Index i = 0; i < vectors.cols(); ++i) vectors.col(i) *= reproducible_sign(vectors.col(i));
-  return {to_tensor(Vector(solver.eigenvalues().reverse()), a.dtype()), to_tensor(vectors, a.dtype())};
+  check_square(a);
+  return TESSERA_BACKEND(a.device(), eigh_of, a, true);
 }
 
 Tensor eigvalsh(const Tensor& a) {
-  if (a.shape() == Shape{0, 0}) return Tensor::empty({0}, a.dtype());
-  return to_tensor(Vector(solve(a, Eigen::EigenvaluesOnly).eigenvalues().reverse()), a.dtype());
+  check_square(a);
+  return TESSERA_BACKEND(a.device(), eigh_of, a, false).values;
 }
 
-}  // namespace tessera::linalg
+}  // namespace linalg
+}  // namespace tessera

@@ -5,8 +5,9 @@
 
 namespace tessera::linalg {
 
-// tensor [..., n, ...] x_mode matrix [r, n] -> [..., r, ...] with y_(mode) = matrix * x_(mode). CPU, f32 or f64, computed in
-// double, returned in the tensor's dtype. No gradient. Throws ShapeError when the matrix's columns differ from the mode's size.
+// tensor [..., n, ...] x_mode matrix [r, n] -> [..., r, ...] with y_(mode) = matrix * x_(mode). Both f32 or f64 and on one
+// device, computed in double, returned in the tensor's dtype. No gradient. Throws ShapeError when the matrix's columns differ
+// from the mode's size.
 Tensor mode_product(const Tensor& tensor, const Tensor& matrix, int mode);
 
 }  // namespace tessera::linalg

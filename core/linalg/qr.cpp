@@ -4,10 +4,15 @@
 #include <algorithm>
 
 #include "core/linalg/eigen_matrix.h"
+#include "core/ops/dispatch.h"
 
-namespace tessera::linalg {
+namespace tessera {
 
-Qr qr(const Tensor& a) {
+using linalg::Matrix;
+using linalg::to_matrix;
+using linalg::to_tensor;
+
+linalg::Qr cpu::qr_of(const Tensor& a) {
   const Matrix matrix = to_matrix(a, "qr");
   const Eigen::Index k = std::min(matrix.rows(), matrix.cols());
   if (k == 0) return {Tensor::empty({a.dim(0), 0}, a.dtype()), Tensor::empty({0, a.dim(1)}, a.dtype())};
@@ -22,4 +27,9 @@ Qr qr(const Tensor& a) {
   return {to_tensor(q, a.dtype()), to_tensor(r, a.dtype())};
 }
 
-}  // namespace tessera::linalg
+linalg::Qr linalg::qr(const Tensor& a) {
+  check_matrix(a, "qr");
+  return TESSERA_BACKEND(a.device(), qr_of, a);
+}
+
+}  // namespace tessera

@@ -1,4 +1,4 @@
-// Thin QR factorisation of a dense matrix on the CPU, in double (Householder).
+// Thin QR factorisation of a dense matrix, in double (Householder): by Eigen or cuSOLVER.
 #pragma once
 
 #include "core/tensor.h"
@@ -11,7 +11,11 @@ struct Qr {
 };
 
 // a [m, n] f32 or f64 -> a = q r, k = min(m, n), in a's dtype. The signs of r's diagonal make the factors unique at full rank.
-// No gradient. Throws ShapeError, DTypeError, and NumericError on NaN or Inf.
+// On a GPU it waits for it: not inside a step. No gradient. Throws ShapeError, DTypeError, and NumericError on NaN or Inf.
 Qr qr(const Tensor& a);
 
 }  // namespace tessera::linalg
+
+// a [m, n], f32 or f64.
+namespace tessera::cpu { linalg::Qr qr_of(const Tensor& a); }
+namespace tessera::cuda { linalg::Qr qr_of(const Tensor& a); }

@@ -4,10 +4,17 @@
 
 #include "core/error.h"
 #include "core/linalg/eigen_matrix.h"
+#include "core/ops/dispatch.h"
 
-namespace tessera::linalg {
+namespace tessera {
 
-Svd svd(const Tensor& a) {
+using linalg::Matrix;
+using linalg::reproducible_sign;
+using linalg::to_matrix;
+using linalg::to_tensor;
+using linalg::Vector;
+
+linalg::Svd cpu::svd_of(const Tensor& a) {
   const Matrix matrix = to_matrix(a, "svd");
   if (matrix.size() == 0) {
     return {Tensor::empty({a.dim(0), 0}, a.dtype()), Tensor::empty({0}, a.dtype()), Tensor::empty({a.dim(1), 0}, a.dtype())};
@@ -24,4 +31,9 @@ Svd svd(const Tensor& a) {
   return {to_tensor(u, a.dtype()), to_tensor(Vector(solver.singularValues()), a.dtype()), to_tensor(v, a.dtype())};
 }
 
-}  // namespace tessera::linalg
+linalg::Svd linalg::svd(const Tensor& a) {
+  check_matrix(a, "svd");
+  return TESSERA_BACKEND(a.device(), svd_of, a);
+}
+
+}  // namespace tessera

@@ -1,4 +1,4 @@
-// Thin singular value decomposition of a dense matrix on the CPU, in double (Eigen's divide and conquer).
+// Thin singular value decomposition of a dense matrix, in double: by Eigen's divide and conquer, or cuSOLVER.
 #pragma once
 
 #include "core/tensor.h"
@@ -12,7 +12,12 @@ struct Svd {
 };
 
 // a [m, n] f32 or f64 -> a = u diag(s) v', k = min(m, n), all in a's dtype. The largest entry of each column of u is positive, so
-// that equal inputs give equal factors. No gradient. Throws ShapeError, DTypeError, and NumericError on NaN or Inf.
+// that equal inputs give equal factors on one device. On a GPU it waits for it: not inside a step. No gradient. Throws
+// ShapeError, DTypeError, and NumericError on NaN or Inf.
 Svd svd(const Tensor& a);
 
 }  // namespace tessera::linalg
+
+// a [m, n], f32 or f64.
+namespace tessera::cpu { linalg::Svd svd_of(const Tensor& a); }
+namespace tessera::cuda { linalg::Svd svd_of(const Tensor& a); }

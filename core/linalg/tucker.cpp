@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/linalg/eigen_matrix.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/mode_product.h"
+#include "core/linalg/products.h"
 #include "core/linalg/svd.h"
 #include "core/linalg/unfold.h"
 
@@ -32,19 +32,11 @@ std::vector<int> check_modes(const Tensor& tensor, std::span<const int> modes, R
   return checked;
 }
 
-// Its lower triangle, which is what eigh reads; zeros above.
-Tensor gram(const Tensor& unfolded) {
-  const Matrix matrix = to_matrix(unfolded, "tucker");
-  Matrix product = Matrix::Zero(matrix.rows(), matrix.rows());
-  product.selfadjointView<Eigen::Lower>().rankUpdate(matrix);
-  return to_tensor(product, DType::f64);
-}
-
 // The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller
 // problem when the unfolding is wide, and the only one with enough vectors when rank > rest.
 Tensor leading_vectors(const Tensor& unfolded, std::int64_t rank) {
   const bool tall = unfolded.dim(0) > unfolded.dim(1) && rank <= unfolded.dim(1);
-  const Tensor vectors = tall ? svd(unfolded).u : eigh(gram(unfolded)).vectors;
+  const Tensor vectors = tall ? svd(unfolded).u : eigh(gram_f64(unfolded)).vectors;
   return vectors.slice(1, 0, rank).contiguous();
 }
 
@@ -59,11 +51,6 @@ Tucker st_hosvd_f64(const Tensor& tensor, const std::vector<int>& modes, Ranks r
     tucker.core = project(tucker.core, tucker.factors[i], modes[i]);
   }
   return tucker;
-}
-
-double norm(const Tensor& tensor) {
-  const Tensor wide = tensor.to(DType::f64).contiguous();
-  return Eigen::Map<const Vector>(wide.data<double>(), wide.numel()).norm();
 }
 
 // One sweep: each factor in turn becomes optimal for the others as they stand.
@@ -94,12 +81,12 @@ Tucker st_hosvd(const Tensor& tensor, std::span<const int> modes, Ranks ranks) {
 Tucker hooi(const Tensor& tensor, std::span<const int> modes, Ranks ranks, const HooiOptions& options) {
   const std::vector<int> checked = check_modes(tensor, modes, ranks, "hooi");
   const Tensor wide = tensor.to(DType::f64);
-  const double total = norm(wide);
+  const double total = norm_f64(wide);
   Tucker best = st_hosvd_f64(wide, checked, ranks);
   // With one mode the start is already the best; a zero tensor has no error to lower.
   const std::int64_t sweeps = checked.size() > 1 && total > 0 ? options.max_iterations : 0;
   const auto error = [total](const Tucker& tucker) {
-    const double kept = norm(tucker.core) / total;
+    const double kept = norm_f64(tucker.core) / total;
     return std::sqrt(std::max(0.0, 1.0 - kept * kept));
   };
   double lowest = error(best);
@@ -125,14 +112,11 @@ Tensor reconstruct(const Tucker& tucker) {
 double relative_error(const Tensor& approximation, const Tensor& reference) {
   TESSERA_CHECK(approximation.shape() == reference.shape(), ShapeError, "relative_error: approximation is ",
                 approximation.shape(), ", reference is ", reference.shape(), "; shapes must be equal");
-  require_cpu(approximation.device(), "relative_error");
-  const Tensor a = approximation.to(DType::f64).contiguous();
-  const Tensor b = reference.to(DType::f64).contiguous();
-  const Eigen::Map<const Vector> x(a.data<double>(), a.numel());
-  const Eigen::Map<const Vector> y(b.data<double>(), b.numel());
-  const double difference = (x - y).norm();
+  const Tensor wide = reference.to(DType::f64);
+  const double difference = distance_f64(approximation.to(DType::f64), wide);
   if (difference == 0) return 0;
-  return y.norm() > 0 ? difference / y.norm() : std::numeric_limits<double>::infinity();
+  const double whole = norm_f64(wide);
+  return whole > 0 ? difference / whole : std::numeric_limits<double>::infinity();
 }
 
 std::vector<double> mode_spectrum(const Tensor& tensor, int mode) {
@@ -143,7 +127,7 @@ std::vector<double> mode_spectrum(const Tensor& tensor, int mode) {
     values.resize(static_cast<std::size_t>(unfolded.dim(0)), 0.0);
     return values;
   }
-  values = eigvalsh(gram(unfolded)).to_vector<double>();
+  values = eigvalsh(gram_f64(unfolded)).to_vector<double>();
   for (double& value : values) value = std::sqrt(std::max(0.0, value));
   return values;
 }

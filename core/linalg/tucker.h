@@ -1,4 +1,4 @@
-// Tucker decomposition over any subset of a tensor's modes, on the CPU in double:
+// Tucker decomposition over any subset of a tensor's modes, in double on the tensor's device:
 // X ~ core x_m0 U_m0 x_m1 U_m1 ..., U_m [n_m, r_m] with orthonormal columns, core = X x_m U_m' (Kolda & Bader, SIAM Review 2009,
 // section 4). So ||X - X~||^2 = ||X||^2 - ||core||^2.
 #pragma once

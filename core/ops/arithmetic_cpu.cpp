@@ -40,7 +40,7 @@ void div_negated(const Tensor& a, const Tensor& b, const Tensor& y) { binary("di
 void affine(const Tensor& x, double scale, double shift, const Tensor& y) { map("affine", Affine{scale, shift}, y, x); }
 
 void rdiv_scalar(double value, const Tensor& x, const Tensor& y) {
-  map("rdiv_scalar", [value](auto v) { return static_cast<decltype(v)>(value) / v; }, y, x);
+  map("rdiv_scalar", ScalarDiv{value}, y, x);
 }
 
 }  // namespace tessera::cpu

@@ -37,6 +37,12 @@ struct Affine {
   TESSERA_HD T operator()(T x) const { return static_cast<T>(scale) * x + static_cast<T>(shift); }
 };
 
+struct ScalarDiv {
+  double value;
+  template <class T>
+  TESSERA_HD T operator()(T x) const { return static_cast<T>(value) / x; }
+};
+
 // f with one operand fixed: a whole tensor against a single number.
 template <class F, class T>
 struct BindFirst {

@@ -24,10 +24,6 @@ constexpr std::size_t kWeight = 1;  // among a primitive's operands
 
 thread_local std::map<std::string, std::size_t> runs;
 
-Conv2dGeometry geometry_of(const Tensor& x, const Tensor& weight, const Tensor& y, const Conv2dOptions& options) {
-  return {x.dim(0), x.dim(1), x.dim(2), x.dim(3), weight.dim(0), weight.dim(1), weight.dim(2), y.dim(1), y.dim(2), options};
-}
-
 Tensor as_pixels(const Tensor& x) { return x.reshape({x.dim(0) * x.dim(1) * x.dim(2), x.dim(3)}); }
 Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(3)}); }
 

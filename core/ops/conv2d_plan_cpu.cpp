@@ -139,31 +139,15 @@ std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts&
                {algorithm, onednn::any_layout(l.x.dims(), l.dtype), onednn::any_layout(l.y.dims(), l.dtype), false, relu, kind});
 }
 
-// A 1x1 convolution that visits every pixel once is a matrix product over pixels.
-bool is_pointwise(const Conv2dGeometry& g) {
-  const Extent one{1, 1};
-  return g.kh == 1 && g.kw == 1 && g.options.stride == one && g.options.padding == Extent{0, 0} && g.options.groups == 1;
-}
-
 // Of transformed filters: 256 by 256 channels take 9 MiB of it. Beyond it they leave the caches, and every thread holds a sum of
 // their size.
 constexpr std::int64_t kMostFilterBytes = std::int64_t{12} << 20;
 
-double flops(const Conv2dGeometry& g) {
-  return 2.0 * static_cast<double>(g.n * g.oh * g.ow * g.out) * static_cast<double>(g.kh * g.kw * g.group_in());
-}
-
 // "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", at its end " relu" and " constant" where they
 // hold, and " bf16"
 std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
-  const char* const name = pass == Conv2dPass::forward          ? "forward"
-                           : pass == Conv2dPass::backward_input ? "backward_input"
-                                                                : "backward_weight";
-  const auto& [stride, padding, dilation, groups] = g.options;
-  return str("conv2d.", name, " n", g.n, " h", g.h, " w", g.w, " c", g.in, '>', g.out, " k", g.kh, 'x', g.kw, " s", stride.h, 'x',
-             stride.w, " p", padding.h, 'x', padding.w, " d", dilation.h, 'x', dilation.w, " g", groups, " bias",
-             static_cast<int>(form.bias), " threads", onednn::threads_now(), form.relu ? " relu" : "",
-             form.constant_weight ? " constant" : "", dtype == DType::bf16 ? " bf16" : "");
+  return str("conv2d.", name_of(pass), ' ', describe(g), " bias", static_cast<int>(form.bias), " threads", onednn::threads_now(),
+             form.relu ? " relu" : "", form.constant_weight ? " constant" : "", dtype == DType::bf16 ? " bf16" : "");
 }
 
 using Method = Conv2dPlan::Method;
@@ -214,8 +198,8 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   const auto offer = [&](Conv2dPlan plan) {
     if (plan.primitive || plan.parts.size() > 1) all.push_back(std::move(plan));
   };
-  const bool choose = decisions_active() && flops(g) >= kLeastFlopsToMeasure;
-  if (is_pointwise(g)) all.push_back({Method::gemm, "gemm", nullptr});
+  const bool choose = decisions_active() && g.flops() >= kLeastFlopsToMeasure;
+  if (g.is_pointwise()) all.push_back({Method::gemm, "gemm", nullptr});
   const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
   const bool evenly = !all.empty() && !all.back().parts.empty() && g.n % onednn::threads_now() == 0;
@@ -242,7 +226,7 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   const auto fixed = [](Method method, const char* name) {
     return std::make_shared<Conv2dPlan>(Conv2dPlan{method, name, nullptr});
   };
-  if (dtype == DType::f64) return is_pointwise(g) ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
+  if (dtype == DType::f64) return g.is_pointwise() ? fixed(Method::gemm, "gemm") : fixed(Method::reference, "reference");
   std::vector<Conv2dPlan> all = candidates_for(pass, g, dtype, form);
   if (all.empty()) return dtype == DType::f32 ? fixed(Method::reference, "reference") : fixed(Method::f32, "f32");
   std::vector<std::string> names;

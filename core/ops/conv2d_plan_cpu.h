@@ -15,7 +15,7 @@ namespace onednn {
 class Primitive;
 }
 
-enum class Conv2dPass : std::int64_t { forward, backward_input, backward_weight };
+using tessera::Conv2dPass;
 
 // What tells plans of one geometry apart. The last two are of forward only.
 struct Conv2dForm {

@@ -15,6 +15,7 @@ struct CrossEntropyOptions {
 // Fused and shifted by each row's maximum; a NaN in a counted row reaches the loss. Saves the probabilities [n, classes] and the
 // labels; grad_logits = g (softmax - target) / counted, 0 in ignored rows. Throws ShapeError on shapes that do not fit and
 // on a label outside 0..classes-1, naming the sample, DTypeError or DeviceError on operands, ConfigError on the smoothing.
+// A GPU is not waited for: there such a label makes the loss, and its own row of grad_logits, NaN.
 Var cross_entropy(const Var& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
 
 // Kernels on contiguous tensors. forward writes the probabilities of all rows, and the loss.

@@ -13,4 +13,5 @@ target_sources(tessera_core PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul_cpu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pool2d.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/pool2d_cpu.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/pool2d_cpu.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/tucker_conv.cpp)

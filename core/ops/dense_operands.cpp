@@ -1,6 +1,6 @@
 #include "core/ops/dense_operands.h"
 
-#include "core/compute_type.h"
+#include "core/ops/operands.h"
 #include "core/precision.h"
 
 namespace tessera {
@@ -20,12 +20,12 @@ void check_beside(const char* operation, const NamedOperand& first, const NamedO
 
 void check_operands(const char* operation, std::initializer_list<NamedOperand> operands) {
   const NamedOperand& first = *operands.begin();
-  dispatch_floating(first.value.dtype(), operation, []<class T>() {});
+  check_dtype(operation, first.value);
   for (const NamedOperand& operand : operands) check_beside(operation, first, operand, first.value.dtype());
 }
 
 void check_parameters(const char* operation, const NamedOperand& x, std::initializer_list<NamedOperand> parameters) {
-  dispatch_floating(x.value.dtype(), operation, []<class T>() {});
+  check_dtype(operation, x.value);
   for (const NamedOperand& parameter : parameters) {
     check_beside(operation, x, parameter, parameter_dtype(x.value.dtype()));
   }

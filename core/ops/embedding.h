@@ -6,7 +6,8 @@
 namespace tessera {
 
 // ids i64 [...], weight [v, d] -> [..., d]. Saves ids; the gradient of a row is the sum over its uses, in order of use.
-// Throws ShapeError unless weight is a matrix and every id lies in 0..v-1, DTypeError or DeviceError on operands.
+// Throws ShapeError unless weight is a matrix and every id lies in 0..v-1, DTypeError or DeviceError on operands. A GPU does not
+// wait to report an id: a wrong one gives a row of NaN and adds to no gradient.
 Var embedding(const Tensor& ids, const Var& weight);
 
 // Kernels on contiguous tensors; backward writes all of grad_weight.

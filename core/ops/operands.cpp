@@ -10,12 +10,22 @@ void check_devices(const char* operation, const char* name_a, const Tensor& a, c
                 " is ", describe(b));
 }
 
-bool computes(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
+// The CPU's kernels know f16 as storage only.
+bool computes(const Tensor& x) {
+  const DType dtype = x.dtype();
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || (dtype == DType::f16 && x.device().is_cuda());
+}
+
+const char* computed(const Tensor& x) { return x.device().is_cuda() ? "f32, f64, bf16 or f16" : "f32, f64 or bf16"; }
 
 }  // namespace
 
 void check_floating(const char* operation, const Tensor& x) {
-  TESSERA_CHECK(computes(x.dtype()), DTypeError, operation, ": x is ", describe(x), "; needs f32, f64 or bf16");
+  TESSERA_CHECK(computes(x), DTypeError, operation, ": x is ", describe(x), "; needs ", computed(x));
+}
+
+void check_dtype(const char* operation, const Tensor& x) {
+  TESSERA_CHECK(computes(x), DTypeError, operation, ": dtype is ", x.dtype(), "; needs ", computed(x));
 }
 
 void check_real(const char* operation, const Tensor& x) {
@@ -27,8 +37,8 @@ void check_operands(const char* operation, const char* name_a, const Tensor& a, 
   check_devices(operation, name_a, a, name_b, b);
   TESSERA_CHECK(a.dtype() == b.dtype(), DTypeError, operation, ": dtypes differ: ", name_a, " is ", describe(a), ", ", name_b,
                 " is ", describe(b));
-  TESSERA_CHECK(computes(a.dtype()), DTypeError, operation, ": ", name_a, " is ", describe(a), ", ", name_b, " is ", describe(b),
-                "; needs f32, f64 or bf16");
+  TESSERA_CHECK(computes(a), DTypeError, operation, ": ", name_a, " is ", describe(a), ", ", name_b, " is ", describe(b),
+                "; needs ", computed(a));
 }
 
 void check_companion(const char* operation, const char* name_x, const Tensor& x, const char* name, const Tensor& companion,

@@ -10,17 +10,19 @@ namespace {
 
 class MaxPool2dOp final : public Op {
  public:
-  MaxPool2dOp(const Shape& x, Tensor argmax) : shape_(x), argmax_(std::move(argmax)) {}
+  MaxPool2dOp(const Shape& x, Tensor argmax, const Pool2dOptions& options)
+      : shape_(x), argmax_(std::move(argmax)), options_(options) {}
   std::string_view name() const override { return "max_pool2d"; }
   Grads backward(const Tensor& grad_y, NeedsGrad) override {
     Tensor grad_x = Tensor::empty(shape_, grad_y.dtype(), grad_y.device());
-    TESSERA_DISPATCH(grad_y.device(), max_pool2d_backward, grad_y, argmax_, grad_x);
+    TESSERA_DISPATCH(grad_y.device(), max_pool2d_backward, grad_y, argmax_, grad_x, options_);
     return {std::move(grad_x)};
   }
 
  private:
   Shape shape_;
   Tensor argmax_;
+  Pool2dOptions options_;
 };
 
 class AvgPool2dOp final : public Op {
@@ -73,7 +75,7 @@ Var max_pool2d(const Var& x, const Pool2dOptions& options) {
                 "max_pool2d: image too large: x is ", x.shape(), "; h * w must fit in 31 bits");
   const Tensor argmax = Tensor::empty(y.shape(), DType::i32, y.device());
   TESSERA_DISPATCH(y.device(), max_pool2d_forward, x.value().contiguous(), y, argmax, options);
-  return record(std::make_unique<MaxPool2dOp>(x.shape(), argmax), {x}, std::move(y));
+  return record(std::make_unique<MaxPool2dOp>(x.shape(), argmax, options), {x}, std::move(y));
 }
 
 Var avg_pool2d(const Var& x, const Pool2dOptions& options) {

@@ -26,7 +26,7 @@ Shape pool2d_output_shape(const Shape& x, const Pool2dOptions& options);
 // All contiguous. argmax [n, oh, ow, c] holds iy * w + ix.
 namespace cpu {
 void max_pool2d_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options);
-void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x);
+void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x, const Pool2dOptions& options);
 void avg_pool2d_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options);
 void avg_pool2d_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOptions& options);
 void global_avg_pool_forward(const Tensor& x, const Tensor& y);
@@ -34,7 +34,7 @@ void global_avg_pool_backward(const Tensor& grad_y, const Tensor& grad_x);
 }  // namespace cpu
 namespace cuda {
 void max_pool2d_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options);
-void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x);
+void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x, const Pool2dOptions& options);
 void avg_pool2d_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options);
 void avg_pool2d_backward(const Tensor& grad_y, const Tensor& grad_x, const Pool2dOptions& options);
 void global_avg_pool_forward(const Tensor& x, const Tensor& y);

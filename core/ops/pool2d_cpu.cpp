@@ -231,7 +231,7 @@ void global_backward(const Tensor& grad_y, const Tensor& grad_x) {
 void max_pool2d_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const Pool2dOptions& options) {
   dispatch_floating(x.dtype(), "max_pool2d", [&]<class T>() { max_forward<T>(x, y, argmax, options); });
 }
-void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x) {
+void max_pool2d_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x, const Pool2dOptions&) {
   dispatch_floating(grad_x.dtype(), "max_pool2d", [&]<class T>() { max_backward<T>(grad_y, argmax, grad_x); });
 }
 void avg_pool2d_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options) {

@@ -8,6 +8,7 @@
 #include "core/cpu/strided.h"
 #include "core/ops/arithmetic_math.h"
 #include "core/ops/reduce.h"
+#include "core/ops/reduce_loops.h"
 
 namespace tessera::cpu {
 namespace {
@@ -15,34 +16,10 @@ namespace {
 constexpr std::int64_t kColumns = 256;  // accumulators of one job: they stay in the first-level cache
 constexpr std::int64_t kLanes = 16;     // independent sums of a row: they hide the latency of the additions
 
-// A reduction as two nested loops. `kept` runs over the results, `summed` over what goes into each; the innermost dimension of
-// the operands belongs to the one whose last size is not 1, so that memory is read in order.
 template <std::size_t N>
-struct ReduceLoops {
-  StridedLoop<N + 1> kept;
-  StridedLoop<N + 1> summed;
-  bool rows = false;  // the innermost dimension is summed
-
-  explicit ReduceLoops(const StridedLoop<N + 1>& all) {
-    rows = all.strides[N][static_cast<std::size_t>(all.rank - 1)] == 0;
-    for (int i = 0; i < all.rank; ++i) {
-      const bool sum = all.strides[N][static_cast<std::size_t>(i)] == 0;
-      if (i + 1 == all.rank) append(sum ? kept : summed, 1, {});
-      std::array<std::int64_t, N + 1> strides{};
-      for (std::size_t k = 0; k <= N; ++k) strides[k] = all.strides[k][static_cast<std::size_t>(i)];
-      append(sum ? summed : kept, all.sizes[static_cast<std::size_t>(i)], strides);
-    }
-  }
-
-  static void append(StridedLoop<N + 1>& loop, std::int64_t size, const std::array<std::int64_t, N + 1>& strides) {
-    const auto at = static_cast<std::size_t>(loop.rank++);
-    loop.sizes[at] = size;
-    for (std::size_t k = 0; k <= N; ++k) loop.strides[k][at] = strides[k];
-  }
-
-  std::int64_t summed_count() const { return summed.outer() * summed.inner(); }
-  std::int64_t chunks() const { return (kept.inner() + kColumns - 1) / kColumns; }
-};
+std::int64_t chunks_of(const ReduceLoops<N>& loops) {
+  return (loops.kept.inner() + kColumns - 1) / kColumns;
+}
 
 template <class T, class F, std::size_t... K>
 double sum_run(const F& f, const std::array<const T*, sizeof...(K)>& in, const std::array<std::int64_t, sizeof...(K)>& step,
@@ -99,15 +76,15 @@ void add_terms(const ReduceLoops<N>& loops, const F& f, const std::array<const T
 template <std::size_t N, class Job>
 void for_each_job(const ReduceLoops<N>& loops, std::int64_t begin, std::int64_t end, Job&& job) {
   for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t column = i % loops.chunks() * kColumns;
-    job(i / loops.chunks(), column, std::min(kColumns, loops.kept.inner() - column));
+    const std::int64_t column = i % chunks_of(loops) * kColumns;
+    job(i / chunks_of(loops), column, std::min(kColumns, loops.kept.inner() - column));
   }
 }
 
 // Few results behind many terms: the terms are split over the threads, and the parts added in order.
 template <class T, std::size_t N, class F>
 void reduce_split(const ReduceLoops<N>& loops, const F& f, const std::array<const T*, N>& in, double scale, T* out, int parts) {
-  const std::int64_t jobs = loops.kept.outer() * loops.chunks();
+  const std::int64_t jobs = loops.kept.outer() * chunks_of(loops);
   const std::int64_t width = loops.kept.inner();
   std::vector<double> sums(static_cast<std::size_t>(parts * loops.kept.outer() * width), 0.0);
   parallel_parts(loops.summed_count(), parts, [&](std::int64_t begin, std::int64_t end, int part) {
@@ -128,7 +105,7 @@ void reduce_split(const ReduceLoops<N>& loops, const F& f, const std::array<cons
 
 template <class T, std::size_t N, class F>
 void reduce_typed(const ReduceLoops<N>& loops, const F& f, const std::array<const T*, N>& in, double scale, T* out) {
-  const std::int64_t jobs = loops.kept.outer() * loops.chunks();
+  const std::int64_t jobs = loops.kept.outer() * chunks_of(loops);
   const std::int64_t work = loops.summed_count() * std::min(kColumns, loops.kept.inner());
   const int parts = static_cast<int>(std::min<std::int64_t>(parts_for(jobs * work), loops.summed_count()));
   if (parts > 1 && jobs < 4 * parts) return reduce_split(loops, f, in, scale, out, parts);

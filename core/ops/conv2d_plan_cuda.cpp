@@ -1,0 +1,121 @@
+#include "core/ops/conv2d_plan_cuda.h"
+
+#include <exception>
+#include <vector>
+
+#include "core/cuda/context.h"
+#include "core/cuda/plan_cache.h"
+#include "core/decisions.h"
+#include "core/device_work.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/precision.h"
+
+namespace tessera::cuda {
+namespace {
+
+using Method = Conv2dPlan::Method;
+
+constexpr std::int64_t kTensorCoreChannels = 8;  // of half types, on both sides of a convolution
+constexpr std::size_t kMostOwn = 4;
+
+// "cuda.conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bf16 bias0 sm90x132", at its end " relu" and " residual" where
+// they hold.
+std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue, Device device) {
+  const bool tf32 = dtype == DType::f32 && tf32_products();
+  return str("cuda.conv2d.", name_of(pass), ' ', describe(g), ' ', tf32 ? "tf32" : name_of(dtype), " bias",
+             static_cast<int>(epilogue.bias), " sm", limits_of(device).capability, 'x', limits_of(device).processors,
+             epilogue.relu ? " relu" : "", epilogue.residual ? " residual" : "");
+}
+
+std::int64_t padded(std::int64_t channels, const Conv2dGeometry& g, DType dtype) {
+  if ((dtype != DType::bf16 && dtype != DType::f16) || g.options.groups != 1) return channels;
+  return (channels + kTensorCoreChannels - 1) / kTensorCoreChannels * kTensorCoreChannels;
+}
+
+std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, ConvEpilogue epilogue,
+                                      Device device) {
+  Conv2dGeometry seen = g;
+  seen.in = padded(g.in, g, dtype);
+  seen.out = padded(g.out, g, dtype);
+  if (seen.out != g.out) epilogue = {};  // it follows when the channels too many are gone
+  std::vector<Conv2dPlan> all;
+  for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device)) {
+    std::string name = library->name();
+    all.push_back({Method::library, std::move(name), std::move(library), std::nullopt, seen.in, seen.out});
+  }
+  return all;
+}
+
+// The fastest prediction of our own kernels by the name of "own", others by theirs.
+std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, Device device) {
+  std::string reason;
+  std::vector<Conv2dPlan> all;
+  for (CoreConvPlan& own : core_conv_candidates(pass, g, dtype, limits_of(device), &reason)) {
+    if (all.size() == kMostOwn) break;
+    std::string name = all.empty() ? std::string("own") : str("own ", describe(own));
+    all.push_back({Method::own, std::move(name), nullptr, std::move(own)});
+  }
+  return all;
+}
+
+// Without a clock the first element runs.
+std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue,
+                                       bool choosing, Device device) {
+  std::vector<Conv2dPlan> all;
+  if (g.is_pointwise()) all.push_back({Method::gemm, "gemm"});
+  std::string reason;
+  const auto predicted = plan_core_conv(pass, g, dtype, limits_of(device), &reason);
+  const bool leads = predicted && !tf32_products();  // the model knows the library's speed in f32
+  if (leads) all.push_back({Method::own, "own", nullptr, predicted});
+  for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device)) all.push_back(std::move(plan));
+  if (!choosing) return all;
+  for (Conv2dPlan& plan : own_plans(pass, g, dtype, device)) {
+    if (!leads || plan.algorithm != "own") all.push_back(std::move(plan));
+  }
+  return all;
+}
+
+bool rounds_gradient(const Conv2dPlan& plan) { return plan.library && plan.library->rounds_gradient(); }
+
+// The candidates that run at all, without those that round a gradient where others do not; only the first such one where nothing
+// is to be chosen.
+std::vector<Conv2dPlan> usable(std::vector<Conv2dPlan> all, bool choosing, const std::function<bool(const Conv2dPlan&)>& run) {
+  std::vector<Conv2dPlan> kept;
+  std::exception_ptr out_of_memory;
+  for (Conv2dPlan& plan : all) {
+    if (rounds_gradient(plan) && !kept.empty() && !rounds_gradient(kept.front())) continue;
+    try {
+      if (!run(plan)) continue;
+    } catch (const OutOfMemoryError&) {
+      out_of_memory = std::current_exception();
+      continue;
+    } catch (const DeviceError& error) {
+      log_warning(str("conv2d: '", plan.algorithm, "' is not used: ", error.what()));
+      continue;
+    }
+    kept.push_back(std::move(plan));
+    if (!choosing) break;
+  }
+  if (kept.empty() && out_of_memory) std::rethrow_exception(out_of_memory);
+  return kept;
+}
+
+}  // namespace
+
+std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype,
+                                               const ConvEpilogue& epilogue, Device device,
+                                               const std::function<bool(const Conv2dPlan&)>& run) {
+  const bool choosing = decisions_active() && !recording_graph() && g.flops() >= kLeastFlopsToMeasure;
+  std::vector<Conv2dPlan> all = usable(candidates_for(pass, g, dtype, epilogue, choosing, device), choosing, run);
+  if (all.empty()) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::naive, "naive"});
+  std::size_t chosen = 0;
+  if (choosing) {
+    std::vector<std::string> names;
+    for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
+    chosen = choose(device, decision_key(pass, g, dtype, epilogue, device), names, [&](std::size_t i) { run(all[i]); });
+  }
+  return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,38 @@
+// How one pass of one convolution runs on a GPU. Included by conv2d_cuda.cpp and tests of the algorithms only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/cuda/core_conv.h"
+#include "core/cuda/dnn_plan.h"
+#include "core/ops/conv2d_geometry.h"
+
+namespace tessera::cuda {
+
+struct Conv2dPlan {
+  enum class Method { library, gemm, own, naive };
+  Method method;
+  std::string algorithm;  // gemm, own, naive, "own 14x8 pixels x 32 channels"; of cuDNN: DnnConvolution::name()
+  std::shared_ptr<DnnConvolution> library = nullptr;
+  std::optional<CoreConvPlan> own = std::nullopt;
+  // Channels that cuDNN sees: those of half types up to a multiple of 8, with zeros behind ours, so that tensor cores take them.
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+// The only place that decides; `dtype` is that of the images. Candidates, the first of which runs without a DecisionScope: over
+// every pixel of 1x1 the matrix product; our own kernel where its model predicts it ahead of the library; cuDNN's algorithms in
+// the order of its heuristics. A DecisionScope also has our own kernels timed where no lead is predicted. f64, and what nothing
+// else takes, go through plain loops. `run` executes a plan on the caller's operands and says whether the library had the kernel;
+// candidates are tried with it once.
+std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
+                                               const ConvEpilogue& epilogue, Device device,
+                                               const std::function<bool(const Conv2dPlan&)>& run);
+
+// How often this thread ran `algorithm`, over all passes: shows that a forced choice was obeyed.
+std::size_t conv2d_runs(const std::string& algorithm);
+
+}  // namespace tessera::cuda
