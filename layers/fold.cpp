@@ -45,6 +45,8 @@ void fold_pair(Module& parent, const Module::Child& first, const Module::Child& 
 std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers) {
   std::unique_ptr<Module> copy = rebuild(describe(network), layers);
   copy_values(network, *copy);
+  const Device device = device_of(*copy);
+  move_to(*copy, Device::cpu());  // folding is arithmetic in double on few numbers
   for_each_module(*copy, [](Module& module) {
     // What runs its children in their order.
     if (dynamic_cast<Sequential*>(&module) == nullptr && dynamic_cast<ResidualBlock*>(&module) == nullptr) return;
@@ -52,6 +54,7 @@ std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& la
       fold_pair(module, module.children()[i], module.children()[i + 1]);
     }
   });
+  move_to(*copy, device);
   return copy;
 }
 

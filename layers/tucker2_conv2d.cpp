@@ -5,7 +5,7 @@
 #include "core/config/read.h"
 #include "core/error.h"
 #include "core/finite.h"
-#include "core/ops/conv2d.h"
+#include "core/ops/tucker_conv.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -26,6 +26,8 @@ const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
   TESSERA_CHECK(in_fits && out_fits, ConfigError, "tucker2_conv2d: only a mode of full rank can do without its factor");
   return config;
 }
+
+Var var_of(const Parameter* parameter) { return parameter != nullptr ? parameter->var() : Var(); }
 
 std::int64_t pixels(const Shape& nhwc) { return nhwc[1] * nhwc[2]; }
 
@@ -116,20 +118,13 @@ void Tucker2Conv2d::decompose(const Tensor& weight, const linalg::HooiOptions& o
 
 Value Tucker2Conv2d::config() const { return write(config_); }
 
-Tucker2Conv2d::Last Tucker2Conv2d::up_to_last(const Var& x) const {
-  const Var narrow = in_factor_ ? conv2d(x, in_factor_->var(), Var(), {}) : x;
-  if (!out_factor_) return {narrow, core_.var(), core_options(config_)};
-  return {conv2d(narrow, core_.var(), Var(), core_options(config_)), out_factor_->var(), {}};
-}
-
 Var Tucker2Conv2d::forward(const Var& x, const Context&) {
-  const auto [input, filters, options] = up_to_last(x);
-  return conv2d(input, filters, bias_ ? bias_->var() : Var(), options);
+  return tucker2_conv2d(x, var_of(in_factor_), core_.var(), var_of(out_factor_), var_of(bias_), core_options(config_));
 }
 
 Var Tucker2Conv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  const auto [input, filters, options] = up_to_last(x);
-  return conv2d_relu(input, filters, bias_ ? bias_->var() : Var(), residual, options);
+  return tucker2_conv2d_relu(x, var_of(in_factor_), core_.var(), var_of(out_factor_), var_of(bias_), residual,
+                             core_options(config_));
 }
 
 std::unique_ptr<Module> Tucker2Conv2d::scaled(const Tensor& scale, const Tensor& shift) const {

@@ -66,11 +66,6 @@ class Tucker2Conv2d final : public Convolution {
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
-  struct Last {  // its last convolution, but for the bias
-    Var input, filters;
-    Conv2dOptions options;
-  };
-  Last up_to_last(const Var& x) const;
   void decompose(const Tensor& weight, const linalg::HooiOptions& options);  // into core and factors
 
   Tucker2Conv2dConfig config_;

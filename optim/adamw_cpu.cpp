@@ -65,6 +65,7 @@ void update_part(const AdamWOperands& o, const AdamWRule& rule, double lr, std::
 }  // namespace
 
 void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule) {
+  if (step_state_data(step_state).skip != 0) return;
   for (const AdamWOperands& o : operands) ++*o.updates.data<std::int64_t>();
   const double lr = step_state_data(step_state).lr;
   const auto weight_of = [](const AdamWOperands& o) -> const Tensor& { return o.weight; };

@@ -22,6 +22,7 @@ void update_part(const EmaOperands& o, double decay, std::int64_t begin, std::in
 }  // namespace
 
 void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+  if (step_state_data(step_state).skip != 0) return;
   const double decay = step_state_data(step_state).ema_decay;
   const auto value_of = [](const EmaOperands& o) -> const Tensor& { return o.value; };
   parallel_tensors(operands, kGrain, value_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {

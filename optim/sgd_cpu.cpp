@@ -44,6 +44,7 @@ void update_part(const SgdOperands& o, const SgdRule& rule, double lr, std::int6
 }  // namespace
 
 void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule) {
+  if (step_state_data(step_state).skip != 0) return;
   const double lr = step_state_data(step_state).lr;
   const auto weight_of = [](const SgdOperands& o) -> const Tensor& { return o.weight; };
   parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {

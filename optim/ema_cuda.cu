@@ -1,0 +1,60 @@
+#include "core/ops/operands.h"
+#include "core/step_state.h"
+#include "optim/ema.h"
+#include "optim/multi_tensor.cuh"
+
+namespace tessera::cuda {
+namespace {
+
+template <class T>
+struct EmaEntry {
+  T* average;
+  const T* value;
+  const std::uint8_t* mask;
+  std::int64_t count;
+  bool packs;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kManyThreads)
+    ema_kernel(const __grid_constant__ Many<EmaEntry<T>> many, const StepStateData* state) {
+  if (state->skip != 0) return;
+  constexpr int kWidth = kManyWidth<T>;
+  Held held;
+  const EmaEntry<T>& entry = find_entry(many, held);
+  const T keep = static_cast<T>(state->ema_decay);
+  const T take = static_cast<T>(1 - state->ema_decay);
+  T average[kManyItems], value[kManyItems];
+  std::uint8_t kept[kManyItems];
+  load_held<kWidth>(entry.average, held, average);
+  load_held<kWidth>(entry.value, held, value);
+  load_mask<kWidth>(entry.mask, held, kept);
+#pragma unroll
+  for (int j = 0; j < kManyItems; ++j) average[j] = kept[j] != 0 ? keep * average[j] + take * value[j] : T(0);
+  store_held<kWidth>(entry.average, held, average);
+}
+
+template <class T>
+void update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+  std::vector<EmaEntry<T>> entries;
+  for (const EmaOperands& o : operands) {
+    if (o.value.dtype() != dtype_of<T>) continue;
+    EmaEntry<T> entry{o.average.data<T>(), o.value.data<T>(), data_or_null<std::uint8_t>(o.mask), o.value.numel(), false};
+    entry.packs = takes_packs<T>({entry.average, entry.value}, entry.mask);
+    entries.push_back(entry);
+  }
+  const auto* const state = static_cast<const StepStateData*>(step_state.raw());
+  for_each_many(std::span<const EmaEntry<T>>(entries), [&](const Many<EmaEntry<T>>& many, unsigned blocks) {
+    launch("ema", step_state.device(), {dim3(blocks), dim3(kManyThreads)}, ema_kernel<T>, many, state);
+  });
+}
+
+}  // namespace
+
+void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+  for (const EmaOperands& o : operands) check_real("ema", o.value);
+  update<float>(operands, step_state);
+  update<double>(operands, step_state);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,84 @@
+// Kernels over the elements of many tensors, most of which are too small for a launch of their own. What they need of each tensor
+// travels in the launch's parameters, so that a step copies nothing to the device.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "core/cuda/launch.cuh"
+#include "core/error.h"
+#include "core/tensor.h"
+#include "optim/held_elements.cuh"
+
+namespace tessera::cuda {
+
+// Every Entry has `std::int64_t count` and `bool packs`: whether all its addresses take 16 bytes (of a mask: its share) at once.
+// ends[i]: blocks of the entries up to and with i. A launch takes 32,764 bytes of parameters.
+template <class Entry>
+struct Many {
+  static constexpr int kMost = 320;
+  int count = 0;
+  std::uint32_t ends[kMost];
+  Entry entries[kMost];
+};
+
+template <class Entry>
+__device__ inline const Entry& find_entry(const Many<Entry>& many, Held& held) {
+  int low = 0;
+  int high = many.count - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (blockIdx.x < many.ends[middle]) high = middle;
+    else low = middle + 1;
+  }
+  const Entry& entry = many.entries[low];
+  held.begin = std::int64_t{blockIdx.x - (low == 0 ? 0 : many.ends[low - 1])} * kManyChunk;
+  held.left = entry.count - held.begin;
+  held.packs = entry.packs && held.left >= kManyChunk;
+  return entry;
+}
+
+template <class T>
+inline constexpr int kManyWidth = static_cast<int>(16 / sizeof(T));
+
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+// Whether packs of the width that T has may be moved at all of the addresses; a mask's are a quarter or an eighth as long.
+template <class T>
+bool takes_packs(std::initializer_list<const void*> tensors, const void* mask = nullptr) {
+  for (const void* const tensor : tensors) {
+    if (!is_aligned(tensor, 16)) return false;
+  }
+  return is_aligned(mask, 16 / sizeof(T));
+}
+
+// Calls run(many, blocks) for as few groups of the non-empty entries as launches take.
+template <class Entry, class Run>
+void for_each_many(std::span<const Entry> entries, Run&& run) {
+  Many<Entry> many;
+  static_assert(sizeof(many) <= 32'000, "leaves room for the kernel's other parameters");
+  std::uint32_t blocks = 0;
+  const auto flush = [&] {
+    if (many.count > 0) run(many, blocks);
+    many.count = 0;
+    blocks = 0;
+  };
+  for (const Entry& entry : entries) {
+    const std::int64_t wanted = (entry.count + kManyChunk - 1) / kManyChunk;
+    if (wanted == 0) continue;
+    TESSERA_CHECK(wanted < (std::int64_t{1} << 30), ShapeError, "update: a tensor has ", entry.count,
+                  " elements; needs fewer than 2^42");
+    if (many.count == Many<Entry>::kMost || blocks + wanted >= (std::int64_t{1} << 31)) flush();
+    blocks += static_cast<std::uint32_t>(wanted);
+    many.entries[many.count] = entry;
+    many.ends[many.count++] = blocks;
+  }
+  flush();
+}
+
+}  // namespace tessera::cuda
