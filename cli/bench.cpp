@@ -45,11 +45,13 @@ void add_bench(CLI::App& app, Run& run) {
       "key=value: of a model those of its block (classes=1000), of an experiment file any, of a run report.latency.batch and "
       "threads.compute");
   verb->add_option("--batch", options.batch, "images at once, e.g. 1,32; default: report.latency.batch");
-  verb->add_option("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute");
+  verb->add_option("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute; of the CPU only");
+  verb->add_option("--device", options.device, "auto, cpu, cuda or cuda:N; default: the experiment's, auto for a model's name");
   verb->add_option("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
       ->check(CLI::IsMember({"inference", "training"}))
       ->capture_default_str();
-  verb->add_option("--precision", options.precision, "f32 or bf16; default: the experiment's, f32 for a model's name");
+  verb->add_option("--precision", options.precision,
+                   "f32, tf32, bf16 or f16, as the device has it; default: the experiment's, f32 for a model's name");
   verb->add_option("--rounds", options.rounds, "timings of each layer and of the network")
       ->check(CLI::Range(6, 100000))
       ->capture_default_str();

@@ -48,7 +48,7 @@ void add_resume(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<ResumeArguments>();
   verb->add_option("run", arguments->run, "run folder, runs/<name>/<n>")->required();
   verb->add_option("overrides", arguments->overrides,
-                   "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads");
+                   "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads, device");
   verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(*verb, arguments->profile);
   verb->footer("Example: tessera resume runs/quickstart/1");

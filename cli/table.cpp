@@ -12,10 +12,11 @@ struct TableArguments {
   std::vector<std::string> runs;
   std::string format = "markdown";
   std::string output;
+  std::string device;
 };
 
 int table(const TableArguments& arguments) {
-  const Table result = make_table(real_vfs(), arguments.runs, &std::cerr);
+  const Table result = make_table(real_vfs(), arguments.runs, &std::cerr, arguments.device);
   const std::string text = arguments.format == "csv"    ? to_csv(result)
                            : arguments.format == "json" ? to_json(to_value(result), 2) + "\n"
                                                         : to_markdown(result);
@@ -36,6 +37,8 @@ void add_table(CLI::App& app, Run& run) {
   verb->add_option("runs", arguments->runs, "run folders; runs that differ only in the seed share their rows")->required();
   verb->add_option("--format", arguments->format, "markdown, csv or json")->check(CLI::IsMember({"markdown", "csv", "json"}));
   verb->add_option("--output", arguments->output, "file to write instead of standard output");
+  verb->add_option("--device", arguments->device,
+                   "where networks are evaluated and timed: auto, cpu, cuda or cuda:N; default: each run's own");
   verb->footer("Example: tessera table runs/quickstart/1 runs/quickstart/2 --format csv");
   verb->callback([arguments, &run] { run = [arguments] { return table(*arguments); }; });
 }

@@ -7,23 +7,26 @@ namespace {
 
 constexpr int kWarmUp = 5;
 
-PairedTimes in_turn(const Contender& dense, const Contender& compressed, std::int64_t rounds) {
+Turns turns_of(const TimingOptions& options) { return {.device = options.device, .warm_up = kWarmUp, .rounds = options.rounds}; }
+
+PairedTimes in_turn(const Contender& dense, const Contender& compressed, const TimingOptions& options) {
   const Contender contenders[]{dense, compressed};
-  std::vector<std::vector<double>> times = time_in_turn(contenders, kWarmUp, rounds);
-  return {.dense = std::move(times[0]), .compressed = std::move(times[1])};
+  Timings timings = time_in_turn(contenders, turns_of(options));
+  return {.dense = std::move(timings.ms[0]), .compressed = std::move(timings.ms[1]), .replayed = timings.replayed};
 }
 
 // Leaves them as they were.
-PairedTimes time_modules(Module& dense, Module& compressed, const TimedWork& work, std::int64_t rounds) {
+PairedTimes time_modules(Module& dense, Module& compressed, const TimedWork& work, const TimingOptions& options) {
   const Untouched dense_state(dense);
   const Untouched compressed_state(compressed);
-  return in_turn({.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}, rounds);
+  return in_turn({.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}, options);
 }
 
-std::vector<double> time_module(Module& module, const TimedWork& work, std::int64_t rounds) {
+DenseTimes time_module(Module& module, const TimedWork& work, const TimingOptions& options) {
   const Untouched state(module);
   const Contender contender{.run = [&] { work.run(module); }};
-  return std::move(time_in_turn({&contender, 1}, kWarmUp, rounds).front());
+  Timings timings = time_in_turn({&contender, 1}, turns_of(options));
+  return {.dense = std::move(timings.ms.front()), .replayed = timings.replayed};
 }
 
 // Exchanges the layers of a tree for those that it keeps, again and again. Leaves the tree as it was.
@@ -59,15 +62,15 @@ Speed speed_of(const PairedTimes& times) {
 }
 
 PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options) {
-  const TimedWork work(dense, input, options.phase, input_gradient, options.compute);
-  if (!options.on_folded_copies()) return time_modules(dense, compressed, work, options.rounds);
+  const TimedWork work(dense, input, options.work(input_gradient));
+  if (!options.on_folded_copies()) return time_modules(dense, compressed, work, options);
   const ConstantWeights constant;
-  return time_modules(*options.folded(dense), *options.folded(compressed), work, options.rounds);
+  return time_modules(*options.folded(dense), *options.folded(compressed), work, options);
 }
 
 PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
                          const TimingOptions& options) {
-  const TimedWork work(*root, input, options.phase, /*input_gradient=*/false, options.compute);
+  const TimedWork work(*root, input, options.work(/*input_gradient=*/false));
   if (options.on_folded_copies()) {
     const auto copy = [&](bool dense) {
       Exchange exchange(root, replaced);
@@ -75,7 +78,7 @@ PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> repl
       return options.folded(*root);
     };
     const ConstantWeights constant;
-    return time_modules(*copy(true), *copy(false), work, options.rounds);
+    return time_modules(*copy(true), *copy(false), work, options);
   }
   std::vector<std::unique_ptr<Untouched>> states;
   states.push_back(std::make_unique<Untouched>(*root));
@@ -83,14 +86,14 @@ PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> repl
   Exchange exchange(root, replaced);
   const auto run = [&] { work.run(*root); };
   return in_turn({.run = run, .prepare = [&] { exchange.show(true); }}, {.run = run, .prepare = [&] { exchange.show(false); }},
-                 options.rounds);
+                 options);
 }
 
-std::vector<double> time_dense(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
-  const TimedWork work(module, input, options.phase, input_gradient, options.compute);
-  if (!options.on_folded_copies()) return time_module(module, work, options.rounds);
+DenseTimes time_dense(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
+  const TimedWork work(module, input, options.work(input_gradient));
+  if (!options.on_folded_copies()) return time_module(module, work, options);
   const ConstantWeights constant;
-  return time_module(*options.folded(module), work, options.rounds);
+  return time_module(*options.folded(module), work, options);
 }
 
 }  // namespace tessera

@@ -229,6 +229,7 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
   }
   auto factored = Tucker2Conv2d::from_dense(dense, *choice.ranks,
                                             {.max_iterations = config_.hooi.iterations, .tolerance = config_.hooi.tolerance});
+  move_to(*factored, dense.weight().value().device());
   report.relative_error = linalg::relative_error(factored->dense_weight(), dense.weight().value());
   return factored;
 }

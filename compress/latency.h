@@ -1,42 +1,30 @@
-// Times modules against each other in one process: interleaved, so that the machine's drift hits all alike.
+// Times modules against each other: what one run of a module is, and networks in turn.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "compress/clock.h"
+#include "compress/timed_at.h"
 #include "core/module.h"
 #include "core/summary.h"
 
 namespace tessera {
 
-// inference: a forward that records nothing. training: a forward in training mode and the backward sweep, gradients of the input
-// included.
-enum class Phase { inference, training };
-std::string_view name_of(Phase phase);
-// "batch 32, inference, 2 threads", or "folded inference", with ", bf16" unless it is f32; always so: keys of recorded timings
-// end in it.
-std::string where_timed(std::int64_t batch, Phase phase, std::int64_t threads, bool folded = false,
-                        DType compute = DType::f32);
-
-// One of several that are timed in turn.
-struct Contender {
-  std::function<void()> run;
-  std::function<void()> prepare = {};  // before each run, not timed; may be empty
+struct WorkOptions {
+  Phase phase = Phase::inference;
+  // In training the input's gradient is computed too, as for every layer but a network's first.
+  bool input_gradient = false;
+  DType compute = DType::f32;  // what activations are in
+  Device device = {};  // where the module is
 };
-
-// Milliseconds of each round's run, by contender. The first `warm_up` rounds are not kept: algorithms are chosen in them.
-std::vector<std::vector<double>> time_in_turn(std::span<const Contender> contenders, int warm_up, std::int64_t rounds);
 
 // The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
 // the dtype that it computes in.
 class TimedWork {
  public:
-  // input_gradient: in training the input's gradient is computed too, as for every layer but a network's first.
-  TimedWork(const Module& module, const Shape& input, Phase phase, bool input_gradient, DType compute = DType::f32);
+  TimedWork(const Module& module, const Shape& input, const WorkOptions& options);
   // Leaves gradients behind, and moves batch-norm statistics, in training: see Untouched.
   void run(Module& module) const;
 
@@ -64,10 +52,11 @@ struct PairedTiming {
   std::vector<Summary> networks;  // milliseconds per batch
   // Median over the rounds of time(first network) / time(network i), with p10 and p90. 1 for the first.
   std::vector<Summary> speedup;
+  bool replayed = false;  // as Timings say
 };
 
-// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call. Warms up each
-// network, then times them in turn, `repeats` rounds.
+// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call, on the device
+// where the networks are. Warms up each network, then times them in turn, `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
                            DType compute = DType::f32);
 

@@ -11,7 +11,7 @@ namespace {
 // Counted, not computed from shapes: frozen parameters and inputs need no gradient.
 std::int64_t flops_of(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
   const Untouched state(module);
-  const TimedWork work(module, input, options.phase, input_gradient, options.compute);
+  const TimedWork work(module, input, options.work(input_gradient));
   Profile profile;
   {
     const ProfileScope scope(profile);
@@ -29,16 +29,22 @@ TimedSide side_of(Module& module, const Shape& input, bool input_gradient, const
           .ms = {}};
 }
 
+void set_times(LayerTiming& row, const DenseTimes& times) {
+  row.replayed = times.replayed;
+  row.dense.ms = summarise(times.dense);
+}
+
 LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool input_gradient, const TimingOptions& options) {
   LayerTiming row;
   row.path = layer.path();
   row.dense = side_of(dense != nullptr ? *dense : layer, input, input_gradient, options);
   if (dense == nullptr) {
-    row.dense.ms = summarise(time_dense(layer, input, input_gradient, options));
+    set_times(row, time_dense(layer, input, input_gradient, options));
     return row;
   }
   row.compressed = side_of(layer, input, input_gradient, options);
   const PairedTimes times = time_layer(*dense, layer, input, input_gradient, options);
+  row.replayed = times.replayed;
   row.dense.ms = summarise(times.dense);
   row.compressed->ms = summarise(times.compressed);
   row.speedup = speed_of(times).ratio;
@@ -58,10 +64,11 @@ LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replac
     compressed.flops += as_it_is.flops;
   }
   if (replaced.empty()) {
-    row.dense.ms = summarise(time_dense(*root, input, /*input_gradient=*/false, options));
+    set_times(row, time_dense(*root, input, /*input_gradient=*/false, options));
     return row;
   }
   const PairedTimes times = time_network(root, replaced, input, options);
+  row.replayed = times.replayed;
   row.dense.ms = summarise(times.dense);
   compressed.ms = summarise(times.compressed);
   row.compressed = std::move(compressed);

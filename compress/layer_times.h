@@ -27,6 +27,7 @@ struct LayerTiming {
   std::optional<TimedSide> compressed;  // where the layer is; of the network, where any layer is
   MedianInterval speedup;  // of dense time over compressed time, by round
   double network_share = 0;  // dense time alone over that of the dense network
+  bool replayed = false;  // as Timings say
 };
 
 // The factored layers of a network as the convolutions that compute the same: what their dense originals cost.

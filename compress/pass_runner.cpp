@@ -77,6 +77,7 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
   std::unique_ptr<Module> after = pass.rewrite(before, row);
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (after) {
+    move_to(*after, device_of(before));
     verify(pass.name(), before, *after, cost);
     const Cost reached = total_cost(*after, cost.input);
     row.kind_after = after->kind();

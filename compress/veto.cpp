@@ -7,6 +7,7 @@
 #include "core/decisions.h"
 #include "core/error.h"
 #include "core/io/hash.h"
+#include "core/precision.h"
 
 namespace tessera {
 namespace {
@@ -40,8 +41,13 @@ void KeepForConfig::fields(Fields& f) {
 }
 
 std::string Veto::where() const {
-  return where_timed(options_.batch, options_.timing.phase, omp_get_max_threads(), options_.timing.on_folded_copies(),
-                     options_.timing.compute);
+  const TimingOptions& timing = options_.timing;
+  return where_timed({.batch = options_.batch,
+                      .phase = timing.phase,
+                      .machine = machine_text(timing.device, omp_get_max_threads()),
+                      .folded = timing.on_folded_copies(),
+                      .compute = timing.compute,
+                      .tf32 = tf32_products()});
 }
 
 std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,

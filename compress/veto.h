@@ -50,7 +50,8 @@ class Veto {
   std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
                               const Shape& input) const;
 
-  std::string where() const;  // "batch 32, folded inference, 2 threads", and ", bf16" unless it is f32
+  // "batch 32, folded inference, 2 threads", a GPU's name in the place of threads, and ", bf16" unless it is f32.
+  std::string where() const;
 
  private:
   std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;

@@ -44,6 +44,16 @@ std::string table_of(const BenchPart& part) {
   return aligned(rows, right);
 }
 
+// On a GPU: whether recorded work was timed, and for which rows it was not.
+std::string how_timed(const BenchReport& report, const BenchPart& part) {
+  if (report.gpu.empty()) return {};
+  std::string queued;
+  for (const LayerTiming& row : part.rows) {
+    if (!row.replayed) queued += str(queued.empty() ? "" : ", ", row.path.empty() ? "the network" : row.path);
+  }
+  return str(", recorded and replayed", queued.empty() ? "" : "; as queued by the host: ", queued);
+}
+
 std::string csv_of(const TimedSide& side) {
   return str(side.kind, ',', side.macs, ',', side.flops, ',', shortest(side.ms.median), ',', shortest(side.ms.p10), ',',
              shortest(side.ms.p90), ',', side.flops > 0 ? shortest(side.gflops_per_second()) : "");
@@ -53,9 +63,9 @@ std::string csv_row(const BenchReport& report, const BenchPart& part, const Laye
   const std::string compressed = row.compressed ? str(csv_of(*row.compressed), ',', shortest(row.speedup.median), ',',
                                                       shortest(row.speedup.low), ',', shortest(row.speedup.high))
                                                 : std::string(",,,,,,,,,");
-  return str(part.batch, ',', part.threads, ',', name_of(report.phase), ',', name_of(report.compute), ',', csv_field(row.path),
-             ',', csv_of(row.dense), ',', formatted("%.4f", row.network_share), ',', compressed, ',', csv_field(report.setup),
-             '\n');
+  return str(part.batch, ',', part.threads, ',', name_of(report.phase), ',', precision_text(report.compute, report.tf32), ',',
+             csv_field(row.path), ',', csv_of(row.dense), ',', formatted("%.4f", row.network_share), ',', compressed, ',',
+             csv_field(report.setup), '\n');
 }
 
 Value to_value(const TimedSide& side) {
@@ -76,13 +86,14 @@ Value to_value(const MedianInterval& ratio) {
   return value;
 }
 
-Value to_value(const LayerTiming& row) {
+Value to_value(const BenchReport& report, const LayerTiming& row) {
   Value value = Value::map();
   value.set("path", row.path);
   value.set("network_share", row.network_share);
   value.set("dense", to_value(row.dense));
   value.set("compressed", row.compressed ? to_value(*row.compressed) : Value());
   value.set("speedup", row.compressed ? to_value(row.speedup) : Value());
+  if (!report.gpu.empty()) value.set("replayed", row.replayed);
   return value;
 }
 
@@ -92,8 +103,7 @@ std::string to_text(const BenchReport& report) {
   std::string text =
       str(report.target, ", ", report.state, "; input ", report.input, "; ", report.rounds, " rounds\n", report.setup, '\n');
   for (const BenchPart& part : report.parts) {
-    text += str('\n', where_timed(part.batch, report.phase, part.threads, report.phase == Phase::inference, report.compute), '\n',
-                table_of(part));
+    text += str('\n', where_timed(report, part), how_timed(report, part), '\n', table_of(part));
   }
   const bool compressed = std::ranges::any_of(report.parts, &is_compressed);
   if (!compressed) text += "\nno layer is compressed\n";
@@ -119,7 +129,7 @@ Value to_value(const BenchReport& report) {
   value.set("setup", report.setup);
   value.set("input", Value::list(Value::List(report.input.begin(), report.input.end())));
   value.set("phase", std::string(name_of(report.phase)));
-  value.set("precision", std::string(name_of(report.compute)));
+  value.set("precision", precision_text(report.compute, report.tf32));
   value.set("rounds", report.rounds);
   Value& timings = value.set("timings", Value::list());
   for (const BenchPart& part : report.parts) {
@@ -127,7 +137,7 @@ Value to_value(const BenchReport& report) {
     entry.set("batch", part.batch);
     entry.set("threads", part.threads);
     Value& rows = entry.set("rows", Value::list());
-    for (const LayerTiming& row : part.rows) rows.as_list().push_back(to_value(row));
+    for (const LayerTiming& row : part.rows) rows.as_list().push_back(to_value(report, row));
     timings.as_list().push_back(std::move(entry));
   }
   return value;

@@ -8,10 +8,10 @@
 #include "compress/pass_runner.h"
 #include "core/config/suggest.h"
 #include "core/error.h"
+#include "core/precision.h"
 #include "core/text.h"
 #include "layers/models/model.h"
 #include "train/check.h"
-#include "train/compute_dtype.h"
 #include "train/config/overrides.h"
 #include "train/environment.h"
 #include "train/import_weights.h"
@@ -35,7 +35,17 @@ std::int64_t parse_count(std::string_view option, std::string_view text, std::in
   return count;
 }
 
-void set_counts(BenchNetwork& network, const BenchOptions& options, const ExperimentConfig& config) {
+void set_machine(BenchNetwork& network, const BenchOptions& options, const ExperimentConfig& config) {
+  network.device = resolve_device(options.device.empty() ? config.device : options.device);
+  const std::string& precision = options.precision.empty() ? config.precision : options.precision;
+  network.compute = compute_dtype(precision, network.device);
+  network.tf32 = precision == "tf32";
+  TESSERA_CHECK(network.device.is_cpu() || options.threads.empty(), ConfigError, "--threads: the device is ", network.device,
+                ", whose kernels have no threads to set; leave it out, or give --device cpu");
+}
+
+void set_options(BenchNetwork& network, const BenchOptions& options, const ExperimentConfig& config) {
+  set_machine(network, options, config);
   TESSERA_CHECK(!options.batch.empty() || !config.report.latency.batch.empty(), ConfigError,
                 "bench: report.latency.batch is empty; give --batch, e.g. --batch 1,32");
   network.batches = options.batch.empty() ? config.report.latency.batch : parse_counts("--batch", options.batch, kMost);
@@ -58,7 +68,7 @@ BenchNetwork network_of_model(Vfs& vfs, const BenchOptions& options) {
   network.model = initial_model(vfs, config, network.input, 0).model;
   network.state = config.weights.empty() ? "random weights" : "weights from " + config.weights;
   network.next = "tessera init my-" + config.name;
-  set_counts(network, options, ExperimentConfig());
+  set_options(network, options, ExperimentConfig());
   return network;
 }
 
@@ -71,13 +81,14 @@ BenchNetwork network_of_run(Vfs& vfs, const BenchOptions& options) {
   network.input = options.input.empty() ? input_of(run, checkpoint.manifest) : parse_input(options.input);
   network.state = str("stage ", checkpoint.manifest.at("stage_name").as_string(), ", step ", checkpoint.step);
   network.next = "tessera table " + shell_word(run.path());
-  network.compute = compute_dtype_of(config);
-  set_counts(network, options, config);
+  set_options(network, options, config);
   return network;
 }
 
 BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
-  const Experiment experiment = load_experiment(options.target, options.overrides);
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.device.empty()) overrides.push_back("device=" + options.device);
+  const Experiment experiment = load_experiment(options.target, overrides);
   const ExperimentConfig& config = experiment.config;
   BenchNetwork network;
   network.input = options.input.empty() ? check_experiment(experiment).train.dataset->batch_shape(1) : parse_input(options.input);
@@ -90,8 +101,7 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
   initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // values with which nothing is zero
   network.state = "ranks chosen before training, random weights";
   network.next = "tessera train " + shell_word(options.target);
-  network.compute = compute_dtype_of(config);
-  set_counts(network, options, config);
+  set_options(network, options, config);
   return network;
 }
 
@@ -142,9 +152,10 @@ BenchNetwork load_bench_network(Vfs& vfs, const BenchOptions& options) {
   try {
     BenchNetwork network = network_of(vfs, options);
     network.target = options.target;
-    if (!options.precision.empty()) network.compute = compute_dtype(options.precision, Device::cpu());
     network.model->output_shape(network.input);
     network.dense = dense_twins(*network.model);
+    move_to(*network.model, network.device);
+    for (const Replaced& layer : network.dense) move_to(*layer.dense, network.device);
     return network;
   } catch (const ShapeError& error) {
     throw ConfigError(str("bench: ", options.target, ": ", error.what()));

@@ -19,9 +19,10 @@ struct BenchOptions {
   std::vector<std::string> overrides = {};  // key=value: of a file any key, of a model those of its block, of a run few
   std::string at = {};  // of a run: a stage's end, a step, or "best"; "" = the newest checkpoint
   std::string input = {};  // "3x224x224", channels first, or "784"; "" = the run's, or the one usual for the model
+  std::string device = {};  // "cpu", "cuda:1"; "" = the experiment's or run's, "auto" of a model by name
   std::string precision = {};  // "f32", "bf16"; "" = the experiment's or run's, f32 of a model by name
   std::string batch = {};  // "1,32"; "" = report.latency.batch
-  std::string threads = {};  // "1,2"; "" = threads.compute
+  std::string threads = {};  // "1,2"; "" = threads.compute; of the CPU only
   Phase phase = Phase::inference;
   std::int64_t rounds = 60;
 };
@@ -32,7 +33,9 @@ struct BenchNetwork {
   std::unique_ptr<Module> model;
   std::vector<Replaced> dense;  // empty where no layer is compressed
   Shape input;  // of one sample, [1, ...]
+  Device device = {};  // where model and dense layers are
   DType compute = DType::f32;  // what activations are in
+  bool tf32 = false;  // products of f32 round their operands
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> threads;
   std::string next;  // the command to try next

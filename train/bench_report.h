@@ -13,10 +13,10 @@
 
 namespace tessera {
 
-// One batch size on one number of threads.
+// One batch size on one number of threads, or on a GPU.
 struct BenchPart {
   std::int64_t batch = 1;
-  std::int64_t threads = 1;
+  std::int64_t threads = 1;  // 0 on a GPU
   std::vector<LayerTiming> rows;  // layers in the order of the forward, the network last
 };
 
@@ -24,12 +24,17 @@ struct BenchReport {
   std::string target;
   std::string state;
   std::string setup;  // of setup_text()
+  std::string gpu = {};  // its name; "" on the CPU
   Shape input;  // of one sample
   Phase phase = Phase::inference;
   DType compute = DType::f32;
+  bool tf32 = false;
   std::int64_t rounds = 0;
   std::vector<BenchPart> parts;
 };
+
+// Where one part is timed, as where_timed() says it.
+std::string where_timed(const BenchReport& report, const BenchPart& part);
 
 // `before` is told of each part before it is timed. Every algorithm is chosen by the clock, as for `tessera table`; nothing is
 // written down.

@@ -2,10 +2,18 @@
 
 #include "core/cpu/fma_peak.h"
 #include "core/cpu/stream_peak.h"
+#include "core/error.h"
 
 namespace tessera {
 
 MachinePeaks measure_peaks(int threads) { return {threads, cpu::fma_peak_gflops(threads), cpu::stream_peak_gbytes(threads)}; }
+
+void check_profiled(Device device) {
+  TESSERA_CHECK(
+      device.is_cpu(), ConfigError, "--profile: the device is ", device,
+      ", whose kernels run behind the host's clock; use nsys profile --trace=cuda,nvtx tessera ..., where ranges are named "
+      "after ops, or device=cpu");
+}
 
 StepProfiler::StepProfiler(std::int64_t steps, const MachinePeaks& peaks) : asked_(steps), peaks_(peaks) {}
 

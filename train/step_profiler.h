@@ -6,12 +6,18 @@
 #include <functional>
 #include <vector>
 
+#include "core/device.h"
 #include "core/profile.h"
 #include "train/profile_report.h"
 
 namespace tessera {
 
-MachinePeaks measure_peaks(int threads);  // takes about a second, and wants the machine to itself
+// Of the CPU. Takes about a second, and wants the machine to itself.
+MachinePeaks measure_peaks(int threads);
+
+// Throws ConfigError, naming a tool for it, unless the device is the CPU: the profile's clock is the host's, and a GPU's kernels
+// run after the calls that it would time.
+void check_profiled(Device device);
 
 class StepProfiler {
  public:

@@ -6,7 +6,9 @@
 
 #include "core/decisions.h"
 #include "core/error.h"
+#include "core/precision.h"
 #include "layers/fold.h"
+#include "train/bench_device.h"
 #include "train/checkpoint/store.h"
 #include "train/compute_dtype.h"
 #include "train/config/yaml.h"
@@ -33,6 +35,7 @@ struct LoadedRun {
   ExperimentConfig config;
   DataSplits data;
   Shape input;
+  Device device;
   std::vector<StageModel> stages;
   Value settings;  // what runs of one experiment have in common
 };
@@ -76,15 +79,22 @@ Value common_settings(Value resolved) {
   return resolved;
 }
 
-LoadedRun load_run(Vfs& vfs, const std::string& path) {
+LoadedRun load_run(Vfs& vfs, const std::string& path, const std::string& asked_device) {
   RunFolder folder = RunFolder::open(vfs, path);
   Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
+  if (!asked_device.empty()) experiment.config.device = asked_device;
+  const Device device = resolve_device(experiment.config.device);
   DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
   const Shape input = data.test.dataset->batch_shape(1);
   std::vector<StageModel> stages = load_stages(vfs, folder);
-  return {std::move(folder), std::move(experiment.config),
-          std::move(data),   input,
-          std::move(stages), common_settings(std::move(experiment.resolved))};
+  for (const StageModel& stage : stages) move_to(*stage.model, device);
+  return {std::move(folder),
+          std::move(experiment.config),
+          std::move(data),
+          input,
+          device,
+          std::move(stages),
+          common_settings(std::move(experiment.resolved))};
 }
 
 void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
@@ -93,12 +103,26 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   for (const StageModel& stage : run.stages) {
     networks.push_back(copies.emplace_back(for_inference(*stage.model)).get());
   }
+  bool replayed = true;
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;
     input.set(0, batch);
     const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats, compute_dtype_of(run.config));
+    replayed = replayed && timing.replayed;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i]});
   }
+  if (run.device.is_cpu()) return;
+  const char* const how = replayed ? ", recorded and replayed" : ", as queued by the host";
+  for (TableRow& row : rows) row.processor += how;
+}
+
+void set_machine(TableRow& row, const LoadedRun& run) {
+  if (run.device.is_cuda()) {
+    row.processor = gpu_text(device_info(run.device));
+    return;
+  }
+  row.processor = describe_environment(run.config).at("processor").as_string();
+  row.threads = resolve_compute_threads(run.config.threads.compute);
 }
 
 std::vector<TableRow> make_rows(const LoadedRun& run) {
@@ -111,8 +135,7 @@ std::vector<TableRow> make_rows(const LoadedRun& run) {
     row.parameters = cost.parameters;
     row.macs = cost.macs;
     row.file_bytes = stage.file_bytes;
-    row.processor = describe_environment(run.config).at("processor").as_string();
-    row.threads = resolve_compute_threads(run.config.threads.compute);
+    set_machine(row, run);
     rows.push_back(std::move(row));
   }
   add_latency(run, rows);
@@ -149,12 +172,13 @@ void add_run(Group& group, const LoadedRun& run) {
 
 }  // namespace
 
-Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out) {
+Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out, const std::string& device) {
   const DecisionScope fastest({.measure = true});  // every network at its best; the runs' own choices are not touched
   std::vector<Group> groups;
   for (const std::string& path : runs) {
-    const LoadedRun run = load_run(vfs, path);
+    const LoadedRun run = load_run(vfs, path, device);
     set_compute_threads(run.config.threads.compute);
+    const Tf32Products products(takes_tf32(run.config));
     if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
     add_run(find_group(groups, run), run);
   }

@@ -35,8 +35,8 @@ struct TableRow {
   std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of the model's weights on disk
   std::vector<TableLatency> latency;
-  std::string processor = {};  // where it was timed; empty = the table's
-  std::int64_t threads = 0;  // 0 = the table's
+  std::string processor = {};  // where it was timed, and of a GPU how; empty = the table's, threads too
+  std::int64_t threads = 0;  // 0 on a GPU
   std::optional<CostRange> range = {};  // over all runs; empty where their networks cost the same
 
   CostRange cost_range() const;
@@ -51,12 +51,12 @@ struct Table {
 };
 
 // Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine, batch norms
-// folded into convolutions (layers/fold.h). Runs are one
-// experiment when their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint,
-// report, log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their
-// first run. Throws ConfigError when the runs of an experiment have not finished the same stages, IoError when a stage's last
-// checkpoint is damaged. Progress goes to `out` when it is not null.
-Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out);
+// folded into convolutions (layers/fold.h). `device` stands for the runs' own unless it is empty. Runs are one experiment when
+// their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint, report, log_every;
+// the first of them is timed, as its report block says. Experiments of one name carry the folder of their first run. Throws
+// ConfigError on a device that is not there and when the runs of an experiment have not finished the same stages, IoError when a
+// stage's last checkpoint is damaged. Progress goes to `out` when it is not null.
+Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out, const std::string& device = {});
 
 std::string to_markdown(const Table& table);
 std::string to_csv(const Table& table);

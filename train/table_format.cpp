@@ -29,7 +29,14 @@ const std::string& processor_of(const Table& table, const TableRow& row) {
   return row.processor.empty() ? table.processor : row.processor;
 }
 
-std::int64_t threads_of(const Table& table, const TableRow& row) { return row.threads == 0 ? table.threads : row.threads; }
+std::int64_t threads_of(const Table& table, const TableRow& row) {
+  return row.processor.empty() && row.threads == 0 ? table.threads : row.threads;
+}
+
+// A GPU has no threads to tell.
+std::string place_of(const std::string& processor, std::int64_t threads) {
+  return threads > 0 ? str(processor, ", ", threads, " threads") : processor;
+}
 
 std::string latency_cells(const TableRow& row, std::int64_t batch) {
   const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
@@ -45,12 +52,12 @@ std::string latency_cells(const TableRow& row, std::int64_t batch) {
 std::string timed_on(const Table& table) {
   std::vector<std::pair<std::string, std::set<std::string>>> places;
   for (const TableRow& row : table.rows) {
-    const std::string place = str(processor_of(table, row), ", ", threads_of(table, row), " threads");
+    const std::string place = place_of(processor_of(table, row), threads_of(table, row));
     auto found = std::ranges::find(places, place, [](const auto& entry) { return entry.first; });
     if (found == places.end()) found = places.insert(places.end(), {place, {}});
     found->second.insert(row.experiment);
   }
-  if (places.empty()) return str(table.processor, ", ", table.threads, " threads");
+  if (places.empty()) return place_of(table.processor, table.threads);
   if (places.size() == 1) return places.front().first;
   std::string text;
   for (const auto& [place, experiments] : places) {
