@@ -43,6 +43,7 @@ bool alters_the_past(const std::string& key, std::int64_t begun) {
   for (const std::string_view harmless : {"checkpoint.", "report.", "threads.loader"}) {
     if (key.starts_with(harmless)) return false;
   }
+  if (key == "device") return false;  // checkpoints cross devices; that the bytes may differ is said when the run goes on
   if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
   return true;
 }
@@ -54,11 +55,12 @@ void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> o
   // Read as an experiment, so that keys of later versions have their defaults on both sides.
   const Value before = parse_experiment(load_yaml(folder.resolved_config())).resolved;
   const std::int64_t begun = begun_stages(CheckpointStore(vfs, folder.checkpoints()));
-  const Value after = with_overrides(before, overrides, 0);
+  Value after = with_overrides(before, overrides, 0);
   for (const std::string& key : changed_keys(before, after)) {
     TESSERA_CHECK(!alters_the_past(key, begun), ConfigError, "resume: ", key, " cannot change in a run that has begun; ",
                   instead(vfs, folder, before, overrides));
   }
+  after.set("device", resolve_device(after.at("device").as_string()).name());  // one that is not there is refused, not stored
   write_file_atomically(vfs, folder.resolved_config(), to_yaml(after));
   append_overrides(folder, "resumed", overrides);
 }

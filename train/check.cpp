@@ -124,8 +124,13 @@ class Checker {
   // As a Veto of the run will say it.
   std::string decided_where(const FactoriseConfig& pass) const {
     const VetoOptions veto = veto_options(pass, config_.report);
-    return where_timed(veto.batch, veto.timing.phase, resolve_compute_threads(config_.threads.compute),
-                       veto.timing.on_folded_copies(), compute_dtype_of(config_));
+    const Device device = resolve_device(config_.device);
+    return where_timed({.batch = veto.batch,
+                        .phase = veto.timing.phase,
+                        .machine = machine_text(device, resolve_compute_threads(config_.threads.compute)),
+                        .folded = veto.timing.on_folded_copies(),
+                        .compute = compute_dtype_of(config_),
+                        .tf32 = takes_tf32(config_)});
   }
   std::unique_ptr<Module> initial() const {
     return initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;

@@ -8,6 +8,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/onednn_version.h"
+#include "core/device_info.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "train/build_info.h"
@@ -22,6 +23,13 @@ std::string processor_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown";
+}
+
+void set_gpu(Value& env, const DeviceInfo& gpu) {
+  env.set("gpu", gpu.name);
+  env.set("gpu_capability", gpu.capability);
+  env.set("gpu_driver", gpu.driver);
+  env.set("gpu_libraries", gpu.libraries);
 }
 
 }  // namespace
@@ -44,7 +52,9 @@ Value describe_environment(const ExperimentConfig& config) {
   env.set("compiler", build::kCompiler);
   env.set("build_type", build::kBuildType);
   env.set("onednn", cpu::onednn_version());
-  env.set("device", resolve_device(config.device).name());
+  const Device device = resolve_device(config.device);
+  env.set("device", device.name());
+  if (device.is_cuda()) set_gpu(env, device_info(device));
   env.set("processor", processor_name());
   env.set("isa", cpu::onednn_isa());
   env.set("kernel_isa", cpu::isa_name(cpu::isa()));
@@ -56,7 +66,9 @@ Value describe_environment(const ExperimentConfig& config) {
 }
 
 std::string setup_text() {
-  const Value env = describe_environment(ExperimentConfig());
+  ExperimentConfig config;
+  config.device = "cpu";
+  const Value env = describe_environment(config);
   const auto of = [&](const char* key) { return env.at(key).as_string(); };
   return str(of("processor"), "; tessera ", version_text(), ", ", of("compiler"), ' ', of("build_type"), ", oneDNN ", of("onednn"),
              ", kernels ", of("kernel_isa"), ", OMP_WAIT_POLICY ", of("omp_wait_policy"));
@@ -65,10 +77,11 @@ std::string setup_text() {
 // The wait policy moves clocks, not bytes.
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
-  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "processor", "isa",
-                          "kernel_isa", "compute_threads"}) {
+  for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "gpu", "gpu_capability",
+                          "gpu_driver", "gpu_libraries", "processor", "isa", "kernel_isa", "compute_threads"}) {
     const Value* old = before.find(key);
     const Value* current = now.find(key);
+    if (old == nullptr && current == nullptr) continue;  // no GPU on either side
     if (old != nullptr && current != nullptr && *old == *current) continue;
     changes.push_back(
         str(key, " was ", old ? to_json(*old) : "not recorded", ", is ", current ? to_json(*current) : "not known"));

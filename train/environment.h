@@ -20,10 +20,10 @@ void set_compute_threads(std::int64_t asked);
 // The content of env.json.
 Value describe_environment(const ExperimentConfig& config);
 
-// On one line, for those who print clock figures: processor, build, oneDNN, kernels, wait policy.
+// On one line, for those who print clock figures of the CPU: processor, build, oneDNN, kernels, wait policy.
 std::string setup_text();
 
-// One sentence per difference that can change a run's bytes: build, libraries, ISA, threads.
+// One sentence per difference that can change a run's bytes: build, libraries, device, ISA, threads.
 std::vector<std::string> environment_changes(const Value& before, const Value& now);
 
 }  // namespace tessera

@@ -128,6 +128,7 @@ std::int64_t EvalReport::samples_of(std::size_t truth) const {
 
 EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& options) {
   const ExperimentConfig config = settings_of(run, options.overrides, kAllowed, "eval");
+  const Device device = resolve_device(config.device);
   const Checkpoint checkpoint = load_at(vfs, run, options.at, "eval");
   const DataSplits data = data_of(config, checkpoint);
   const Subset& split = split_of(data, options.split);
@@ -140,6 +141,7 @@ EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& optio
   report.split = options.split;
   set_compute_threads(config.threads.compute);
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);
+  move_to(*model, device);
   Counter counter(report, split, options);
   report.total = evaluate_split(*model, split, data.normalization, config, [&](const BatchResult& batch) { counter.add(batch); });
   return report;

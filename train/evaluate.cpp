@@ -65,7 +65,9 @@ Evaluation evaluate(Module& model, Loader& loader, DType compute, const std::fun
 Evaluation evaluate_split(Module& model, const Subset& split, const Normalization& normalization, const ExperimentConfig& config,
                           const std::function<void(const BatchResult&)>& on_batch) {
   const DecisionScope fixed({});
-  Loader loader(split, evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader)));
+  const Tf32Products products(takes_tf32(config));
+  Loader loader(split, evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader),
+                                          device_of(model)));
   return evaluate(model, loader, compute_dtype_of(config), on_batch);
 }
 

@@ -123,7 +123,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("seed", seed,
         {.help = "of every random number", .range = between(0, 9007199254740992.0), .example = "7", .observable = "bytes"});
   f.add("device", device,
-        {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "none: auto is the CPU in a build without CUDA"});
+        {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "none: a machine without a GPU has one device"});
   f.add("precision", precision,
         {.help = "compute precision; a device may not support all",
          .choices = {precisions.begin(), precisions.end()},
@@ -152,13 +152,6 @@ void ExperimentConfig::fields(Fields& f) {
 std::span<const std::string_view> training_keys() {
   static constexpr std::array<std::string_view, 6> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch"};
   return keys;
-}
-
-Device resolve_device(const std::string& name) {
-  if (name == "auto") return Device::cpu();
-  const Device device = Device::parse(name);
-  TESSERA_CHECK(device.is_cpu(), ConfigError, "device is ", device, "; this build has no CUDA backend: use cpu or auto");
-  return device;
 }
 
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {

@@ -17,6 +17,7 @@
 #include "optim/ema.h"
 #include "optim/schedule.h"
 #include "train/data/builtin.h"
+#include "train/resolve_device.h"
 
 namespace tessera {
 
@@ -90,9 +91,6 @@ struct ExperimentConfig {
 // The keys of TrainingConfig, which stages override.
 std::span<const std::string_view> training_keys();
 
-// "auto" takes the best device there is. Throws ConfigError on unknown names and on devices that this build or machine lacks.
-Device resolve_device(const std::string& name);
-
 // Batches of one epoch over `samples` training samples.
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
 
@@ -102,7 +100,8 @@ struct Experiment {
   std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise.ranks", ...
 };
 
-// Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message.
+// Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message. A file's
+// device must be usable; parse_experiment also takes what was stored elsewhere, and only checks that the name is one.
 Experiment load_experiment(const std::string& path, std::span<const std::string> overrides = {});
 Experiment parse_experiment(Value root);
 // The same for callers that want each problem by itself: nothing when there are any, which are appended in the order of the file.

@@ -38,7 +38,7 @@ SafetensorsFile torch_state(Module& model, const Shape& input) {
   SafetensorsFile file;
   file.metadata["tessera.layout"] = std::string("OIHW");
   for (const TorchTensor& entry : torch_tensors(model, input))
-    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path), entry);
+    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path).to(Device::cpu()), entry);
   add_checksum(file);
   return file;
 }

@@ -66,8 +66,9 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   const Value before = parse_experiment(load_yaml(parent.resolved_config())).resolved;
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
   const SavedPoint& start = find_point(vfs, points, at, "fork");
-  const Value after = with_overrides(before, overrides, finished_stages(start.position));
+  Value after = with_overrides(before, overrides, finished_stages(start.position));
   check_fork(before, after, start.position);
+  after.set("device", resolve_device(after.at("device").as_string()).name());  // throws before there is a folder
 
   RunFolder folder = RunFolder::create(vfs, runs, after.at("name").as_string());
   const auto copy = [&](const std::string& from, const std::string& to) {

@@ -201,7 +201,10 @@ class Importer {
 
   void write(const std::string& path, const Tensor& value) {
     const auto parameter = parameters_.find(path);
-    if (parameter == parameters_.end()) return buffers_.at(path)->value.copy_from(value);
+    if (parameter == parameters_.end()) {
+      Tensor& buffer = buffers_.at(path)->value;
+      return buffer.copy_from(value.to(buffer.device()));
+    }
     parameter->second->set_value(value.to(parameter->second->value().device()));
   }
 

@@ -92,10 +92,13 @@ void check_micro_batches(const Value& root, const ExperimentConfig& config, std:
   }
 }
 
-void check_device(const Value& root, const ExperimentConfig& config, std::vector<ConfigProblem>& problems) {
+// A stored config may name a device that only another machine has; whoever computes with it resolves the device then.
+enum class DeviceIs { named, here };
+
+void check_device(const Value& root, const ExperimentConfig& config, DeviceIs wanted, std::vector<ConfigProblem>& problems) {
   const char* key = "device";
   try {
-    const Device device = resolve_device(config.device);
+    const Device device = wanted == DeviceIs::here ? resolve_device(config.device) : named_device(config.device);
     key = "precision";
     compute_dtype(config.precision, device);
   } catch (const ConfigError& error) {
@@ -116,13 +119,13 @@ void collect_marks(const Value& value, const std::string& path, std::map<std::st
 }
 
 // `problems` come from reading the file. Nothing when there are any in the end.
-std::optional<Experiment> parse(Value root, std::vector<ConfigProblem>& problems) {
+std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigProblem>& problems) {
   const std::size_t from_yaml = problems.size();
   merge_stages(root, problems);
   Experiment experiment;
   read(root, experiment.config, "", problems);
   if (problems.size() == from_yaml) check_micro_batches(root, experiment.config, problems);
-  check_device(root, experiment.config, problems);
+  check_device(root, experiment.config, device, problems);
   problems = tidy(std::move(problems), from_yaml);
   if (!problems.empty()) return std::nullopt;
   collect_marks(root, "", experiment.marks);
@@ -167,7 +170,7 @@ void make_absolute(Value& root, std::string_view block, std::string_view key, co
 
 Experiment parse_experiment(Value root) {
   std::vector<ConfigProblem> problems;
-  std::optional<Experiment> experiment = parse(std::move(root), problems);
+  std::optional<Experiment> experiment = parse(std::move(root), DeviceIs::named, problems);
   if (!experiment) throw_config_error(problems);
   return std::move(*experiment);
 }
@@ -190,7 +193,7 @@ std::optional<Experiment> load_experiment(const std::string& path, std::span<con
   const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
   make_absolute(root, "data", "root", base);
   make_absolute(root, "model", "weights", base);
-  return parse(std::move(root), problems);
+  return parse(std::move(root), DeviceIs::here, problems);
 }
 
 Experiment load_experiment(const std::string& path, std::span<const std::string> overrides) {

@@ -10,13 +10,14 @@
 #include "layers/model_tree.h"
 #include "layers/scores.h"
 #include "train/compute_dtype.h"
+#include "train/data/device_feed.h"
 #include "train/model_state.h"
 #include "train/stage_trainer.h"
 
 namespace tessera {
 namespace {
 
-std::int64_t in_use() { return static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use); }
+std::int64_t in_use(Device device) { return static_cast<std::int64_t>(memory_stats(device).in_use); }
 
 std::int64_t bytes_of(const State& state) {
   std::int64_t bytes = 0;
@@ -26,8 +27,9 @@ std::int64_t bytes_of(const State& state) {
 
 std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.pixel_bytes() + data.labels.bytes()); }
 
-Batch blank_batch(const Shape& sample, std::int64_t samples) {
-  return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}), Tensor::zeros({samples}, DType::i64)};
+Batch blank_batch(const Shape& sample, std::int64_t samples, Device device) {
+  return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}, DType::f32, device),
+          Tensor::zeros({samples}, DType::i64, device)};
 }
 
 // Samples of the dry steps. With fewer than 8 the library's weight gradients have less to share among threads, and take less than
@@ -47,19 +49,22 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
   return values[0] + slope * static_cast<double>(size - sizes[0]);
 }
 
-// A copy of the model with a trainer of its own, whose steps touch nothing of the caller's.
+// A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
 class DryRun {
  public:
-  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample, DType compute)
-      : sample_(sample),
+  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample, DType compute,
+         Device device)
+      : device_(device),
+        sample_(sample),
         compute_(compute),
         micro_batch_(training.micro_batch.value_or(batch)),
         accumulates_(micro_batch_ < batch),
         training_(training) {
-    const std::int64_t before = in_use();
+    const std::int64_t before = in_use(device_);
     model_ = rebuild(describe(model), builtin_layers());
+    move_to(*model_, device_);
     load_model_state(*model_, model_state(model));
-    weights_ = in_use() - before;
+    weights_ = in_use(device_) - before;
   }
 
   std::int64_t weights() const { return weights_; }
@@ -72,9 +77,9 @@ class DryRun {
     for (const std::int64_t size : sizes) {
       // The second micro-batch meets the gradients of the first; a third meets no more.
       training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
-      const std::int64_t before = in_use();
+      const std::int64_t before = in_use(device_);
       StageTrainer trainer(*model_, training_, 0, 1, 2, compute_);
-      measure_state(trainer, in_use() - before, plan);
+      measure_state(trainer, in_use(device_) - before, plan);
       activations.push_back(saved_by_forward(size));
       histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
     }
@@ -95,21 +100,21 @@ class DryRun {
   }
 
   double saved_by_forward(std::int64_t size) {
-    const Batch batch = blank_batch(sample_, size);
-    const StepState step;
+    const Batch batch = blank_batch(sample_, size, device_);
+    const StepState step(device_);
     const Context context{.training = true, .seed = 0, .step = &step};
     { scores(*model_, batch.x, context, compute_); }  // what a first call keeps for good is not the graph's
-    const std::int64_t before = in_use();
+    const std::int64_t before = in_use(device_);
     const Var output = scores(*model_, batch.x, context, compute_);
-    return static_cast<double>(in_use() - before);
+    return static_cast<double>(in_use(device_) - before);
   }
 
   // Above what is in use between steps.
   std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
-    const Batch batch = blank_batch(sample_, samples);
+    const Batch batch = blank_batch(sample_, samples, device_);
     trainer.step(batch, 0, 0);
-    const std::int64_t before = in_use();
-    const MemoryHistory history(Device::cpu());
+    const std::int64_t before = in_use(device_);
+    const MemoryHistory history(device_);
     trainer.step(batch, 1, 1);
     std::vector<double> above;
     for (const std::size_t bytes : history.in_use())
@@ -129,6 +134,7 @@ class DryRun {
     return peak;
   }
 
+  Device device_;
   Shape sample_;
   DType compute_;
   std::int64_t micro_batch_;
@@ -138,12 +144,13 @@ class DryRun {
   std::int64_t weights_ = 0;
 };
 
-std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample) {
-  const std::int64_t before = in_use();
-  const Batch batch{Tensor::empty({config.data.batch, sample[1], sample[2], sample[3]}),
-                    Tensor::empty({config.data.batch}, DType::i64)};
+std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample, Device device) {
+  const std::int64_t before = in_use(device);
+  const Batch batch{Tensor::empty({config.data.batch, sample[1], sample[2], sample[3]}, DType::f32, device),
+                    Tensor::empty({config.data.batch}, DType::i64, device)};
   const std::int64_t ahead = config.threads.loader > 0 ? LoaderOptions().prefetch : 0;
-  return (ahead + 1) * (in_use() - before);
+  const std::int64_t batches = device.is_cpu() ? ahead + 1 : DeviceFeed::kSlots + 1;
+  return batches * (in_use(device) - before);
 }
 
 }  // namespace
@@ -151,13 +158,15 @@ std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample) {
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        const Shape& sample) {
   const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
+  const Tf32Products products(takes_tf32(config));
+  const Device device = resolve_device(config.device);
   MemoryPlan plan;
-  plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
-  plan.loader = loader_bytes(config, sample);
-  DryRun run(model, training, config.data.batch, sample, compute_dtype_of(config));
+  if (device.is_cpu()) plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
+  plan.loader = loader_bytes(config, sample, device);
+  DryRun run(model, training, config.data.batch, sample, compute_dtype_of(config), device);
   plan.weights = run.weights();
   run.measure(plan);
-  if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
+  if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   return plan;
 }
 

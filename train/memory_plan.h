@@ -9,10 +9,11 @@
 
 namespace tessera {
 
-// Bytes at the highest point of a training step, by what they are. Libraries' own memory and the program's text are not in it.
+// Bytes of the device's memory at the highest point of a training step, by what they are: data sets and snapshots are the host's
+// where that is a GPU. Libraries' own memory and the program's text are not in it.
 struct MemoryPlan {
   std::int64_t data_set = 0;  // pixels and labels of all splits
-  std::int64_t loader = 0;  // batches held ahead, and the one in use
+  std::int64_t loader = 0;  // batches held ahead, and the one in use; on a GPU also the one that a recorded step reads
   std::int64_t weights = 0;  // parameters, masks and buffers
   std::int64_t optimizer = 0;  // its state
   std::int64_t hooks = 0;  // moving averages

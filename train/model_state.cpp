@@ -24,6 +24,8 @@ std::string mask_fault(const std::string& name, const State& state, const Tensor
   return str("\n  mismatched: ", name, " is ", describe(found->second), ", the model needs u8 ", value.shape());
 }
 
+Tensor copy_on(Device device, const Tensor& tensor) { return tensor.device() == device ? tensor.clone() : tensor.to(device); }
+
 }  // namespace
 
 State model_state(Module& model) {
@@ -57,11 +59,13 @@ void load_model_state(Module& model, const State& state) {
   TESSERA_CHECK(faults.empty(), IoError, "weights do not fit the model:", faults);
 
   for (const NamedParameter& entry : parameters) {
-    entry.parameter->set_value(state.tensors.at(entry.path).clone());
+    entry.parameter->set_value(copy_on(entry.parameter->value().device(), state.tensors.at(entry.path)));
     const auto mask = state.tensors.find(entry.path + kMaskSuffix);
     entry.parameter->set_mask(mask == state.tensors.end() ? Tensor() : mask->second.clone());
   }
-  for (const NamedBuffer& entry : buffers) entry.buffer->value.copy_from(state.tensors.at(entry.path));
+  for (const NamedBuffer& entry : buffers) {
+    entry.buffer->value.copy_from(state.tensors.at(entry.path).to(entry.buffer->value.device()));
+  }
 }
 
 }  // namespace tessera

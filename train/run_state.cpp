@@ -39,6 +39,7 @@ VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& r
 }
 
 void settle_for_run(ExperimentConfig& config) {
+  config.device = resolve_device(config.device).name();
   config.threads.compute = resolve_compute_threads(config.threads.compute);
   for (StageConfig& stage : config.stages) {
     if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, config.report).batch;
@@ -48,11 +49,13 @@ void settle_for_run(ExperimentConfig& config) {
 RunState::RunState(ExperimentConfig config, DataSplits data)
     : config_(std::move(config)),
       data_(std::move(data)),
+      device_(resolve_device(config_.device)),
       steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
 
 std::string RunState::start(Vfs& vfs) {
   InitialModel initial = initial_model(vfs, config_.model, sample_shape(data_), seed_of(config_));
   model_ = std::move(initial.model);
+  move_to(*model_, device_);  // drawn and imported on the host: both devices start from the same bytes
   return initial.imported;
 }
 
@@ -66,6 +69,7 @@ void RunState::load(const Checkpoint& checkpoint) {
 
 void RunState::load_parts(const Checkpoint& checkpoint) {
   model_ = saved_model(checkpoint);
+  move_to(*model_, device_);
   position_ = read<Position>(checkpoint.manifest.at("position"));
   const std::string content = fingerprint(*data_.train.dataset);
   const std::string& before = checkpoint.manifest.at("data").as_string();
@@ -89,6 +93,7 @@ std::optional<PassReport> RunState::prepare_stage(const std::function<void(const
     FactorisePass pass(*stage().factorise);
     VetoOptions options = veto_options(*stage().factorise, config_.report);
     options.timing.compute = compute_dtype_of(config_);
+    options.timing.device = device_;
     options.timing.rounds = timings.value_or(options.timing.rounds);
     options.before_timing = before_timing;
     const Veto veto(options);
@@ -104,8 +109,10 @@ void RunState::begin_training() {
                                             compute_dtype_of(config_));
   if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
   restored_.clear();
-  loader_ = std::make_unique<Loader>(data_.train, training_options(config_.data, data_.normalization, seed_of(config_),
-                                                                   static_cast<int>(config_.threads.loader)));
+  LoaderOptions options =
+      training_options(config_.data, data_.normalization, seed_of(config_), static_cast<int>(config_.threads.loader));
+  options.device = device_;
+  loader_ = std::make_unique<Loader>(data_.train, std::move(options));
   // Every epoch of every stage has an order and augmentations of its own.
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
 }
@@ -148,6 +155,9 @@ void RunState::next_stage() {
 std::map<std::string, State> RunState::parts() const {
   std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
   parts["model"] = model_state(*model_);
+  for (auto& [name, part] : parts) {
+    for (auto& [path, tensor] : part.tensors) tensor = tensor.to(Device::cpu());
+  }
   return parts;
 }
 

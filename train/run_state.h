@@ -21,8 +21,9 @@ namespace tessera {
 // What a stage's factored layers have to be; its batch is the report's largest where the stage names none.
 VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report);
 
-// What a run settles at its start and keeps: the compute threads, so that a resume on another number of processors has the same
-// bytes, and the batch that decides which layers stay, which must not follow the report, because a resume may change that.
+// What a run settles at its start and keeps: the device and the compute threads, so that a resume on another machine is told and
+// one on another number of processors has the same bytes, and the batch that decides which layers stay, which must not follow the
+// report, because a resume may change that. Throws ConfigError when the device cannot be used.
 void settle_for_run(ExperimentConfig& config);
 
 class RunState {
@@ -36,6 +37,7 @@ class RunState {
 
   const ExperimentConfig& config() const noexcept { return config_; }
   const DataSplits& data() const noexcept { return data_; }
+  Device device() const noexcept { return device_; }
   Position& position() noexcept { return position_; }
   const Position& position() const noexcept { return position_; }
   Module& model() const noexcept { return *model_; }
@@ -55,7 +57,8 @@ class RunState {
   void end_stage();
   void next_stage();
 
-  // What a checkpoint holds: tensors by part, and the manifest's keys that rebuild the rest.
+  // What a checkpoint holds: tensors by part, on the host, and the manifest's keys that rebuild the rest. On the CPU they are the
+  // run's own tensors, copies where it computes on a GPU.
   std::map<std::string, State> parts() const;
   Value manifest() const;
 
@@ -65,7 +68,8 @@ class RunState {
 
   ExperimentConfig config_;
   DataSplits data_;
-  std::unique_ptr<Module> model_;
+  Device device_;
+  std::unique_ptr<Module> model_;  // on device_
   std::unique_ptr<StageTrainer> trainer_;
   std::unique_ptr<Loader> loader_;
   std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists

@@ -12,7 +12,6 @@
 #include "train/config/yaml_writer.h"
 #include "train/decisions_file.h"
 #include "train/environment.h"
-#include "train/evaluate.h"
 #include "train/kill_point.h"
 
 namespace tessera {
@@ -26,12 +25,14 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, Ses
       progress_(options.out, options.terminal, folder_.log()) {
   set_compute_threads(config.threads.compute);
   if (options_.profile_steps == 0) return;
+  check_profiled(state_.device());
   const auto threads = static_cast<int>(resolve_compute_threads(config.threads.compute));
   profiler_ = std::make_unique<StepProfiler>(options_.profile_steps, measure_peaks(threads));
 }
 
 Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
                        SessionOptions options) {
+  const std::string chosen = choice_of_device(experiment.config.device);
   settle_for_run(experiment.config);
   experiment.resolved = write(experiment.config);
   Session session(vfs, experiment.config, std::move(folder), options);
@@ -39,6 +40,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
   write_file_atomically(vfs, files.config(), config_text);
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
   session.decisions_ = decide_for_run(vfs, files.decisions(), session.options_.decisions, experiment.config.deterministic);
+  if (!chosen.empty()) session.progress_.line(chosen);
   const std::string imported = session.state_.start(vfs);
   session.open_records({});
   if (!imported.empty()) {
@@ -52,6 +54,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
 
 Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   const Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
+  static_cast<void>(compute_dtype_of(experiment.config));  // throws where the device is not there
   Session session(vfs, experiment.config, std::move(folder), options);
   const RunFolder& files = session.folder_;
   for (const std::string& change : environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()),
@@ -96,6 +99,7 @@ void Session::load(const Checkpoint& checkpoint) {
 }
 
 RunOutcome Session::run() {
+  const Tf32Products products(takes_tf32(config()));
   try {
     write_status("training");  // a run that is killed before its first log line has a status too
     const std::int64_t before = state_.position().global_step;
@@ -234,32 +238,6 @@ void Session::log_interval() {
   records_->log_training(stage().name, position.global_step, *last_loss_, trainer.last_lr(),
                          progress_.samples_per_second(position.stage_step));
   write_status("training");
-}
-
-bool Session::evaluate_epoch() {
-  Position& position = state_.position();
-  bool improved = false;
-  const std::int64_t epoch = position.stage_step / state_.steps_per_epoch();
-  std::string text = str(stage().name, " epoch ", epoch);
-  if (last_loss_) text += str("  loss ", *last_loss_);
-  const DataSplits& data = state_.data();
-  if (data.val.size() > 0) {
-    Loader loader(data.val,
-                  evaluation_options(config().data.batch, data.normalization, static_cast<int>(config().threads.loader)));
-    state_.trainer()->check_finite();  // between two log lines nothing else has looked
-    Evaluation result;
-    state_.trainer()->with_evaluation_weights([&] { result = evaluate(state_.model(), loader, compute_dtype_of(config())); });
-    records_->log_evaluation(stage().name, position.global_step, epoch, result);
-    last_accuracy_ = result.accuracy();
-    improved = result.accuracy() > position.best_accuracy;
-    if (improved) {
-      position.best_accuracy = result.accuracy();
-      position.best_step = position.global_step;
-    }
-    text += str("  val accuracy ", percent(result.accuracy()));
-  }
-  progress_.line(text + formatted("  %.0f img/s", progress_.samples_per_second(position.stage_step)));
-  return improved;
 }
 
 void Session::save() {

@@ -1,4 +1,5 @@
 // What a session says when a step fails: where it happened, and how to go on.
+#include "core/device_info.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/storage.h"
@@ -8,6 +9,17 @@
 #include "train/session.h"
 
 namespace tessera {
+namespace {
+
+// Bytes that tensors may take together; 0 where nobody knows. The driver and its libraries keep some of a GPU's memory.
+std::size_t capacity_of(Device device) {
+  const std::size_t limit = memory_stats(device).limit;
+  if (limit > 0 || device.is_cpu()) return limit;
+  const std::size_t memory = device_info(device).memory;
+  return memory - memory / 16;
+}
+
+}  // namespace
 
 std::string Session::explain(const std::string& found) {
   try {
@@ -31,7 +43,7 @@ std::string Session::smaller_step(const OutOfMemoryError& found) {
     finish_saving();
     // The plan takes steps, for which a starved process has no room; libraries then crash.
     if (!found.at_limit()) return "; train with a smaller micro_batch, or give the process more memory";
-    const auto capacity = static_cast<std::int64_t>(memory_stats(Device::cpu()).limit);
+    const auto capacity = static_cast<std::int64_t>(capacity_of(state_.device()));
     if (capacity == 0) return "";
     const std::optional<std::int64_t> fits =
         largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
 #include "core/text.h"
+#include "train/compute_dtype.h"
 #include "train/config/yaml_writer.h"
 #include "train/decisions_file.h"
 #include "train/environment.h"
@@ -34,6 +35,7 @@ class Clock {
 };
 
 ExperimentConfig prepared(ExperimentConfig config) {
+  config.device = resolve_device(config.device).name();
   config.threads.compute = resolve_compute_threads(config.threads.compute);
   config.report.latency.repeats = kTableRepeats;
   return config;
@@ -82,6 +84,7 @@ class Smoke {
   }
 
   void run(SmokeReport& report) {
+    const Tf32Products products(takes_tf32(config_));
     begin("start");
     state_.start(real_vfs());
     for (;; state_.next_stage()) {

@@ -9,16 +9,18 @@
 #include <utility>
 
 #include "core/error.h"
+#include "train/data/device_feed.h"
 
 namespace tessera {
 
-LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads) {
+LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads, Device device) {
   LoaderOptions options;
   options.batch = batch;
   options.shuffle = false;
   options.drop_last = false;
   options.normalization = normalization;
   options.threads = threads;
+  options.device = device;
   return options;
 }
 
@@ -38,6 +40,10 @@ class Loader::Assembler {
 
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
+  }
+
+  std::array<StagedTensor, 2> layout() const {
+    return {StagedTensor{subset_.dataset->batch_shape(options_.batch), DType::f32}, StagedTensor{{options_.batch}, DType::i64}};
   }
 
   Batch assemble(std::int64_t position) const {
@@ -194,10 +200,15 @@ class Loader::Prefetcher {
 Loader::Loader(Subset subset, LoaderOptions options) {
   const int threads = options.threads;
   const int ring = options.prefetch;
+  const Device device = options.device;
   TESSERA_CHECK(threads >= 0 && ring >= 1, ConfigError, "loader: threads is ", threads, ", prefetch is ", ring,
                 "; needs at least 0 and 1");
   assembler_ = std::make_unique<const Assembler>(std::move(subset), std::move(options));
-  if (threads > 0 && assembler_->batches_per_epoch() > 0) prefetcher_ = std::make_unique<Prefetcher>(*assembler_, threads, ring);
+  if (batches_per_epoch() == 0) return;
+  if (threads > 0) prefetcher_ = std::make_unique<Prefetcher>(*assembler_, threads, ring);
+  if (device.is_cpu()) return;
+  feed_ = std::make_unique<DeviceFeed>(make_staging_ring(device, assembler_->layout(), DeviceFeed::kSlots),
+                                       [this] { return fetch(); });
 }
 
 Loader::~Loader() = default;
@@ -208,8 +219,14 @@ std::int64_t Loader::batch() const noexcept { return position_ % std::max<std::i
 
 Batch Loader::next() {
   TESSERA_CHECK(batches_per_epoch() > 0, InternalError, "loader: next() on an empty subset");
-  Batch batch = prefetcher_ ? prefetcher_->take() : assembler_->assemble(position_);
+  Batch batch = feed_ ? feed_->next() : fetch();
   ++position_;
+  return batch;
+}
+
+Batch Loader::fetch() {
+  Batch batch = prefetcher_ ? prefetcher_->take() : assembler_->assemble(fetched_);
+  ++fetched_;
   return batch;
 }
 
@@ -219,8 +236,9 @@ void Loader::seek(std::int64_t epoch, std::int64_t batch) {
                 epoch, "; an epoch has ", batches_per_epoch(), " batches");
   const std::int64_t position = epoch * batches_per_epoch() + batch;
   if (position == position_) return;
-  position_ = position;
+  position_ = fetched_ = position;
   if (prefetcher_) prefetcher_->seek(position);
+  if (feed_) feed_->restart();
 }
 
 }  // namespace tessera

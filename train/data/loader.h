@@ -6,15 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device.h"
+#include "train/data/batch.h"
 #include "train/data/transforms.h"
 
 namespace tessera {
 
-struct Batch {
-  Tensor x;  // f32 [b, h, w, c], normalised
-  Tensor y;  // i64 [b]
-};
+class DeviceFeed;
 
 struct LoaderOptions {
   std::int64_t batch = 128;
@@ -25,9 +23,10 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   int threads = 2;         // 0 assembles in the caller
   int prefetch = 4;        // batches held ahead of the caller at most
+  Device device = {};      // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
 };
 // In order, every sample once, not augmented.
-LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads);
+LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads, Device device = {});
 
 class Loader {
  public:
@@ -40,7 +39,8 @@ class Loader {
   std::int64_t batches_per_epoch() const noexcept;
 
   // The batch at the position, which then moves on, into the next epoch after the last batch. Rethrows what assembling
-  // that batch threw and stays there. Calls come from one thread.
+  // that batch threw and stays there. Calls come from one thread. On a GPU the batch is for work that is queued before the next
+  // call.
   Batch next();
   // Moves to batch `batch` of `epoch`: what resume does. Throws InternalError outside 0..batches_per_epoch()-1.
   void seek(std::int64_t epoch, std::int64_t batch);
@@ -50,10 +50,13 @@ class Loader {
  private:
   class Assembler;
   class Prefetcher;
+  Batch fetch();  // the batch at fetched_, on the host
 
   std::unique_ptr<const Assembler> assembler_;
   std::int64_t position_ = 0;  // batches since the start of epoch 0
+  std::int64_t fetched_ = 0;  // the same of fetch(), which a feed is ahead by one
   std::unique_ptr<Prefetcher> prefetcher_;  // null with 0 threads
+  std::unique_ptr<DeviceFeed> feed_;  // null on the CPU
 };
 
 }  // namespace tessera

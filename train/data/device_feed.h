@@ -1,0 +1,37 @@
+// The last leg of a loader's batches, to a GPU: one is on its way while the one before it is computed with.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include "core/staging.h"
+#include "train/data/batch.h"
+
+namespace tessera {
+
+class DeviceFeed {
+ public:
+  // One batch is read by kernels, one is on its way, and the host fills a third while the copies of the second wait for kernels.
+  static constexpr int kSlots = 3;
+
+  // `source` makes the batches in order, on the host; one that throws is asked for the same batch again.
+  DeviceFeed(std::unique_ptr<StagingRing> ring, std::function<Batch()> source);
+
+  // The next batch, on the device; to be read by work that is queued before the next call. Throws what making it threw, and then
+  // stays there: what the batch behind it throws comes with that one.
+  Batch next();
+
+  // The source stands somewhere else now.
+  void restart();
+
+ private:
+  void send_next();
+
+  std::unique_ptr<StagingRing> ring_;
+  std::function<Batch()> source_;
+  bool ahead_ = false;  // a batch is on its way
+  std::exception_ptr failure_;  // of the batch that would be
+};
+
+}  // namespace tessera

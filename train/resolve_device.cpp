@@ -1,0 +1,47 @@
+#include "train/resolve_device.h"
+
+#include "core/device_info.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+// To ask for GPUs starts the driver: a run on the CPU leaves it alone.
+bool needs_gpus(const std::string& name) { return name == kAuto || !Device::parse(name).is_cpu(); }
+
+}  // namespace
+
+Gpus gpus_of_process() { return {.count = cuda_device_count(), .why_none = why_no_cuda()}; }
+
+Device named_device(const std::string& name, const Gpus& gpus) {
+  if (name != kAuto) return Device::parse(name);
+  return gpus.count > 0 ? Device::cuda(0) : Device::cpu();
+}
+
+Device named_device(const std::string& name) { return named_device(name, name == kAuto ? gpus_of_process() : Gpus()); }
+
+Device resolve_device(const std::string& name, const Gpus& gpus) {
+  const Device device = named_device(name, gpus);
+  if (device.is_cpu()) return device;
+  TESSERA_CHECK(gpus.count > 0, ConfigError, "device is ", device, ", but ", gpus.why_none, "; use cpu or auto");
+  TESSERA_CHECK(device.index() < gpus.count, ConfigError, "device is ", device, ", but ",
+                gpus.count == 1 ? std::string("there is 1 GPU, cuda:0")
+                                : str("there are ", gpus.count, " GPUs, cuda:0 to cuda:", gpus.count - 1),
+                "; use one of them, cpu or auto");
+  return device;
+}
+
+Device resolve_device(const std::string& name) { return resolve_device(name, needs_gpus(name) ? gpus_of_process() : Gpus()); }
+
+std::string choice_of_device(const std::string& name, const Gpus& gpus) {
+  if (name != kAuto) return {};
+  return gpus.count > 0 ? str("device: auto is ", named_device(name, gpus)) : str("device: auto is the CPU: ", gpus.why_none);
+}
+
+std::string choice_of_device(const std::string& name) {
+  return choice_of_device(name, name == kAuto ? gpus_of_process() : Gpus());
+}
+
+}  // namespace tessera

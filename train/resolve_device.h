@@ -1,0 +1,30 @@
+// From the name in an experiment file to the device that a run computes on.
+#pragma once
+
+#include <string>
+
+#include "core/device.h"
+
+namespace tessera {
+
+// GPUs that a process can use, and where there are none the reason, for people.
+struct Gpus {
+  int count = 0;
+  std::string why_none;
+};
+Gpus gpus_of_process();
+
+// "auto" is cuda:0 where there is a GPU, otherwise the CPU; other names are themselves. Throws ConfigError on unknown names, and
+// says nothing of whether the device is there: what was stored on one machine must be readable on another.
+Device named_device(const std::string& name);
+Device named_device(const std::string& name, const Gpus& gpus);
+
+// The same, for who is about to compute there: throws ConfigError with the reason when the process cannot use the device.
+Device resolve_device(const std::string& name);
+Device resolve_device(const std::string& name, const Gpus& gpus);
+
+// What "auto" came to: "device: auto is the CPU: no CUDA driver is installed". "" for other names.
+std::string choice_of_device(const std::string& name);
+std::string choice_of_device(const std::string& name, const Gpus& gpus);
+
+}  // namespace tessera
