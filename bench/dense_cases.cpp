@@ -76,10 +76,10 @@ std::string chosen_algorithm(const DecisionScope& decisions, const DenseCase& de
 
 }  // namespace
 
-Tensor random_tensor(const Shape& shape, std::string_view name) {
-  Tensor values = Tensor::empty(shape);
+Tensor random_tensor(const Shape& shape, std::string_view name, DType dtype, Device device) {
+  Tensor values = Tensor::empty(shape, DType::f32, device);
   fill_uniform(values, RngStream(1, "bench", name), -1.0, 1.0);
-  return values;
+  return values.to(dtype);
 }
 
 DenseCase product_case(const ProductShape& shape) {

@@ -21,7 +21,7 @@ DenseCase product_case(const ProductShape& shape);
 DenseCase conv_case(ConvPass pass, const ConvShape& shape);
 
 // Uniform in [-1, 1).
-Tensor random_tensor(const Shape& shape, std::string_view name);
+Tensor random_tensor(const Shape& shape, std::string_view name, DType dtype = DType::f32, Device device = {});
 
 // Times a case under a DecisionScope of its own. `measure_peak` is called once, just before the turns: a machine's clock moves,
 // and the share of the peak is to be of the one beside the case. Throws NumericError when the sides compute different things,

@@ -34,6 +34,7 @@ struct UnaryOp {
   std::int64_t columns;
   Walks walks;
   std::function<Var(const Var&)> apply;
+  Device device = {};
   bool loss = false;  // the result is one number
 };
 
@@ -41,7 +42,7 @@ Shape shape_of(std::int64_t megabytes, std::int64_t columns) { return {(megabyte
 
 MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
   const Shape shape = shape_of(megabytes, op.columns);
-  const auto run = [apply = op.apply, x = Var(random_tensor(shape, "x"))] {
+  const auto run = [apply = op.apply, x = Var(random_tensor(shape, "x", DType::f32, op.device))] {
     const NoGrad no_grad;
     apply(x);
   };
@@ -51,8 +52,8 @@ MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
 
 MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
   const Shape shape = shape_of(megabytes, op.columns);
-  const Var x(random_tensor(shape, "x"), true);
-  const Tensor grad_y = op.loss ? Tensor() : random_tensor(shape, "grad_y");
+  const Var x(random_tensor(shape, "x", DType::f32, op.device), true);
+  const Tensor grad_y = op.loss ? Tensor() : random_tensor(shape, "grad_y", DType::f32, op.device);
   const auto y = std::make_shared<Var>();
   const auto prepare = [=, apply = op.apply] {
     x.set_grad({});
@@ -62,72 +63,73 @@ MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
   return {op.name, "backward", str(shape), bytes, {"tessera", [=] { backward(*y, grad_y); }, prepare}};
 }
 
-UnaryOp batch_norm_op(std::int64_t channels) {
-  const Var gamma(random_tensor({channels}, "gamma"), true);
-  const Var beta(random_tensor({channels}, "beta"), true);
-  const Tensor mean = Tensor::zeros({channels});
-  const Tensor var = Tensor::zeros({channels});
+UnaryOp batch_norm_op(std::int64_t channels, Device device) {
+  const Var gamma(random_tensor({channels}, "gamma", DType::f32, device), true);
+  const Var beta(random_tensor({channels}, "beta", DType::f32, device), true);
+  const Tensor mean = Tensor::zeros({channels}, DType::f32, device);
+  const Tensor var = Tensor::zeros({channels}, DType::f32, device);
   const auto apply = [=](const Var& x) { return batch_norm(x, gamma, beta, mean, var, {.training = true}); };
-  return {str("batch_norm c", channels), channels, {3, 5}, apply};
+  return {str("batch_norm c", channels), channels, {3, 5}, apply, device};
 }
 
-UnaryOp layer_norm_op(std::int64_t columns) {
-  const Var gamma(random_tensor({columns}, "gamma"), true);
-  const Var beta(random_tensor({columns}, "beta"), true);
-  return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }};
+UnaryOp layer_norm_op(std::int64_t columns, Device device) {
+  const Var gamma(random_tensor({columns}, "gamma", DType::f32, device), true);
+  const Var beta(random_tensor({columns}, "beta", DType::f32, device), true);
+  return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }, device};
 }
 
-UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes) {
+UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes, Device device) {
   const Shape shape = shape_of(megabytes, classes);
   const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
   for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
-  return {"cross_entropy", classes, {1, 2}, [=](const Var& x) { return cross_entropy(x, labels); }, true};
+  const auto apply = [labels = labels.to(device)](const Var& x) { return cross_entropy(x, labels); };
+  return {"cross_entropy", classes, {1, 2}, apply, device, true};
 }
 
-std::vector<UnaryOp> unary_ops(std::int64_t megabytes) {
-  return {{"relu", 512, {2, 3}, relu},
-          {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }},
-          {"softmax", 256, {2, 3}, softmax},
-          layer_norm_op(512),
-          batch_norm_op(16),
-          batch_norm_op(64),
-          batch_norm_op(256),
-          cross_entropy_op(megabytes, 1000)};
+std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
+  return {{"relu", 512, {2, 3}, relu, device},
+          {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }, device},
+          {"softmax", 256, {2, 3}, softmax, device},
+          layer_norm_op(512, device),
+          batch_norm_op(16, device),
+          batch_norm_op(64, device),
+          batch_norm_op(256, device),
+          cross_entropy_op(megabytes, 1000, device)};
 }
 
 // One parameter of all elements. `walks`: weight and state read and written, gradient read.
 template <class Rule, class Config>
-MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megabytes) {
+MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megabytes, Device device) {
   const Shape shape = shape_of(megabytes, 1);
-  const auto weight = std::make_shared<Parameter>("weight", random_tensor(shape, "weight"), ParameterRole::weight);
-  weight->set_grad(random_tensor(shape, "grad"));
+  const auto weight =
+      std::make_shared<Parameter>("weight", random_tensor(shape, "weight", DType::f32, device), ParameterRole::weight);
+  weight->set_grad(random_tensor(shape, "grad", DType::f32, device));
   const auto rule = std::make_shared<Rule>(config, std::vector<NamedParameter>{{"weight", weight.get()}});
-  const auto run = [weight, rule] {
-    StepState state;
-    state.set({.lr = 1e-6});
-    rule->step(state);
-  };
+  const auto state = std::make_shared<StepState>(device);
+  const auto run = [weight, rule, state] { rule->step(*state); };
+  state->set({.lr = 1e-6});
   const double bytes = walks * static_cast<double>(shape.numel()) * sizeof(float);
   return {Config::kName, "step", str(shape), bytes, {"tessera", run}};
 }
 
 }  // namespace
 
-std::vector<MemoryMaker> memory_cases(std::int64_t megabytes) {
+std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device) {
   std::vector<MemoryMaker> makers;
-  for (const UnaryOp& op : unary_ops(megabytes)) {
+  for (const UnaryOp& op : unary_ops(megabytes, device)) {
     const std::string shape = str(shape_of(megabytes, op.columns));
     makers.push_back({op.name, shape, [=] { return forward_case(op, megabytes); }});
     makers.push_back({op.name, shape, [=] { return backward_case(op, megabytes); }});
   }
   const std::string shape = str(shape_of(megabytes, 1));
-  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(SgdConfig{.weight_decay = 5e-4}, 5, megabytes); }});
-  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes); }});
+  const SgdConfig sgd{.weight_decay = 5e-4};
+  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(sgd, 5, megabytes, device); }});
+  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes, device); }});
   return makers;
 }
 
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
-  const std::vector<StreamSide> streams = stream_sides(megabytes);
+  const std::vector<StreamSide> streams = stream_sides(megabytes, turns.device);
   std::vector<Contestant> sides{memory.ours};
   for (const StreamSide& side : streams) sides.push_back(side.contestant);
   const std::vector<Samples> samples = time_in_turns(sides, turns);

@@ -19,7 +19,7 @@ struct MemoryMaker {
   std::string shape;
   std::function<MemoryCase()> make;
 };
-std::vector<MemoryMaker> memory_cases(std::int64_t megabytes);
+std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device = {});
 
 // The line: op, pass, shape, rounds, tessera_ms, bytes, gbytes_per_second, stream (which pass was the fastest),
 // stream_gbytes_per_second, ratio (share of the streaming bandwidth, per round).

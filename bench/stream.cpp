@@ -2,15 +2,19 @@
 
 #include <algorithm>
 
+#include "bench/cuda_copy_rival.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/stream_peak.h"
 
 namespace tessera::bench {
 
-std::vector<StreamSide> stream_sides(std::int64_t megabytes) {
+std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device) {
   const std::int64_t count = (megabytes << 20) / static_cast<std::int64_t>(sizeof(float));
-  const Tensor x = Tensor::zeros({count});
-  const Tensor y = Tensor::zeros({count});
+  const Tensor x = Tensor::zeros({count}, DType::f32, device);
+  const Tensor y = Tensor::zeros({count}, DType::f32, device);
+#if TESSERA_HAS_CUDA
+  if (device.is_cuda()) return {{{"copy", [=] { cuda_copy(x, y); }}, 2 * static_cast<double>(x.bytes())}};
+#endif
   std::vector<StreamSide> sides;
   for (const cpu::StreamPass& pass : cpu::stream_passes()) {
     const auto run = [=] { pass.run(x.data<float>(), y.data<float>(), count, cpu::parts_for(count)); };

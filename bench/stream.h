@@ -13,8 +13,9 @@ struct StreamSide {
   double bytes;  // that a call moves
 };
 
-// Every pass on two tensors of `megabytes` MiB each.
-std::vector<StreamSide> stream_sides(std::int64_t megabytes);
+// Every pass on two tensors of `megabytes` MiB each; on a GPU the driver's own copy from one to the other, whose rate no kernel
+// that reads and writes is known to pass.
+std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device = {});
 
 // GB/s, where a call of `bytes` takes so many milliseconds.
 Samples rates(double bytes, const Samples& ms);

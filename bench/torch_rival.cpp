@@ -23,11 +23,14 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
                                  str(threads_of(program, settings))};
   if (settings.channels_last) words.emplace_back("--channels-last");
   if (settings.compiled) words.emplace_back("--compiled");
+  if (settings.cuda) words.insert(words.end(), {"--device", "cuda"});
+  if (settings.graphs) words.emplace_back("--graphs");
   words.insert(words.end(), program.options.begin(), program.options.end());
   return words;
 }
 
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
+  if (settings.cuda) return {str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor").string())};
   // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
   std::vector<std::string> lines{str("OMP_NUM_THREADS=", threads_of(program, settings)),
                                  settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
@@ -44,6 +47,10 @@ std::vector<std::string> environment_for(const TorchProgram& program, const Torc
 }  // namespace
 
 std::string to_string(const TorchSettings& settings) {
+  if (settings.cuda) {
+    return str("cuda, ", settings.channels_last ? "channels_last" : "contiguous", settings.compiled ? ", compiled" : "",
+               settings.graphs ? ", graphs" : "");
+  }
   return str(settings.channels_last ? "channels_last" : "contiguous", settings.avx512 ? ", avx512" : ", avx2",
              settings.tuned_malloc ? ", tuned malloc" : ", default malloc", settings.compiled ? ", compiled" : "",
              settings.passive ? "" : ", default wait", settings.one_thread ? ", one thread" : "");
@@ -52,6 +59,11 @@ std::string to_string(const TorchSettings& settings) {
 Value to_value(const TorchSettings& settings) {
   Value value = Value::map();
   value.set("channels_last", settings.channels_last);
+  if (settings.cuda) {
+    value.set("compiled", settings.compiled);
+    value.set("graphs", settings.graphs);
+    return value;
+  }
   value.set("aten_avx512", settings.avx512);
   value.set("tuned_malloc", settings.tuned_malloc);
   value.set("compiled", settings.compiled);
@@ -73,10 +85,20 @@ std::vector<TorchSettings> all_torch_settings() {
   return all;
 }
 
+std::vector<TorchSettings> all_cuda_settings() {
+  std::vector<TorchSettings> all;
+  for (const bool graphs : {false, true}) {
+    all.push_back({.channels_last = true, .cuda = true, .graphs = graphs});
+    all.push_back({.channels_last = false, .cuda = true, .graphs = graphs});
+    all.push_back({.channels_last = true, .compiled = true, .cuda = true, .graphs = graphs});
+  }
+  return all;
+}
+
 int threads_of(const TorchProgram& program, const TorchSettings& settings) { return settings.one_thread ? 1 : program.threads; }
 
 std::vector<TorchSettings> thread_variants(const TorchProgram& program, const TorchSettings& settings, bool try_one_thread) {
-  if (program.threads == 1) return {};
+  if (program.threads == 1 || settings.cuda) return {};
   std::vector<TorchSettings> variants{settings};
   variants.back().passive = false;
   if (try_one_thread) {

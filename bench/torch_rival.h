@@ -20,11 +20,16 @@ struct TorchSettings {
   bool compiled = false;  // torch.compile
   bool passive = true;  // OMP_WAIT_POLICY: waiting threads sleep; else it is not set, and they spin before they sleep
   bool one_thread = false;  // or as many as the program says
+  bool cuda = false;  // on a GPU, where layout, compilation and the next are all there is to choose
+  bool graphs = false;  // a step is recorded as a CUDA graph and replayed
   bool operator==(const TorchSettings&) const = default;
 };
 std::string to_string(const TorchSettings& settings);
 Value to_value(const TorchSettings& settings);
 std::vector<TorchSettings> all_torch_settings();  // not compiled, as not every torch can, and with the passive wait policy
+
+// On a GPU: eager and recorded in either layout; compiled, with and without graphs, in channels last.
+std::vector<TorchSettings> all_cuda_settings();
 
 // The program to run and the folder of what it is to work on.
 struct TorchProgram {
@@ -33,6 +38,7 @@ struct TorchProgram {
   std::filesystem::path inputs;
   int threads = 2;
   std::vector<std::string> options = {};  // further words for the script
+  bool cuda = false;
 };
 
 int threads_of(const TorchProgram& program, const TorchSettings& settings);

@@ -52,6 +52,12 @@ def loaded_blas():
     return sorted("/".join(pathlib.PurePath(path).parts[-2:]) for path in paths)
 
 
+def describe_gpu():
+    if not torch.cuda.is_available():
+        return {}
+    return {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
+
+
 def describe_environment():
     return {
         "version": torch.__version__,
@@ -72,14 +78,17 @@ def peak_kib():
 def serve(make_commands, **description):
     """Answers with `make_commands(options, layout)`: by a command's name, what takes its words and gives the fields of an answer.
 
-    The options are the program's arguments: FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|bf16].
+    The options are the program's arguments: FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|tf32|bf16]
+    [--device cpu|cuda] [--graphs].
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--compiled", action="store_true")
-    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--graphs", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     layout = torch.channels_last if options.channels_last else torch.contiguous_format
@@ -89,6 +98,8 @@ def serve(make_commands, **description):
         "memory": lambda: {"start_kib": start, "peak_kib": peak_kib()},
         **make_commands(options, layout),
     }
+    if options.device == "cuda":
+        description = {**describe_gpu(), **description}
     answer(**describe_environment(), **description)
     for line in sys.stdin:
         name, *words = line.split()

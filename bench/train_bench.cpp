@@ -13,8 +13,10 @@
 #include "core/cpu/fma_peak.h"
 #include "core/cpu/machine_memory.h"
 #include "core/decisions.h"
+#include "core/device_info.h"
 #include "core/error.h"
 #include "core/io/scratch_folder.h"
+#include "core/precision.h"
 #include "train/decisions_file.h"
 #include "train/environment.h"
 
@@ -27,14 +29,19 @@ constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedStep
 constexpr double kBf16LossTolerance = 5e-3;
 constexpr std::int64_t kComparedSteps = 3;
 
+constexpr const char* kResults = TESSERA_BENCH_DIR "/results/train_bench.jsonl";
+constexpr const char* kGpuResults = TESSERA_BENCH_DIR "/results/cuda_train_bench.jsonl";
+
 struct Options {
-  CommonOptions common{.rounds = 10, .results = TESSERA_BENCH_DIR "/results/train_bench.jsonl"};
+  CommonOptions common{.rounds = 10, .results = {}};
   std::string python = "/usr/bin/python3";
   std::string script = TESSERA_BENCH_DIR "/train_bench_torch.py";
   std::string model = "resnet20";
   std::string precision = "f32";
   std::int64_t steps = 5;
   std::int64_t sweep_steps = 6;
+  std::string device = "cpu";
+  bool alone = false;
 };
 
 double loss_tolerance(const Options& options) { return options.precision == "bf16" ? kBf16LossTolerance : kLossTolerance; }
@@ -54,6 +61,12 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   row.set("batch", workload.batch);
   row.set("shape", str(workload.side, "x", workload.side, "x3"));
   row.set("precision", workload.precision);
+  if (workload.device.is_cuda()) {
+    const DeviceInfo info = device_info(workload.device);
+    row.set("gpu", info.name);
+    row.set("driver", info.driver);
+    row.set("libraries", info.libraries);
+  }
   row.set("rounds", options.common.rounds);
   row.set("steps_per_round", options.steps);
   row.set("sweep_steps", options.sweep_steps);
@@ -70,6 +83,59 @@ void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib) {
 }
 
 std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
+
+// On a GPU one by one: a run of several has their mean.
+std::vector<double> first_losses(TrainWorkload& workload, const WorkloadConfig& config) {
+  if (config.device.is_cpu()) return workload.run(kComparedSteps).loss;
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step < kComparedSteps; ++step) losses.push_back(workload.run(1).loss.front());
+  return losses;
+}
+
+Samples time_alone(TrainWorkload& workload, const Options& options) {
+  const SelfTimed ours = [&](std::int64_t count) { return workload.run(count).ms; };
+  return time_in_turns(std::span(&ours, 1), options.common.rounds, options.steps).front();
+}
+
+// Rivals are processes of their own on the same GPU, in turn with ours.
+void measure_on_gpu(const Options& options, Device device) {
+  TESSERA_CHECK(cuda_device_count() > device.index(), ConfigError, "train_bench: --device is ", device, ": ", why_no_cuda());
+  set_compute_threads(options.common.threads);
+  WorkloadConfig config = workload_named(options.model, device);
+  config.precision = options.precision;
+  const Tf32Products tf32(options.precision == "tf32");
+  const DecisionScope decisions({.measure = true});
+  const ScratchFolder folder("tessera_bench");
+  TrainWorkload workload(config);
+  if (!options.alone) workload.write_inputs(folder.path());
+  const FirstLosses losses{first_losses(workload, config), loss_tolerance(options)};
+  Value row = describe_run(options, config);
+  row.set("tessera_losses", to_value(losses.values));
+  row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  if (options.alone) {
+    const Summary times = summarise(time_alone(workload, options));
+    print_summary(options.model, times, " ms");
+    row.set("tessera_ms", to_value(times));
+  } else {
+    const TorchProgram program{options.python,
+                               options.script,
+                               folder.path(),
+                               static_cast<int>(options.common.threads),
+                               {"--precision", options.precision},
+                               true};
+    const TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
+    Rivals rivals;
+    for (const TorchSettings& settings : swept.finalists) {
+      rivals.push_back(std::make_unique<TrainRival>(program, settings, losses));
+    }
+    const FinalistTimes times = compare(workload, rivals, options);
+    report_times(row, times, swept.finalists);
+    row.set("torch_losses", to_value(rivals[times.best]->losses()));
+    row.set("torch", rivals[times.best]->torch().environment());
+    row.set("torch_sweep", swept.rows);
+  }
+  publish(options.common, describe_surroundings(options.common.threads), row);
+}
 
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
@@ -105,6 +171,13 @@ void measure(const Options& options) {
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
 
+void measure_on(Options options) {
+  const Device device = Device::parse(options.device);
+  TESSERA_CHECK(device.is_cuda() || !options.alone, ConfigError, "train_bench: --alone needs --device cuda");
+  if (options.common.results.empty()) options.common.results = device.is_cuda() ? kGpuResults : kResults;
+  device.is_cuda() ? measure_on_gpu(options, device) : measure(options);
+}
+
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("train_bench", "times a training step against PyTorch's");
@@ -112,10 +185,12 @@ int run_program(const std::vector<std::string_view>& words) {
   arguments.text("--model", options.model, "resnet20 (the default) or resnet18")
       .count("--steps", options.steps, "timed steps in a turn")
       .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings before the fastest are timed")
-      .text("--precision", options.precision, "f32, or bf16 against torch's autocast")
+      .text("--precision", options.precision, "f32, or bf16 against torch's autocast; tf32 on a GPU")
+      .text("--device", options.device, "cpu (the default), cuda or cuda:N")
+      .flag("--alone", options.alone, "time our side only; with --device cuda")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
       .text("--script", options.script, "torch's side");
-  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure_on(options); }); });
 }
 
 }  // namespace

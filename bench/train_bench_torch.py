@@ -1,9 +1,12 @@
 """PyTorch's side of train_bench: the same training step from the same weights and batches.
 
-Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|bf16]
+Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|tf32|bf16]
+                            [--device cpu|cuda] [--graphs]
 FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it. Its command
 (torch_side.py) is
   step K    runs K training steps: {"ms": [...], "loss": [...]}
+On a GPU steps are queued one behind the other, and each counts for its share of the time until all are done; with --graphs each
+batch's step is recorded once and replayed.
 """
 import json
 import time
@@ -75,7 +78,79 @@ class Trainer:
         return {"ms": [ms for ms, _ in done], "loss": [loss for _, loss in done]}
 
 
+class CudaTrainer(Trainer):
+    def __init__(self, folder, layout, compiled, precision, graphs):
+        torch.backends.cudnn.benchmark = True  # the fastest algorithm of each convolution
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision != "f32"
+        super().__init__(folder, layout, compiled, precision)
+        self.model.to("cuda")
+        config = self.optimizer.defaults
+        self.optimizer = torch.optim.SGD(self.model.parameters(), fused=True,
+                                         **{key: config[key] for key in ("lr", "momentum", "weight_decay")})
+        self.batches = [(x.to("cuda"), y.to("cuda")) for x, y in self.batches]
+        self.graphs = self.recorded() if graphs else []
+
+    def loss_of(self, x, y):
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.bf16):
+            scores = self.model(x)
+        return F.cross_entropy(scores.float(), y)
+
+    def queue_step(self, x, y):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss(x, y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def recorded(self):
+        """[(graph, its loss)] of each batch. The steps before, which plans and compilers want, are undone."""
+        saved = {name: value.clone() for name, value in self.model.state_dict().items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.queue_step(*self.batches[0])
+        torch.cuda.current_stream().wait_stream(side)
+        graphs, pool = [], None
+        for x, y in self.batches:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                loss = self.queue_step(x, y)
+            pool = graph.pool()
+            graphs.append((graph, loss))
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                value.copy_(saved[name])
+            for state in self.optimizer.state.values():
+                state["momentum_buffer"].zero_()  # the first step then takes the gradient, as it does without one
+        return graphs
+
+    def step(self):
+        index = self.done % len(self.batches)
+        self.done += 1
+        if not self.graphs:
+            return self.queue_step(*self.batches[index])
+        graph, loss = self.graphs[index]
+        graph.replay()
+        return loss.clone()
+
+    def steps(self, count):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        losses = [self.step() for _ in range(int(count))]
+        torch.cuda.synchronize()
+        each = (time.perf_counter() - start) * 1e3 / len(losses)
+        return {"ms": [each] * len(losses), "loss": [loss.item() for loss in losses]}
+
+    @staticmethod
+    def memory():
+        return {"start_kib": 0, "peak_kib": torch.cuda.max_memory_reserved() // 1024}
+
+
 def commands(options, layout):
+    if options.device == "cuda":
+        trainer = CudaTrainer(options.folder, layout, options.compiled, options.precision, options.graphs)
+        return {"step": trainer.steps, "memory": trainer.memory}
     return {"step": Trainer(options.folder, layout, options.compiled, options.precision).steps}
 
 

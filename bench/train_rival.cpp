@@ -7,6 +7,7 @@ namespace tessera::bench {
 namespace {
 
 std::vector<TorchSettings> first_pass(const TorchProgram& program) {
+  if (program.cuda) return all_cuda_settings();
   std::vector<TorchSettings> all = all_torch_settings();
   if (!TorchRival(program, {}).environment().at("compiles").as_bool()) return all;
   for (TorchSettings settings : all_torch_settings()) {
@@ -28,11 +29,19 @@ TrainRival::TrainRival(const TorchProgram& program, const TorchSettings& setting
 }
 
 TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours) {
-  const auto measure = [&](const TorchSettings& settings, Value& row) {
+  const auto run = [&](const TorchSettings& settings, Value& row) {
     TrainRival rival(program, settings, ours);
     const double ms = quantile(rival.run(steps), 0.5);
     row.set("memory_kib", rival.torch().memory_kib());
     row.set("ms", ms);
+  };
+  const auto measure = [&](const TorchSettings& settings, Value& row) {
+    try {
+      run(settings, row);
+    } catch (const NumericError& error) {
+      if (!settings.cuda) throw;
+      row.set("failed", error.what());  // the ways there differ by who wrote the kernels: one that is off is no rival
+    }
   };
   return sweep_torch(
       first_pass(program), [&](const TorchSettings& s) { return thread_variants(program, s, false); }, measure);

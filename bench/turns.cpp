@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/device_work.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -13,19 +14,20 @@ namespace {
 constexpr double kFinalistShare = 1.1;  // of the best median in the sweep
 constexpr std::int64_t kMostCalls = 200;
 
-double seconds_of(const Contestant& contestant, double (*clock)() = steady_seconds) {
+double seconds_of(const Contestant& contestant, const TurnOptions& options = {}) {
   if (contestant.prepare) contestant.prepare();
-  const double start = clock();
+  if (options.device.is_cuda()) return seconds_on(options.device, contestant.run);
+  const double start = options.clock();
   contestant.run();
-  return clock() - start;
+  return options.clock() - start;
 }
 
 // The first call builds primitives and faults pages in; the second says how long a call takes.
 std::int64_t calls_per_turn(std::span<const Contestant> contestants, const TurnOptions& options) {
   double slowest = 0;
   for (const Contestant& contestant : contestants) {
-    seconds_of(contestant, options.clock);
-    slowest = std::max(slowest, seconds_of(contestant, options.clock));
+    seconds_of(contestant, options);
+    slowest = std::max(slowest, seconds_of(contestant, options));
   }
   return std::clamp(static_cast<std::int64_t>(std::ceil(options.seconds / slowest)), std::int64_t{1}, kMostCalls);
 }
@@ -48,9 +50,9 @@ std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const st
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options) {
   const std::int64_t calls = calls_per_turn(contestants, options);
   return interleave(contestants.size(), options.rounds, [&](std::size_t side) {
-    for (std::int64_t call = 0; call < calls; ++call) seconds_of(contestants[side], options.clock);
+    for (std::int64_t call = 0; call < calls; ++call) seconds_of(contestants[side], options);
     double seconds = 0;
-    for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side], options.clock);
+    for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side], options);
     return seconds / static_cast<double>(calls) * 1e3;
   });
 }
@@ -107,7 +109,7 @@ void check_agreement(std::span<const Contestant> contestants, const std::functio
   const auto result_of = [&](const Contestant& contestant) {
     spoil();
     seconds_of(contestant);
-    const Tensor result = contestant.result().contiguous();
+    const Tensor result = contestant.result().to(Device::cpu()).to(DType::f32).contiguous();
     return std::vector<float>(result.data<float>(), result.data<float>() + result.numel());
   };
   const std::vector<float> expected = result_of(contestants.front());

@@ -26,6 +26,7 @@ struct TurnOptions {
   std::int64_t rounds = 30;
   double seconds = 2e-3;  // a turn counts calls until about this much was timed by the slowest side
   double (*clock)() = steady_seconds;
+  Device device = {};  // a GPU: what its stream takes for a call, by events; `clock` is not read
 };
 
 using Samples = std::vector<double>;  // milliseconds per call, one for each round

@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "tests": PROGRAMS | {"cli", "bench"},
 }
 
-CUDA_FILES = ("core/cuda/*", "*.cu", "*.cuh")
+CUDA_FILES = ("core/cuda/*", "*.cu", "*.cuh", "bench/cu*_rival.*", "tests/core/cuda/*")
 # (header pattern, files that may include it, what the library is)
 WRAPPED = (
     (r"(oneapi/dnnl/|dnnl)", ("core/cpu/*", "core/ops/*_cpu.cpp", "bench/*", "tests/core/cpu/*"), "oneDNN"),
@@ -186,6 +186,12 @@ SELF_TEST = (
     ("core/cuda/stream.cpp", "<cuda_runtime.h>", True),
     ("core/ops/relu_cuda.cu", "<cuda_runtime.h>", True),
     ("core/device.h", "<cuda_runtime.h>", False),
+    ("bench/cudnn_rival.cpp", "<cudnn.h>", True),
+    ("bench/cublas_rival.cpp", "<cublasLt.h>", True),
+    ("bench/onednn_conv.cpp", "<cudnn.h>", False),
+    ("bench/turns.h", "<cuda_runtime.h>", False),
+    ("tests/core/cuda/stream_test.cpp", "<cuda_runtime.h>", True),
+    ("tests/core/tensor_test.cpp", "<cuda_runtime.h>", False),
     ("core/tensor.h", "<cstddef>", True),
 )
 

@@ -1,0 +1,89 @@
+#include "bench/cuda_core.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "bench/cuda_cases.h"
+#include "core/cuda/context.h"
+#include "core/cuda/core_conv.h"
+#include "core/error.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr std::size_t kMostTiles = 64;  // by prediction
+constexpr std::int64_t kTileRounds = 3;
+
+struct Operands {
+  std::vector<Tensor> x, weight, y;
+};
+
+RotatedSide tile_side(const cuda::CoreConvPlan& plan, const std::shared_ptr<const Operands>& t) {
+  const auto run = [plan, t](std::size_t set) { cuda::run_core_conv(plan, t->x[set], t->weight[set], {}, t->y[set]); };
+  return {cuda::describe(plan), run, t->y.front()};
+}
+
+// Milliseconds of a call by each tile.
+std::vector<double> sweep_tiles(std::span<const RotatedSide> tiles, Device device, std::size_t sets) {
+  std::vector<Contestant> graphs;
+  for (const RotatedSide& tile : tiles) graphs.emplace_back(recorded(tile, device, sets, sets));
+  std::vector<double> ms;
+  for (const Samples& samples : time_in_turns(graphs, {.rounds = kTileRounds, .seconds = 0, .device = device})) {
+    ms.push_back(quantile(samples, 0.5) / static_cast<double>(sets));
+  }
+  return ms;
+}
+
+Value tile_rows(std::span<const RotatedSide> tiles, std::span<const cuda::CoreConvPlan> plans, std::span<const double> ms) {
+  Value::List rows;
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    Value& row = rows.emplace_back(Value::map());
+    row.set("name", tiles[i].name);
+    row.set("ms", ms[i]);
+    row.set("predicted_ms", plans[i].seconds * 1e3);
+  }
+  return Value::list(std::move(rows));
+}
+
+}  // namespace
+
+std::vector<ConvShape> core_shapes() {
+  struct Core {
+    std::int64_t in, out, size;
+  };
+  constexpr Core kCores[]{{64, 32, 224}, {64, 32, 112}, {32, 32, 56},  {64, 32, 56},  {64, 64, 56}, {32, 32, 28},
+                          {64, 32, 28},  {96, 64, 28},  {160, 96, 28}, {192, 96, 28}, {32, 32, 14}, {64, 32, 14},
+                          {128, 96, 14}, {192, 96, 14}, {32, 32, 7},   {64, 32, 7},   {96, 64, 7},  {192, 160, 7}};
+  std::vector<ConvShape> shapes;
+  for (const Core& core : kCores) shapes.push_back({1, core.in, core.out, core.size, 3});
+  return shapes;
+}
+
+CoreCase core_case(const ConvShape& shape, Device device) {
+  RotatedCase rotated = cuda_conv_case(ConvPass::forward, shape, "f32", device);
+  const auto operands =
+      std::make_shared<const Operands>(Operands{random_sets(shape.x(), "x", DType::f32, device, rotated.sets),
+                                                random_sets(shape.weight(), "weight", DType::f32, device, rotated.sets),
+                                                empty_sets(shape.y(), DType::f32, device, rotated.sets)});
+  std::string reason;
+  std::vector<cuda::CoreConvPlan> plans = cuda::core_conv_candidates(
+      cuda::Conv2dPass::forward, geometry_of(operands->x.front(), operands->weight.front(), operands->y.front(), shape.options()),
+      DType::f32, cuda::limits_of(device), &reason);
+  TESSERA_CHECK(!plans.empty(), InternalError, "core conv2d ", to_string(shape), ": no tile can run it: ", reason);
+  if (plans.size() > kMostTiles) plans.resize(kMostTiles);
+  std::vector<RotatedSide> tiles;
+  for (const cuda::CoreConvPlan& plan : plans) tiles.push_back(tile_side(plan, operands));
+  const std::vector<double> ms = sweep_tiles(tiles, device, rotated.sets);
+  CoreCase core{std::move(rotated), tile_rows(tiles, plans, ms)};
+
+  RotatedSide measured = tiles[static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin())];
+  RotatedSide op = std::move(core.rotated.ours.front());
+  measured.name = str("tile by the clock, ", measured.name);
+  tiles.front().name = str("tile by the model, ", tiles.front().name);
+  op.name = "conv2d";
+  core.rotated.op = "core conv2d";
+  core.rotated.ours = {std::move(measured), std::move(tiles.front()), std::move(op)};
+  return core;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,198 @@
+#include "bench/device_rotation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "bench/dense_cases.h"
+#include "bench/result_lines.h"
+#include "core/device_work.h"
+#include "core/error.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kBeyondCaches = 128.0 * (1 << 20);  // twice the 50 to 60 MB of today's largest
+constexpr double kMostSets = 2048;
+constexpr double kReplaySeconds = 1e-3;
+constexpr double kMostCalls = 4096;  // nodes of a graph
+constexpr std::int64_t kSweepRounds = 5;
+constexpr double kQuickShare = 1.5;
+constexpr std::int64_t kComparedElements = 1 << 20;  // from either end
+
+struct Refusals {
+  Value::List rows;
+
+  void add(const std::string& name, const char* why) {
+    Value& row = rows.emplace_back(Value::map());
+    row.set("name", name);
+    row.set("why", why);
+  }
+};
+
+// Elements of set 0 that are compared: all, or as many images, or rows, from the start as from the end.
+std::vector<float> sample_of(const RotatedSide& side) {
+  side.output.fill(std::numeric_limits<double>::quiet_NaN());
+  side.run(0);
+  const Tensor result = side.result();
+  const std::int64_t rows = result.dim(0);
+  const std::int64_t taken =
+      std::clamp(rows * kComparedElements / std::max<std::int64_t>(result.numel(), 1), std::int64_t{1}, rows);
+  std::vector<float> values;
+  for (const std::int64_t begin : {std::int64_t{0}, rows - taken}) {
+    const Tensor part = result.slice(0, begin, begin + taken).contiguous().to(Device::cpu()).to(DType::f32);
+    values.insert(values.end(), part.data<float>(), part.data<float>() + part.numel());
+    if (taken == rows) break;
+  }
+  return values;
+}
+
+void check_close(const std::vector<float>& expected, const RotatedSide& side, double tolerance) {
+  const std::vector<float> actual = sample_of(side);
+  TESSERA_CHECK(actual.size() == expected.size(), InternalError, side.name, ": result of another size");
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    const double distance = std::abs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
+    difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
+  }
+  TESSERA_CHECK(difference <= tolerance * largest, NumericError, "results differ by ", difference, ", the largest value is ",
+                largest, "; must agree to ", tolerance, " of it");
+}
+
+// Of the contestants those whose second call takes no more than kQuickShare of the fastest one's: engines differ by factors of a
+// hundred, and the slow ones would take most of the time of a sweep.
+std::vector<Contestant> near_the_fastest(std::vector<Contestant> graphs, Device device) {
+  std::vector<double> seconds;
+  for (const Contestant& graph : graphs) {
+    seconds_on(device, graph.run);
+    seconds.push_back(seconds_on(device, graph.run));
+  }
+  std::vector<Contestant> near;
+  for (const std::size_t index : lowest(seconds, kQuickShare, graphs.size())) near.emplace_back(std::move(graphs[index]));
+  return near;
+}
+
+// Graphs of the rivals that agree with ours and can be recorded; of the others `refusals` say why not.
+std::vector<Contestant> admitted(const RotatedCase& rotated, Device device, std::size_t calls, Refusals& refusals) {
+  const std::vector<float> expected = sample_of(rotated.ours.front());
+  std::vector<Contestant> graphs;
+  for (const RotatedSide& rival : rotated.rivals) {
+    try {
+      check_close(expected, rival, rotated.tolerance);
+      graphs.emplace_back(recorded(rival, device, rotated.sets, calls));
+    } catch (const NumericError& error) {
+      refusals.add(rival.name, error.what());
+    } catch (const DeviceError& error) {
+      refusals.add(rival.name, error.what());
+    } catch (const OutOfMemoryError& error) {
+      refusals.add(rival.name, error.what());
+    }
+  }
+  return graphs;
+}
+
+Samples per_call(const Samples& samples, std::size_t calls) {
+  Samples each;
+  for (const double ms : samples) each.push_back(ms / static_cast<double>(calls));
+  return each;
+}
+
+Value timed(const std::string& name, const Samples& samples) {
+  Value row = Value::map();
+  row.set("name", name);
+  row.set("ms", to_value(summarise(samples)));
+  return row;
+}
+
+Value::List rows_of_ways(const RotatedCase& rotated, std::span<const Samples> samples) {
+  Value::List rows;
+  for (std::size_t way = 1; way < rotated.ours.size(); ++way) {
+    Value& row = rows.emplace_back(timed(rotated.ours[way].name, samples[way]));
+    row.set("ratio", to_value(summarise(ratios(samples[way], samples[0]))));
+  }
+  return rows;
+}
+
+Value describe(const RotatedCase& rotated, std::int64_t rounds, std::size_t calls) {
+  Value row = Value::map();
+  row.set("op", rotated.op);
+  row.set("shape", rotated.shape);
+  row.set("pass", rotated.pass);
+  row.set("precision", rotated.precision);
+  row.set("rounds", rounds);
+  row.set("sets", static_cast<std::int64_t>(rotated.sets));
+  row.set("calls", static_cast<std::int64_t>(calls));
+  return row;
+}
+
+}  // namespace
+
+std::size_t sets_beyond_caches(double bytes) {
+  return static_cast<std::size_t>(std::clamp(std::ceil(kBeyondCaches / bytes), 1.0, kMostSets));
+}
+
+std::vector<Tensor> random_sets(const Shape& shape, std::string_view name, DType dtype, Device device, std::size_t sets) {
+  std::vector<Tensor> tensors;
+  for (std::size_t set = 0; set < sets; ++set) tensors.push_back(random_tensor(shape, str(name, set), dtype, device));
+  return tensors;
+}
+
+std::vector<Tensor> empty_sets(const Shape& shape, DType dtype, Device device, std::size_t sets) {
+  std::vector<Tensor> tensors;
+  for (std::size_t set = 0; set < sets; ++set) tensors.push_back(Tensor::empty(shape, dtype, device));
+  return tensors;
+}
+
+Contestant recorded(const RotatedSide& side, Device device, std::size_t sets, std::size_t calls) {
+  for (std::size_t set = 0; set < sets; ++set) side.run(set);
+  const std::shared_ptr<DeviceGraph> graph = record_graph(device, [&] {
+    for (std::size_t call = 0; call < calls; ++call) side.run(call % sets);
+  });
+  return {side.name, [graph] { graph->replay(); }};
+}
+
+std::size_t calls_per_replay(const RotatedSide& side, Device device, std::size_t sets) {
+  const Contestant all = recorded(side, device, sets, sets);
+  all.run();
+  const double seconds = seconds_on(device, all.run);
+  const double walks =
+      std::clamp(std::ceil(kReplaySeconds / seconds), 1.0, std::max(1.0, kMostCalls / static_cast<double>(sets)));
+  return static_cast<std::size_t>(walks) * sets;
+}
+
+Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t rounds) {
+  const std::size_t calls = calls_per_replay(rotated.ours.front(), device, rotated.sets);
+  Refusals refusals;
+  std::vector<Contestant> graphs = admitted(rotated, device, calls, refusals);
+  TESSERA_CHECK(!graphs.empty(), InternalError, rotated.op, ' ', rotated.shape, ", ", rotated.pass, ", ", rotated.precision,
+                ": no rival agrees with ours; refused: ", to_json(Value::list(refusals.rows)));
+  const std::size_t timed_rivals = graphs.size();
+  const Sweep swept =
+      sweep(near_the_fastest(std::move(graphs), device), {.rounds = kSweepRounds, .seconds = 0, .device = device});
+
+  std::vector<Contestant> sides;
+  for (const RotatedSide& way : rotated.ours) sides.emplace_back(recorded(way, device, rotated.sets, calls));
+  const std::size_t first_rival = sides.size();
+  sides.insert(sides.end(), swept.finalists.begin(), swept.finalists.end());
+  std::vector<Samples> samples;
+  for (const Samples& side : time_in_turns(sides, {.rounds = rounds, .seconds = kReplaySeconds, .device = device})) {
+    samples.emplace_back(per_call(side, calls));
+  }
+  const std::size_t rival = first_rival + fastest(std::span(samples).subspan(first_rival));
+
+  Value row = describe(rotated, rounds, calls);
+  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("rival", timed(sides[rival].name, samples[rival]));
+  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("ways", Value::list(rows_of_ways(rotated, samples)));
+  row.set("rivals_timed", static_cast<std::int64_t>(timed_rivals));
+  row.set("rival_sweep", swept.rows);
+  row.set("rivals_refused", Value::list(std::move(refusals.rows)));
+  row.set("gflops", rotated.flops / quantile(samples[0], 0.5) * 1e-6);
+  return row;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,105 @@
+"""What the lines of scripts/gpu_check gave: results of GoogleTest programs, rows of the op table, the table at the end."""
+import fnmatch
+import itertools
+import json
+
+# The rows of the op table, by device: the part of the name behind the slash is the row.
+OP_ROWS = {"cpu": "Cpu/OpTable.ForwardMatchesReference/", "cuda": "Cuda/OpTable.ForwardMatchesReference/"}
+STATES = ("passed", "failed", "timed out", "not run", "skipped")
+GOOD = ("passed", "skipped")
+
+
+def cases_of(report):
+    """[(name, "passed" | "failed" | "skipped", detail)] of a report of --gtest_output=json."""
+    cases = []
+    for suite in report.get("testsuites", []):
+        for case in suite.get("testsuite", []):
+            if case.get("status") != "RUN":
+                continue  # left out by a filter or another shard
+            name = f"{suite['name']}.{case['name']}"
+            if case.get("failures"):
+                cases.append((name, "failed", first_line(case["failures"][0].get("failure", ""))))
+            elif case.get("result") == "SKIPPED":
+                notes = case.get("skipped") or [{}]
+                cases.append((name, "skipped", last_line(notes[0].get("message", ""))))
+            else:
+                cases.append((name, "passed", ""))
+    return cases
+
+
+def first_line(text):
+    return " ".join(text.split("\n")[:3])[:160]
+
+
+def last_line(text):
+    lines = [line for line in text.split("\n") if line.strip()]
+    return lines[-1].strip()[:160] if lines else ""
+
+
+def ctest_names(program, case):
+    """What ctest may call a case of test_core_ops: the folder's separators are not known from the program's name."""
+    words = program.removeprefix("test_").split("_")
+    for joints in itertools.product("/_", repeat=len(words) - 1):
+        folder = "".join(word + joint for word, joint in zip(words, [*joints, ""]))
+        yield f"{folder}/{case}"
+
+
+def judge_skip(program, case, allowed, required, detail=""):
+    """("skipped" | "failed", why): `allowed` is tests/skips.txt as [(glob, reason, tags)]; `required` has "gpu" where one is."""
+    if program.startswith("test_cuda_") or "needs a GPU" in detail:
+        if "gpu" in required:
+            return "failed", f"skipped, though a GPU is there: {detail}"
+        return "skipped", detail or "needs a GPU"
+    for name in ctest_names(program, case):
+        for pattern, reason, tags in allowed:
+            if fnmatch.fnmatchcase(name, pattern):
+                if tags & required:
+                    return "failed", f"skipped, though a GPU is there: {reason}"
+                return "skipped", reason
+    return "failed", "skipped, and tests/skips.txt does not list it"
+
+
+def read_skips(path):
+    """tests/skips.txt: name<TAB>reason with [tags]."""
+    allowed = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        name, tab, reason = line.partition("\t")
+        if tab and not line.startswith("#"):
+            allowed.append((name.strip(), reason.strip(), {word.strip("[]") for word in reason.split() if word.startswith("[")}))
+    return allowed
+
+
+def op_rows(cases):
+    """{device: set of the rows that passed} of [(name, outcome, detail)]."""
+    passed = {device: set() for device in OP_ROWS}
+    for name, outcome, _ in cases:
+        for device, start in OP_ROWS.items():
+            if name.startswith(start) and outcome == "passed":
+                passed[device].add(name.removeprefix(start))
+    return passed
+
+
+def op_rows_line(cases):
+    """("op rows on cuda: 61 of 61", whether every row that passed on the CPU did so on the GPU too)."""
+    passed = op_rows(cases)
+    shared = passed["cpu"] & passed["cuda"]
+    line = f"op rows on cuda: {len(shared)} of {len(passed['cpu'])}"
+    return line, bool(passed["cpu"]) and shared == passed["cpu"]
+
+
+def table(results):
+    """One row for each line that was to run, in the order in which they were listed."""
+    rows = [("part", "line", "state", "seconds", "what")]
+    for result in results:
+        rows.append((result["part"], result["name"], result["state"], f"{result['seconds']:.1f}", result["detail"]))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = ["  ".join([*(row[i].rjust(widths[i]) if i == 3 else row[i].ljust(widths[i]) for i in range(4)), row[4]]).rstrip()
+             for row in rows]
+    counts = [f"{sum(result['state'] == state for result in results)} {state}" for state in STATES]
+    return "\n".join([*lines, ", ".join(counts)])
+
+
+def append_json(path, rows):
+    with open(path, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
