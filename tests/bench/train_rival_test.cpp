@@ -45,6 +45,26 @@ TEST_F(TrainRivalTest, TheSweepTriesTheOtherWaitPolicyUnderTheBest) {
   EXPECT_FALSE(swept.finalists.back().passive);  // 2.2 ms is within the share
 }
 
+// On a GPU: eager and recorded in either layout, compiled in channels last. What it compiles is off here.
+TEST_F(TrainRivalTest, OnAGpuTheSweepTriesLayoutsGraphsAndTheCompilerAndLeavesOutWhatIsOff) {
+  TorchProgram torch = program(R"({"compiles": true})", R"(step)
+  if [ $compiled ]; then loss=3; else loss=2.5; fi
+  case $layout in --channels-last) ms=2 ;; *) ms=5 ;; esac
+  echo "{\"ms\": [$ms], \"loss\": [$loss]}" ;;
+memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
+  torch.cuda = true;
+  const TorchSweep<TorchSettings> swept = sweep_training(torch, 1, {{2.5}, 1e-4});
+  ASSERT_EQ(swept.rows.as_list().size(), 6u);
+  for (const Value& row : swept.rows.as_list()) {
+    EXPECT_EQ(row.find("failed") != nullptr, row.at("compiled").as_bool());
+    EXPECT_EQ(row.find("wait_policy"), nullptr);
+  }
+  ASSERT_EQ(swept.finalists.size(), 2u);  // eager and recorded; the other layout is too slow
+  for (const TorchSettings& settings : swept.finalists)
+    EXPECT_TRUE(settings.cuda && settings.channels_last && !settings.compiled);
+  EXPECT_EQ(to_string(swept.finalists.back()), "cuda, channels_last, graphs");
+}
+
 TEST_F(TrainRivalTest, TheSweepGoesOnWhereTorchEndsAndSaysHow) {
   const TorchProgram torch = program(R"({"compiles": true})", kSteps);
   const Value rows = sweep_training(torch, 2, kLosses).rows;

@@ -86,7 +86,7 @@ TEST(Latency, TrainingIsAForwardAndABackwardThatLeavesNothing) {
   {
     const Untouched untouched(module);
     for (const bool input_gradient : {false, true}) {
-      TimedWork(module, {4, 3}, Phase::training, input_gradient).run(module);
+      TimedWork(module, {4, 3}, {.phase = Phase::training, .input_gradient = input_gradient}).run(module);
       EXPECT_EQ(module.input_needs_gradient, input_gradient);
     }
     EXPECT_TRUE(module.parameter("w").grad().defined());
@@ -94,15 +94,6 @@ TEST(Latency, TrainingIsAForwardAndABackwardThatLeavesNothing) {
   }
   EXPECT_FALSE(module.parameter("w").grad().defined());
   EXPECT_EQ(module.buffers().at(0)->value.item(), 0);
-}
-
-TEST(Latency, PreparesEachRunOutsideTheClock) {
-  std::string order;
-  const Contender contenders[]{{.run = [&] { order += 'a'; }, .prepare = [&] { order += '<'; }}, {.run = [&] { order += 'b'; }}};
-  const auto times = time_in_turn(contenders, 1, 2);
-  EXPECT_EQ(order, "<ab<ab<ab");
-  EXPECT_EQ(times.at(0).size(), 2u);
-  EXPECT_EQ(times.at(1).size(), 2u);
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ stages:
 }
 
 TEST_F(Check, DeviceThatIsNotThereIsRefused) {
-  expect_outcome(run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"}), 2, "no CUDA backend");
+  const std::vector<std::string> no_gpu{"CUDA_VISIBLE_DEVICES="};
+  expect_outcome(run_program({"train", file_, "device=cuda", "--runs", folder_ / "runs"}, no_gpu), 2, "device is cuda:0, but ");
 }
 
 TEST_F(Check, PrecisionThatTheDeviceLacksIsRefused) {

@@ -137,7 +137,7 @@ TEST_F(Eval, TakesOnlyWhatCannotChangeWhatWasLearnt) {
     expect({refused}, 2, allowed);
   }
   expect({"data.batch=0"}, 2, "data.batch: is 0");
-  expect({"device=cuda"}, 2, "no CUDA backend");
+  expect({"device=cuda:63"}, 2, "device is cuda:63, but ");
 }
 
 TEST_F(Eval, ForPeopleHasTablesAndTheNextCommand) {

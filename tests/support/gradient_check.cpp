@@ -75,7 +75,7 @@ class Differences {
 Tensor projection(const Tensor& y, std::uint64_t seed) {
   const Tensor weights = Tensor::empty(y.shape(), DType::f32);
   fill_uniform(weights, RngStream(seed, "gradient_check", "projection"), -1.0, 1.0);
-  return weights.to(DType::bf16).to(y.dtype());  // the same numbers in every dtype
+  return weights.to(DType::bf16).to(y.dtype()).to(y.device());  // the same numbers in every dtype, on every device
 }
 
 std::vector<Tensor> projected_gradients(const Function& f, std::span<const Tensor> inputs,

@@ -23,7 +23,7 @@ struct GradientCheckOptions {
 std::string check_gradients(const std::function<Var(std::span<const Var>)>& f, std::span<const Tensor> inputs,
                             const GradientCheckOptions& options = {});
 
-// The random weights w, of y's shape and dtype, and the gradients of sum(w * f(inputs)): one per differentiable input.
+// The random weights w, of y's shape, dtype and device, and the gradients of sum(w * f(inputs)): one per differentiable input.
 Tensor projection(const Tensor& y, std::uint64_t seed);
 std::vector<Tensor> projected_gradients(const std::function<Var(std::span<const Var>)>& f, std::span<const Tensor> inputs,
                                         const std::vector<bool>& differentiable, std::uint64_t seed);

@@ -16,7 +16,7 @@ class Guarded {
 
   explicit Guarded(const Tensor& x)
       : buffer_(Tensor::full({x.numel() + 2 * kMargin}, is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0,
-                             x.dtype())),
+                             x.dtype(), x.device())),
         tensor_(buffer_.slice(0, kMargin, kMargin + x.numel()).reshape(x.shape())) {
     tensor_.copy_from(x);
     before_ = buffer_.clone();
@@ -24,7 +24,11 @@ class Guarded {
 
   const Tensor& tensor() const noexcept { return tensor_; }
   // Nothing in the buffer has changed, neither margins nor elements.
-  bool intact() const { return std::memcmp(before_.raw(), buffer_.raw(), buffer_.bytes()) == 0; }
+  bool intact() const {
+    const Tensor before = before_.to(Device::cpu());
+    const Tensor after = buffer_.to(Device::cpu());
+    return std::memcmp(before.raw(), after.raw(), after.bytes()) == 0;
+  }
 
  private:
   Tensor buffer_;

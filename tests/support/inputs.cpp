@@ -51,7 +51,7 @@ Tensor scattered(const Tensor& x) {
     reversed[static_cast<std::size_t>(axis)] = x.rank() - 1 - axis;
   }
   const double gap = is_floating(x.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1.0;
-  const Tensor buffer = Tensor::full({kOffAlignment + roomy.numel()}, gap, x.dtype());
+  const Tensor buffer = Tensor::full({kOffAlignment + roomy.numel()}, gap, x.dtype(), x.device());
   Tensor view = buffer.slice(0, kOffAlignment, buffer.numel()).reshape(roomy).permute(reversed);
   for (int axis = 0; axis < x.rank(); ++axis) view = view.slice(axis, 0, x.shape()[axis]);
   view.copy_from(x);

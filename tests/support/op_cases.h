@@ -29,6 +29,7 @@ struct OpCase {
   std::function<Tensor(std::span<const Tensor>)> reference;
   double f32_relative = 1e-5;  // bound on |y - y_ref| / max|y_ref| in f32; say why where it is larger
   bool bf16 = true;  // false: the op refuses bf16
+  bool recordable = true;  // false: the row reads its inputs on the host, which a graph of its work cannot
   double bf16_roundings = 4;  // roundings to bf16 that a gradient may show; say why where it is larger
 };
 

@@ -1,6 +1,8 @@
 // Rows for operations without a sum: arithmetic, functions of one operand, dropout, where.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <numbers>
 
 #include "core/ops/arithmetic.h"
@@ -60,12 +62,15 @@ void add_dropout(std::vector<OpCase>& cases) {
   for (const Shape& shape : {Shape{7, 13}, Shape{1}, Shape{0}, Shape{2, 8209}}) {
     constexpr double p = 0.3;
     const RngStream stream(11, "dropout", "mask");
-    StepState state;
-    state.set({.step = 5, .micro_step = 2});
     OpCase row;
     row.name = str("dropout/", shape);
     row.inputs = {{shape}};
-    row.op = [stream, tensor = state.tensor()](std::span<const Var> in) { return dropout(in[0], p, stream, tensor); };
+    const auto states = std::make_shared<std::map<std::string, StepState>>();  // one on each device
+    row.op = [stream, states](std::span<const Var> in) {
+      const auto [state, fresh] = states->try_emplace(in[0].device().name(), in[0].device());
+      if (fresh) state->second.set({.step = 5, .micro_step = 2});
+      return dropout(in[0], p, stream, state->second.tensor());
+    };
     row.reference = [stream](std::span<const Tensor> in) {
       std::uint64_t position = 0;
       return build(in[0].shape(), [&](const Index& i) {
@@ -82,11 +87,12 @@ void add_where(std::vector<OpCase>& cases) {
     OpCase row;
     row.name = "where/" + variant;
     row.inputs = {{mask, false, -1.0, 1.0, 0.0}, {a}, {b}};
+    row.recordable = false;
     row.op = [](std::span<const Var> in) {
-      const Tensor take = in[0].value().to(DType::f64).contiguous();
+      const Tensor take = in[0].value().to(Device::cpu()).to(DType::f64).contiguous();
       const Tensor bits = Tensor::empty(take.shape(), DType::u8);
       for (std::int64_t i = 0; i < take.numel(); ++i) bits.data<std::uint8_t>()[i] = take.data<double>()[i] > 0;
-      return where(bits, in[1], in[2]);
+      return where(bits.to(in[0].device()), in[1], in[2]);
     };
     row.reference = [](std::span<const Tensor> in) {
       const Shape ab = broadcast_shapes(in[1].shape(), in[2].shape(), "reference");

@@ -79,5 +79,37 @@ TEST(BenchFormat, JsonSaysWhatIsMissing) {
   EXPECT_TRUE(rows.as_list().at(1).at("dense").at("gflops_per_second").is_null());
 }
 
+BenchReport report_of_gpu() {
+  BenchReport report = report_of(true);
+  report.gpu = "NVIDIA H200";
+  report.tf32 = true;
+  report.parts[0].threads = 0;
+  for (LayerTiming& row : report.parts[0].rows) row.replayed = true;
+  return report;
+}
+
+TEST(BenchFormat, AGpuStandsInThePlaceOfThreads) {
+  BenchReport report = report_of_gpu();
+  EXPECT_NE(to_text(report).find("\nbatch 2, folded inference, NVIDIA H200, tf32, recorded and replayed\n"), std::string::npos)
+      << to_text(report);
+  EXPECT_NE(to_csv(report).find("\n2,0,inference,tf32,conv,"), std::string::npos) << to_csv(report);
+  const Value value = to_value(report);
+  EXPECT_EQ(value.at("precision").as_string(), "tf32");
+  EXPECT_TRUE(value.at("timings").as_list()[0].at("rows").as_list()[0].at("replayed").as_bool());
+}
+
+TEST(BenchFormat, WhatCouldNotBeRecordedIsNamed) {
+  BenchReport report = report_of_gpu();
+  report.parts[0].rows[0].replayed = report.parts[0].rows[2].replayed = false;
+  EXPECT_NE(to_text(report).find("NVIDIA H200, tf32, recorded and replayed; as queued by the host: conv, the network\n"),
+            std::string::npos)
+      << to_text(report);
+}
+
+TEST(BenchFormat, TheCpusReportHasNoWordOfRecording) {
+  EXPECT_EQ(to_text(report_of(true)).find("replayed"), std::string::npos);
+  EXPECT_EQ(to_json(to_value(report_of(true))).find("replayed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tessera

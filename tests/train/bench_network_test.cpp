@@ -1,4 +1,5 @@
 #include "train/bench_network.h"
+#include "train/resolve_device.h"
 
 #include <gtest/gtest.h>
 
@@ -61,6 +62,14 @@ TEST(BenchNetwork, APrecisionHoldsForWhateverIsTimed) {
     EXPECT_EQ(load({.target = "mlp", .precision = "bf16"}).compute, DType::bf16);
   }
   EXPECT_NE(refusal({.target = "mlp", .precision = "f31"}).find("f31"), std::string::npos);
+}
+
+TEST(BenchNetwork, ADeviceThatIsNotThereIsRefusedAsInTraining) {
+  const std::string message = message_of<ConfigError>([] { resolve_device("cuda:97"); });
+  EXPECT_EQ(refusal({.target = "mlp", .device = "cuda:97"}), message);
+  EXPECT_NE(message.find("device is cuda:97"), std::string::npos) << message;
+  EXPECT_NE(refusal({.target = "mlp", .device = "gpu"}).find("gpu"), std::string::npos);
+  EXPECT_EQ(load({.target = "mlp", .device = "cpu"}).device, Device::cpu());
 }
 
 TEST(BenchNetwork, AnInputStandsForDataThatIsNotThere) {

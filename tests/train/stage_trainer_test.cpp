@@ -12,6 +12,7 @@
 #include "layers/models/model.h"
 #include "layers/sequential.h"
 #include "tests/support/message_of.h"
+#include "tests/train/kept_work.h"
 
 namespace tessera {
 namespace {
@@ -73,6 +74,40 @@ TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
     expect_near(weights_of(*split), weights_of(*whole), 1e-5);
     EXPECT_NEAR(trainer.take_mean_loss(), loss, 1e-5);
   }
+}
+
+// What changes by step has to reach a replay: batch, learning rate, decay of the average, micro-batch, the count of losses.
+TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
+  TrainingConfig config = plain_sgd(0.5);
+  config.schedule.form = CosineSchedule{};
+  config.micro_batch = 4;
+  config.clip_norm = 1;
+  config.ema = EmaConfig{.decay = 0.9};
+  const auto train = [&](bool replays, int* recordings) {
+    const auto model = make_model();
+    StageTrainer trainer(*model, config, 1, 4, 8);
+    if (replays) {
+      trainer.record_with([&](const std::function<void()>& work) {
+        ++*recordings;
+        return std::make_unique<KeptWork>(work);
+      });
+    }
+    for (int step = 0; step < 8; ++step) {
+      Batch batch = make_batch(12);
+      batch.x.fill(0.1 * step);
+      trainer.step(batch, step, step);
+      if (step == 5) trainer.with_evaluation_weights([] {});
+    }
+    std::vector<float> result = weights_of(*model);
+    trainer.with_evaluation_weights([&] {
+      for (const float average : weights_of(*model)) result.push_back(average);
+    });
+    result.push_back(static_cast<float>(trainer.take_mean_loss()));
+    return result;
+  };
+  int recordings = 0;
+  EXPECT_EQ(train(true, &recordings), train(false, nullptr));
+  EXPECT_EQ(recordings, 1);
 }
 
 TEST(StageTrainer, ARestOfTheBatchCountsByItsSamples) {

@@ -130,5 +130,17 @@ TEST(MachinePeaks, AreMeasured) {
   EXPECT_GT(peaks.gbytes, 0);
 }
 
+TEST(CheckProfiled, AGpuIsRefusedWithTheToolForIt) {
+  EXPECT_NO_THROW(check_profiled(Device::cpu()));
+  try {
+    check_profiled(Device::cuda(1));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "--profile: the device is cuda:1, whose kernels run behind the host's clock; use nsys profile --trace=cuda,nvtx "
+              "tessera ..., where ranges are named after ops, or device=cpu");
+  }
+}
+
 }  // namespace
 }  // namespace tessera

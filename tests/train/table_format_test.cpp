@@ -89,5 +89,21 @@ TEST(TableFormat, JsonKeepsEveryRunsAccuracy) {
   EXPECT_DOUBLE_EQ(latency.at("speedup").at("p90").as_double(), 2.25);
 }
 
+// Rows of one table may be of several devices; a GPU has no threads.
+TEST(TableFormat, AGpuIsToldWithoutThreads) {
+  Table table = two_stages();
+  table.rows[1].experiment = "large";
+  table.rows[1].processor = "a GPU, its libraries, recorded and replayed";
+  const std::string text = to_markdown(table);
+  EXPECT_NE(text.find("Timed on a processor, 2 threads: small; a GPU, its libraries, recorded and replayed: large; networks"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(to_csv(table).find(",\"a GPU, its libraries, recorded and replayed\",0,"), std::string::npos) << to_csv(table);
+  table = two_stages();
+  table.processor = "a GPU";
+  table.threads = 0;
+  EXPECT_NE(to_markdown(table).find("\nTimed on a GPU, networks interleaved"), std::string::npos) << to_markdown(table);
+}
+
 }  // namespace
 }  // namespace tessera

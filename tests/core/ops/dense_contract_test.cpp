@@ -275,7 +275,7 @@ TEST(Pool2d, SumsBesideBf16AreTensors) {
     const std::size_t wide = dtype == DType::bf16 ? 1 : 0;
     EXPECT_EQ(blocks_of([&] { cpu::avg_pool2d_forward(image, y, options); }), wide);
     EXPECT_EQ(blocks_of([&] { cpu::avg_pool2d_backward(y, image, options); }), wide);
-    EXPECT_EQ(blocks_of([&] { cpu::max_pool2d_backward(y, argmax, image); }), wide);
+    EXPECT_EQ(blocks_of([&] { cpu::max_pool2d_backward(y, argmax, image, options); }), wide);
     const Tensor mean = random({3, 5}, 3, DType::f32).to(dtype);
     EXPECT_EQ(blocks_of([&] { cpu::global_avg_pool_forward(image, mean); }), 1u) << "doubles";
   }

@@ -2,45 +2,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstring>
 
 #include "core/autograd/backward.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/guarded.h"
 #include "tests/support/inputs.h"
 #include "tests/support/message_of.h"
+#include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr double kBf16Rounding = 0x1p-8;  // half a unit in the last of 8 binary digits, relative
 
 // The dtypes of 32 bits and fewer that the row runs in.
 std::vector<DType> short_dtypes(const OpCase& row) {
   return row.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
-}
-
-std::vector<bool> differentiable(const OpCase& row) {
-  std::vector<bool> flags;
-  for (const OpInput& input : row.inputs) flags.push_back(input.differentiable && input.indices.empty());
-  return flags;
-}
-
-Tensor forward(const OpCase& row, std::span<const Tensor> inputs) {
-  std::vector<Var> vars;
-  for (const Tensor& input : inputs) vars.emplace_back(input);
-  return row.op(vars).value();
-}
-
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const Tensor left = a.contiguous();
-  const Tensor right = b.contiguous();
-  return left.shape() == right.shape() && std::memcmp(left.raw(), right.raw(), left.bytes()) == 0;
 }
 
 void expect_close(const Tensor& a, const Tensor& b, double tolerance) {
@@ -74,13 +53,6 @@ TEST_P(OpTable, SingleGradientMatchesDouble) {
     EXPECT_EQ(single[i].dtype(), DType::f32);
     expect_close(single[i], exact[i], 10 * row.f32_relative);  // chains of a few operations, each within the bound
   }
-}
-
-// The numbers that bf16 inputs hold, for the path in double.
-std::vector<Tensor> widened(std::span<const Tensor> inputs) {
-  std::vector<Tensor> exact;
-  for (const Tensor& input : inputs) exact.push_back(is_floating(input.dtype()) ? input.to(DType::f64) : input);
-  return exact;
 }
 
 // Inputs are exact in bf16, products and sums run in f32 or wider, whatever their length: what is left is one rounding, on store.
@@ -178,14 +150,8 @@ TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_op_cases()), [](const auto& test) {
-  std::string name;
-  for (const char c : test.param.name) {
-    const bool legal = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (legal || (!name.empty() && name.back() != '_')) name += legal ? c : '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Cpu, OpTable, ::testing::ValuesIn(all_op_cases()),
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 

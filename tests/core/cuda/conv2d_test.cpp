@@ -1,0 +1,136 @@
+// Every algorithm that a clock may choose for a convolution or a product on a GPU, forced in turn: it ran, and agrees with the
+// CPU's loops in double.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/autograd/backward.h"
+#include "core/decisions.h"
+#include "core/ops/conv2d_plan_cuda.h"
+#include "core/ops/linear.h"
+#include "core/ops/relu.h"
+#include "core/precision.h"
+#include "tests/core/ops/conv2d_cases.h"
+#include "tests/support/gpu.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::testing {
+namespace {
+
+struct Operands {
+  Tensor x, weight, bias, grad_y;
+  Conv2dOptions options;
+};
+
+// y and the gradients of x, weight and bias.
+std::vector<Tensor> run(const Operands& in) {
+  const Var x(in.x, true);
+  const Var weight(in.weight, true);
+  const Var bias = in.bias.defined() ? Var(in.bias, true) : Var();
+  const Var y = conv2d(x, weight, bias, in.options);
+  backward(y, in.grad_y);
+  std::vector<Tensor> results{y.value(), x.grad(), weight.grad()};
+  if (bias.defined()) results.push_back(bias.grad());
+  return results;
+}
+
+// Values that `rounded` holds; images in it, parameters beside them; in f64 all of them.
+Operands operands(const ConvCase& c, DType rounded, bool exact, Device device) {
+  const auto make = [&](const Shape& shape, std::uint64_t index, bool parameter) {
+    const Tensor values = random_values(shape, index).to(rounded);
+    const DType dtype = exact ? DType::f64 : parameter ? parameter_dtype(rounded) : rounded;
+    return off_alignment(values.to(dtype).to(device));
+  };
+  return {make(c.x, 0, false), make(c.weight, 1, true), c.bias ? make({c.weight[0]}, 2, true) : Tensor(),
+          make(conv2d_output_shape(c.x, c.weight, c.options), 3, false), c.options};
+}
+
+// Every name that a clock had to choose among: those of the decisions, and what was measured under them.
+std::set<std::string> names_offered(const ConvCase& c, DType dtype, Device gpu) {
+  std::set<std::string> names{"gemm", "own", "naive"};
+  const Shape y = conv2d_output_shape(c.x, c.weight, c.options);
+  const Conv2dGeometry g{c.x[0],      c.x[1],      c.x[2], c.x[3], c.weight[0],
+                         c.weight[1], c.weight[2], y[1],   y[2],   c.options};
+  for (const Conv2dPass pass : {Conv2dPass::forward, Conv2dPass::backward_input, Conv2dPass::backward_weight}) {
+    for (const auto& algorithm : cuda::dnn_convolutions(pass, g, dtype, {.bias = c.bias}, tf32_products(), gpu)) {
+      names.insert(algorithm->name());
+    }
+  }
+  return names;
+}
+
+double tolerance_of(DType dtype) {
+  if (dtype == DType::f32) return 3e-5;  // Winograd's transforms lose about a digit (Lavin & Gray 2016, section 5.3)
+  return dtype == DType::bf16 ? 0x1p-7 : 0x1p-9;  // results, and filters in transformed form, are rounded
+}
+
+class CudaConv2d : public GpuTestWithParam<DType> {};
+
+TEST_P(CudaConv2d, EveryAlgorithmAgreesWithTheLoopsInDouble) {
+  std::set<std::string> ran;
+  for (const ConvCase& c : conv_cases("nhwc")) {
+    const std::vector<Tensor> want = run(operands(c, GetParam(), true, Device::cpu()));
+    const Operands in = operands(c, GetParam(), false, gpu());
+    for (const std::string& name : names_offered(c, GetParam(), gpu())) {
+      SCOPED_TRACE(str(describe(c), ", ", name));
+      const DecisionScope scope({.forced = name});
+      const std::size_t before = cuda::conv2d_runs(name);
+      const std::vector<Tensor> got = run(in);
+      if (cuda::conv2d_runs(name) > before) ran.insert(name);
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LE(relative_error(got[i], want[i]), tolerance_of(GetParam())) << "result " << i;
+      }
+    }
+  }
+  EXPECT_EQ(ran.count("gemm"), 1u);
+  EXPECT_EQ(ran.count("own"), GetParam() == DType::f32 ? 1u : 0u);
+  EXPECT_GE(ran.size(), 4u);
+}
+
+TEST_P(CudaConv2d, TheClocksChoiceAgreesToo) {
+  for (const ConvCase& c : conv_cases("nhwc")) {
+    SCOPED_TRACE(describe(c));
+    const std::vector<Tensor> want = run(operands(c, GetParam(), true, Device::cpu()));
+    DecisionMap measured;
+    const DecisionScope scope(
+        {.measure = true, .on_measured = [&](const std::string& key, const std::string& choice) { measured[key] = choice; }});
+    const std::vector<Tensor> got = run(operands(c, GetParam(), false, gpu()));
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_error(got[i], want[i]), tolerance_of(GetParam()));
+    EXPECT_FALSE(measured.empty());
+  }
+}
+
+TEST_P(CudaConv2d, TailsOfInferenceAreFused) {
+  for (const ConvCase& c : conv_cases("nhwc")) {
+    SCOPED_TRACE(describe(c));
+    const NoGrad no_grad;
+    const Operands exact = operands(c, GetParam(), true, Device::cpu());
+    const Operands in = operands(c, GetParam(), false, gpu());
+    const auto tail = [&](const Operands& o, const Tensor& residual) {
+      return conv2d_relu(Var(o.x), Var(o.weight), o.bias.defined() ? Var(o.bias) : Var(), residual.defined() ? Var(residual) : Var(),
+                         o.options)
+          .value();
+    };
+    EXPECT_LE(relative_error(tail(in, {}), tail(exact, {})), tolerance_of(GetParam()));
+    EXPECT_LE(relative_error(tail(in, in.grad_y), tail(exact, exact.grad_y)), tolerance_of(GetParam()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaConv2d, ::testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& test) { return str(test.param); });
+
+class CudaTf32 : public GpuTest {};
+
+// Products in tf32 keep 10 bits of each operand, and only where they are allowed.
+TEST_F(CudaTf32, IsTakenWhereItIsAllowed) {
+  const ConvCase c{{4, 28, 28, 64}, {64, 3, 3, 64}, {.padding = {1, 1}}};
+  const std::vector<Tensor> want = run(operands(c, DType::f32, true, Device::cpu()));
+  const Operands in = operands(c, DType::f32, false, gpu());
+  EXPECT_LE(relative_error(run(in)[0], want[0]), 3e-5);
+  const Tf32Products allowed(true);
+  EXPECT_LE(relative_error(run(in)[0], want[0]), 2e-3);
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,180 @@
+// Every row of the op table on a GPU: against the naive references in double, and against the CPU's gradients, which are checked
+// by differences there.
+#include <gtest/gtest.h>
+
+#include "core/autograd/backward.h"
+#include "core/device_work.h"
+#include "tests/support/gpu.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/guarded.h"
+#include "tests/support/inputs.h"
+#include "tests/support/op_checks.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+// Sums of other orders than the CPU's, and vector functions within 2 ulp.
+constexpr double kDoubleError = 1e-11;
+
+std::vector<Tensor> on(Device device, std::span<const Tensor> tensors) {
+  std::vector<Tensor> moved;
+  for (const Tensor& tensor : tensors) moved.push_back(tensor.to(device));
+  return moved;
+}
+
+std::vector<Tensor> gradients(const OpCase& row, std::span<const Tensor> inputs) {
+  return projected_gradients(row.op, inputs, differentiable(row), kSeed);
+}
+
+// The op's result and gradients for weights that are on the GPU already: a recording takes no copy from the host.
+std::vector<Tensor> results_for(const Tensor& weights, const OpCase& row, std::span<const Tensor> inputs) {
+  const std::vector<bool> wanted = differentiable(row);
+  std::vector<Var> vars;
+  for (std::size_t i = 0; i < inputs.size(); ++i) vars.emplace_back(inputs[i], bool{wanted[i]});
+  const Var y = row.op(vars);
+  if (y.requires_grad()) backward(y, weights);
+  std::vector<Tensor> results{y.value()};
+  for (std::size_t i = 0; i < inputs.size(); ++i) results.push_back(wanted[i] ? vars[i].grad() : Tensor());
+  return results;
+}
+
+void expect_close(const Tensor& a, const Tensor& b, double tolerance) {
+  ASSERT_EQ(a.shape(), b.shape());
+  EXPECT_LE(relative_error(a, b), tolerance);
+}
+
+void expect_gradients_close(std::span<const Tensor> got, std::span<const Tensor> want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    SCOPED_TRACE(str("input ", i));
+    ASSERT_EQ(got[i].defined(), want[i].defined());
+    if (want[i].defined()) expect_close(got[i], want[i], tolerance);
+  }
+}
+
+// Free memory of the GPU that holds `byte`: what a kernel reads before it is written shows.
+void poison_gpu_memory(Device gpu, std::uint8_t byte) {
+  std::vector<Tensor> held;
+  for (std::int64_t bytes = 512; bytes <= (std::int64_t{32} << 20); bytes *= 2) {
+    for (int i = 0; i < 4; ++i) {
+      held.push_back(Tensor::empty({bytes}, DType::u8, gpu));
+      held.back().fill(byte);
+    }
+  }
+}
+
+struct HalfType {
+  DType dtype;
+  double rounding;
+};
+constexpr HalfType kHalfTypes[] = {{DType::bf16, kBf16Rounding}, {DType::f16, kF16Rounding}};
+
+class OpTable : public GpuTestWithParam<OpCase> {};
+
+TEST_P(OpTable, ForwardMatchesReference) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> exact = make_inputs(row, DType::f64, kSeed);
+  const Tensor expected = row.reference(exact);
+  poison_gpu_memory(gpu(), 0xff);
+  const Tensor y = forward(row, on(gpu(), exact));
+  EXPECT_EQ(y.device(), gpu());
+  expect_close(y, expected, kDoubleError);
+  expect_close(forward(row, on(gpu(), make_inputs(row, DType::f32, kSeed))), expected, row.f32_relative);
+}
+
+TEST_P(OpTable, GradientsMatchTheCpus) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> exact = make_inputs(row, DType::f64, kSeed);
+  const std::vector<Tensor> expected = gradients(row, exact);
+  poison_gpu_memory(gpu(), 0xff);
+  expect_gradients_close(gradients(row, on(gpu(), exact)), expected, 10 * kDoubleError);
+  const std::vector<Tensor> single = make_inputs(row, DType::f32, kSeed);
+  expect_gradients_close(gradients(row, on(gpu(), single)), expected, 10 * row.f32_relative);
+}
+
+TEST_P(OpTable, HalfTypesMatchDouble) {
+  const OpCase& row = GetParam();
+  if (!row.bf16) return;
+  for (const auto& [dtype, rounding] : kHalfTypes) {
+    SCOPED_TRACE(str(dtype));
+    const std::vector<Tensor> inputs = make_inputs(row, dtype, kSeed);
+    const Tensor y = forward(row, on(gpu(), inputs));
+    EXPECT_EQ(y.dtype(), dtype);
+    expect_close(y, row.reference(widened(inputs)), rounding + row.f32_relative);
+    // A gradient is rounded on store, and so are the values that the forward saved for it; a convolution's weights once more.
+    expect_gradients_close(gradients(row, on(gpu(), inputs)), gradients(row, widened(inputs)),
+                           row.bf16_roundings * rounding + 10 * row.f32_relative);
+  }
+}
+
+TEST_P(OpTable, StridedAndUnalignedInputsGiveTheSame) {
+  const OpCase& row = GetParam();
+  const std::vector<Tensor> plain = on(gpu(), make_inputs(row, DType::f32, kSeed));
+  std::vector<Tensor> views;
+  std::vector<Tensor> moved;
+  for (const Tensor& input : plain) {
+    views.push_back(scattered(input));
+    moved.push_back(Guarded(input).tensor());
+  }
+  const Tensor expected = forward(row, plain);
+  expect_close(forward(row, views), expected, row.f32_relative);
+  expect_close(forward(row, moved), expected, row.f32_relative);
+  const std::vector<Tensor> grads = gradients(row, plain);
+  expect_gradients_close(gradients(row, views), grads, 10 * row.f32_relative);
+  expect_gradients_close(gradients(row, moved), grads, 10 * row.f32_relative);
+}
+
+TEST_P(OpTable, RunsGiveTheSameBytesWhateverMemoryHeld) {
+  const OpCase& row = GetParam();
+  for (const DType dtype : row.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32}) {
+    SCOPED_TRACE(str(dtype));
+    const std::vector<Tensor> inputs = on(gpu(), make_inputs(row, dtype, kSeed));
+    std::vector<Tensor> results[2];
+    for (const int run : {0, 1}) {
+      poison_gpu_memory(gpu(), run == 0 ? 0xff : 0x3f);
+      results[run] = on(Device::cpu(), gradients(row, inputs));
+      results[run].push_back(forward(row, inputs).to(Device::cpu()));
+    }
+    for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_TRUE(same_bytes(results[0][i], results[1][i])) << "result " << i;
+  }
+}
+
+TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
+  const OpCase& row = GetParam();
+  for (const DType dtype : row.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32}) {
+    SCOPED_TRACE(str(dtype));
+    std::vector<Guarded> guarded;
+    std::vector<Tensor> inputs;
+    for (const Tensor& input : make_inputs(row, dtype, kSeed)) {
+      guarded.emplace_back(input.to(gpu()));
+      inputs.push_back(guarded.back().tensor());
+    }
+    gradients(row, inputs);
+    for (std::size_t i = 0; i < guarded.size(); ++i) EXPECT_TRUE(guarded[i].intact()) << "input " << i;
+  }
+}
+
+// What a graph of the op replays has the bytes of the op itself.
+TEST_P(OpTable, CanBeRecorded) {
+  const OpCase& row = GetParam();
+  if (!row.recordable) return;
+  const std::vector<Tensor> inputs = on(gpu(), make_inputs(row, DType::f32, kSeed));
+  const Tensor weights = projection(forward(row, inputs), kSeed);
+  const std::vector<Tensor> expected = results_for(weights, row, inputs);
+  std::vector<Tensor> replayed;
+  const auto graph = record_graph(gpu(), [&] { replayed = results_for(weights, row, inputs); });
+  graph->replay();
+  graph->replay();
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_bytes(replayed[i], expected[i])) << "result " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, OpTable, ::testing::ValuesIn(all_op_cases()),
+                         [](const auto& test) { return test_name(test.param); });
+
+}  // namespace
+
+void PrintTo(const OpCase& row, std::ostream* out) { *out << row.name; }
+
+}  // namespace tessera::testing

@@ -1,0 +1,204 @@
+// Tensors, their memory and recorded work on a GPU.
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+
+#include "core/device_work.h"
+#include "core/error.h"
+#include "core/memory_history.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/accumulate.h"
+#include "core/rng.h"
+#include "core/step_state.h"
+#include "core/transfer_stats.h"
+#include "tests/support/gpu.h"
+#include "tests/support/inputs.h"
+#include "tests/support/message_of.h"
+#include "tests/support/op_checks.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr DType kAllDTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8};
+
+// Whole numbers that every dtype holds.
+Tensor counted(const Shape& shape, DType dtype) {
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  std::iota(values.begin(), values.end(), 0.0f);
+  for (float& value : values) value = static_cast<float>(static_cast<int>(value) % 100);
+  return Tensor::from(values, shape).to(dtype);
+}
+
+class CudaTensor : public GpuTest {};
+
+TEST_F(CudaTensor, CrossesAndComesBack) {
+  for (const DType dtype : kAllDTypes) {
+    for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{7, 13}, Shape{3, 257, 33}}) {
+      SCOPED_TRACE(str(dtype, ' ', shape));
+      const Tensor x = counted(shape, dtype);
+      const Tensor y = x.to(gpu());
+      EXPECT_EQ(y.device(), gpu());
+      EXPECT_EQ(y.dtype(), dtype);
+      EXPECT_TRUE(same_bytes(x, y));
+    }
+  }
+}
+
+TEST_F(CudaTensor, ConvertsAsTheCpuDoes) {
+  for (const DType from : kAllDTypes) {
+    for (const DType to : kAllDTypes) {
+      SCOPED_TRACE(str(from, " to ", to));
+      const Tensor x = counted({5, 33}, from);
+      EXPECT_TRUE(same_bytes(x.to(gpu()).to(to), x.to(to)));
+    }
+  }
+}
+
+TEST_F(CudaTensor, RoundsToHalfTypesAsTheCpuDoes) {
+  const Tensor x = Tensor::empty({4099}, DType::f32);
+  fill_normal(x, RngStream(3, "rounding", "values"), 0.0, 1e-4);
+  x.data<float>()[0] = std::numeric_limits<float>::infinity();
+  x.data<float>()[1] = -std::numeric_limits<float>::infinity();
+  x.data<float>()[2] = 1e30f;
+  x.data<float>()[3] = -0.0f;
+  x.data<float>()[4] = 1e-45f;
+  for (const DType dtype : {DType::bf16, DType::f16}) EXPECT_TRUE(same_bytes(x.to(gpu()).to(dtype), x.to(dtype))) << dtype;
+}
+
+TEST_F(CudaTensor, CopiesStridedViews) {
+  for (const DType dtype : kAllDTypes) {
+    SCOPED_TRACE(str(dtype));
+    const Tensor x = counted({6, 35, 70}, dtype);
+    const Tensor y = x.to(gpu());
+    EXPECT_TRUE(same_bytes(y.permute({2, 0, 1}).contiguous(), x.permute({2, 0, 1})));
+    EXPECT_TRUE(same_bytes(y.permute({0, 2, 1}).contiguous(), x.permute({0, 2, 1})));
+    EXPECT_TRUE(same_bytes(y.slice(2, 3, 68).slice(1, 1, 34).contiguous(), x.slice(2, 3, 68).slice(1, 1, 34)));
+    EXPECT_TRUE(same_bytes(y.slice(1, 2, 3).expand({6, 9, 70}).contiguous(), x.slice(1, 2, 3).expand({6, 9, 70})));
+    EXPECT_TRUE(same_bytes(scattered(y), x));
+  }
+}
+
+TEST_F(CudaTensor, FillsOnlyItsElements) {
+  for (const DType dtype : kAllDTypes) {
+    const Tensor whole = Tensor::zeros({5, 7}, dtype, gpu());
+    whole.slice(1, 2, 5).fill(3.0);
+    const Tensor expected = Tensor::zeros({5, 7}, dtype);
+    expected.slice(1, 2, 5).fill(3.0);
+    EXPECT_TRUE(same_bytes(whole, expected)) << dtype;
+  }
+}
+
+TEST_F(CudaTensor, RandomNumbersAreTheCpus) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const RngStream stream(5, "layer", "weight");
+    const Tensor host = Tensor::empty({1031}, dtype);
+    const Tensor device = Tensor::empty({1031}, dtype, gpu());
+    fill_uniform(host, stream, -0.3, 0.7, 9);
+    fill_uniform(device, stream, -0.3, 0.7, 9);
+    EXPECT_TRUE(same_bytes(host, device)) << dtype;
+  }
+}
+
+TEST_F(CudaTensor, RefusesAnotherDevicesOperand) {
+  const Tensor on_gpu = Tensor::zeros({2}, DType::f32, gpu());
+  EXPECT_EQ(message_of<DeviceError>([&] { on_gpu.copy_from(Tensor::zeros({2})); }),
+            "copy_from: source is on cpu, target on cuda:0");
+  EXPECT_NE(message_of<DeviceError>([&] { add(Var(on_gpu), Var(Tensor::zeros({2}))); }), "");
+}
+
+TEST_F(CudaTensor, CountsWhatCrosses) {
+  const Tensor x = counted({9}, DType::f32);
+  const TransferStats before = transfer_stats();
+  const Tensor y = x.to(gpu());
+  y.clone().fill(1.0);
+  EXPECT_EQ(transfer_stats().host_to_device, before.host_to_device + 1);
+  EXPECT_EQ(transfer_stats().device_to_host, before.device_to_host);
+  y.to(Device::cpu());
+  EXPECT_EQ(transfer_stats().device_to_host, before.device_to_host + 1);
+}
+
+TEST_F(CudaTensor, SaysWhatDoesNotFit) {
+  const std::string message = message_of<OutOfMemoryError>([&] { Tensor::empty({std::int64_t{1} << 50}, DType::u8, gpu()); });
+  EXPECT_NE(message.find("cuda:0: out of memory: asked for 1125899906842624 bytes"), std::string::npos) << message;
+  set_memory_limit(gpu(), std::size_t{64} << 20);
+  EXPECT_NE(message_of<OutOfMemoryError>([&] { Tensor::empty({100 << 20}, DType::u8, gpu()); }).find("limit 67108864 bytes"),
+            std::string::npos);
+  set_memory_limit(gpu(), 0);
+}
+
+TEST_F(CudaTensor, MemoryIsKeptForTheNext) {
+  const void* const address = Tensor::empty({3 << 20}, DType::u8, gpu()).raw();
+  EXPECT_EQ(Tensor::empty({3 << 20}, DType::u8, gpu()).raw(), address);
+  reset_peak_memory(gpu());
+  const std::size_t before = memory_stats(gpu()).in_use;
+  Tensor::empty({5 << 20}, DType::u8, gpu());
+  EXPECT_EQ(memory_stats(gpu()).in_use, before);
+  EXPECT_GE(memory_stats(gpu()).peak, before + (5 << 20));
+}
+
+class CudaGraph : public GpuTest {};
+
+TEST_F(CudaGraph, ReplaysWhatWasRecorded) {
+  const Tensor x = Tensor::zeros({1000}, DType::f32, gpu());
+  const Tensor one = Tensor::full({1000}, 1.0, DType::f32, gpu());
+  accumulate(x, one);
+  const auto graph = record_graph(gpu(), [&] { accumulate(x, one); });
+  EXPECT_EQ(x.to_vector<float>()[999], 1.0f);  // nothing ran while it was recorded
+  for (int i = 0; i < 3; ++i) graph->replay();
+  EXPECT_EQ(x.to_vector<float>()[999], 4.0f);
+  EXPECT_EQ(graph->kernels(), 1u);
+}
+
+TEST_F(CudaGraph, KeepsItsMemory) {
+  const Tensor x = Tensor::full({4096}, 2.0, DType::f32, gpu());
+  Tensor y;
+  const auto work = [&] {
+    const NoGrad no_grad;
+    y = mul_scalar(add(Var(x), Var(x)), 3.0).value();
+  };
+  work();
+  const auto graph = record_graph(gpu(), work);
+  graph->replay();
+  std::vector<Tensor> others;
+  for (int i = 0; i < 50; ++i) others.push_back(Tensor::full({4096}, 77.0, DType::f32, gpu()));
+  x.fill(5.0);
+  graph->replay();
+  EXPECT_EQ(y.to_vector<float>()[17], 30.0f);
+  for (const Tensor& other : others) EXPECT_EQ(other.to_vector<float>()[17], 77.0f);
+}
+
+TEST_F(CudaGraph, ReadsTheStepStateAtEveryReplay) {
+  StepState state(gpu());
+  state.set({.step = 1, .lr = 0.5});
+  const Tensor seen = Tensor::zeros({sizeof(StepStateData)}, DType::u8, gpu());
+  const auto work = [&] {
+    state.set_micro_step(3);
+    seen.copy_from(state.tensor());
+  };
+  work();
+  const auto graph = record_graph(gpu(), work);
+  state.set({.step = 2, .lr = 0.25});
+  graph->replay();
+  const Tensor host = seen.to(Device::cpu());
+  EXPECT_EQ(step_state_data(host).step, 2);
+  EXPECT_EQ(step_state_data(host).lr, 0.25);
+  EXPECT_EQ(step_state_data(host).micro_step, 3);
+}
+
+TEST_F(CudaGraph, RefusesToReadTheDevice) {
+  const Tensor x = Tensor::zeros({4}, DType::f32, gpu());
+  EXPECT_NE(message_of([&] { record_graph(gpu(), [&] { x.item(); }); }), "");
+  const auto graph = record_graph(gpu(), [&] { x.fill(3.0); });  // the device is as before
+  graph->replay();
+  EXPECT_EQ(x.to_vector<float>()[3], 3.0f);
+}
+
+TEST(DeviceGraph, IsOfGpus) {
+  EXPECT_NE(message_of<DeviceError>([] { record_graph(Device::cpu(), [] {}); }), "");
+}
+
+}  // namespace
+}  // namespace tessera::testing

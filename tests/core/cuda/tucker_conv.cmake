@@ -1,0 +1,4 @@
+tessera_test(core/cuda/tucker_conv LIBRARIES tessera_core SOURCES
+  ${CMAKE_CURRENT_LIST_DIR}/tucker_conv_plan_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/tucker_conv_support.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/tucker_conv_test.cpp)

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""scripts/gpu_check without a GPU: what its lines give, what it says of libraries, and that a failing line stops nothing."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+import gpu_libraries  # noqa: E402
+import gpu_results  # noqa: E402
+
+# A stand-in for a GoogleTest program: writes the report that it is asked for.
+PROGRAM = """#!/bin/sh
+for word in "$@"; do case "$word" in --gtest_output=json:*) cat > "${{word#--gtest_output=json:}}" <<'REPORT'
+{report}
+REPORT
+;; esac; done
+echo last words
+exit {status}
+"""
+
+
+def case(name, result="COMPLETED", failure=None, skipped=None):
+    made = {"name": name, "status": "RUN", "result": result}
+    if failure:
+        made["failures"] = [{"failure": failure}]
+    if skipped:
+        made["skipped"] = [{"message": skipped}]
+    return made
+
+
+def report(suite, *cases):
+    return {"testsuites": [{"name": suite, "testsuite": list(cases)}]}
+
+
+def op_table(device, *rows):
+    return report(f"{device}/OpTable", *(case(f"ForwardMatchesReference/{row}") for row in rows))
+
+
+class Results(unittest.TestCase):
+    def test_reads_what_became_of_each_case(self):
+        cases = gpu_results.cases_of(report("Suite", case("Good"), case("Bad", failure="a.cpp:3\nExpected: 1"),
+                                            case("Left", result="SKIPPED", skipped="a.cpp:1\nneeds a GPU: none"),
+                                            {"name": "Other", "status": "NOTRUN"}))
+        self.assertEqual(cases, [("Suite.Good", "passed", ""), ("Suite.Bad", "failed", "a.cpp:3 Expected: 1"),
+                                 ("Suite.Left", "skipped", "needs a GPU: none")])
+
+    def test_counts_rows_of_the_op_table_that_pass_on_both_devices(self):
+        cpu = gpu_results.cases_of(op_table("Cpu", "relu", "matmul"))
+        cuda = gpu_results.cases_of(op_table("Cuda", "relu", "matmul"))
+        self.assertEqual(gpu_results.op_rows_line(cpu + cuda), ("op rows on cuda: 2 of 2", True))
+        self.assertEqual(gpu_results.op_rows_line(cpu + cuda[:1]), ("op rows on cuda: 1 of 2", False))
+        self.assertEqual(gpu_results.op_rows_line(cuda), ("op rows on cuda: 0 of 0", False))
+        failed = gpu_results.cases_of(report("Cuda/OpTable", case("ForwardMatchesReference/relu", failure="off")))
+        self.assertEqual(gpu_results.op_rows_line(cpu + failed), ("op rows on cuda: 0 of 2", False))
+
+    def test_a_skip_is_judged_by_the_list_whatever_the_programs_folder_is(self):
+        allowed = [("core/ops_dense/Cpu/Winograd.*/avx512", "no AVX-512", set()), ("train/Oracle.*", "[torch] none", {"torch"})]
+        judge = gpu_results.judge_skip
+        self.assertEqual(judge("test_core_ops_dense", "Cpu/Winograd.Runs/avx512", allowed, set()), ("skipped", "no AVX-512"))
+        self.assertEqual(judge("test_train", "Oracle.Agrees", allowed, {"torch"})[0], "failed")
+        self.assertEqual(judge("test_core", "Oracle.Agrees", allowed, set())[0], "failed")
+        self.assertEqual(judge("test_cuda_core", "CudaTensor.Fills", allowed, set())[0], "skipped")
+        self.assertEqual(judge("test_cuda_core", "CudaTensor.Fills", allowed, {"gpu"})[0], "failed")
+
+    def test_the_repositorys_list_of_skips_is_read(self):
+        allowed = gpu_results.read_skips(SCRIPTS.parent / "tests" / "skips.txt")
+        self.assertIn(("train/TorchOracle.*", {"torch"}), [(pattern, tags) for pattern, _, tags in allowed])
+
+
+class Libraries(unittest.TestCase):
+    def test_reads_what_the_loader_finds(self):
+        text = ("\tlinux-vdso.so.1 (0x1)\n\tlibcudart.so.13 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x7f00)\n"
+                "\t/lib64/ld-linux-x86-64.so.2 (0x2)\n")
+        self.assertEqual(gpu_libraries.read_ldd(text), {"libcudart.so.13": None, "libc.so.6": "/lib/libc.so.6"})
+
+    def test_names_what_is_missing_from_where_it_comes_and_where_it_was_looked_for(self):
+        lines = gpu_libraries.explain_missing({"libcudnn.so.9": None, "libodd.so": None}, [("toolkit", "/some/lib")])
+        self.assertIn("libcudnn.so.9  (cuDNN 9", lines[1])
+        self.assertIn("libodd.so  (not part of CUDA", lines[2])
+        self.assertIn("  /some/lib  (toolkit)", lines)
+
+    def test_folders_are_tried_beside_pytorch_before_the_toolkits(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for folder in ("given", "site/nvidia/cudnn/lib", "cuda-13/lib64"):
+                (root / folder).mkdir(parents=True)
+            python = root / "python"
+            python.write_text(f"#!/bin/sh\necho {root}/site\n", encoding="utf-8")
+            python.chmod(0o755)
+            found = gpu_libraries.candidate_folders(str(python), {"LD_LIBRARY_PATH": f"{root}/given:{root}/none"},
+                                                    (f"{root}/cuda*",))
+        self.assertEqual(found[:3], [("LD_LIBRARY_PATH", f"{root}/given"), ("beside PyTorch", f"{root}/site/nvidia/cudnn/lib"),
+                                     ("toolkit", f"{root}/cuda-13/lib64")])
+
+    def test_a_folder_is_named_only_when_it_holds_what_a_program_needs(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for name in ("have", "empty"):
+                (root / name).mkdir()
+            (root / "part.c").write_text("int part(void) { return 3; }\n", encoding="utf-8")
+            (root / "main.c").write_text("int part(void); int main(void) { return part(); }\n", encoding="utf-8")
+            library = root / "have" / "libcudnn_none.so.9"
+            subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudnn_none.so.9", "-o", library, root / "part.c"],
+                           check=True)
+            subprocess.run(["cc", "-o", root / "main", root / "main.c", library], check=True)
+            folders = [("toolkit", f"{root}/empty"), ("toolkit", f"{root}/have")]
+            library.rename(root / "have" / "away")
+            self.assertEqual(gpu_libraries.search_path([root / "main"], folders, f"{root}/lib")[1], {"libcudnn_none.so.9": None})
+            (root / "have" / "away").rename(library)
+            path, missing = gpu_libraries.search_path([root / "main"], folders, f"{root}/lib")
+        self.assertEqual((path, missing), (f"{root}/have:{root}/lib", {}))
+
+
+@unittest.skipIf("gpu" in gpu_libraries.find_gpu(gpu_libraries.candidate_folders()), "a GPU is there")
+class Program(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "bin").mkdir()
+
+    def add(self, name, content="{}", status=0, text=None):
+        path = self.root / "bin" / name
+        path.write_text(text or PROGRAM.format(report=json.dumps(content), status=status), encoding="utf-8")
+        path.chmod(0o755)
+
+    def check(self, *words):
+        command = [sys.executable, SCRIPTS / "gpu_check", "--bin", self.root / "bin", "--out", self.root / "out", *words]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("GTEST_")}
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def rows(self):
+        lines = (self.root / "out" / "gpu_check.jsonl").read_text(encoding="utf-8").splitlines()
+        return {row["name"]: row for row in map(json.loads, lines)}
+
+    def test_runs_the_cpu_half_and_says_so(self):
+        self.add("test_a", op_table("Cpu", "relu"))
+        self.add("test_cuda_core", report("CudaTensor", case("Fills", "SKIPPED")))
+        status, output, _ = self.check("--part", "tests")
+        self.assertEqual(status, 0, output)
+        self.assertIn("the CPU half of the tests only", output)
+        self.assertEqual(output.splitlines()[-1], "op rows on cuda: 0 of 1")
+        self.assertEqual(self.rows()["test_a"]["detail"], "1 passed, 0 failed, 0 skipped")
+        self.assertEqual(self.rows()["test_cuda_core.1"]["detail"], "0 passed, 0 failed, 1 skipped")
+
+    def test_a_line_that_fails_hangs_or_is_no_program_does_not_stop_the_rest(self):
+        self.add("test_bad", report("Suite", case("Wrong", failure="it is")), status=1)
+        self.add("test_crash", text="#!/bin/sh\nkill -SEGV $$\n")
+        self.add("test_good", report("Suite", case("Right")))
+        self.add("test_hangs", text="#!/bin/sh\nsleep 60 & wait\n")
+        self.add("test_no_program", text="#!/no/such/interpreter\n")
+        self.add("test_silent", text="#!/bin/sh\nexit 0\n")
+        status, output, _ = self.check("--part", "tests", "--seconds", "3", "--jobs", "6")
+        self.assertEqual(status, 1, output)
+        states = {name: row["state"] for name, row in self.rows().items()}
+        self.assertEqual(states, {"test_bad": "failed", "test_crash": "failed", "test_good": "passed", "test_hangs": "timed out",
+                                  "test_no_program": "failed", "test_silent": "failed", "op-rows": "skipped"})
+        self.assertIn("Suite.Wrong: it is", self.rows()["test_bad"]["detail"])
+        self.assertIn("signal 11", self.rows()["test_crash"]["detail"])
+        self.assertIn("1 passed, 4 failed, 1 timed out, 0 not run, 1 skipped", output)
+
+    def test_what_there_is_no_time_for_is_said_not_to_have_run(self):
+        self.add("test_a", text="#!/bin/sh\nsleep 60\n")
+        self.add("test_b", report("Suite", case("Right")))
+        self.assertEqual(self.check("--part", "tests", "--seconds", "1.5", "--jobs", "1")[0], 1)
+        self.assertEqual(self.rows()["test_b"]["state"], "not run")
+
+    def test_lists_and_chooses_lines(self):
+        self.add("test_one")
+        self.add("test_two")
+        status, output, _ = self.check("--list", "--part", "tests", "--only", "two")
+        self.assertEqual((status, [line.split()[1] for line in output.splitlines()]), (0, ["test_two"]))
+        self.assertEqual(self.check("--part", "tests", "--only", "three")[0], 2)
+
+    def test_benchmarks_need_a_gpu(self):
+        self.add("cuda_op_bench")
+        status, _, errors = self.check("--part", "bench")
+        self.assertEqual(status, 2)
+        self.assertIn("bench need a GPU", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+#include "train/resolve_device.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tessera {
+namespace {
+
+const Gpus kNone{.count = 0, .why_none = "no CUDA driver is installed"};
+const Gpus kOne{.count = 1, .why_none = ""};
+const Gpus kFour{.count = 4, .why_none = ""};
+
+TEST(ResolveDevice, AutoTakesTheFirstGpuAndOtherwiseTheCpu) {
+  EXPECT_EQ(resolve_device("auto", kNone), Device::cpu());
+  EXPECT_EQ(resolve_device("auto", kFour), Device::cuda(0));
+  EXPECT_EQ(choice_of_device("auto", kNone), "device: auto is the CPU: no CUDA driver is installed");
+  EXPECT_EQ(choice_of_device("auto", kOne), "device: auto is cuda:0");
+}
+
+TEST(ResolveDevice, ANameIsItselfAndNoChoice) {
+  EXPECT_EQ(resolve_device("cpu", kFour), Device::cpu());
+  EXPECT_EQ(resolve_device("cuda", kOne), Device::cuda(0));
+  EXPECT_EQ(resolve_device("cuda:3", kFour), Device::cuda(3));
+  for (const char* name : {"cpu", "cuda", "cuda:3"}) EXPECT_EQ(choice_of_device(name, kFour), "");
+}
+
+TEST(ResolveDevice, AGpuThatIsNotThereIsRefusedWithTheReason) {
+  const auto refusal = [](const char* name, const Gpus& gpus) {
+    return message_of<ConfigError>([&] { resolve_device(name, gpus); });
+  };
+  EXPECT_EQ(refusal("cuda", kNone), "device is cuda:0, but no CUDA driver is installed; use cpu or auto");
+  EXPECT_EQ(refusal("cuda:2", kNone), "device is cuda:2, but no CUDA driver is installed; use cpu or auto");
+  EXPECT_EQ(refusal("cuda:1", kOne), "device is cuda:1, but there is 1 GPU, cuda:0; use one of them, cpu or auto");
+  EXPECT_EQ(refusal("cuda:4", kFour), "device is cuda:4, but there are 4 GPUs, cuda:0 to cuda:3; use one of them, cpu or auto");
+}
+
+// A config that another machine stored.
+TEST(ResolveDevice, NamesAreReadWithoutTheirDevice) {
+  EXPECT_EQ(named_device("cuda:7", kNone), Device::cuda(7));
+  EXPECT_EQ(named_device("cuda:7"), Device::cuda(7));
+  EXPECT_THROW(named_device("gpu", kFour), ConfigError);
+}
+
+}  // namespace
+}  // namespace tessera
