@@ -67,7 +67,7 @@ CoreCase core_case(const ConvShape& shape, Device device) {
                                                 empty_sets(shape.y(), DType::f32, device, rotated.sets)});
   std::string reason;
   std::vector<cuda::CoreConvPlan> plans = cuda::core_conv_candidates(
-      cuda::Conv2dPass::forward, geometry_of(operands->x.front(), operands->weight.front(), operands->y.front(), shape.options()),
+      Conv2dPass::forward, geometry_of(operands->x.front(), operands->weight.front(), operands->y.front(), shape.options()),
       DType::f32, cuda::limits_of(device), &reason);
   TESSERA_CHECK(!plans.empty(), InternalError, "core conv2d ", to_string(shape), ": no tile can run it: ", reason);
   if (plans.size() > kMostTiles) plans.resize(kMostTiles);

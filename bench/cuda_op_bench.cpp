@@ -86,9 +86,37 @@ void print_total(const Ratios& ratios, double target) {
              ratios.geometric_mean(), ratios.least(), target, ratios.least() >= target ? "met" : "missed");
 }
 
-void check_any(const Options& options, bool any) {
-  TESSERA_CHECK(any, ConfigError, "cuda_op_bench: --only '", options.only, "' is in no op and shape of part ", options.part);
-}
+// The rows of a part. One that cannot be measured does not stop those behind it.
+class Rows {
+ public:
+  explicit Rows(const Options& options) : options_(options) {}
+
+  template <class Measure>
+  void row(const std::string& op, const std::string& shape, const Measure& measure) {
+    if (!options_.wants(op, shape)) return;
+    ++tried_;
+    try {
+      measure();
+    } catch (const Error& error) {
+      ++failed_;
+      fmt::print("{} {} failed: {}\n", op, shape, error.what());
+      std::fflush(stdout);
+    }
+  }
+  bool any() const {
+    TESSERA_CHECK(tried_ > 0, ConfigError, "cuda_op_bench: --only '", options_.only, "' is in no op and shape of part ",
+                  options_.part);
+    return failed_ < tried_;
+  }
+  void check_all() const {
+    TESSERA_CHECK(failed_ == 0, InternalError, "cuda_op_bench: ", failed_, " of ", tried_, " rows failed");
+  }
+
+ private:
+  const Options& options_;
+  std::int64_t tried_ = 0;
+  std::int64_t failed_ = 0;
+};
 
 void measure_dense_part(const Options& options, Device device, const Output& output) {
   Ratios ratios;
@@ -98,64 +126,73 @@ void measure_dense_part(const Options& options, Device device, const Output& out
     output.line(row);
     ratios.add(row);
   };
+  Rows rows(options);
   for (const char* precision : {"bf16", "tf32", "f32"}) {
     for (const ProductShape& shape : cuda_product_shapes()) {
-      if (!options.wants("matmul", to_string(shape))) continue;
-      const DecisionScope decisions({.measure = true});
-      measure(cuda_product_case(shape, precision, device));
+      rows.row("matmul", to_string(shape), [&] {
+        const DecisionScope decisions({.measure = true});
+        measure(cuda_product_case(shape, precision, device));
+      });
     }
   }
   for (const char* precision : {"bf16", "f32"}) {
     for (const ConvShape& shape : cuda_conv_shapes()) {
-      if (!options.wants("conv2d", to_string(shape))) continue;
       for (const ConvPass pass : passes_of(shape)) {
-        const DecisionScope decisions({.measure = true});
-        measure(cuda_conv_case(pass, shape, precision, device));
+        rows.row("conv2d", to_string(shape), [&] {
+          const DecisionScope decisions({.measure = true});
+          measure(cuda_conv_case(pass, shape, precision, device));
+        });
       }
     }
   }
-  check_any(options, !ratios.values.empty());
-  print_total(ratios, kDenseTarget);
+  if (rows.any()) print_total(ratios, kDenseTarget);
+  rows.check_all();
 }
 
 void measure_core_part(const Options& options, Device device, const Output& output) {
   Ratios ratios;
   Ratios of_model;
+  Rows rows(options);
   for (const ConvShape& shape : core_shapes()) {
-    if (!options.wants("core conv2d", to_string(shape))) continue;
-    const DecisionScope decisions({.measure = true});
-    const CoreCase core = core_case(shape, device);
-    Value row = measure_rotated(core.rotated, device, options.common.rounds);
-    row.set("tiles", core.tiles);
-    print_rotated(row);
-    output.line(row);
-    ratios.add(row);
-    of_model.add(row.at("ways").as_list().front());
+    rows.row("core conv2d", to_string(shape), [&] {
+      const DecisionScope decisions({.measure = true});
+      const CoreCase core = core_case(shape, device);
+      Value row = measure_rotated(core.rotated, device, options.common.rounds);
+      row.set("tiles", core.tiles);
+      print_rotated(row);
+      output.line(row);
+      ratios.add(row);
+      of_model.add(row.at("ways").as_list().front());
+    });
   }
-  check_any(options, !ratios.values.empty());
-  fmt::print(
-      "core convolutions against cuDNN's best: geometric mean {:.2f}x, least {:.2f}x; the model's tile takes {:.2f} times the "
-      "measured one's time (geometric mean)\n",
-      ratios.geometric_mean(), ratios.least(), of_model.geometric_mean());
+  if (rows.any()) {
+    fmt::print(
+        "core convolutions against cuDNN's best: {} rows, geometric mean {:.2f}x, least {:.2f}x; the model's tile takes {:.2f} "
+        "times the measured one's time (geometric mean)\n",
+        ratios.values.size(), ratios.geometric_mean(), ratios.least(), of_model.geometric_mean());
+  }
+  rows.check_all();
 }
 
 void measure_memory_part(const Options& options, Device device, const Output& output) {
   Ratios ratios;
+  Rows rows(options);
   for (const MemoryMaker& maker : memory_cases(options.megabytes, device)) {
-    if (!options.wants(maker.op, maker.shape)) continue;
-    const Value row = measure_memory(maker.make(), options.megabytes, {.rounds = options.common.rounds, .device = device});
-    const Value& ratio = row.at("ratio");
-    fmt::print("{:<16} {:<9} {:<16} {:8.3f} ms {:7.0f} GB/s  {:4.2f} ({:.2f}-{:.2f}) of the copy's {:.0f} GB/s\n",
-               row.at("op").as_string(), row.at("pass").as_string(), row.at("shape").as_string(),
-               row.at("tessera_ms").at("median").as_double(), row.at("gbytes_per_second").as_double(),
-               ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-               row.at("stream_gbytes_per_second").as_double());
-    std::fflush(stdout);
-    output.line(row);
-    ratios.add(row);
+    rows.row(maker.op, maker.shape, [&] {
+      const Value row = measure_memory(maker.make(), options.megabytes, {.rounds = options.common.rounds, .device = device});
+      const Value& ratio = row.at("ratio");
+      fmt::print("{:<16} {:<9} {:<16} {:8.3f} ms {:7.0f} GB/s  {:4.2f} ({:.2f}-{:.2f}) of the copy's {:.0f} GB/s\n",
+                 row.at("op").as_string(), row.at("pass").as_string(), row.at("shape").as_string(),
+                 row.at("tessera_ms").at("median").as_double(), row.at("gbytes_per_second").as_double(),
+                 ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double(),
+                 row.at("stream_gbytes_per_second").as_double());
+      std::fflush(stdout);
+      output.line(row);
+      ratios.add(row);
+    });
   }
-  check_any(options, !ratios.values.empty());
-  print_total(ratios, kMemoryTarget);
+  if (rows.any()) print_total(ratios, kMemoryTarget);
+  rows.check_all();
 }
 
 void measure_network_part(const Options& options, Device device, const Output& output) {

@@ -1,6 +1,8 @@
 #include "bench/cudnn_plans_rival.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 
@@ -9,6 +11,13 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;  // bytes, the most that engines ask for; our blocks have more
 constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
+
+struct Heuristic {
+  cudnnBackendHeurMode_t mode;
+  const char* offer;
+};
+constexpr Heuristic kHeuristics[]{
+    {CUDNN_HEUR_MODE_A, "choice A"}, {CUDNN_HEUR_MODE_B, "choice B"}, {CUDNN_HEUR_MODE_FALLBACK, "fallback"}};
 
 // Of a tensor with the dimensions that cuDNN names: images, channels, height, width.
 std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& dims, ImageLayout layout) {
@@ -136,6 +145,33 @@ Engine engine_of(const Backend& config) {
   return found;
 }
 
+// Type and value of each knob that the configuration sets, in the order of types: two heuristics offer the same one often.
+std::vector<std::pair<int, std::int64_t>> knobs_of(const Backend& config) {
+  std::vector<Backend> choices;
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    handles.push_back(choices.emplace_back(Backend(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)).get());
+  }
+  std::int64_t count = 0;
+  check(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 CUDNN_KNOB_TYPE_COUNTS, &count, handles.data()),
+        "cuDNN knobs");
+  std::vector<std::pair<int, std::int64_t>> knobs;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(count, CUDNN_KNOB_TYPE_COUNTS); ++i) {
+    const cudnnBackendDescriptor_t choice = handles[static_cast<std::size_t>(i)];
+    cudnnBackendKnobType_t type{};
+    std::int64_t value = 0;
+    std::int64_t filled = 0;
+    check(cudnnBackendGetAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &filled, &type),
+          "cuDNN knob");
+    check(cudnnBackendGetAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &filled, &value),
+          "cuDNN knob");
+    knobs.emplace_back(static_cast<int>(type), value);
+  }
+  std::ranges::sort(knobs);
+  return knobs;
+}
+
 // Adds the plan of a configuration, where there is one.
 void add_plan(cudnnHandle_t handle, Backend config, const std::string& name, std::vector<ConvPlan>& plans) {
   Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -186,14 +222,14 @@ std::vector<ConvPlan> conv_plans(cudnnHandle_t handle, ConvPass pass, const Conv
   const bool rounding = tf32 || dtype != DType::f32;
   const char* const where = layout == ImageLayout::channels_last ? "NHWC" : "NCHW";
   std::vector<ConvPlan> plans;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+  std::set<std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>> seen;
+  for (const auto& [mode, offer] : kHeuristics) {
     std::vector<Backend> configs = configurations(graph, mode);
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const Engine engine = engine_of(configs[i]);
       if (engine.rounds_f32 && !rounding) continue;
-      add_plan(handle, std::move(configs[i]),
-               str("cuDNN, ", where, ", engine ", engine.index, mode == CUDNN_HEUR_MODE_A ? ", choice " : ", fallback ", i),
-               plans);
+      if (!seen.emplace(engine.index, knobs_of(configs[i])).second) continue;
+      add_plan(handle, std::move(configs[i]), str("cuDNN, ", where, ", engine ", engine.index, ", ", offer, ' ', i), plans);
     }
   }
   return plans;

@@ -44,9 +44,10 @@ Contestant recorded(const RotatedSide& side, Device device, std::size_t sets, st
 std::size_t calls_per_replay(const RotatedSide& side, Device device, std::size_t sets);
 
 // Leaves out, with the reason, rivals that disagree with ours or cannot be recorded; throws InternalError where none is left.
-// Times all the others once, sweeps those near the fastest, and times the best in turns with ours. The line: op, shape, pass,
-// precision, rounds, sets, calls, tessera_ms, rival {name, ms}, ratio (rival / tessera), rivals_timed, rival_sweep,
-// rivals_refused [{name, why}], gflops; of further ways of ours `ways` [{name, ms, ratio (the way's time over the first's)}].
+// Times all the others once, records and sweeps those near the fastest, and times the best in turns with ours. Throws
+// NumericError where further ways of ours disagree with the first. The line: op, shape, pass, precision, rounds, sets, calls,
+// tessera_ms, rival {name, ms}, ratio (rival / tessera), rivals_timed, rival_sweep, rivals_refused [{name, why}], gflops; of
+// further ways of ours `ways` [{name, ms, ratio (the way's time over the first's)}].
 Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t rounds);
 
 }  // namespace tessera::bench

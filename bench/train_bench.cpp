@@ -27,6 +27,7 @@ constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedStep
 // In bf16 each activation is off by up to 2^-8 of itself, and the two sides round in other places; over a batch most of it
 // cancels.
 constexpr double kBf16LossTolerance = 5e-3;
+constexpr double kTf32LossTolerance = 1e-3;  // operands have 11 digits
 constexpr std::int64_t kComparedSteps = 3;
 
 constexpr const char* kResults = TESSERA_BENCH_DIR "/results/train_bench.jsonl";
@@ -44,7 +45,10 @@ struct Options {
   bool alone = false;
 };
 
-double loss_tolerance(const Options& options) { return options.precision == "bf16" ? kBf16LossTolerance : kLossTolerance; }
+double loss_tolerance(const Options& options) {
+  if (options.precision == "tf32") return kTf32LossTolerance;
+  return options.precision == "bf16" ? kBf16LossTolerance : kLossTolerance;
+}
 
 using Rivals = std::vector<std::unique_ptr<TrainRival>>;
 
@@ -97,6 +101,22 @@ Samples time_alone(TrainWorkload& workload, const Options& options) {
   return time_in_turns(std::span(&ours, 1), options.common.rounds, options.steps).front();
 }
 
+// The finalists in processes of their own, but those for which the GPU's memory is too small beside the ones before.
+Rivals start_rivals(const TorchProgram& program, std::vector<TorchSettings>& finalists, const FirstLosses& losses) {
+  Rivals rivals;
+  std::erase_if(finalists, [&](const TorchSettings& settings) {
+    try {
+      rivals.push_back(std::make_unique<TrainRival>(program, settings, losses));
+      return false;
+    } catch (const IoError& error) {
+      if (rivals.empty()) throw;
+      fmt::print("{} is left out: {}\n", to_string(settings), error.what());
+      return true;
+    }
+  });
+  return rivals;
+}
+
 // Rivals are processes of their own on the same GPU, in turn with ours.
 void measure_on_gpu(const Options& options, Device device) {
   TESSERA_CHECK(cuda_device_count() > device.index(), ConfigError, "train_bench: --device is ", device, ": ", why_no_cuda());
@@ -123,11 +143,8 @@ void measure_on_gpu(const Options& options, Device device) {
                                static_cast<int>(options.common.threads),
                                {"--precision", options.precision},
                                true};
-    const TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
-    Rivals rivals;
-    for (const TorchSettings& settings : swept.finalists) {
-      rivals.push_back(std::make_unique<TrainRival>(program, settings, losses));
-    }
+    TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
+    const Rivals rivals = start_rivals(program, swept.finalists, losses);
     const FinalistTimes times = compare(workload, rivals, options);
     report_times(row, times, swept.finalists);
     row.set("torch_losses", to_value(rivals[times.best]->losses()));

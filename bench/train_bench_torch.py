@@ -111,6 +111,8 @@ class CudaTrainer(Trainer):
             for _ in range(3):
                 self.queue_step(*self.batches[0])
         torch.cuda.current_stream().wait_stream(side)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()  # graphs have memory of their own: what these steps took is free for the other side
         graphs, pool = [], None
         for x, y in self.batches:
             graph = torch.cuda.CUDAGraph()

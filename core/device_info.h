@@ -11,7 +11,7 @@ namespace tessera {
 // GPUs that this process can use; 0 in a build without CUDA, without a driver and where no GPU is visible.
 int cuda_device_count() noexcept;
 
-// Why cuda_device_count() is 0, for people: "this build has no CUDA backend", "no CUDA driver is installed", ...; "" where it is not.
+// Why cuda_device_count() is 0: "this build has no CUDA backend", "no CUDA driver is installed", ...; "" where it is not.
 std::string why_no_cuda();
 
 struct DeviceInfo {

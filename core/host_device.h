@@ -9,7 +9,7 @@
 #define TESSERA_INLINE inline
 #endif
 
-// In front of loops over arrays that must stay in registers on a GPU, and of loops that may be unrolled no further there. The host
+// In front of loops over arrays that must stay in registers on a GPU, and of loops that may be unrolled no further. The host
 // compiler does not know these pragmas.
 #if defined(__CUDA_ARCH__)
 #define TESSERA_PRAGMA(text) _Pragma(#text)

@@ -26,7 +26,7 @@ DType parameter_dtype(DType activations);
 // naming them, or when it is not a name.
 DType compute_dtype(std::string_view precision, const Device& device);
 
-// While one lives, products of f32 on a GPU round their operands to tf32 where it is `allowed`; the newest decides, without one they
+// While one lives, products of f32 on a GPU round operands to tf32 where it is `allowed`; the newest decides, without one they
 // do not. Not for several threads at once.
 class Tf32Products {
  public:

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// strided_copy: equal shapes and devices, any strides, converts the dtype; float to integer truncates towards zero. fill: the value
+// strided_copy: equal shapes and devices, any strides, converts the dtype; float to integer truncates to zero. fill: the value
 // rounded to the tensor's dtype, in every element.
 namespace cpu {
 void strided_copy(const Tensor& source, const Tensor& target);

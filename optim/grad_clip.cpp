@@ -9,8 +9,9 @@ namespace {
 
 bool counts(const Parameter& parameter) { return parameter.trainable() && parameter.grad().defined(); }
 
-Tensor norm_of(std::span<const Tensor> grads) {
-  const Device device = grads.empty() ? Device() : grads.front().device();
+// On the parameters' device, where there is no gradient too.
+Tensor norm_of(std::span<const Tensor> grads, const std::vector<NamedParameter>& parameters) {
+  const Device device = parameters.empty() ? Device() : parameters.front().parameter->value().device();
   Tensor norm = Tensor::empty({}, DType::f64, device);
   TESSERA_DISPATCH(device, global_norm, grads, norm);
   return norm;
@@ -23,7 +24,7 @@ Tensor grad_norm(const std::vector<NamedParameter>& parameters) {
   for (const NamedParameter& named : parameters) {
     if (counts(*named.parameter)) grads.push_back(named.parameter->grad().contiguous());
   }
-  return norm_of(grads);
+  return norm_of(grads, parameters);
 }
 
 Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm) {
@@ -36,7 +37,7 @@ Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_
     if (!parameter.grad().sole_owner() || !parameter.grad().is_contiguous()) parameter.set_grad(parameter.grad().clone());
     grads.push_back(parameter.grad());
   }
-  const Tensor norm = norm_of(grads);
+  const Tensor norm = norm_of(grads, parameters);
   TESSERA_DISPATCH(norm.device(), scale_to_norm, grads, norm, max_norm);
   return norm;
 }

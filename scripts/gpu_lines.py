@@ -16,7 +16,7 @@ SANITIZED = (("test_cuda_core", 200), ("test_cuda_train", 40), ("test_cuda_optim
 # Suites of a GPU, without the checks of the op table that only repeat its kernels.
 KERNEL_TESTS = "Cuda*.*:-Cuda/OpTable.RunsGive*:Cuda/OpTable.InputsAnd*:Cuda/OpTable.CanBeRecorded/*"
 CLOCK_TESTS = ("test_compress_clock",)  # need a quiet machine, and no GPU
-# (name, words behind --part, seconds). Every line appends its rows as it goes: one that is cut short leaves what it measured.
+# (name, words behind --part, seconds). A line appends its rows as it goes: one that is cut short leaves what it measured.
 BENCHES = (
     ("core", ("core",), 90),
     ("memory", ("memory",), 60),
@@ -25,7 +25,7 @@ BENCHES = (
     ("conv2d", ("dense", "--only", "conv2d"), 120),
 )
 # Model: (precision, seconds alone, seconds against PyTorch).
-TRAINING = {"resnet20": ("f32", 20, 140), "resnet18": ("bf16", 50, 180), "resnet50": ("bf16", 80, 205)}
+TRAINING = {"resnet20": ("f32", 20, 120), "resnet18": ("bf16", 50, 170), "resnet50": ("bf16", 80, 235)}
 
 
 @dataclasses.dataclass

@@ -24,6 +24,7 @@ std::size_t capacity_of(Device device) {
 std::string Session::explain(const std::string& found) {
   try {
     finish_saving();
+    state_.trainer()->forget_recording();  // the replay needs its memory
     RunState again(config(), state_.data());
     if (saver_.store().empty()) {
       again.start(vfs_);
@@ -45,6 +46,7 @@ std::string Session::smaller_step(const OutOfMemoryError& found) {
     if (!found.at_limit()) return "; train with a smaller micro_batch, or give the process more memory";
     const auto capacity = static_cast<std::int64_t>(capacity_of(state_.device()));
     if (capacity == 0) return "";
+    state_.trainer()->forget_recording();
     const std::optional<std::int64_t> fits =
         largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity);
     if (!fits) return "; no smaller micro_batch is expected to fit";

@@ -31,6 +31,8 @@ class StageTrainer {
 
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
+  // Gives back the memory of a recorded step; later steps record anew.
+  void forget_recording() { graph_.forget(); }
 
   // Mean loss since the last call; clears the sum. The only read of a device value in training.
   double take_mean_loss();

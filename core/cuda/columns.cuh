@@ -1,85 +1,9 @@
-// Kernels over [outer, rows, columns] in which a thread keeps to its columns: reductions over the rows, and maps with numbers per
-// column. A block is a tile of neighbouring columns, `across` packs wide, times `down` rows that it takes at once; each thread
-// loads several rows before it computes.
+// Reductions over the rows of [outer, rows, columns], in two passes where the columns alone do not fill the chip.
 #pragma once
 
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/column_grid.cuh"
 
 namespace tessera::cuda {
-
-struct ColumnGrid {
-  std::int64_t outer = 1;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t tiles = 0;  // blocks side by side
-  std::int64_t rows_per_part = 0;
-  int parts = 1;
-  int across = 1;
-  int down = 1;
-};
-
-inline constexpr int kColumnBlock = 256;
-
-// `lanes` elements a pack, `batch` rows a thread loads at once, `blocks_per_processor` blocks to share the rows among.
-inline ColumnGrid column_grid(Device device, std::int64_t outer, std::int64_t rows, std::int64_t columns, int lanes, int batch,
-                              int blocks_per_processor) {
-  ColumnGrid grid{.outer = outer, .rows = rows, .columns = columns};
-  const std::int64_t packs = (columns + lanes - 1) / lanes;
-  grid.tiles = (packs + 31) / 32;
-  grid.across = static_cast<int>((packs + grid.tiles - 1) / grid.tiles);
-  grid.down = kColumnBlock / grid.across;
-  const std::int64_t step = std::int64_t{grid.down} * batch;
-  const std::int64_t blocks = std::int64_t{limits_of(device).processors} * blocks_per_processor;
-  const std::int64_t wanted = std::clamp<std::int64_t>(blocks / (grid.tiles * outer), 1, 65535);
-  grid.rows_per_part = std::max<std::int64_t>(1, ((rows + wanted - 1) / wanted + step - 1) / step) * step;
-  grid.parts = static_cast<int>(std::max<std::int64_t>(1, (rows + grid.rows_per_part - 1) / grid.rows_per_part));
-  return grid;
-}
-
-// Where a thread of the grid stands: rows begin, begin + step, ... below end.
-struct ColumnPlace {
-  std::int64_t outer;
-  std::int64_t column;
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t step;
-  bool inside;
-
-  __device__ ColumnPlace(const ColumnGrid& grid, int lanes)
-      : outer(blockIdx.x / grid.tiles),
-        column((blockIdx.x % grid.tiles * grid.across + threadIdx.x % grid.across) * lanes),
-        begin(std::int64_t{blockIdx.y} * grid.rows_per_part + threadIdx.x / grid.across),
-        end(min((std::int64_t{blockIdx.y} + 1) * grid.rows_per_part, grid.rows)),
-        step(grid.down),
-        inside(static_cast<int>(threadIdx.x) < grid.across * grid.down && column < grid.columns) {}
-
-  // Calls body(items, first row, how many) with up to kBatch rows loaded at once.
-  template <class Item, int kBatch, class Load, class Body>
-  __device__ void for_each_batch(Load&& load, Body&& body) const {
-    for (std::int64_t row = begin; row < end; row += kBatch * step) {
-      Item items[kBatch];
-      int count = 0;  // a quotient of 64 bits would cost more than a load
-#pragma unroll
-      for (int u = 0; u < kBatch; ++u) {
-        if (row + u * step >= end) continue;
-        items[u] = load(row + u * step);
-        count = u + 1;
-      }
-      body(items, row, count);
-    }
-  }
-};
-
-// A sum of doubles per column, or several.
-template <int kSums>
-struct Sums {
-  double at[kSums];
-  __device__ static Sums none() { return {}; }
-  __device__ void join(const Sums& other) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) at[i] += other.at[i];
-  }
-};
 
 namespace detail {
 
@@ -168,30 +92,6 @@ void reduce_columns_of(const char* name, Device device, std::int64_t outer, std:
   launch(name, device, {last, dim3(kColumnBlock)}, finish_columns_kernel<Op>, op, grid, states);
 }
 
-template <class Op, int N, int kBatch>
-__global__ void __launch_bounds__(kColumnBlock) map_columns_kernel(const Op op, const ColumnGrid grid) {
-  const ColumnPlace place(grid, N);
-  if (!place.inside) return;
-  using Item = typename Op::template Item<N>;
-  const auto channel = op.template channel<N>(place.outer, place.column);
-  place.for_each_batch<Item, kBatch>([&](std::int64_t row) { return op.template load<N>(channel, row, place.column); },
-                                     [&](const Item(&items)[kBatch], std::int64_t row, int count) {
-#pragma unroll
-                                       for (int u = 0; u < kBatch; ++u) {
-                                         if (u >= count) continue;
-                                         op.template store<N>(channel, items[u], row + u * place.step, place.column);
-                                       }
-                                     });
-}
-
-template <class Op, int N>
-void map_columns_of(const char* name, Device device, std::int64_t rows, std::int64_t columns, const Op& op) {
-  constexpr int kBatch = Op::template kBatch<N>;
-  const ColumnGrid grid = column_grid(device, 1, rows, columns, N, kBatch, 16);
-  const dim3 blocks(static_cast<unsigned>(grid.tiles), static_cast<unsigned>(grid.parts));
-  launch(name, device, {blocks, dim3(kColumnBlock)}, map_columns_kernel<Op, N, kBatch>, op, grid);
-}
-
 }  // namespace detail
 
 // Reduces rows of [outer, rows, columns] to op.finish(outer, column, state). Op:
@@ -207,14 +107,6 @@ void reduce_columns(const char* name, Device device, std::int64_t outer, std::in
     return detail::reduce_columns_of<Op, kWidest<T>>(name, device, outer, rows, columns, op);
   }
   detail::reduce_columns_of<Op, 1>(name, device, outer, rows, columns, op);
-}
-
-// op.store<N>(channel, item, row, column) for all of [rows, columns]; channel, Item and load as above, outer 0.
-template <class T, class Op>
-void map_columns(const char* name, Device device, std::int64_t rows, std::int64_t columns, bool aligned, const Op& op) {
-  if (rows == 0 || columns == 0) return;
-  if (aligned && columns % kWidest<T> == 0) return detail::map_columns_of<Op, kWidest<T>>(name, device, rows, columns, op);
-  detail::map_columns_of<Op, 1>(name, device, rows, columns, op);
 }
 
 }  // namespace tessera::cuda

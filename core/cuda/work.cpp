@@ -48,8 +48,8 @@ class RecordedGraph final : public DeviceGraph {
 class Capture {
  public:
   // The pool begins last: where another thread records on the device, the stream refuses, and that thread's pool stays.
-  explicit Capture(Device device) : device_(device) {
-    check(cudaStreamBeginCapture(stream_of(device), cudaStreamCaptureModeThreadLocal), "record_graph");
+  explicit Capture(Device device) : device_(device), stream_(stream_of(device)) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "record_graph");
     memory_ = allocator_of(device).begin_pool();
   }
   ~Capture() {
@@ -69,12 +69,13 @@ class Capture {
     ended_ = true;
     allocator_of(device_).end_pool();
     cudaGraph_t graph = nullptr;
-    const cudaError_t status = cudaStreamEndCapture(stream_of(device_), &graph);
+    const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
     if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
     return {status, Graph(graph)};
   }
 
   Device device_;
+  cudaStream_t stream_;  // stream_of() throws where a kernel has failed
   std::shared_ptr<BlockPool> memory_;
   bool ended_ = false;
 };

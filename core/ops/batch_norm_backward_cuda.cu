@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/cuda/column_map.cuh"
 #include "core/cuda/columns.cuh"
 #include "core/cuda/numbers.cuh"
 #include "core/ops/batch_norm.h"

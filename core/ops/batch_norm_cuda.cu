@@ -1,3 +1,4 @@
+#include "core/cuda/column_map.cuh"
 #include "core/cuda/columns.cuh"
 #include "core/cuda/numbers.cuh"
 #include "core/ops/batch_norm.h"

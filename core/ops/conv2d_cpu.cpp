@@ -64,7 +64,8 @@ void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& wei
   onednn::Primitive& primitive = *plan.primitive;
   const auto described = [&] { return plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight; };
   const Tensor& packed =
-      ConstantWeights::current()->derived(plan.primitive, weight, [&] { return primitive.reordered(kWeight, described().raw()); });
+      ConstantWeights::current()->derived(plan.primitive, weight,
+                                          [&] { return primitive.reordered(kWeight, described().raw()); });
   if (!packed.defined()) return execute(primitive, x, described(), y, bias);
   std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
   if (bias.defined()) data.push_back(bias.raw());

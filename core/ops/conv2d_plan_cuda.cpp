@@ -108,7 +108,11 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
                                                const std::function<bool(const Conv2dPlan&)>& run) {
   const bool choosing = decisions_active() && !recording_graph() && g.flops() >= kLeastFlopsToMeasure;
   std::vector<Conv2dPlan> all = usable(candidates_for(pass, g, dtype, epilogue, choosing, device), choosing, run);
-  if (all.empty()) return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::naive, "naive"});
+  if (all.empty()) {
+    if (dtype != DType::f64) log_warning(str("conv2d: no library has ", name_of(pass), " of ", describe(g), " in ", dtype,
+                                             " and none of our kernels takes it: it runs in plain loops"));
+    return std::make_shared<Conv2dPlan>(Conv2dPlan{Method::naive, "naive"});
+  }
   std::size_t chosen = 0;
   if (choosing) {
     std::vector<std::string> names;

@@ -1,3 +1,4 @@
+#include "core/cuda/exp_sum.cuh"
 #include "core/cuda/rows.cuh"
 #include "core/ops/cross_entropy.h"
 

@@ -1,4 +1,5 @@
 #include "core/cuda/numbers.cuh"
+#include "core/cuda/exp_sum.cuh"
 #include "core/cuda/rows.cuh"
 #include "core/ops/softmax.h"
 

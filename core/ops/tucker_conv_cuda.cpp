@@ -87,7 +87,9 @@ class CudaTuckerConv final : public FusedTuckerConv {
     if (grads.core.defined() && operands.out_factor.defined()) {
       grad_out = Tensor::empty({y[0], y[1], y[2], conv_.rank_out}, grad_y.dtype(), grad_y.device());
     }
-    if (grads.x.defined() || grad_in.defined() || grad_out.defined()) backward_input(operands, grad_y, grads.x, grad_in, grad_out);
+    if (grads.x.defined() || grad_in.defined() || grad_out.defined()) {
+      backward_input(operands, grad_y, grads.x, grad_in, grad_out);
+    }
     if (!grads.in_factor.defined() && !grads.core.defined() && !grads.out_factor.defined() && !grads.bias.defined()) return;
     const Tensor& right = operands.in_factor.defined() ? narrow_in : operands.x;
     const Tensor& left = operands.out_factor.defined() ? grad_out : grad_y;

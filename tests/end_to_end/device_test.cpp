@@ -103,6 +103,16 @@ TEST_F(RunOfAGpu, GoesOnOnTheCpuWithAWarning) {
   EXPECT_EQ(run({"eval", run_}).exit_code, 0);
 }
 
+TEST_F(RunOfAGpu, AForkStoresTheDeviceThatItTook) {
+  const std::vector<std::string> fork{"fork", run_, "--at", "4", "--runs", folder_ / "runs"};
+  expect_refused(run(fork));
+  const std::string folder = folder_ / "runs/small/2";
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "refused before a folder is made";
+  const Outcome outcome = run(joined(fork, {"device=auto"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(read_bytes(folder + "/config.resolved.yaml"), "device: cpu\n");
+}
+
 TEST_F(RunOfAGpu, IsReadWithoutTheDevice) {
   for (const char* verb : {"status", "export"}) {
     std::vector<std::string> words{verb, run_};

@@ -1,12 +1,15 @@
 // Updates on a GPU against the CPU's, which follow references in double.
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
 
 #include "core/transfer_stats.h"
 #include "optim/builtin.h"
 #include "optim/ema.h"
 #include "optim/grad_clip.h"
+#include "optim/loss_scale.h"
 #include "tests/optim/model.h"
 #include "tests/support/gpu.h"
 #include "tests/support/op_checks.h"
@@ -23,18 +26,49 @@ Tensor every_third_off(const Shape& shape) {
   return mask;
 }
 
-// What a run of clipped, masked and averaged steps leaves behind: weights, optimiser state, averages.
-State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
-  const auto model = make_model(dtype);
+// Besides the small model: whole blocks, blocks with a rest, and more tensors than one launch takes.
+std::unique_ptr<Holder> many_tensors(DType dtype) {
+  auto model = make_model(dtype);
   model->child("conv").parameter("weight").set_mask(every_third_off({3, 5}));
+  model->add_parameter("large", random_tensor({100, 130}, dtype, 10)).set_mask(every_third_off({100, 130}));
+  model->add_parameter("whole", random_tensor({8192}, dtype, 11));
+  model->add_parameter("odd", random_tensor({4099}, dtype, 12));
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    model->add_parameter(str("small", i), random_tensor({40 + static_cast<std::int64_t>(i % 5)}, dtype, 20 + i));
+  }
+  return model;
+}
+
+void set_gradients_on(Device device, Module& model, std::uint64_t step) {
+  set_gradients(model, step);
+  for (const NamedParameter& named : named_parameters(model)) named.parameter->set_grad(named.parameter->grad().to(device));
+}
+
+// What steps leave behind: weights, optimiser state, averages.
+State left_by(const std::vector<NamedParameter>& parameters, const Optimizer& optimizer, const Ema& ema) {
+  State result = optimizer.state();
+  for (const NamedParameter& named : parameters) result.tensors.emplace("value." + named.path, named.parameter->value());
+  for (const auto& [path, average] : ema.state().tensors) result.tensors.emplace("average." + path, average);
+  return result;
+}
+
+void expect_close(const State& got, const State& expected, double tolerance) {
+  ASSERT_EQ(got.tensors.size(), expected.tensors.size());
+  for (const auto& [name, tensor] : expected.tensors) {
+    EXPECT_LE(relative_error(got.tensors.at(name), tensor), tolerance) << name;
+  }
+}
+
+// A run of clipped, masked and averaged steps.
+State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
+  const auto model = many_tensors(dtype);
   move_to(*model, device);
   const auto parameters = named_parameters(*model);
   const auto optimizer = make_optimizer(config, parameters);
   Ema ema({.decay = 0.9}, *model);
   StepState state(device);
   for (int step = 0; step < kSteps; ++step) {
-    set_gradients(*model, static_cast<std::uint64_t>(step));
-    for (const NamedParameter& named : parameters) named.parameter->set_grad(named.parameter->grad().to(device));
+    set_gradients_on(device, *model, static_cast<std::uint64_t>(step));
     state.set({.step = step, .lr = 0.1 / (1 + step), .ema_decay = 0.9});
     const TransferStats before = transfer_stats();
     clip_grad_norm(parameters, 1.5);
@@ -42,22 +76,14 @@ State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
     ema.after_step(*model, state);
     EXPECT_EQ(transfer_stats(), before);
   }
-  State result = optimizer->state();
-  for (const NamedParameter& named : parameters) result.tensors.emplace("value." + named.path, named.parameter->value());
-  for (const auto& [path, average] : ema.state().tensors) result.tensors.emplace("average." + path, average);
-  return result;
+  return left_by(parameters, *optimizer, ema);
 }
 
 // In double, a last bit of beta^t is a thousand of 1 - beta^t.
 void expect_same_steps(const OptimizerConfig& config, Device gpu) {
   for (const auto& [dtype, tolerance] : {std::pair{DType::f64, 1e-12}, std::pair{DType::f32, 1e-6}}) {
     SCOPED_TRACE(str(dtype));
-    const State expected = run_steps(config, dtype, Device::cpu());
-    const State got = run_steps(config, dtype, gpu);
-    ASSERT_EQ(got.tensors.size(), expected.tensors.size());
-    for (const auto& [name, tensor] : expected.tensors) {
-      EXPECT_LE(relative_error(got.tensors.at(name), tensor), tolerance) << name;
-    }
+    expect_close(run_steps(config, dtype, gpu), run_steps(config, dtype, Device::cpu()), tolerance);
   }
 }
 
@@ -80,12 +106,45 @@ TEST_F(CudaOptimizer, AdamWFollowsTheCpu) {
 }
 
 TEST_F(CudaOptimizer, NormsAreOfAllGradientsTogether) {
-  const auto model = make_model(DType::f32);
-  move_to(*model, gpu());
+  const auto model = many_tensors(DType::f32);
   set_gradients(*model, 3);
   const double expected = grad_norm(named_parameters(*model)).item();
-  for (const NamedParameter& named : named_parameters(*model)) named.parameter->set_grad(named.parameter->grad().to(gpu()));
+  move_to(*model, gpu());
+  set_gradients_on(gpu(), *model, 3);
   EXPECT_NEAR(grad_norm(named_parameters(*model)).item(), expected, 1e-9 * expected);
+}
+
+// Five steps, the fourth with a gradient that overflowed, and the scale behind each.
+State scaled_steps(Device device, std::vector<double>& scales) {
+  const auto model = many_tensors(DType::f32);
+  move_to(*model, device);
+  const auto parameters = named_parameters(*model);
+  const auto optimizer = make_optimizer(OptimizerConfig{AdamWConfig{}}, parameters);
+  Ema ema({.decay = 0.9}, *model);
+  StepState state(device);
+  state.load(1024, kLossScaleGrowthInterval - 2);
+  for (int step = 0; step < 5; ++step) {
+    set_gradients_on(device, *model, static_cast<std::uint64_t>(step));
+    if (step == 3) parameters.back().parameter->grad().slice(0, 2, 3).fill(std::numeric_limits<double>::infinity());
+    state.set({.step = step, .lr = 0.01, .ema_decay = 0.9});
+    const TransferStats before = transfer_stats();
+    unscale_gradients(parameters, state);
+    optimizer->step(state);
+    ema.after_step(*model, state);
+    update_loss_scale(state);
+    EXPECT_EQ(transfer_stats(), before);
+    scales.push_back(state.read().loss_scale);
+  }
+  return left_by(parameters, *optimizer, ema);
+}
+
+TEST_F(CudaOptimizer, StepsThatOverflowAreSkipped) {
+  std::vector<double> scales;
+  std::vector<double> expected_scales;
+  const State expected = scaled_steps(Device::cpu(), expected_scales);
+  expect_close(scaled_steps(gpu(), scales), expected, 1e-6);
+  EXPECT_EQ(expected_scales, (std::vector<double>{1024, 2048, 2048, 1024, 1024}));
+  EXPECT_EQ(scales, expected_scales);
 }
 
 }  // namespace

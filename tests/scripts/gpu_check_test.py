@@ -152,18 +152,21 @@ class Program(unittest.TestCase):
     def test_a_line_that_fails_hangs_or_is_no_program_does_not_stop_the_rest(self):
         self.add("test_bad", report("Suite", case("Wrong", failure="it is")), status=1)
         self.add("test_crash", text="#!/bin/sh\nkill -SEGV $$\n")
+        self.add("test_exits", report("Suite", case("Right")), status=3)
         self.add("test_good", report("Suite", case("Right")))
         self.add("test_hangs", text="#!/bin/sh\nsleep 60 & wait\n")
         self.add("test_no_program", text="#!/no/such/interpreter\n")
         self.add("test_silent", text="#!/bin/sh\nexit 0\n")
-        status, output, _ = self.check("--part", "tests", "--seconds", "3", "--jobs", "6")
+        status, output, _ = self.check("--part", "tests", "--seconds", "3", "--jobs", "7")
         self.assertEqual(status, 1, output)
         states = {name: row["state"] for name, row in self.rows().items()}
-        self.assertEqual(states, {"test_bad": "failed", "test_crash": "failed", "test_good": "passed", "test_hangs": "timed out",
-                                  "test_no_program": "failed", "test_silent": "failed", "op-rows": "skipped"})
+        self.assertEqual(states, {"test_bad": "failed", "test_crash": "failed", "test_exits": "failed", "test_good": "passed",
+                                  "test_hangs": "timed out", "test_no_program": "failed", "test_silent": "failed",
+                                  "op-rows": "skipped"})
+        self.assertEqual(self.rows()["test_exits"]["detail"], "1 passed, 0 failed, 0 skipped; exit status 3: last words")
         self.assertIn("Suite.Wrong: it is", self.rows()["test_bad"]["detail"])
         self.assertIn("signal 11", self.rows()["test_crash"]["detail"])
-        self.assertIn("1 passed, 4 failed, 1 timed out, 0 not run, 1 skipped", output)
+        self.assertIn("1 passed, 5 failed, 1 timed out, 0 not run, 1 skipped", output)
 
     def test_what_there_is_no_time_for_is_said_not_to_have_run(self):
         self.add("test_a", text="#!/bin/sh\nsleep 60\n")
@@ -183,6 +186,14 @@ class Program(unittest.TestCase):
         status, _, errors = self.check("--part", "bench")
         self.assertEqual(status, 2)
         self.assertIn("bench need a GPU", errors)
+        self.assertEqual(self.check("--only", "op-core")[0], 2)
+
+    def test_the_sanitizer_runs_programs_of_our_own_kernels(self):
+        for name in ("test_cuda_bench", "test_cuda_core", "test_core"):
+            self.add(name)
+        output = self.check("--list", "--part", "sanitize")[1]
+        self.assertEqual([line.split()[1] for line in output.splitlines()],
+                         ["memcheck-test_cuda_core", "racecheck-test_cuda_core"])
 
 
 if __name__ == "__main__":

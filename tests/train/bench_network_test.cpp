@@ -1,5 +1,4 @@
 #include "train/bench_network.h"
-#include "train/resolve_device.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include "layers/models/model.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
+#include "train/resolve_device.h"
 
 namespace tessera {
 namespace {

@@ -88,7 +88,8 @@ std::string refusal(const Conv2dGeometry& g, DType dtype) {
     return str("there are ", g.in, " and ", g.out, " channels; the kernels of core convolutions take at most ", kMostChannels);
   if (g.n * g.oh * g.ow * g.out < 1 || g.n * g.h * g.w * g.in < 1) return "there is nothing to compute: an operand is empty";
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (g.n * g.h * g.w * g.in > kMost || g.n * g.oh * g.ow * g.out > kMost)
+  constexpr std::int64_t kLeast = 4;  // blocks of a pixel, one for each parity, are counted too
+  if (g.n * g.h * g.w * std::max(g.in, kLeast) > kMost || g.n * g.oh * g.ow * std::max(g.out, kLeast) > kMost)
     return "an operand has more elements than 32 bits count; the kernels of core convolutions take fewer";
   return {};
 }

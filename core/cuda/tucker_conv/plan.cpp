@@ -45,11 +45,12 @@ std::string refusal(const TuckerConvShape& conv, const Limits& limits) {
   if (conv.padding.h >= conv.kernel.h || conv.padding.w >= conv.kernel.w) {
     return str("the padding, ", conv.padding, ", is not smaller than the kernel, ", conv.kernel);
   }
-  if (std::max({conv.images, conv.h, conv.w, conv.in, conv.out}) > kMost / 64 ||
+  // The first leaves a grid of correlations its 65535 rows too.
+  if (std::max({conv.images, conv.h, conv.w, conv.in, conv.out}) > kMost / 4096 ||
       std::max({conv.rank_in * conv.in, conv.rank_in * conv.rank_out, conv.rank_out * conv.out}) >
           kMost / 4 / (conv.kernel.h * conv.kernel.w) ||
       shared_bound(conv) > static_cast<double>(kMost)) {
-    return "a size needs more than 32 bits";
+    return "a size is more than the kernels can count in 32 bits";
   }
   return {};
 }
@@ -63,8 +64,7 @@ int partial_elements(const TuckerConvShape& conv) {
 bool correlations_fit(const TuckerConvShape& conv, const Limits& limits) {
   const std::size_t bytes = conv.math == TuckerMath::f32 || conv.math == TuckerMath::tf32 ? 4 : 2;
   return std::ranges::all_of(correlation_shapes(conv), [&](const CorrelationShape& shape) {
-    constexpr int kMostGroups = 65535;  // rows of a grid
-    return static_cast<std::size_t>(shape.shared_elements()) * bytes <= limits.shared_per_block && shape.groups() <= kMostGroups / 3;
+    return static_cast<std::size_t>(shape.shared_elements()) * bytes <= limits.shared_per_block;
   });
 }
 

@@ -108,9 +108,9 @@ TEST_P(CudaConv2d, TailsOfInferenceAreFused) {
     const Operands exact = operands(c, GetParam(), true, Device::cpu());
     const Operands in = operands(c, GetParam(), false, gpu());
     const auto tail = [&](const Operands& o, const Tensor& residual) {
-      return conv2d_relu(Var(o.x), Var(o.weight), o.bias.defined() ? Var(o.bias) : Var(), residual.defined() ? Var(residual) : Var(),
-                         o.options)
-          .value();
+      const Var bias = o.bias.defined() ? Var(o.bias) : Var();
+      const Var added = residual.defined() ? Var(residual) : Var();
+      return conv2d_relu(Var(o.x), Var(o.weight), bias, added, o.options).value();
     };
     EXPECT_LE(relative_error(tail(in, {}), tail(exact, {})), tolerance_of(GetParam()));
     EXPECT_LE(relative_error(tail(in, in.grad_y), tail(exact, exact.grad_y)), tolerance_of(GetParam()));

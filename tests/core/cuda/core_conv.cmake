@@ -3,8 +3,10 @@ tessera_test_program(test_core_cuda_core_conv core/cuda LIBRARIES tessera_core S
 
 # No kernel of these may spill or keep a stack: register arrays that are indexed at run time do. Needs nvcc, no GPU.
 if(TESSERA_HAS_CUDA)
-  file(GLOB kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/cuda/core_conv/*.cu
-                                             ${PROJECT_SOURCE_DIR}/core/ops/tucker_conv*_cuda*.cu)
+  set(kernel_sources cuda/core_conv/gather_full.cu cuda/core_conv/gather_full_by_two.cu cuda/core_conv/gather_partial.cu
+                     cuda/core_conv/weight_gradient.cu ops/tucker_conv_cuda.cu ops/tucker_conv_cuda_tensor.cu
+                     ops/tucker_conv_cuda_weights.cu)
+  list(TRANSFORM kernel_sources PREPEND ${PROJECT_SOURCE_DIR}/core/)
   string(JOIN " " kernel_flags ${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_RELEASE} -std=c++20 --expt-relaxed-constexpr
               --expt-extended-lambda -DTESSERA_HAS_CUDA=1 -I${PROJECT_SOURCE_DIR})
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

@@ -1,8 +1,9 @@
-// The plan of the fused Tucker-2 convolution against an exhaustive search of its own model, and its refusals.
+// The plan of the fused Tucker-2 convolution against an exhaustive search of its own model, and its refusals; who owns a pixel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/core/cuda/tucker_conv_support.h"
 
@@ -45,6 +46,46 @@ TEST(TuckerConvPlan, SmallImagesAreFusedLargeBatchesAreNot) {
   EXPECT_FALSE(plan_tucker_conv(batch, true, kA100).wins);
 }
 
+TEST(TuckerConvGeometry, EveryPixelThatIsReadHasOneOwner) {
+  for (const bool backward : {false, true}) {
+    for (int image = 1; image <= 12; ++image) {
+      for (int kernel = 1; kernel <= 5; ++kernel) {
+        for (int stride = 1; stride <= 2; ++stride) {
+          for (int padding = 0; padding < kernel; ++padding) {
+            if (image + 2 * padding < kernel) continue;
+            const PassAxes axes{{image, (image + 2 * padding - kernel) / stride + 1, kernel, stride, padding}, backward};
+            for (int tile = 1; tile <= 5; ++tile) {
+              std::vector<int> owners(static_cast<std::size_t>(axes.inputs())), readers(owners.size());
+              for (int cls = 0; cls < axes.classes(); ++cls) {
+                const PassAxis axis = axes.at(cls);
+                for (int first = 0; first < axis.outs; first += tile) {
+                  for (int r = 0; axis.taps > 0 && r < window_of(axis, tile); ++r) {
+                    const int q = first * axis.stride + axis.origin + r;
+                    if (q >= 0 && q < axes.inputs()) owners[static_cast<std::size_t>(q)] += owns(axes, cls, first, tile, q);
+                  }
+                }
+                for (int i = 0; i < axis.outs; ++i) {
+                  for (int a = 0; a < axis.taps; ++a) {
+                    const int q = i * axis.stride + axis.origin + a;
+                    if (q >= 0 && q < axes.inputs()) ++readers[static_cast<std::size_t>(q)];
+                  }
+                }
+              }
+              for (std::size_t q = 0; q < owners.size(); ++q) {
+                EXPECT_LE(owners[q], 1);
+                EXPECT_GE(owners[q], readers[q] > 0);
+                if (backward) {
+                  EXPECT_GT(readers[q], 0) << "every gradient of a window reaches a pixel";
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(TuckerConvPlan, RefusalsSayWhy) {
   const auto reason = [](const TuckerConvShape& conv, const Limits& limits) {
     const TuckerPlanning planning = plan_tucker_conv(conv, true, limits);
@@ -67,6 +108,9 @@ TEST(TuckerConvPlan, RefusalsSayWhy) {
   conv = tdc(kTdc[3]);
   conv.images = 0;
   EXPECT_EQ(reason(conv, kH100), "the batch is empty");
+  conv = tdc(kTdc[3]);
+  conv.in = conv.rank_in = 400000;
+  EXPECT_EQ(reason(conv, kH100), "a size is more than the kernels can count in 32 bits");
   conv = tdc(kTdc[3]);
   conv.padding = {3, 1};
   EXPECT_EQ(reason(conv, kH100), "the padding, 3x1, is not smaller than the kernel, 3x3");

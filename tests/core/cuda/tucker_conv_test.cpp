@@ -1,5 +1,6 @@
 // The fused Tucker-2 convolution without a GPU: its phases, as the kernels run them, against plain loops in double.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/error.h"
@@ -235,42 +236,50 @@ TEST(TuckerConv, WeightGradientsOfOddShapes) {
   check_weights<CorrelateFfma>(random_problem(large), 2, 1e-5);
 }
 
-TEST(TuckerConv, EveryPixelThatIsReadHasOneOwner) {
-  for (const bool backward : {false, true}) {
-    for (int image = 1; image <= 12; ++image) {
-      for (int kernel = 1; kernel <= 5; ++kernel) {
-        for (int stride = 1; stride <= 2; ++stride) {
-          for (int padding = 0; padding < kernel; ++padding) {
-            if (image + 2 * padding < kernel) continue;
-            const PassAxes axes{{image, (image + 2 * padding - kernel) / stride + 1, kernel, stride, padding}, backward};
-            for (int tile = 1; tile <= 5; ++tile) {
-              std::vector<int> owners(static_cast<std::size_t>(axes.inputs())), readers(owners.size());
-              for (int cls = 0; cls < axes.classes(); ++cls) {
-                const PassAxis axis = axes.at(cls);
-                for (int first = 0; first < axis.outs; first += tile) {
-                  for (int r = 0; axis.taps > 0 && r < window_of(axis, tile); ++r) {
-                    const int q = first * axis.stride + axis.origin + r;
-                    if (q >= 0 && q < axes.inputs()) owners[static_cast<std::size_t>(q)] += owns(axes, cls, first, tile, q);
-                  }
-                }
-                for (int i = 0; i < axis.outs; ++i) {
-                  for (int a = 0; a < axis.taps; ++a) {
-                    const int q = i * axis.stride + axis.origin + a;
-                    if (q >= 0 && q < axes.inputs()) ++readers[static_cast<std::size_t>(q)];
-                  }
-                }
-              }
-              for (std::size_t q = 0; q < owners.size(); ++q) {
-                EXPECT_LE(owners[q], 1);
-                EXPECT_GE(owners[q], readers[q] > 0);
-                if (backward) {
-                  EXPECT_GT(readers[q], 0) << "every gradient of a window reaches a pixel";
-                }
-              }
-            }
-          }
-        }
-      }
+// Bias, residual and rectifier, with and without an out factor; a NaN stays one.
+TEST(TuckerConv, EpilogueAddsAndRectifies) {
+  for (const std::size_t index : {std::size_t{0}, std::size_t{6}}) {
+    const Problem p = random_problem(odd_shapes()[index]);
+    const std::vector<float> x = as<float>(p.x), in_factor = as<float>(p.in_factor), core = as<float>(p.core);
+    const std::vector<float> out_factor = as<float>(p.out_factor), bias = as<float>(p.bias);
+    std::vector<float> residual(p.y.size()), y = unwritten<float>(p.y.size());
+    Numbers expected(p.y.size());
+    int rectified = 0;
+    for (std::size_t i = 0; i < residual.size(); ++i) {
+      residual[i] = static_cast<float>(i % 7) - 3;
+      expected[i] = std::max(0.0, p.y[i] + residual[i]);
+      rectified += expected[i] == 0;
+    }
+    EXPECT_GT(rectified, 0);
+    residual[5] = NAN;
+    ChainArguments<float> args{.shape = chain_shape(p.conv, false, 4, 4), .x = x.data(), .in_factor = in_factor.data(),
+                               .core = core.data(), .out_factor = out_factor.data(), .bias = bias.data(),
+                               .residual = residual.data(), .y = y.data(), .relu = true};
+    set_vectors(args);
+    walk_chain<Ffma<2, 8>>(args);
+    EXPECT_TRUE(std::isnan(y[5]));
+    y[5] = static_cast<float>(expected[5]);
+    EXPECT_LT(error_of(y, expected), 1e-5);
+  }
+}
+
+// What is not asked for is not computed, and what is comes out the same.
+TEST(TuckerConv, NarrowImagesWithoutTheWideOne) {
+  const Problem p = random_problem(odd_shapes()[2]);
+  const std::vector<float> grad_y = as<float>(p.grad_y), in_factor = transposed(p.in_factor, p.conv.rank_in, 1, p.conv.in);
+  const std::vector<float> core = transposed(p.core, p.conv.rank_out, 9, p.conv.rank_in);
+  const std::vector<float> out_factor = transposed(p.out_factor, p.conv.out, 1, p.conv.rank_out);
+  for (const bool both : {true, false}) {
+    std::vector<float> grad_out = unwritten<float>(p.grad_narrow_out.size());
+    std::vector<float> grad_in = unwritten<float>(p.grad_narrow_in.size());
+    ChainArguments<float> args{.shape = chain_shape(p.conv, true, 4, 4), .x = grad_y.data(), .in_factor = out_factor.data(),
+                               .core = core.data(), .out_factor = in_factor.data(), .narrow_in = grad_out.data(),
+                               .narrow_out = both ? grad_in.data() : nullptr};
+    set_vectors(args);
+    walk_chain<Ffma<2, 8>>(args);
+    EXPECT_LT(error_of(grad_out, p.grad_narrow_out), 1e-5);
+    if (both) {
+      EXPECT_LT(error_of(grad_in, p.grad_narrow_in), 1e-5);
     }
   }
 }
