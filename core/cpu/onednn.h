@@ -15,6 +15,7 @@
 
 #include <dnnl.hpp>
 
+#include "core/plan_cache.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu::onednn {
@@ -94,26 +95,18 @@ std::unique_ptr<Primitive> build_or_null(const auto& build) {
   }
 }
 
-// Plans by (sizes and options); the thread count joins the key because oneDNN splits the work when a primitive is created.
-// Hold one per thread (thread_local): a Primitive serves one thread at a time.
+// The thread count joins the key because oneDNN splits the work when a primitive is created.
 template <class Plan>
 class PlanCache {
  public:
-  // Above this many plans the oldest knowledge is worth less than its memory: the cache starts over.
-  static constexpr std::size_t kMaxPlans = 2048;
-
   template <class Build>
   std::shared_ptr<Plan> get(std::vector<std::int64_t> key, const Build& build) {
     key.push_back(threads_now());
-    if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
-    std::shared_ptr<Plan> plan = build();
-    if (plans_.size() >= kMaxPlans) plans_.clear();
-    plans_.emplace(std::move(key), plan);
-    return plan;
+    return cache_.get(std::move(key), build);
   }
 
  private:
-  std::map<std::vector<std::int64_t>, std::shared_ptr<Plan>> plans_;
+  tessera::PlanCache<Plan> cache_;
 };
 
 }  // namespace tessera::cpu::onednn

@@ -7,11 +7,12 @@
 #include <map>
 
 #include "core/cuda/blas_handle.h"
+#include "core/cuda/choose.h"
 #include "core/cuda/context.h"
 #include "core/cuda/epilogue.h"
-#include "core/cuda/plan_cache.h"
 #include "core/decisions.h"
 #include "core/error.h"
+#include "core/plan_cache.h"
 #include "core/precision.h"
 
 namespace tessera::cuda {

@@ -1,13 +1,13 @@
 #include <map>
 
 #include "core/cuda/epilogue.h"
-#include "core/cuda/plan_cache.h"
 #include "core/cuda/weights.h"
 #include "core/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_naive_cuda.h"
 #include "core/ops/conv2d_plan_cuda.h"
 #include "core/ops/linear.h"
+#include "core/plan_cache.h"
 #include "core/precision.h"
 
 namespace tessera::cuda {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/cuda/context.h"
-#include "core/cuda/plan_cache.h"
+#include "core/cuda/choose.h"
 #include "core/decisions.h"
 #include "core/device_work.h"
 #include "core/error.h"

@@ -1,4 +1,4 @@
-#include "core/cuda/plan_cache.h"
+#include "core/cuda/choose.h"
 
 #include <limits>
 

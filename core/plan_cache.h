@@ -1,17 +1,14 @@
-// What libraries prepared for one shape, kept to be used again; and the choice among what they offer.
+// What libraries prepared for one shape, kept to be used again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "core/device.h"
-
-namespace tessera::cuda {
+namespace tessera {
 
 // Plans by everything that matters to them. Hold one per thread (thread_local): a plan serves one thread at a time.
 template <class Plan>
@@ -33,10 +30,4 @@ class PlanCache {
   std::map<std::vector<std::int64_t>, std::shared_ptr<Plan>> plans_;
 };
 
-// Index of the candidate that decide() takes for `key`, by the device's clock; 0 where nothing may be timed, as while a graph is
-// recorded: the first one then has to do. `run(i)` queues candidate i once. A candidate that finds no memory is not chosen,
-// unless it is the first.
-std::size_t choose(Device device, const std::string& key, std::span<const std::string> names,
-                   const std::function<void(std::size_t)>& run);
-
-}  // namespace tessera::cuda
+}  // namespace tessera
