@@ -81,7 +81,7 @@ class RunOfAGpu : public DeviceOfARun {
  protected:
   void SetUp() override {
     DeviceOfARun::SetUp();
-    const Outcome killed = train({}, {"TESSERA_KILL_AT=step:6"});
+    const Outcome killed = train({"checkpoint.async=false"}, {"TESSERA_KILL_AT=step:6"});
     ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
     replace(run_ + "/config.resolved.yaml", "device: cpu\n", "device: cuda:0\n");
     replace(run_ + "/env.json", R"("device": "cpu")", R"("device": "cuda:0", "gpu": "NVIDIA H200")");

@@ -1,0 +1,84 @@
+// `device: cuda` from end to end, in every precision: trained, killed, resumed, recorded or not, moved to the other device.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+#include "tests/support/gpu.h"
+
+namespace tessera::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+class CudaRun : public GpuTestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    GpuTestWithParam::SetUp();
+    if (!IsSkipped()) write_bytes(folder_ / "small.yaml", kSmallExperiment);
+  }
+
+  Texts command(const std::string& runs, const Texts& more = {}) const {
+    return joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs, "deterministic=true", "device=cuda",
+                   "precision=" + GetParam()},
+                  more);
+  }
+  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
+  std::string train(const std::string& runs, const Texts& more = {}, const Texts& environment = {}) const {
+    expect_done(run_program(command(runs, more), environment));
+    return run_in(runs);
+  }
+  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_P(CudaRun, RepeatsItsBytesRecordedOrNot) {
+  const std::string straight = result_of(train("one"));
+  EXPECT_TRUE(result_of(train("two")) == straight);
+  EXPECT_TRUE(result_of(train("eager", {}, {"TESSERA_GRAPH=0"})) == straight);
+  EXPECT_TRUE(result_of(train("alone", {"threads.loader=0"})) == straight);
+}
+
+TEST_P(CudaRun, KilledAndResumedEndsWithTheSameBytes) {
+  const std::string straight = result_of(train("straight"));
+  Texts arguments = command("killed");
+  for (const char* place : {"step:9", "save:26", "step:33", "factorise:3", "step:45"}) {
+    const Outcome killed = run_program(arguments, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    arguments = {"resume", run_in("killed")};
+  }
+  expect_done(run_program(arguments));
+  EXPECT_TRUE(result_of(run_in("killed")) == straight);
+}
+
+TEST_P(CudaRun, IsEvaluatedTabulatedBenchedAndExported) {
+  const std::string run = train("run");
+  expect_in(read_bytes(run + "/env.json"), "\"device\": \"cuda:0\"");
+  expect_done(run_program({"eval", run}));
+  expect_done(run_program({"table", run}));
+  expect_done(run_program({"bench", run}));
+  expect_done(run_program({"export", run, "--output", folder_ / "export"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaRun, ::testing::Values("f32", "tf32", "bf16", "f16"),
+                         [](const auto& test) { return test.param; });
+
+using CudaRunInF32 = CudaRun;
+
+// To rounding: what the other device goes on with are the same bytes.
+TEST_P(CudaRunInF32, CheckpointsCrossDevices) {
+  for (const auto& [from, to] : {std::pair{"cuda", "cpu"}, std::pair{"cpu", "cuda"}}) {
+    const std::string run = run_in(from);
+    const Texts begin = joined(command(from), {str("device=", from), "checkpoint.async=false"});
+    ASSERT_EQ(run_program(begin, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+    const Outcome resumed = run_program({"resume", run, str("device=", to)});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+    expect_in(resumed.output, "the same bytes as an uninterrupted run are not promised");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaRunInF32, ::testing::Values("f32"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tessera::testing
