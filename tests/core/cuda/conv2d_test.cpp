@@ -1,4 +1,4 @@
-// Every algorithm that a clock may choose for a convolution or a product on a GPU, forced in turn: it ran, and agrees with the
+// Every algorithm that a clock may choose for a convolution on a GPU, forced in turn: it ran, and agrees with the
 // CPU's loops in double.
 #include <gtest/gtest.h>
 

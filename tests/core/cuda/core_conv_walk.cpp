@@ -14,6 +14,27 @@ using Width = std::integral_constant<int, kWidth>;  // of a copy, in floats
 
 std::size_t size(int count) { return static_cast<std::size_t>(count); }
 
+// The sums of later groups go to shared memory, and from there to those of the first, in order.
+template <GatherTile kTile, class Block>
+void add_groups(Shared& shared, std::vector<typename Block::Sums>& sums) {
+  constexpr auto kSizes = Block::kSizes;
+  for (int thread = kSizes.group_threads; thread < kSizes.threads; ++thread) {
+    for (int i = 0; i < kSizes.sums; ++i) {
+      const int at = Block::exchange_at(thread, i / kTile.outs, i % kTile.outs);
+      TESSERA_CHECK(at >= 0 && at < kSizes.exchange, InternalError, "sums of a group behind shared memory");
+      *shared.at(at) = sums[size(thread)].at[i / kTile.outs][i % kTile.outs];
+    }
+  }
+  for (int thread = 0; thread < kSizes.group_threads; ++thread) {
+    auto& own = sums[size(thread)];
+    for (int group = 1; group < kTile.groups; ++group) {
+      const int other = thread + group * kSizes.group_threads;
+      for (int i = 0; i < kSizes.sums; ++i)
+        own.at[i / kTile.outs][i % kTile.outs] += *shared.at(Block::exchange_at(other, i / kTile.outs, i % kTile.outs));
+    }
+  }
+}
+
 template <GatherTile kTile, int kStride, bool kFull>
 void gather_block(const GatherBlock<kTile, kStride, kFull>& block, const Floats& input, const Floats& weight, const Floats& bias,
                   Target& target) {
@@ -35,22 +56,10 @@ void gather_block(const GatherBlock<kTile, kStride, kFull>& block, const Floats&
     p.quads_of_weight ? copy_weight(Width<4>()) : copy_weight(Width<1>());
   });
 
-  for (int thread = kSizes.group_threads; thread < kSizes.threads; ++thread) {
-    for (int i = 0; i < kSizes.sums; ++i) {
-      const int at = Block::exchange_at(thread, i / kTile.outs, i % kTile.outs);
-      TESSERA_CHECK(at >= 0 && at < kSizes.exchange, InternalError, "sums of a group behind shared memory");
-      *shared.at(at) = sums[size(thread)].at[i / kTile.outs][i % kTile.outs];
-    }
-  }
+  add_groups<kTile, Block>(shared, sums);
   const std::size_t first = p.splits > 1 ? size(block.split) * size(p.numel()) : 0;
   for (int thread = 0; thread < kSizes.group_threads; ++thread) {
-    auto& own = sums[size(thread)];
-    for (int group = 1; group < kTile.groups; ++group) {
-      const int other = thread + group * kSizes.group_threads;
-      for (int i = 0; i < kSizes.sums; ++i)
-        own.at[i / kTile.outs][i % kTile.outs] += *shared.at(Block::exchange_at(other, i / kTile.outs, i % kTile.outs));
-    }
-    block.for_each_result(thread, own, [&](int at, int out, float sum) {
+    block.for_each_result(thread, sums[size(thread)], [&](int at, int out, float sum) {
       const bool shift = p.splits == 1 && !bias.empty();
       target.store(first + size(at), shift ? sum + bias[size(out)] : sum);
     });
