@@ -44,9 +44,8 @@ struct Output {
 };
 
 Value surroundings_of(const Options& options, Device device) {
-  Value shared = describe_surroundings(options.common.threads);
+  Value shared = describe_surroundings(options.common.threads, device);
   const DeviceInfo info = device_info(device);
-  shared.set("device", device.name());
   shared.set("gpu", info.name);
   shared.set("driver", info.driver);
   shared.set("libraries", info.libraries);

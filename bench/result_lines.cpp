@@ -30,8 +30,9 @@ std::vector<double> numbers(const Value& list) {
   return out;
 }
 
-Value describe_surroundings(std::int64_t threads) {
+Value describe_surroundings(std::int64_t threads, Device device) {
   ExperimentConfig config;
+  config.device = device.name();  // where there is a GPU, "auto" is it
   config.threads.compute = threads;
   Value row = describe_environment(config);
   row.erase("host");

@@ -6,6 +6,7 @@
 
 #include "bench/arguments.h"
 #include "core/config/value.h"
+#include "core/device.h"
 #include "core/summary.h"
 
 namespace tessera::bench {
@@ -13,9 +14,9 @@ namespace tessera::bench {
 Value to_value(const std::vector<double>& numbers);
 std::vector<double> numbers(const Value& list);
 
-// Commit, compiler, libraries, processor, instruction set, threads and the time of this call, which all lines of one run share.
-// The host's name stays out.
-Value describe_surroundings(std::int64_t threads);
+// Commit, compiler, libraries, device, processor, instruction set, threads and the time of this call, which all lines of one run
+// share. The host's name stays out.
+Value describe_surroundings(std::int64_t threads, Device device = {});
 
 // Appends one line, `surroundings`, the run's command and the keys of `row`, to options.results, or prints it in a dry run.
 // Throws IoError when it cannot be appended.

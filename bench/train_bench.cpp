@@ -5,6 +5,7 @@
 // differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/result_lines.h"
@@ -117,6 +118,28 @@ Rivals start_rivals(const TorchProgram& program, std::vector<TorchSettings>& fin
   return rivals;
 }
 
+// "eager_ratio", beside the ratio to the best: of torch as it comes over ours.
+void report_eager(Value& row, const FinalistTimes& times, const std::vector<TorchSettings>& finalists) {
+  const auto eager = std::ranges::find_if(finalists, is_eager);
+  if (eager == finalists.end()) return;
+  const Summary ratio = summarise(ratios(times.theirs[static_cast<std::size_t>(eager - finalists.begin())], times.ours));
+  print_summary("  eager", ratio, " x ");
+  row.set("eager_ratio", to_value(ratio));
+}
+
+void measure_against_torch(TrainWorkload& workload, const TorchProgram& program, const FirstLosses& losses,
+                           const Options& options, Value& row) {
+  TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
+  add_eager(swept);
+  const Rivals rivals = start_rivals(program, swept.finalists, losses);
+  const FinalistTimes times = compare(workload, rivals, options);
+  report_eager(row, times, swept.finalists);
+  report_times(row, times, swept.finalists);
+  row.set("torch_losses", to_value(rivals[times.best]->losses()));
+  row.set("torch", rivals[times.best]->torch().environment());
+  row.set("torch_sweep", swept.rows);
+}
+
 // Rivals are processes of their own on the same GPU, in turn with ours.
 void measure_on_gpu(const Options& options, Device device) {
   TESSERA_CHECK(cuda_device_count() > device.index(), ConfigError, "train_bench: --device is ", device, ": ", why_no_cuda());
@@ -143,15 +166,9 @@ void measure_on_gpu(const Options& options, Device device) {
                                static_cast<int>(options.common.threads),
                                {"--precision", options.precision},
                                true};
-    TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
-    const Rivals rivals = start_rivals(program, swept.finalists, losses);
-    const FinalistTimes times = compare(workload, rivals, options);
-    report_times(row, times, swept.finalists);
-    row.set("torch_losses", to_value(rivals[times.best]->losses()));
-    row.set("torch", rivals[times.best]->torch().environment());
-    row.set("torch_sweep", swept.rows);
+    measure_against_torch(workload, program, losses, options, row);
   }
-  publish(options.common, describe_surroundings(options.common.threads), row);
+  publish(options.common, describe_surroundings(options.common.threads, device), row);
 }
 
 void measure(const Options& options) {
@@ -199,7 +216,7 @@ int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("train_bench", "times a training step against PyTorch's");
   add_common(arguments, options.common);
-  arguments.text("--model", options.model, "resnet20 (the default) or resnet18")
+  arguments.text("--model", options.model, "resnet20 (the default) or resnet18; on a GPU resnet50 too")
       .count("--steps", options.steps, "timed steps in a turn")
       .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings before the fastest are timed")
       .text("--precision", options.precision, "f32, or bf16 against torch's autocast; tf32 on a GPU")

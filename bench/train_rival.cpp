@@ -47,6 +47,17 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64
       first_pass(program), [&](const TorchSettings& s) { return thread_variants(program, s, false); }, measure);
 }
 
+void add_eager(TorchSweep<TorchSettings>& swept) {
+  if (std::ranges::any_of(swept.finalists, is_eager)) return;
+  const Value* best = nullptr;
+  for (const Value& row : swept.rows.as_list()) {
+    const bool eager = !row.at("compiled").as_bool() && !row.at("graphs").as_bool();
+    if (!eager || row.find("failed") != nullptr) continue;
+    if (best == nullptr || row.at("ms").as_double() < best->at("ms").as_double()) best = &row;
+  }
+  if (best != nullptr) swept.finalists.push_back({.channels_last = best->at("channels_last").as_bool(), .cuda = true});
+}
+
 std::int64_t least_memory_kib(const Value& rows) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const Value& row : rows.as_list()) {

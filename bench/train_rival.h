@@ -32,6 +32,11 @@ class TrainRival {
 // that spin before they sleep. The rows have "memory_kib" too.
 TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours);
 
+// On a GPU: neither compiled nor recorded, as torch comes.
+inline bool is_eager(const TorchSettings& settings) { return !settings.compiled && !settings.graphs; }
+// Of a sweep on a GPU the faster of the eager ways becomes a finalist however slow it is: it is the rival of a target of its own.
+void add_eager(TorchSweep<TorchSettings>& swept);
+
 // The least that a row of the sweep needs: the fastest settings are not those that need least.
 std::int64_t least_memory_kib(const Value& rows);
 

@@ -1,10 +1,19 @@
 # Whether the CUDA backend is built, and with what. AUTO builds it where nvcc, the toolkit and cuDNN are found. The programs run on
 # machines without a GPU or driver too, as long as these libraries are there.
 set(TESSERA_HAS_CUDA 0)
-if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "TESSERA_CUDA is '${TESSERA_CUDA}'; choices: AUTO, ON, OFF")
+if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF|SIMULATED)$")
+  message(FATAL_ERROR "TESSERA_CUDA is '${TESSERA_CUDA}'; choices: AUTO, ON, OFF, SIMULATED")
 endif()
 if(TESSERA_CUDA STREQUAL "OFF")
+  return()
+endif()
+# For tests on machines without a GPU; of CUDA and cuDNN only the headers are used.
+if(TESSERA_CUDA STREQUAL "SIMULATED")
+  find_package(CUDAToolkit 13.0 REQUIRED)
+  find_package(CUDNN 9.0 REQUIRED)
+  set(TESSERA_HAS_CUDA 1)
+  set(TESSERA_CUDA_LIBRARIES $<BUILD_INTERFACE:tessera_simulated_gpu>)
+  add_subdirectory(${CMAKE_SOURCE_DIR}/tests/simulated_gpu)
   return()
 endif()
 
@@ -36,4 +45,5 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 set(TESSERA_HAS_CUDA 1)
+set(TESSERA_CUDA_LIBRARIES CUDA::cudart CUDA::cublas CUDA::cublasLt CUDA::cusolver CUDNN::cudnn)
 message(STATUS "With the CUDA backend: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, sm_${CMAKE_CUDA_ARCHITECTURES}")

@@ -1,6 +1,19 @@
 // Marks what both the host compiler and nvcc build, for either side.
 #pragma once
 
+// Where kernels are compiled, and where a statement runs as a thread of one: by nvcc, in its pass for the device, and for the
+// simulated GPU of the tests.
+#if defined(__CUDACC__) || defined(TESSERA_SIMULATED_GPU)
+#define TESSERA_KERNELS 1
+#else
+#define TESSERA_KERNELS 0
+#endif
+#if defined(__CUDA_ARCH__) || defined(TESSERA_SIMULATED_GPU)
+#define TESSERA_ON_DEVICE 1
+#else
+#define TESSERA_ON_DEVICE 0
+#endif
+
 #if defined(__CUDACC__)
 #define TESSERA_HD __host__ __device__
 #define TESSERA_INLINE TESSERA_HD __forceinline__

@@ -59,7 +59,7 @@ class Tensor {
   Tensor contiguous() const;  // itself when already contiguous
   Tensor clone() const;       // always a fresh contiguous copy
   Tensor to(DType dtype) const;
-  // The only crossing between devices; to the host it waits for the device. Counted in transfer_stats().
+  // The only crossing between devices; waits for the device. Counted in transfer_stats().
   Tensor to(Device device) const;
   // Same shape and device; converts dtype; writes this tensor's elements.
   void copy_from(const Tensor& source) const;

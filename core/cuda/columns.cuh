@@ -26,7 +26,7 @@ template <class Op, int N, int kBatch>
 __global__ void __launch_bounds__(kColumnBlock)
     reduce_columns_kernel(const Op op, const ColumnGrid grid, typename Op::State* partials) {
   using State = typename Op::State;
-  __shared__ alignas(16) std::byte room[kColumnBlock * N * sizeof(State)];
+  __shared__ __align__(16) std::byte room[kColumnBlock * N * sizeof(State)];
   State* const shared = reinterpret_cast<State*>(room);
   const ColumnPlace place(grid, N);
   State states[N];
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kColumnBlock)
     finish_columns_kernel(const Op op, const ColumnGrid grid, const typename Op::State* partials) {
   using State = typename Op::State;
   constexpr int kDown = kColumnBlock / kFinishColumns;
-  __shared__ alignas(16) std::byte room[kColumnBlock * sizeof(State)];
+  __shared__ __align__(16) std::byte room[kColumnBlock * sizeof(State)];
   State* const shared = reinterpret_cast<State*>(room);
   const auto me = static_cast<int>(threadIdx.x);
   const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + me % kFinishColumns;

@@ -26,15 +26,14 @@ void copy_between(const Tensor& source, const Tensor& target) {
 
 }  // namespace
 
+// Waits in both directions: an asynchronous copy from pageable memory may, but need not, have read it when the call returns.
 void copy_across(const Tensor& source, const Tensor& target) {
   if (source.device().is_cuda() && target.device().is_cuda()) return copy_between(source, target);
-  if (target.device().is_cuda()) {  // CUDA has read pageable memory when it returns
-    count_transfer(Transfer::host_to_device);
-    return copy(source, target, target.device(), cudaMemcpyHostToDevice);
-  }
-  count_transfer(Transfer::device_to_host);
-  copy(source, target, source.device(), cudaMemcpyDeviceToHost);
-  wait(source.device(), "to");
+  const bool to_gpu = target.device().is_cuda();
+  const Device device = to_gpu ? target.device() : source.device();
+  count_transfer(to_gpu ? Transfer::host_to_device : Transfer::device_to_host);
+  copy(source, target, device, to_gpu ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+  wait(device, "to");
 }
 
 }  // namespace tessera::cuda

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/cuda/instructions.cuh"
 #include "core/half.h"
 
 namespace tessera::cuda {
@@ -14,9 +15,7 @@ namespace tessera::cuda {
 template <class T>
 __device__ inline auto number_of(T element) {
   if constexpr (std::is_same_v<T, float16>) {
-    float number;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(element.bits()));
-    return number;
+    return f16_number(element.bits());
   } else if constexpr (std::is_same_v<T, bfloat16>) {
     return static_cast<float>(element);
   } else {
@@ -27,13 +26,9 @@ __device__ inline auto number_of(T element) {
 template <class T, class Number>
 __device__ inline T element_of(Number number) {
   if constexpr (std::is_same_v<T, float16>) {
-    std::uint16_t bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(static_cast<float>(number)));
-    return float16::from_bits(bits);
+    return float16::from_bits(f16_bits(static_cast<float>(number)));
   } else if constexpr (std::is_same_v<T, bfloat16>) {
-    std::uint16_t bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(static_cast<float>(number)));
-    return bfloat16::from_bits(bits);
+    return bfloat16::from_bits(bf16_bits(static_cast<float>(number)));
   } else {
     return static_cast<T>(number);
   }

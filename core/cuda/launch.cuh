@@ -1,7 +1,6 @@
 // The one way to start a kernel: in a range named after the op, on the device's stream, checked.
 #pragma once
 
-#include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "core/cuda/context.h"
 #include "core/cuda/error.h"
+#include "core/cuda/instructions.cuh"
 
 namespace tessera::cuda {
 
@@ -36,7 +36,7 @@ void launch(const char* name, Device device, const LaunchShape& shape, void (*ke
   if (shape.shared > 48 * 1024) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared)), name);
   }
-  kernel<<<shape.grid, shape.block, shape.shared, stream>>>(static_cast<Parameters>(arguments)...);
+  start_kernel<Parameters...>(shape.grid, shape.block, shape.shared, stream, kernel, static_cast<Parameters>(arguments)...);
   check(cudaGetLastError(), name);
 }
 

@@ -55,7 +55,7 @@ template <int kThreads, class V, class Join>
 __device__ V block_reduce(V value, Join join) {
   constexpr int kWarps = kThreads / 32;
   static_assert(kWarps >= 2 && kWarps <= 32 && (kWarps & (kWarps - 1)) == 0);
-  __shared__ alignas(16) std::byte room[kWarps * sizeof(V)];  // bytes: shared objects cannot have constructors
+  __shared__ __align__(16) std::byte room[kWarps * sizeof(V)];  // bytes: shared objects cannot have constructors
   V* const parts = reinterpret_cast<V*>(room);
   value = warp_reduce<32>(value, join);
   __syncthreads();  // behind the last call's reads

@@ -11,13 +11,12 @@ namespace {
 template <class Math>
 __global__ void __launch_bounds__(kChainThreads, 1)
     tucker_correlate(const __grid_constant__ CorrelateArguments<typename Math::Storage> args) {
-  extern __shared__ __align__(16) char correlate_memory[];
   DeviceBlock<CorrelateState> block;
   int index = static_cast<int>(blockIdx.y);
   const int job = find_job(args, index);
   const SlotGroup group = args.jobs[job].shape.group(index);
   Correlate<Math, DeviceBlock<CorrelateState>>(block, args, job, group, static_cast<int>(blockIdx.x),
-                                               static_cast<int>(gridDim.x), correlate_memory)
+                                               static_cast<int>(gridDim.x), dynamic_shared<char>())
       .run();
 }
 

@@ -65,6 +65,23 @@ memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
   EXPECT_EQ(to_string(swept.finalists.back()), "cuda, channels_last, graphs");
 }
 
+// Recorded steps take a third of an eager one's time.
+TEST_F(TrainRivalTest, OnAGpuTheFasterEagerWayTakesPartHoweverSlowItIs) {
+  TorchProgram torch = program(R"({"compiles": true})", R"(step)
+  case $*:$layout in *--graphs*) ms=1 ;; *:--channels-last) ms=3 ;; *) ms=4 ;; esac
+  echo "{\"ms\": [$ms], \"loss\": [2.5]}" ;;
+memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
+  torch.cuda = true;
+  TorchSweep<TorchSettings> swept = sweep_training(torch, 1, {{2.5}, 1e-4});
+  ASSERT_EQ(swept.finalists.size(), 3u);
+  for (const TorchSettings& settings : swept.finalists) EXPECT_FALSE(is_eager(settings));
+  add_eager(swept);
+  ASSERT_EQ(swept.finalists.size(), 4u);
+  EXPECT_EQ(swept.finalists.back(), (TorchSettings{.cuda = true}));
+  add_eager(swept);
+  EXPECT_EQ(swept.finalists.size(), 4u);
+}
+
 TEST_F(TrainRivalTest, TheSweepGoesOnWhereTorchEndsAndSaysHow) {
   const TorchProgram torch = program(R"({"compiles": true})", kSteps);
   const Value rows = sweep_training(torch, 2, kLosses).rows;

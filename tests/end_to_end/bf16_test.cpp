@@ -55,13 +55,7 @@ TEST_F(Bf16, WeightsStatisticsAndOptimiserStayInF32) {
 
 TEST_F(Bf16, KilledAndResumedEndsWithTheSameBytes) {
   const std::string straight = result_of(train("straight"));
-  Texts arguments = command("killed");
-  for (const char* place : {"step:9", "save:26", "step:33", "factorise:3", "step:45"}) {
-    const Outcome killed = run_program(arguments, {str("TESSERA_KILL_AT=", place)});
-    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
-    arguments = {"resume", run_in("killed")};
-  }
-  expect_done(run_program(arguments));
+  ASSERT_NO_FATAL_FAILURE(train_killed_and_resumed(command("killed"), run_in("killed")));
   EXPECT_TRUE(result_of(run_in("killed")) == straight);
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
+#include "core/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {
@@ -55,6 +55,16 @@ std::string result_of(const std::string& run) {
   EXPECT_GE(parts.size(), 3u) << "model, optimizer and average";
   for (const std::string& part : parts) bytes += std::filesystem::path(part).filename().string() + read_bytes(part);
   return bytes;
+}
+
+void train_killed_and_resumed(std::vector<std::string> train, const std::string& run) {
+  for (const char* place : {"step:9", "save:26", "step:33", "factorise:3", "step:45"}) {
+    const Outcome killed = run_program(train, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    train = {"resume", run};
+  }
+  const Outcome ended = run_program(train);
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
 }
 
 }  // namespace tessera::testing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace tessera::testing {
 
@@ -11,5 +12,9 @@ extern const char* const kSmallExperiment;
 
 // What two equal runs have in common to the byte: every tensor of the last checkpoint, the metrics, report and layers.
 std::string result_of(const std::string& run);
+
+// Starts the run with the words `train`, which make the folder `run`, and kills it in each stage, at a save and in a
+// factorisation; goes on with resume each time, to its end.
+void train_killed_and_resumed(std::vector<std::string> train, const std::string& run);
 
 }  // namespace tessera::testing

@@ -193,7 +193,7 @@ class Program(unittest.TestCase):
             self.add(name)
         output = self.check("--list", "--part", "sanitize")[1]
         self.assertEqual([line.split()[1] for line in output.splitlines()],
-                         ["memcheck-test_cuda_core", "racecheck-test_cuda_core"])
+                         [f"{check}-test_cuda_core.{shard}" for check in ("memcheck", "racecheck") for shard in (1, 2)])
 
 
 if __name__ == "__main__":

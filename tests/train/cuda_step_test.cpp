@@ -11,6 +11,7 @@
 #include "layers/dropout.h"
 #include "layers/linear.h"
 #include "layers/models/model.h"
+#include "layers/scores.h"
 #include "layers/sequential.h"
 #include "tests/support/gpu.h"
 #include "tests/support/op_checks.h"
@@ -51,6 +52,7 @@ std::unique_ptr<Module> network_with_dropout(Device device) {
 TrainingConfig with_everything() {
   TrainingConfig config;
   config.optimizer.form = SgdConfig{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3};
+  config.schedule.form = CosineSchedule{};  // another learning rate at every step
   config.clip_norm = 5.0;
   config.ema = EmaConfig{.decay = 0.9};
   return config;
@@ -84,6 +86,17 @@ void train(StageTrainer& trainer, const Shape& shape, std::int64_t from, std::in
   }
 }
 
+// What stands between two steps of a run: a line of the log, an evaluation with the averages on a batch of another shape, a save.
+void interrupt(StageTrainer& trainer, Module& model, DType compute) {
+  trainer.take_mean_loss();
+  trainer.check_finite();
+  trainer.with_evaluation_weights([&] {
+    const NoGrad no_grad;
+    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).x, Context{}, compute).value().to(Device::cpu());
+  });
+  trainer.state();
+}
+
 class CudaStep : public GpuTestWithParam<std::string> {
  protected:
   DType compute() const { return compute_dtype(GetParam(), gpu()); }
@@ -97,7 +110,9 @@ TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
     const auto model = residual_network(gpu());
     StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
     trainer.record_with(recorded ? counting(recordings) : StepGraph::Recorder());
-    train(trainer, kImages, 0, kSteps);
+    train(trainer, kImages, 0, 5);
+    EXPECT_NO_THROW(interrupt(trainer, *model, compute()));
+    train(trainer, kImages, 5, kSteps);
     EXPECT_NO_THROW(trainer.take_mean_loss());
     results[recorded ? 1 : 0] = values_of(*model);
   }
@@ -105,17 +120,23 @@ TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
   expect_same(results[0], results[1]);
 }
 
-TEST_P(CudaStep, NeitherWaitsNorReads) {
-  const auto model = residual_network(gpu());
-  StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
-  train(trainer, kImages, 0, 4);
-  const Batch batch = make_batch(kImages, 4, gpu());
-  const TransferStats before = transfer_stats();
-  for (std::int64_t step = 4; step < kSteps; ++step) trainer.step(batch, step, step);
-  EXPECT_EQ(transfer_stats(), before);
+TEST_P(CudaStep, NeitherWaitsNorReadsRecordedOrNot) {
+  const Tf32Products products(GetParam() == "tf32");
+  for (const bool recorded : {true, false}) {
+    SCOPED_TRACE(recorded ? "recorded" : "eager");
+    const auto model = residual_network(gpu());
+    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
+    if (!recorded) trainer.record_with({});
+    train(trainer, kImages, 0, 4);
+    const Batch batch = make_batch(kImages, 4, gpu());
+    const TransferStats before = transfer_stats();
+    for (std::int64_t step = 4; step < kSteps; ++step) trainer.step(batch, step, step);
+    EXPECT_EQ(transfer_stats(), before);
+  }
 }
 
 TEST_P(CudaStep, GoesOnFromItsState) {
+  const Tf32Products products(GetParam() == "tf32");
   const auto whole = residual_network(gpu());
   StageTrainer through(*whole, with_everything(), 1, kSteps, kSteps, compute());
   train(through, kImages, 0, kSteps);

@@ -1,9 +1,8 @@
-// Copies from global to shared memory that pass by the registers (cp.async of sm_80).
+// A block's copies from global to shared memory that pass by the registers.
 #pragma once
 
-#include <cstdint>
-
 #include "core/cuda/core_conv/problem.h"
+#include "core/cuda/instructions.cuh"
 
 namespace tessera::cuda::core_conv {
 
@@ -12,18 +11,9 @@ template <int kWidth>
 __device__ inline void copy_async(float* shared, const float* source, const Copy& copy) {
   static_assert(kWidth == 1 || kWidth == 4);
   constexpr int kBytes = kWidth * static_cast<int>(sizeof(float));
-  const auto destination = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared + copy.destination));
   const int bytes = copy.inside ? kBytes : 0;
-  if constexpr (kWidth == 4) {  // for the L2 cache only: what is read again is in shared memory
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination), "l"(source + copy.source), "r"(bytes)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(destination), "l"(source + copy.source), "r"(bytes)
-                 : "memory");
-  }
+  if constexpr (kWidth == 4) copy_16_async(shared + copy.destination, source + copy.source, bytes);
+  else copy_4_async(shared + copy.destination, source + copy.source, bytes);
 }
-
-// Of this thread's copies; those of the others are there behind a barrier.
-__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace tessera::cuda::core_conv

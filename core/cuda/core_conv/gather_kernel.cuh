@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(GatherSizes(gather_tile(kFull, kStride, kIndex
                   float* result) {
   constexpr GatherTile kTile = gather_tile(kFull, kStride, kIndex);
   using Block = GatherBlock<kTile, kStride, kFull>;
-  extern __shared__ __align__(16) float shared[];
+  float* const shared = dynamic_shared<float>();
   const Block block(problem, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z));
   if (block.empty()) return;
   const int thread = static_cast<int>(threadIdx.x);

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(WeightSizes(kWeightTiles[kIndex], kStride).thr
                                   WeightSizes(kWeightTiles[kIndex], kStride).blocks())
     weight_kernel(const __grid_constant__ WeightProblem problem, const float* input, const float* gradient, float* result) {
   using Block = WeightBlock<kWeightTiles[kIndex], kStride>;
-  extern __shared__ __align__(16) float shared[];
+  float* const shared = dynamic_shared<float>();
   const Block block(problem, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z));
   const int thread = static_cast<int>(threadIdx.x);
   typename Block::Sums sums = {};

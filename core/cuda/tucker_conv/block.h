@@ -2,42 +2,41 @@
 // of a thread and its state; between phases lies a barrier. So a test without a GPU walks the very code that a kernel runs.
 #pragma once
 
-#if defined(__CUDACC__)
-#include <cuda_pipeline.h>
-#endif
-
 #include <cstddef>
 #include <vector>
 
 #include "core/host_device.h"
+#if TESSERA_KERNELS
+#include "core/cuda/instructions.cuh"
+#endif
 
 namespace tessera::cuda {
 
-#if defined(__CUDACC__)
+#if TESSERA_KERNELS
 // The block that a kernel runs as; a thread holds its own state, in registers.
 template <class State>
 class DeviceBlock {
  public:
   template <class Phase>
   TESSERA_INLINE void each(const Phase& phase) {
-#if defined(__CUDA_ARCH__)
+#if TESSERA_ON_DEVICE
     phase(static_cast<int>(threadIdx.x), state_);
 #endif
   }
   TESSERA_INLINE void commit() {
-#if defined(__CUDA_ARCH__)
-    __pipeline_commit();
+#if TESSERA_ON_DEVICE
+    commit_copies();
 #endif
   }
   // Until all but the newest committed copies have arrived, those of other threads too.
   TESSERA_INLINE void wait_for_older() {
-#if defined(__CUDA_ARCH__)
-    __pipeline_wait_prior(1);
+#if TESSERA_ON_DEVICE
+    wait_for_groups<1>();
     __syncthreads();
 #endif
   }
   TESSERA_INLINE void sync() {
-#if defined(__CUDA_ARCH__)
+#if TESSERA_ON_DEVICE
     __syncthreads();
 #endif
   }

@@ -12,9 +12,8 @@ namespace tessera::cuda {
 template <class Math>
 __global__ void __launch_bounds__(kChainThreads, resident_by_registers(block_shape<Math>()))
     tucker_chain(const __grid_constant__ ChainArguments<typename Math::Storage> args) {
-  extern __shared__ __align__(16) char chain_memory[];
   DeviceBlock<typename Math::State> block;
-  run_chain<Math>(block, args, blockIdx.x, chain_memory);
+  run_chain<Math>(block, args, blockIdx.x, dynamic_shared<char>());
 }
 
 template <class Math>

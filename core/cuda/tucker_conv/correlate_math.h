@@ -59,7 +59,7 @@ struct CorrelateMma {
   TESSERA_INLINE static void clear(State& state) { clear_correlation(state); }
 
   TESSERA_INLINE static void multiply(int thread, State& state, const T* left, const T* right, int step_h, int step_w) {
-#if defined(__CUDA_ARCH__)
+#if TESSERA_ON_DEVICE
     const int quad = thread % 4;
     left += quad * kPitchOfA + thread / 32 % 2 * 16 + thread % 32 / 4;
     right += quad * step_w + thread / 64 * 8 + thread % 32 / 4;

@@ -3,10 +3,6 @@
 
 #include <cstring>
 
-#if defined(__CUDACC__)
-#include <cuda_pipeline.h>
-#endif
-
 #include "core/compute_type.h"
 #include "core/cuda/tucker_conv/block.h"
 
@@ -14,8 +10,8 @@ namespace tessera::cuda {
 
 // 16 bytes from global to shared memory, or zeros where `source` is null. On a GPU they arrive by the block's wait.
 TESSERA_INLINE void copy_16_bytes(void* to, const void* source, const void* any_valid) {
-#if defined(__CUDA_ARCH__)
-  __pipeline_memcpy_async(to, source != nullptr ? source : any_valid, 16, source != nullptr ? 0 : 16);
+#if TESSERA_ON_DEVICE
+  copy_16_async(to, source != nullptr ? source : any_valid, source != nullptr ? 16 : 0);
 #else
   static_cast<void>(any_valid);
   if (source != nullptr) std::memcpy(to, source, 16);

@@ -6,7 +6,7 @@
 #include "core/compute_type.h"
 #include "core/cuda/tucker_conv/block.h"
 #include "core/cuda/tucker_conv/block_shape.h"
-#if defined(__CUDACC__)
+#if TESSERA_KERNELS
 #include "core/cuda/tucker_conv/mma_step.cuh"
 #endif
 
@@ -45,7 +45,7 @@ struct Mma {
   }
 
   TESSERA_INLINE static void multiply(int thread, State& state, const T* a, const float* b, int pitch_b, int depth) {
-#if defined(__CUDA_ARCH__)
+#if TESSERA_ON_DEVICE
     const int quad = thread % 4;
     b += (thread / 128 * kColumnTiles * 8 + thread % 32 / 4) * pitch_b;
     for (int k = 0; k < depth; k += kUnit) {

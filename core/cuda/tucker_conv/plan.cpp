@@ -19,6 +19,7 @@ constexpr BlockShape kHalf[] = {{64, 32, 2, true}, {64, 64, 2, true}, {128, 64, 
 constexpr Extent kTiles[] = {{2, 2}, {2, 4}, {4, 4}, {4, 8}, {7, 7}, {8, 8}, {7, 14}, {8, 16}, {14, 14}, {16, 16}};
 
 constexpr int kMostWalkers = 256;
+constexpr int kMostGroups = 65535;  // of correlations: the second axis of their grid
 constexpr double kPartialBytes = 64e6;  // that partial weight gradients may take
 
 CoreAxis axis_of(std::int64_t image, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
@@ -33,6 +34,12 @@ double shared_bound(const TuckerConvShape& conv) {
   return 8 * window * static_cast<double>(std::max(conv.rank_in, conv.rank_out) + 32);
 }
 
+int correlation_groups(const TuckerConvShape& conv) {
+  int groups = 0;
+  for (const CorrelationShape& shape : correlation_shapes(conv)) groups += shape.groups();
+  return groups;
+}
+
 // Empty where the kernels take the shape, on any chip.
 std::string refusal(const TuckerConvShape& conv, const Limits& limits) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
@@ -45,12 +52,14 @@ std::string refusal(const TuckerConvShape& conv, const Limits& limits) {
   if (conv.padding.h >= conv.kernel.h || conv.padding.w >= conv.kernel.w) {
     return str("the padding, ", conv.padding, ", is not smaller than the kernel, ", conv.kernel);
   }
-  // The first leaves a grid of correlations its 65535 rows too.
   if (std::max({conv.images, conv.h, conv.w, conv.in, conv.out}) > kMost / 4096 ||
       std::max({conv.rank_in * conv.in, conv.rank_in * conv.rank_out, conv.rank_out * conv.out}) >
           kMost / 4 / (conv.kernel.h * conv.kernel.w) ||
       shared_bound(conv) > static_cast<double>(kMost)) {
     return "a size is more than the kernels can count in 32 bits";
+  }
+  if (const int groups = correlation_groups(conv); groups > kMostGroups) {
+    return str("the weights' gradients have ", groups, " groups of sums; the kernels take ", kMostGroups);
   }
   return {};
 }
@@ -135,13 +144,9 @@ std::vector<ChainCandidate> chain_candidates(const TuckerConvShape& conv, bool b
 }
 
 int walkers_for(const TuckerConvShape& conv, const Limits& limits) {
-  int groups = 0;
   std::int64_t tiles = 1;
-  for (const CorrelationShape& shape : correlation_shapes(conv)) {
-    groups += shape.groups();
-    tiles = std::max(tiles, shape.tiles());
-  }
-  const int resident = ceil_div(2 * limits.processors, groups);
+  for (const CorrelationShape& shape : correlation_shapes(conv)) tiles = std::max(tiles, shape.tiles());
+  const int resident = ceil_div(2 * limits.processors, correlation_groups(conv));
   const auto room = static_cast<int>(kPartialBytes / (4.0 * partial_elements(conv)));
   return static_cast<int>(std::clamp<std::int64_t>(std::min(resident, room), 1, std::min<std::int64_t>(tiles, kMostWalkers)));
 }
