@@ -18,6 +18,10 @@ struct Operands {
   std::vector<Tensor> x, weight, y;
 };
 
+Conv2dGeometry geometry(const ConvShape& s) {
+  return {s.n, s.size, s.size, s.in, s.out, s.kernel, s.kernel, s.out_size(), s.out_size(), s.options()};
+}
+
 RotatedSide tile_side(const cuda::CoreConvPlan& plan, const std::shared_ptr<const Operands>& t) {
   const auto run = [plan, t](std::size_t set) { cuda::run_core_conv(plan, t->x[set], t->weight[set], {}, t->y[set]); };
   return {cuda::describe(plan), run, t->y.front()};
@@ -59,6 +63,15 @@ std::vector<ConvShape> core_shapes() {
   return shapes;
 }
 
+CorePick core_pick(const ConvShape& shape, const cuda::Limits& limits) {
+  std::string reason;
+  const auto plan = cuda::plan_core_conv(Conv2dPass::forward, geometry(shape), DType::f32, limits, &reason);
+  if (plan) return {str("own ", cuda::describe(*plan))};
+  return {"library", std::move(reason)};
+}
+
+CorePick core_pick(const ConvShape& shape, Device device) { return core_pick(shape, cuda::limits_of(device)); }
+
 CoreCase core_case(const ConvShape& shape, Device device) {
   RotatedCase rotated = cuda_conv_case(ConvPass::forward, shape, "f32", device);
   const auto operands =
@@ -66,9 +79,8 @@ CoreCase core_case(const ConvShape& shape, Device device) {
                                                 random_sets(shape.weight(), "weight", DType::f32, device, rotated.sets),
                                                 empty_sets(shape.y(), DType::f32, device, rotated.sets)});
   std::string reason;
-  std::vector<cuda::CoreConvPlan> plans = cuda::core_conv_candidates(
-      Conv2dPass::forward, geometry_of(operands->x.front(), operands->weight.front(), operands->y.front(), shape.options()),
-      DType::f32, cuda::limits_of(device), &reason);
+  std::vector<cuda::CoreConvPlan> plans =
+      cuda::core_conv_candidates(Conv2dPass::forward, geometry(shape), DType::f32, cuda::limits_of(device), &reason);
   TESSERA_CHECK(!plans.empty(), InternalError, "core conv2d ", to_string(shape), ": no tile can run it: ", reason);
   if (plans.size() > kMostTiles) plans.resize(kMostTiles);
   std::vector<RotatedSide> tiles;
@@ -77,12 +89,11 @@ CoreCase core_case(const ConvShape& shape, Device device) {
   CoreCase core{std::move(rotated), tile_rows(tiles, plans, ms)};
 
   RotatedSide measured = tiles[static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin())];
-  RotatedSide op = std::move(core.rotated.ours.front());
   measured.name = str("tile by the clock, ", measured.name);
   tiles.front().name = str("tile by the model, ", tiles.front().name);
-  op.name = "conv2d";
   core.rotated.op = "core conv2d";
-  core.rotated.ours = {std::move(measured), std::move(tiles.front()), std::move(op)};
+  core.rotated.ours.push_back(std::move(measured));
+  core.rotated.ours.push_back(std::move(tiles.front()));
   return core;
 }
 

@@ -3,6 +3,7 @@
 #include "bench/dense_cases.h"
 #include "core/autograd/var.h"
 #include "core/error.h"
+#include "core/ops/conv2d_plan_cuda.h"
 #include "layers/conv2d.h"
 #include "layers/fold.h"
 #include "layers/models/model.h"
@@ -28,10 +29,11 @@ std::unique_ptr<Tucker2Conv2d> drawn(Module& network, const LayerRanks& layer) {
   return tucker;
 }
 
-RotatedSide side(const std::string& name, Module& network, const Tensor& image) {
+RotatedSide side(const std::string& name, Module& network, bool libraries_alone, const Tensor& image) {
   const Tensor scores = Tensor::empty(network.output_shape(kImage), DType::f32, image.device());
-  const auto run = [&network, image, scores](std::size_t) {
+  const auto run = [&network, libraries_alone, image, scores](std::size_t) {
     const NoGrad no_grad;
+    const cuda::LibraryConvolutions scope(libraries_alone);
     scores.copy_from(network(Var(image), {}).value());
   };
   return {name, run, scores};
@@ -75,8 +77,8 @@ RotatedCase network_case(const NetworkPair& networks, Device device) {
           .pass = "inference",
           .precision = "f32",
           .flops = 2 * static_cast<double>(total_cost(*networks.tucker, kImage).macs),
-          .ours = {side("Tucker-2", *networks.tucker, image)},
-          .rivals = {side("dense, cuDNN", *networks.dense, image)},
+          .ours = {side("Tucker-2", *networks.tucker, false, image)},
+          .rivals = {side("dense, cuDNN", *networks.dense, true, image)},
           .tolerance = kAgreement};
 }
 

@@ -26,8 +26,9 @@ struct NetworkPair {
 };
 NetworkPair resnet18_pair(Device device);
 
-// Ours is Tucker-2; the rival: the dense network, its convolutions by the fastest of what cuDNN offers.
-// f32 without tf32. Call under ConstantWeights and a measuring DecisionScope.
+// Ours is Tucker-2; the rival: the dense network, no convolution by a kernel of ours (cuda::LibraryConvolutions), each by the
+// fastest of cuDNN's deterministic algorithms for channels last, with or without its tail fused, and, over every pixel of 1x1,
+// of cuBLASLt. f32 without tf32. Call under ConstantWeights and a measuring DecisionScope.
 RotatedCase network_case(const NetworkPair& networks, Device device);
 
 }  // namespace tessera::bench

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +60,45 @@ void publish(const CommonOptions& options, const Value& surroundings, const Valu
 
 void print_summary(const std::string& name, const Summary& s, const char* unit) {
   fmt::print("{:<8} median {:8.2f}{}  p10 {:8.2f}  p90 {:8.2f}\n", name, s.median, unit, s.p10, s.p90);
+}
+
+void Ratios::add(const Value& row) { values.push_back(row.at("ratio").at("median").as_double()); }
+
+double Ratios::least() const { return *std::ranges::min_element(values); }
+
+double Ratios::geometric_mean() const {
+  double logs = 0;
+  for (const double value : values) logs += std::log(value);
+  return std::exp(logs / static_cast<double>(values.size()));
+}
+
+Value verdict_row(const Ratios& ratios, const Target& target) {
+  Value row = Value::map();
+  row.set("op", ratios.op);
+  row.set("rows", std::ssize(ratios.values));
+  row.set("failed", ratios.failed);
+  row.set("geometric_mean", ratios.geometric_mean());
+  row.set("least", ratios.least());
+  row.set("target_of", target.of);
+  row.set("target", target.value);
+  row.set("reached", ratios.failed == 0 && row.at(target.of).as_double() >= target.value);
+  return row;
+}
+
+std::string verdict_of(const Ratios& ratios, std::span<const Target> targets) {
+  std::string text =
+      fmt::format("{}: {} rows{}, geometric_mean {:.3f}, least {:.3f}", ratios.op, ratios.values.size(),
+                  ratios.failed > 0 ? fmt::format(" and {} failed", ratios.failed) : "", ratios.geometric_mean(), ratios.least());
+  for (const Target& target : targets) {
+    const bool reached = verdict_row(ratios, target).at("reached").as_bool();
+    text += fmt::format("; {} {}: {}", target.of, target.value, reached ? "reached" : "missed");
+  }
+  return text;
+}
+
+void print_verdict(const std::string& verdict) {
+  fmt::print("verdict: {}\n", verdict);
+  std::fflush(stdout);
 }
 
 }  // namespace tessera::bench

@@ -1,6 +1,7 @@
 // Results as JSON lines: each says what was measured, on what, and with which spread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,30 @@ Value describe_surroundings(std::int64_t threads, Device device = {});
 void publish(const CommonOptions& options, const Value& surroundings, const Value& row);
 
 void print_summary(const std::string& name, const Summary& summary, const char* unit);
+
+// The ratios of an op's rows, a rival's time over ours or a share of a bandwidth, for what is asked of all of them.
+struct Ratios {
+  std::string op;
+  std::vector<double> values = {};
+  std::int64_t failed = 0;  // rows that could not be measured
+
+  void add(const Value& row);  // the median of its "ratio"
+  double least() const;  // of at least one
+  double geometric_mean() const;
+};
+
+struct Target {
+  const char* of;  // "geometric_mean" or "least"
+  double value;
+};
+
+// The line: op, rows, failed, geometric_mean, least, target_of, target, reached. A row that failed reaches nothing.
+Value verdict_row(const Ratios& ratios, const Target& target);
+
+// "conv2d: 29 rows, geometric_mean 1.021, least 0.953; least 0.97: missed", with a verdict on each of the targets.
+std::string verdict_of(const Ratios& ratios, std::span<const Target> targets);
+
+// What scripts/gpu_check shows of a benchmark: the last such line.
+void print_verdict(const std::string& verdict);
 
 }  // namespace tessera::bench

@@ -16,9 +16,14 @@ inline constexpr std::size_t kLeaders = 2;  // whose variants the second pass ru
 inline constexpr std::size_t kFinalists = 3;
 inline constexpr double kFinalistShare = 1.5;  // of the best median: a machine that is shared moves short runs by tens of percent
 
+struct FinalistRule {
+  double share = kFinalistShare;
+  std::size_t most = kFinalists;
+};
+
 template <class Way>
 struct TorchSweep {
-  std::vector<Way> finalists;  // the fastest first, within kFinalistShare of its median; at most kFinalists
+  std::vector<Way> finalists;  // the fastest first, within the rule's share of its median; at most as many as it says
   Value rows;  // of every way: its settings, and "ms" or why it "failed"
 };
 
@@ -28,7 +33,8 @@ void print_swept(const std::string& way, const Value& row);
 // "failed"; a torch that ends under a way, as some versions do where they compile, has failed too. Throws InternalError where all
 // have.
 template <class Way, class VariantsOf, class Measure>
-TorchSweep<Way> sweep_torch(std::vector<Way> ways, const VariantsOf& variants_of, const Measure& measure) {
+TorchSweep<Way> sweep_torch(std::vector<Way> ways, const VariantsOf& variants_of, const Measure& measure,
+                            const FinalistRule& rule = {}) {
   std::vector<double> medians;
   Value::List rows;
   const auto run_new_ways = [&] {
@@ -50,7 +56,7 @@ TorchSweep<Way> sweep_torch(std::vector<Way> ways, const VariantsOf& variants_of
   }
   run_new_ways();
   TorchSweep<Way> swept{{}, Value::list(std::move(rows))};
-  for (const std::size_t index : lowest(medians, kFinalistShare, kFinalists)) swept.finalists.push_back(ways[index]);
+  for (const std::size_t index : lowest(medians, rule.share, rule.most)) swept.finalists.push_back(ways[index]);
   TESSERA_CHECK(!swept.finalists.empty(), InternalError, "torch fails in each of its ways: there is no rival");
   return swept;
 }

@@ -28,7 +28,7 @@ std::string to_string(const TorchSettings& settings);
 Value to_value(const TorchSettings& settings);
 std::vector<TorchSettings> all_torch_settings();  // not compiled, as not every torch can, and with the passive wait policy
 
-// On a GPU: eager and recorded in either layout; compiled, with and without graphs, in channels last.
+// On a GPU: eager and recorded in either layout; compiled and recorded in channels last.
 std::vector<TorchSettings> all_cuda_settings();
 
 // The program to run and the folder of what it is to work on.

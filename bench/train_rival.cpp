@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tessera::bench {
 namespace {
+
+// Steps on a GPU that nobody else uses repeat within a few percent, and a further finalist takes as long to start as to time.
+constexpr FinalistRule kCudaFinalists{.share = 1.1, .most = 2};
 
 std::vector<TorchSettings> first_pass(const TorchProgram& program) {
   if (program.cuda) return all_cuda_settings();
@@ -29,11 +33,13 @@ TrainRival::TrainRival(const TorchProgram& program, const TorchSettings& setting
 }
 
 TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours) {
+  bool compiled = false;
   const auto run = [&](const TorchSettings& settings, Value& row) {
     TrainRival rival(program, settings, ours);
     const double ms = quantile(rival.run(steps), 0.5);
     row.set("memory_kib", rival.torch().memory_kib());
     row.set("ms", ms);
+    compiled = compiled || settings.compiled;
   };
   const auto measure = [&](const TorchSettings& settings, Value& row) {
     try {
@@ -43,8 +49,13 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64
       row.set("failed", error.what());  // the ways there differ by who wrote the kernels: one that is off is no rival
     }
   };
-  return sweep_torch(
-      first_pass(program), [&](const TorchSettings& s) { return thread_variants(program, s, false); }, measure);
+  // Compiling takes a minute: on a GPU once, without graphs only where it fails with them.
+  const auto variants_of = [&](const TorchSettings& settings) -> std::vector<TorchSettings> {
+    if (!program.cuda) return thread_variants(program, settings, false);
+    if (std::exchange(compiled, true)) return {};
+    return {{.channels_last = true, .compiled = true, .cuda = true}};
+  };
+  return sweep_torch(first_pass(program), variants_of, measure, program.cuda ? kCudaFinalists : FinalistRule{});
 }
 
 void add_eager(TorchSweep<TorchSettings>& swept) {

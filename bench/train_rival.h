@@ -29,7 +29,7 @@ class TrainRival {
 };
 
 // Short runs, of `steps`, each in a process of its own, under every setting with sleeping threads, and under the best with ones
-// that spin before they sleep. The rows have "memory_kib" too.
+// that spin before they sleep; on a GPU compiled without graphs too, where it fails with them. The rows have "memory_kib" too.
 TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours);
 
 // On a GPU: neither compiled nor recorded, as torch comes.

@@ -1,6 +1,10 @@
 // The `tessera` program. Library code throws; this is the only place that catches, prints and chooses an exit code.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -26,6 +30,20 @@ int run_verb(const Run& run) {
   }
 }
 
+// What messages are printed: those of the level that the environment's TESSERA_LOG names, and above.
+void print_messages() {
+  constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warning", "error"};  // as in LogLevel
+  const char* const text = std::getenv("TESSERA_LOG");
+  const std::string_view asked = text != nullptr && *text != '\0' ? text : "warning";
+  const auto found = std::find(kNames.begin(), kNames.end(), asked);
+  TESSERA_CHECK(found != kNames.end(), ConfigError, "TESSERA_LOG: unknown level '", asked,
+                "'; it is debug, info, warning or error");
+  const auto least = static_cast<LogLevel>(found - kNames.begin());
+  set_log_sink([least](LogLevel level, std::string_view message) {
+    if (level >= least) std::cerr << "tessera: " << message << '\n';
+  });
+}
+
 int run_program(int argc, char** argv) {
   CLI::App app("tessera trains, compresses and times neural networks", "tessera");
   app.set_version_flag("--version", "tessera " + version_text());
@@ -36,6 +54,11 @@ int run_program(int argc, char** argv) {
     add(app, run);
   }
   try {
+    const int code = run_verb([] {
+      print_messages();
+      return kDone;
+    });
+    if (code != kDone) return code;
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return run_verb([&] { return app.exit(error) == 0 ? kDone : kBadInput; });  // also prints --help and --version
@@ -46,9 +69,4 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera::cli
 
-int main(int argc, char** argv) {
-  tessera::set_log_sink([](tessera::LogLevel level, std::string_view message) {
-    if (level >= tessera::LogLevel::warning) std::cerr << "tessera: " << message << '\n';
-  });
-  return tessera::cli::run_program(argc, argv);
-}
+int main(int argc, char** argv) { return tessera::cli::run_program(argc, argv); }

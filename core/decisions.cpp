@@ -91,6 +91,7 @@ const std::string* recall(const InForce& scope, const std::string& key) {
 }
 
 void record(const InForce& scope, const std::string& key, const std::string& choice) {
+  log(LogLevel::debug, str("decisions: ", key, ": ", choice));
   if (scope.policy->on_measured) scope.policy->on_measured(key, choice);
   scope.policy->known.emplace(key, choice);
   scope.log->measured.insert(key);

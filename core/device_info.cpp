@@ -9,6 +9,7 @@ namespace cpu {
 int count_devices() noexcept { return 0; }
 std::string why_no_device() { return "this build has no CUDA backend"; }
 DeviceInfo info_of(Device device) { throw DeviceError(str("device_info: ", device, ": ", why_no_device())); }
+std::string chip_name(Device) { return "cpu"; }
 
 }  // namespace cpu
 

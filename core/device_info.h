@@ -30,11 +30,15 @@ namespace cpu {
 int count_devices() noexcept;
 std::string why_no_device();
 DeviceInfo info_of(Device device);
+std::string chip_name(Device device);
 }  // namespace cpu
 namespace cuda {
 int count_devices() noexcept;
 std::string why_no_device();
 DeviceInfo info_of(Device device);
+// What decisions call the chip, whichever index it has: "sm90x132x3352" of capability 9.0 with 132 processors and 3352 GB/s.
+// On the CPU "cpu".
+std::string chip_name(Device device);
 }  // namespace cuda
 
 }  // namespace tessera

@@ -29,6 +29,7 @@ constexpr std::size_t size_of(DType dtype) noexcept {
 constexpr bool is_floating(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
 }
+constexpr bool is_half(DType dtype) noexcept { return dtype == DType::bf16 || dtype == DType::f16; }
 
 // "f32", "bf16", ...: the spelling of experiment files, logs and error messages.
 std::string_view name_of(DType dtype) noexcept;

@@ -32,7 +32,7 @@ std::string list(std::span<const std::string_view> names) {
 std::span<const std::string_view> precision_names() { return kNames; }
 
 DType parameter_dtype(DType activations) {
-  return activations == DType::bf16 || activations == DType::f16 ? DType::f32 : activations;
+  return is_half(activations) ? DType::f32 : activations;
 }
 
 DType compute_dtype(std::string_view precision, const Device& device) {

@@ -31,12 +31,13 @@ MAY_INCLUDE = {
     "tests": PROGRAMS | {"cli", "bench"},
 }
 
-CUDA_FILES = ("core/cuda/*", "*.cu", "*.cuh", "bench/cu*_rival.*", "tests/core/cuda/*")
+CUDA_FILES = ("core/cuda/*", "*.cu", "*.cuh", "bench/cu*_rival.*", "tests/core/cuda/*", "tests/simulated_gpu/*")
 # (header pattern, files that may include it, what the library is)
 WRAPPED = (
     (r"(oneapi/dnnl/|dnnl)", ("core/cpu/*", "core/ops/*_cpu.cpp", "bench/*", "tests/core/cpu/*"), "oneDNN"),
     (r"yaml-cpp/", ("train/config/*", "tests/train/config/*"), "yaml-cpp"),
-    (r"(Eigen|unsupported/Eigen)/", ("core/linalg/*", "core/cpu/*", "tests/core/linalg/*", "tests/support/*"), "Eigen"),
+    (r"(Eigen|unsupported/Eigen)/", ("core/linalg/*", "core/cpu/*", "tests/core/linalg/*", "tests/support/*",
+                                       "tests/simulated_gpu/*"), "Eigen"),
     (r"(jpeglib\.h|jerror\.h|png\.h)", ("train/data/*.cpp", "tests/support/*.cpp"), "libjpeg and libpng"),
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
     (r"CLI/", ("cli/*",), "CLI11"),

@@ -36,6 +36,11 @@ def last_line(text):
     return lines[-1].strip()[:160] if lines else ""
 
 
+def verdict(text):
+    """What a benchmark says of its targets: the last line that begins so, or ""."""
+    return last_line("\n".join(line for line in text.split("\n") if line.startswith("verdict: "))).removeprefix("verdict: ")
+
+
 def ctest_names(program, case):
     """What ctest may call a case of test_core_ops: the folder's separators are not known from the program's name."""
     words = program.removeprefix("test_").split("_")

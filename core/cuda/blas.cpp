@@ -7,10 +7,11 @@
 #include <map>
 
 #include "core/cuda/blas_handle.h"
-#include "core/cuda/choose.h"
 #include "core/cuda/context.h"
 #include "core/cuda/epilogue.h"
 #include "core/decisions.h"
+#include "core/device_choice.h"
+#include "core/device_info.h"
 #include "core/error.h"
 #include "core/plan_cache.h"
 #include "core/precision.h"
@@ -39,8 +40,6 @@ struct Request {
   cublasLtEpilogue_t epilogue;
   std::int64_t alignment;
 };
-
-bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
 cublasComputeType_t compute_type(const Request& r) {
   if (r.factors == DType::f64) return CUBLAS_COMPUTE_64F;
@@ -185,7 +184,7 @@ std::int64_t alignment_of(const Tensor& x) {
   return std::int64_t{1} << std::countr_zero(address);
 }
 
-// "cuda.matmul m1024 n64 k576 b1 ta0 tb1 bf16>bf16 bias relu sm90x132"
+// "cuda.matmul m1024 n64 k576 b1 ta0 tb1 bf16>bf16 bias relu sm90x132x3352"
 std::string decision_key(const Request& r) {
   const auto [batch, m, n, k] = r.sizes;
   const char* const epilogue = r.epilogue == CUBLASLT_EPILOGUE_BIAS        ? " bias"
@@ -193,11 +192,9 @@ std::string decision_key(const Request& r) {
                                : r.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ? " bias relu"
                                : r.epilogue == CUBLASLT_EPILOGUE_BGRADB    ? " sums"
                                                                            : "";
-  const Limits& limits = limits_of(r.device);
   return str("cuda.matmul m", m, " n", n, " k", k, " b", batch, " ta", static_cast<int>(r.transpose_a), " tb",
              static_cast<int>(r.transpose_b), ' ', r.factors, '>', r.result, r.tf32 ? " tf32" : "", epilogue,
-             r.alignment < kFullAlignment ? str(" aligned", r.alignment) : std::string(), " sm", limits.capability, 'x',
-             limits.processors);
+             r.alignment < kFullAlignment ? str(" aligned", r.alignment) : std::string(), ' ', chip_name(r.device));
 }
 
 std::vector<std::int64_t> key_of(const Request& r) {
@@ -215,7 +212,7 @@ std::shared_ptr<Plan> build(const Request& r, const Product& p, void* bias, cons
   if (flops >= kLeastFlopsToMeasure) {
     std::vector<std::string> names;
     for (const Proposal& proposal : all) names.push_back(proposal.name);
-    chosen = choose(r.device, decision_key(r), names, [&](std::size_t i) { plan->run(all[i], p, bias, operation); });
+    chosen = choose_on(r.device, decision_key(r), names, [&](std::size_t i) { plan->run(all[i], p, bias, operation); });
   }
   plan->chosen = std::move(all[chosen]);
   return plan;

@@ -4,14 +4,14 @@
 #include <iterator>
 #include <limits>
 
+#include "core/cuda/rounding.h"
+
 namespace tessera::cuda {
 namespace {
 
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kLargeSegment = std::size_t{20} << 20;
 constexpr std::size_t kWholeSegment = std::size_t{10} << 20;  // larger blocks get a segment of their size
-
-std::size_t round_up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) / to * to; }
 
 }  // namespace
 

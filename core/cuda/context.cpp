@@ -32,6 +32,9 @@ Limits read_limits(int device) {
   limits.shared_per_block = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   limits.shared_per_processor = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   limits.l2 = static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize, device));
+  limits.clock = attribute(cudaDevAttrClockRate, device);
+  limits.memory_clock = attribute(cudaDevAttrMemoryClockRate, device);
+  limits.memory_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
   return limits;
 }
 

@@ -4,6 +4,9 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <cmath>
+
+#include "core/cuda/chip.h"
 #include "core/cuda/context.h"
 #include "core/cuda/error.h"
 #include "core/error.h"
@@ -66,6 +69,12 @@ DeviceInfo info_of(Device device) {
   info.memory = properties.totalGlobalMem;
   info.processors = limits.processors;
   return info;
+}
+
+// H100 and H200 differ in their memory alone.
+std::string chip_name(Device device) {
+  const Limits& limits = limits_of(device);
+  return str("sm", limits.capability, 'x', limits.processors, 'x', std::lround(chip_of(limits).memory * 1e-9));
 }
 
 }  // namespace tessera::cuda

@@ -1,11 +1,11 @@
 #include "core/cuda/dnn_plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
 
+#include "core/cuda/alignment.h"
 #include "core/cuda/dnn.h"
 #include "core/cuda/epilogue.h"
 #include "core/cuda/weights.h"
@@ -56,8 +56,6 @@ ActivationDescriptor describe_activation(bool relu) {
   check(cudnnSetActivationDescriptor(made, mode, CUDNN_NOT_PROPAGATE_NAN, 0.0), "conv2d");
   return owned;
 }
-
-bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
 // What products of f32 may be rounded to. CUDNN_DEFAULT_MATH allows tf32, whatever its name says.
 cudnnMathType_t allowed_math(DType dtype, bool tf32) {
@@ -181,8 +179,8 @@ bool accepted(cudnnStatus_t status) {
 }
 
 // The library's kernels count on 16 bytes; a view may begin anywhere.
-bool is_aligned(const Tensor& x) { return std::bit_cast<std::uintptr_t>(x.raw()) % 16 == 0; }
-Tensor aligned(const Tensor& x) { return !x.defined() || is_aligned(x) ? x : x.clone(); }
+constexpr std::size_t kAlignment = 16;
+Tensor aligned(const Tensor& x) { return !x.defined() || is_aligned(x.raw(), kAlignment) ? x : x.clone(); }
 
 bool fits_32_bits(const Conv2dGeometry& g) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -204,7 +202,7 @@ bool DnnConvolution::try_run(const ConvOperands& operands) const {
   const Tensor a = aligned(operands.a);
   const Tensor b = aligned(operands.b);
   const DType written = d.pass == Conv2dPass::backward_weight ? d.weight_dtype : d.dtype;
-  const bool direct = operands.result.dtype() == written && is_aligned(operands.result);
+  const bool direct = operands.result.dtype() == written && is_aligned(operands.result.raw(), kAlignment);
   const Tensor result = direct ? operands.result : Tensor::empty(operands.result.shape(), written, d.device);
   const ConvOperands o{a, b, result, operands.bias, aligned(operands.residual)};
   set_math(d, algorithm_);

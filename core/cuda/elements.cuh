@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/cuda/alignment.h"
 #include "core/cuda/instructions.cuh"
 #include "core/half.h"
 
@@ -58,8 +59,5 @@ __device__ inline void store_pack(T* to, const Pack<T, kCount>& pack) {
   using Raw = typename RawOf<sizeof(T) * kCount>::type;
   *reinterpret_cast<Raw*>(to) = std::bit_cast<Raw>(pack);
 }
-
-// Whether packs of `bytes` may be read at the address.
-inline bool is_aligned(const void* address, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(address) % bytes == 0; }
 
 }  // namespace tessera::cuda

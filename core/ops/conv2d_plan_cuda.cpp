@@ -1,12 +1,14 @@
 #include "core/ops/conv2d_plan_cuda.h"
 
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/context.h"
-#include "core/cuda/choose.h"
+#include "core/cuda/rounding.h"
 #include "core/decisions.h"
-#include "core/device_work.h"
+#include "core/device_choice.h"
+#include "core/device_info.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/precision.h"
@@ -19,18 +21,19 @@ using Method = Conv2dPlan::Method;
 constexpr std::int64_t kTensorCoreChannels = 8;  // of half types, on both sides of a convolution
 constexpr std::size_t kMostOwn = 4;
 
-// "cuda.conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bf16 bias0 sm90x132", at its end " relu" and " residual" where
-// they hold.
+constinit bool libraries_alone = false;
+
+// "cuda.conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bf16 bias0 sm90x132x3352", at its end " relu", " residual" and
+// " libraries" where they hold.
 std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue, Device device) {
   const bool tf32 = dtype == DType::f32 && tf32_products();
   return str("cuda.conv2d.", name_of(pass), ' ', describe(g), ' ', tf32 ? "tf32" : name_of(dtype), " bias",
-             static_cast<int>(epilogue.bias), " sm", limits_of(device).capability, 'x', limits_of(device).processors,
-             epilogue.relu ? " relu" : "", epilogue.residual ? " residual" : "");
+             static_cast<int>(epilogue.bias), ' ', chip_name(device), epilogue.relu ? " relu" : "",
+             epilogue.residual ? " residual" : "", libraries_alone ? " libraries" : "");
 }
 
 std::int64_t padded(std::int64_t channels, const Conv2dGeometry& g, DType dtype) {
-  if ((dtype != DType::bf16 && dtype != DType::f16) || g.options.groups != 1) return channels;
-  return (channels + kTensorCoreChannels - 1) / kTensorCoreChannels * kTensorCoreChannels;
+  return is_half(dtype) && g.options.groups == 1 ? round_up(channels, kTensorCoreChannels) : channels;
 }
 
 std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, ConvEpilogue epilogue,
@@ -49,9 +52,8 @@ std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, 
 
 // The fastest prediction of our own kernels by the name of "own", others by theirs.
 std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, Device device) {
-  std::string reason;
   std::vector<Conv2dPlan> all;
-  for (CoreConvPlan& own : core_conv_candidates(pass, g, dtype, limits_of(device), &reason)) {
+  for (CoreConvPlan& own : core_conv_candidates(pass, g, dtype, limits_of(device), nullptr)) {
     if (all.size() == kMostOwn) break;
     std::string name = all.empty() ? std::string("own") : str("own ", describe(own));
     all.push_back({Method::own, std::move(name), nullptr, std::move(own)});
@@ -59,17 +61,17 @@ std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DTyp
   return all;
 }
 
-// Without a clock the first element runs.
+// Without a clock the first element runs. `reason`: why it is none of our own kernels, where it is none.
 std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue,
-                                       bool choosing, Device device) {
+                                       bool choosing, Device device, std::string& reason) {
   std::vector<Conv2dPlan> all;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm"});
-  std::string reason;
   const auto predicted = plan_core_conv(pass, g, dtype, limits_of(device), &reason);
-  const bool leads = predicted && !tf32_products();  // the model knows the library's speed in f32
+  const bool leads = predicted && !tf32_products() && !libraries_alone;  // the model knows the library's speed in f32
+  if (predicted && !leads) reason = libraries_alone ? "no other is asked for" : "the library's tensor cores multiply in tf32";
   if (leads) all.push_back({Method::own, "own", nullptr, predicted});
   for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device)) all.push_back(std::move(plan));
-  if (!choosing) return all;
+  if (!choosing || libraries_alone) return all;
   for (Conv2dPlan& plan : own_plans(pass, g, dtype, device)) {
     if (!leads || plan.algorithm != "own") all.push_back(std::move(plan));
   }
@@ -103,11 +105,17 @@ std::vector<Conv2dPlan> usable(std::vector<Conv2dPlan> all, bool choosing, const
 
 }  // namespace
 
+LibraryConvolutions::LibraryConvolutions(bool alone) noexcept : outer_(std::exchange(libraries_alone, alone)) {}
+LibraryConvolutions::~LibraryConvolutions() { libraries_alone = outer_; }
+bool library_convolutions() noexcept { return libraries_alone; }
+
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& g, DType dtype,
                                                const ConvEpilogue& epilogue, Device device,
                                                const std::function<bool(const Conv2dPlan&)>& run) {
   const bool choosing = decisions_active() && !recording_graph() && g.flops() >= kLeastFlopsToMeasure;
-  std::vector<Conv2dPlan> all = usable(candidates_for(pass, g, dtype, epilogue, choosing, device), choosing, run);
+  std::string reason;
+  std::vector<Conv2dPlan> all = usable(candidates_for(pass, g, dtype, epilogue, choosing, device, reason), choosing, run);
+  const std::string key = decision_key(pass, g, dtype, epilogue, device);
   if (all.empty()) {
     if (dtype != DType::f64) log_warning(str("conv2d: no library has ", name_of(pass), " of ", describe(g), " in ", dtype,
                                              " and none of our kernels takes it: it runs in plain loops"));
@@ -117,8 +125,9 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   if (choosing) {
     std::vector<std::string> names;
     for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
-    chosen = choose(device, decision_key(pass, g, dtype, epilogue, device), names, [&](std::size_t i) { run(all[i]); });
+    chosen = choose_on(device, key, names, [&](std::size_t i) { run(all[i]); });
   }
+  if (!choosing) log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, reason.empty() ? "" : str(", as ", reason)));
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

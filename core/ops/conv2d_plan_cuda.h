@@ -1,4 +1,4 @@
-// How one pass of one convolution runs on a GPU. Included by conv2d_cuda.cpp and tests of the algorithms only.
+// How one pass of one convolution runs on a GPU. Included by conv2d_cuda.cpp, tests of the algorithms and benchmarks only.
 #pragma once
 
 #include <functional>
@@ -31,6 +31,20 @@ struct Conv2dPlan {
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
                                                const ConvEpilogue& epilogue, Device device,
                                                const std::function<bool(const Conv2dPlan&)>& run);
+
+// While one that is `alone` lives, convolutions on a GPU run by libraries only, under decisions of their own: the rival of a
+// benchmark. The newest decides. Not for several threads at once.
+class LibraryConvolutions {
+ public:
+  explicit LibraryConvolutions(bool alone) noexcept;
+  ~LibraryConvolutions();
+  LibraryConvolutions(const LibraryConvolutions&) = delete;
+  LibraryConvolutions& operator=(const LibraryConvolutions&) = delete;
+
+ private:
+  bool outer_;
+};
+bool library_convolutions() noexcept;
 
 // How often this thread ran `algorithm`, over all passes: shows that a forced choice was obeyed.
 std::size_t conv2d_runs(const std::string& algorithm);

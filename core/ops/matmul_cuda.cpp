@@ -2,11 +2,6 @@
 #include "core/ops/matmul.h"
 
 namespace tessera::cuda {
-namespace {
-
-bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
-
-}  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   const DType factors = is_half(a.dtype()) ? a.dtype() : b.dtype();

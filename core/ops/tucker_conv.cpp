@@ -1,14 +1,15 @@
 #include "core/ops/tucker_conv.h"
 
-#include <cmath>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/autograd/backward.h"
 #include "core/decisions.h"
-#include "core/device_work.h"
+#include "core/device_choice.h"
+#include "core/device_info.h"
 #include "core/log.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/dense_operands.h"
@@ -135,37 +136,32 @@ struct Choice {
 struct Choices {
   std::mutex mutex;
   std::uint64_t epoch = 0;
-  std::map<std::string, Choice> of;
+  std::map<std::pair<int, std::string>, Choice> of;  // the device's index, the decision's key
 };
 Choices& choices() {
   static Choices all;
   return all;
 }
 
+// "tucker2_conv2d f32 training sm90x132x3352 x[1, 14, 14, 128] core[32, 3, 3, 64] in out64 s1x1 p1x1 d1x1 g1"
 std::string key_of(const Operands& o, const Conv2dOptions& options, bool training) {
-  return str("tucker2_conv2d ", name_of(o.x.dtype()), tf32_products() ? " tf32" : "", training ? " training " : " ", o.x.device(),
-             " x", o.x.shape(), " core", o.core.shape(), o.in_factor.defined() ? " in" : "", o.out_factor.defined() ? " out" : "",
+  return str("tucker2_conv2d ", name_of(o.x.dtype()), tf32_products() ? " tf32" : "", training ? " training " : " ",
+             TESSERA_BACKEND(o.x.device(), chip_name, o.x.device()), " x", o.x.shape(), " core", o.core.shape(),
+             o.in_factor.defined() ? " in" : "", o.out_factor.defined() ? " out" : "",
              o.out_factor.defined() ? o.out_factor.shape()[0] : 0, " s", options.stride, " p", options.padding, " d",
              options.dilation, " g", options.groups);
 }
 
-// The device's time of one candidate on these operands; in training with its backward.
-double seconds_for(std::size_t i, const Operands& o, bool training, const std::function<Var(const Operands&)>& run) {
-  double seconds = 0;
-  const double clock = seconds_of(i, [&] {
-    const EnableGrad recording;
-    // Operands of a question that nothing was recorded for stand for those of a training step.
-    const bool all = !needs_gradient(o);
-    const auto leaf = [&](const Var& v) { return v.defined() ? Var(v.value(), training && (all || v.requires_grad())) : Var(); };
-    const Var x = leaf(o.x), in_factor = leaf(o.in_factor), core = leaf(o.core), out_factor = leaf(o.out_factor);
-    const Var bias = leaf(o.bias);
-    const Operands leaves{x, in_factor, core, out_factor, bias};
-    seconds = seconds_on(o.x.device(), [&] {
-      const Var y = run(leaves);
-      if (training) backward(y, Tensor::full(y.shape(), 1, y.dtype(), y.device()));
-    });
-  });
-  return std::isinf(clock) ? clock : seconds;
+// Queues one way on these operands; in training with its backward.
+void run_once(const Operands& o, bool training, const std::function<Var(const Operands&)>& run) {
+  const EnableGrad recording;
+  // Operands of a question that nothing was recorded for stand for those of a training step.
+  const bool all = !needs_gradient(o);
+  const auto leaf = [&](const Var& v) { return v.defined() ? Var(v.value(), training && (all || v.requires_grad())) : Var(); };
+  const Var x = leaf(o.x), in_factor = leaf(o.in_factor), core = leaf(o.core), out_factor = leaf(o.out_factor);
+  const Var bias = leaf(o.bias);
+  const Var y = run({x, in_factor, core, out_factor, bias});
+  if (training) backward(y, Tensor::full(y.shape(), 1, y.dtype(), y.device()));
 }
 
 Choice decided(const std::string& key, const Operands& o, const Conv2dOptions& options, const Images& images, bool training) {
@@ -175,9 +171,9 @@ Choice decided(const std::string& key, const Operands& o, const Conv2dOptions& o
   std::vector<std::string> names{"fused", "three"};
   if (!kernels->predicted_to_win()) std::swap(names[0], names[1]);
   std::size_t chosen = 0;
-  if (decisions_active() && !recording_graph() && kernels->flops() >= kLeastFlopsToMeasure) {
-    chosen = decide(key, names, [&](std::size_t i) {
-      return seconds_for(i, o, training, [&](const Operands& leaves) {
+  if (kernels->flops() >= kLeastFlopsToMeasure) {
+    chosen = choose_on(o.x.device(), key, names, [&](std::size_t i) {
+      run_once(o, training, [&](const Operands& leaves) {
         return names[i] == "fused" ? fused(kernels, leaves, images, Var(), false) : three_convolutions(leaves, options);
       });
     });
@@ -189,18 +185,19 @@ Choice decided(const std::string& key, const Operands& o, const Conv2dOptions& o
 
 Choice choose(const Operands& o, const Conv2dOptions& options, const Images& images, bool training) {
   const std::string key = key_of(o, options, training);
+  const std::pair here{o.x.device().index(), key};
   Choices& known = choices();
   {
     const std::lock_guard lock(known.mutex);
     if (known.epoch != decision_epoch()) known.of.clear();
     known.epoch = decision_epoch();
-    if (const auto found = known.of.find(key); found != known.of.end()) return found->second;
+    if (const auto found = known.of.find(here); found != known.of.end()) return found->second;
   }
   Choice choice = decided(key, o, options, images, training);
   log(LogLevel::debug, str(key, choice.kernels ? ": fused" : str(": three convolutions: ", choice.reason)));
   if (recording_graph()) return choice;  // no clock was read
   const std::lock_guard lock(known.mutex);
-  known.of.insert_or_assign(key, choice);
+  known.of.insert_or_assign(here, choice);
   return choice;
 }
 

@@ -4,11 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/cuda/alignment.h"
 #include "core/cuda/context.h"
 #include "core/cuda/tucker_conv/kernels.h"
 #include "core/cuda/tucker_conv/plan.h"
 #include "core/error.h"
-#include "core/ops/tucker_conv.h"
+#include "core/ops/tucker_conv_plan_cuda.h"
 #include "core/precision.h"
 
 namespace tessera::cuda {
@@ -22,7 +23,7 @@ T* pointer(const Tensor& tensor) {
 // Whether rows of so many channels can be read 16 bytes at a time.
 template <class T>
 bool in_vectors(const T* first, std::int64_t channels) {
-  return reinterpret_cast<std::uintptr_t>(first) % 16 == 0 && channels * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+  return is_aligned(first, 16) && channels * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
 }
 
 template <class T>
@@ -53,8 +54,8 @@ void correlate(const CorrelateArguments<float16>& args, TuckerMath, int walkers,
 template <class T>
 class CudaTuckerConv final : public FusedTuckerConv {
  public:
-  CudaTuckerConv(const TuckerConvShape& conv, const TuckerPlanning& planning, double flops)
-      : conv_(conv), plan_(*planning.plan), wins_(planning.wins), forward_flops_(flops) {}
+  CudaTuckerConv(const TuckerConvShape& conv, const TuckerPlan& plan, bool wins, double flops)
+      : conv_(conv), plan_(plan), wins_(wins), forward_flops_(flops) {}
 
   bool predicted_to_win() const override { return wins_; }
   double flops() const override { return forward_flops_; }
@@ -187,18 +188,26 @@ TuckerConvShape shape_of(const TuckerConvTensors& operands, const Conv2dOptions&
           .in_factor = operands.in_factor.defined(), .out_factor = operands.out_factor.defined(), .math = math};
 }
 
-template <class T>
 std::shared_ptr<const FusedTuckerConv> planned(const TuckerConvTensors& operands, const Conv2dOptions& options, TuckerMath math,
                                                bool training, std::string& reason) {
   const TuckerConvShape conv = shape_of(operands, options, math);
-  const Limits& limits = limits_of(operands.x.device());
-  const TuckerPlanning planning = plan_tucker_conv(conv, training, limits);
+  const Device device = operands.x.device();
+  const TuckerPlanning planning = plan_tucker_conv(conv, training, limits_of(device));
   reason = planning.reason;
-  if (!planning.plan) return nullptr;
-  return std::make_shared<CudaTuckerConv<T>>(conv, planning, unfused_estimate(conv, false, limits).flops);
+  return planning.plan ? fused_tucker_conv(conv, *planning.plan, planning.wins, device) : nullptr;
 }
 
 }  // namespace
+
+std::shared_ptr<const FusedTuckerConv> fused_tucker_conv(const TuckerConvShape& conv, const TuckerPlan& plan, bool wins,
+                                                         Device device) {
+  const double flops = unfused_estimate(conv, false, limits_of(device)).flops;
+  switch (conv.math) {
+    case TuckerMath::bf16: return std::make_shared<CudaTuckerConv<bfloat16>>(conv, plan, wins, flops);
+    case TuckerMath::f16: return std::make_shared<CudaTuckerConv<float16>>(conv, plan, wins, flops);
+    default: return std::make_shared<CudaTuckerConv<float>>(conv, plan, wins, flops);
+  }
+}
 
 std::shared_ptr<const FusedTuckerConv> fused_tucker_conv(const TuckerConvTensors& operands, const Conv2dOptions& options,
                                                          bool training, std::string& reason) {
@@ -208,9 +217,9 @@ std::shared_ptr<const FusedTuckerConv> fused_tucker_conv(const TuckerConvTensors
   }
   switch (operands.x.dtype()) {
     case DType::f32:
-      return planned<float>(operands, options, tf32_products() ? TuckerMath::tf32 : TuckerMath::f32, training, reason);
-    case DType::bf16: return planned<bfloat16>(operands, options, TuckerMath::bf16, training, reason);
-    case DType::f16: return planned<float16>(operands, options, TuckerMath::f16, training, reason);
+      return planned(operands, options, tf32_products() ? TuckerMath::tf32 : TuckerMath::f32, training, reason);
+    case DType::bf16: return planned(operands, options, TuckerMath::bf16, training, reason);
+    case DType::f16: return planned(operands, options, TuckerMath::f16, training, reason);
     default: reason = str("there are no kernels for ", name_of(operands.x.dtype())); return nullptr;
   }
 }

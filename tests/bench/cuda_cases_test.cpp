@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "layers/models/model.h"
 #include "tests/support/gpu.h"
+#include "tests/support/gpu_limits.h"
 
 namespace tessera::bench {
 namespace {
@@ -65,11 +66,18 @@ TEST_F(CudaCases, CoreConvolutionsAgreeWithTheLibrary) {
   expect_measured(core.rotated);
 }
 
-TEST_F(CudaCases, TheFactoredNetworkAgreesWithTheDenseOne) {
+TEST_F(CudaCases, TheFactoredNetworkAgreesWithTheDenseOneWhichHasNoKernelOfOurs) {
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
   const NetworkPair networks = resnet18_pair(gpu());
-  expect_measured(network_case(networks, gpu()));
+  const RotatedCase rotated = network_case(networks, gpu());
+  rotated.rivals.front().run(0);
+  EXPECT_FALSE(decisions.taken().empty());
+  for (const auto& [key, choice] : decisions.taken()) {
+    EXPECT_TRUE(key.ends_with(" libraries") || !key.starts_with("cuda.conv2d.")) << key;
+    EXPECT_FALSE(choice.starts_with("own")) << key;
+  }
+  expect_measured(rotated);
 }
 
 TEST_F(CudaCases, MemoryBoundOpsRun) {
@@ -77,6 +85,14 @@ TEST_F(CudaCases, MemoryBoundOpsRun) {
     const Value row = measure_memory(maker.make(), 4, {.rounds = 1, .seconds = 0, .device = gpu()});
     EXPECT_GT(row.at("ratio").at("median").as_double(), 0) << maker.op;
     EXPECT_EQ(row.at("stream").as_string(), "copy");
+  }
+}
+
+TEST(CudaShapes, ThePlannerNamesAKernelOrTheReasonForTheLibrary) {
+  for (const ConvShape& shape : core_shapes()) {
+    const CorePick pick = core_pick(shape, kH100);
+    EXPECT_EQ(pick.planned.starts_with("own "), pick.reason.empty()) << to_string(shape) << ": " << pick.planned;
+    EXPECT_EQ(pick.planned == "library", !pick.reason.empty()) << to_string(shape) << ": " << pick.planned;
   }
 }
 

@@ -37,6 +37,34 @@ TEST(ResultLines, AreAppendedOneByOne) {
   EXPECT_EQ(lines, 2);
 }
 
+Value ratio_of(double median) {
+  Value row = Value::map();
+  row.set("ratio", to_value(Summary{median, median, median}));
+  return row;
+}
+
+TEST(Verdicts, AreOnTheGeometricMeanOrTheLeastOfAllRows) {
+  Ratios ratios{"conv2d"};
+  for (const double median : {4.0, 1.0, 2.0}) ratios.add(ratio_of(median));
+  const Target targets[]{{"geometric_mean", 1.5}, {"least", 1.5}};
+  Value row = verdict_row(ratios, targets[0]);
+  EXPECT_NEAR(row.at("geometric_mean").as_double(), 2, 1e-12);
+  row.erase("geometric_mean");
+  EXPECT_EQ(to_json(row),
+            R"({"op":"conv2d","rows":3,"failed":0,"least":1.0,"target_of":"geometric_mean","target":1.5,"reached":true})");
+  EXPECT_FALSE(verdict_row(ratios, targets[1]).at("reached").as_bool());
+  EXPECT_EQ(verdict_of(ratios, targets),
+            "conv2d: 3 rows, geometric_mean 2.000, least 1.000; geometric_mean 1.5: reached; least 1.5: missed");
+}
+
+TEST(Verdicts, ARowThatFailedReachesNothing) {
+  Ratios ratios{"conv2d"};
+  ratios.add(ratio_of(2));
+  ratios.failed = 1;
+  EXPECT_EQ(verdict_of(ratios, std::vector<Target>{{"least", 1}}),
+            "conv2d: 1 rows and 1 failed, geometric_mean 2.000, least 2.000; least 1: missed");
+}
+
 TEST(ResultLines, AnUnwritableFileIsAnError) {
   EXPECT_THROW(publish({.results = "/dev/full"}, Value::map(), Value::map()), IoError);
 }

@@ -49,6 +49,9 @@ TEST(SweepTorch, KeepsWhatIsWithinHalfOfTheBestOnly) {
   const auto none = [](const NamedWay&) { return std::vector<NamedWay>{}; };
   const std::vector<NamedWay> ways{{"30.1"}, {"29.9"}, {"20"}};
   EXPECT_EQ(names(sweep_torch(ways, none, measure).finalists), (std::vector<std::string>{"20", "29.9"}));
+  const std::vector<NamedWay> close{{"20.5"}, {"20"}, {"21"}, {"22.1"}};
+  EXPECT_EQ(names(sweep_torch(close, none, measure, {.share = 1.1, .most = 2}).finalists),
+            (std::vector<std::string>{"20", "20.5"}));
   EXPECT_THROW(sweep_torch(std::vector<NamedWay>{{"ends"}, {"fails"}}, none, measure), InternalError);
 }
 

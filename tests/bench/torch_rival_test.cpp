@@ -89,6 +89,17 @@ TEST_F(TorchRivalTest, SettingsReachIt) {
   unsetenv("OMP_WAIT_POLICY");
 }
 
+// Its own libraries on a GPU, whatever ours were found in.
+TEST_F(TorchRivalTest, TheCallersLibraryPathReachesIt) {
+  const TorchProgram torch = program("{}", R"(show) echo "[\"${LD_LIBRARY_PATH-none}\"]" ;;)");
+  const auto seen = [&] { return TorchRival(torch, {.cuda = true}).ask("show").as_list().at(0).as_string(); };
+  setenv("TESSERA_TORCH_LIBRARY_PATH", "/of/the/caller", 1);
+  EXPECT_EQ(seen(), "/of/the/caller");
+  setenv("TESSERA_TORCH_LIBRARY_PATH", "", 1);
+  EXPECT_EQ(seen(), "none");
+  unsetenv("TESSERA_TORCH_LIBRARY_PATH");
+}
+
 TEST(TorchSettings, AreNamedAndRecorded) {
   EXPECT_EQ(to_string(TorchSettings{}), "channels_last, avx2, default malloc");
   const TorchSettings all{

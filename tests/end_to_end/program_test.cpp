@@ -166,6 +166,19 @@ TEST_F(Program, StatusOfAKilledRunSaysSo) {
   EXPECT_EQ(json.at("stage"), Value("dense"));
 }
 
+TEST_F(Program, PrintsTheMessagesThatAreAskedFor) {
+  const Outcome unknown = run_program(train_arguments(), {"TESSERA_LOG=loud"});
+  EXPECT_EQ(unknown.exit_code, 2) << unknown.output;
+  EXPECT_TRUE(contains(unknown, "TESSERA_LOG: unknown level 'loud'; it is debug, info, warning or error")) << unknown.output;
+  EXPECT_FALSE(std::filesystem::exists(run_path(1)));
+  const Outcome debug = run_program(train_arguments(), {"TESSERA_LOG=debug"});
+  EXPECT_EQ(debug.exit_code, 0) << debug.output;
+  EXPECT_TRUE(contains(debug, ": three convolutions: on the CPU the three convolutions are the library's")) << debug.output;
+  const Outcome usual = run_program(train_arguments());
+  EXPECT_EQ(usual.exit_code, 0) << usual.output;
+  EXPECT_FALSE(contains(usual, "three convolutions")) << usual.output;
+}
+
 TEST_F(Program, TheInstructionSetIsAskedForRecordedAndItsChangeTold) {
   const Outcome unknown = run_program(train_arguments(), {"TESSERA_ISA=sse4"});
   EXPECT_EQ(unknown.exit_code, 2) << unknown.output;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """scripts/gpu_check without a GPU: what its lines give, what it says of libraries, and that a failing line stops nothing."""
+import argparse
 import json
 import os
 import pathlib
@@ -7,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 import gpu_libraries  # noqa: E402
+import gpu_lines  # noqa: E402
 import gpu_results  # noqa: E402
 
 # A stand-in for a GoogleTest program: writes the report that it is asked for.
@@ -67,6 +70,11 @@ class Results(unittest.TestCase):
         self.assertEqual(judge("test_cuda_core", "CudaTensor.Fills", allowed, set())[0], "skipped")
         self.assertEqual(judge("test_cuda_core", "CudaTensor.Fills", allowed, {"gpu"})[0], "failed")
 
+    def test_the_last_verdict_of_a_benchmark_is_shown(self):
+        text = "a row\nverdict: relu: 2 rows; missed\nverdict: every op: 9 rows; least 0.85: missed\nthe end\n"
+        self.assertEqual(gpu_results.verdict(text), "every op: 9 rows; least 0.85: missed")
+        self.assertEqual(gpu_results.verdict("a row\n"), "")
+
     def test_the_repositorys_list_of_skips_is_read(self):
         allowed = gpu_results.read_skips(SCRIPTS.parent / "tests" / "skips.txt")
         self.assertIn(("train/TorchOracle.*", {"torch"}), [(pattern, tags) for pattern, _, tags in allowed])
@@ -114,6 +122,20 @@ class Libraries(unittest.TestCase):
             (root / "have" / "away").rename(library)
             path, missing = gpu_libraries.search_path([root / "main"], folders, f"{root}/lib")
         self.assertEqual((path, missing), (f"{root}/have:{root}/lib", {}))
+
+
+class Lines(unittest.TestCase):
+    def test_pytorch_gets_the_callers_libraries(self):
+        options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"), python="python3")
+        with unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/of/the/caller"}):
+            lines = gpu_lines.rival_lines(options, {"why": "there is none"})
+        self.assertEqual([line.environment for line in lines], 3 * [{"TESSERA_TORCH_LIBRARY_PATH": "/of/the/caller"}])
+
+    def test_convolutions_are_timed_in_a_line_for_each_precision(self):
+        options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
+        lines = [line for line in gpu_lines.bench_lines(options, {}) if "conv2d" in line.name]
+        self.assertEqual([line.name for line in lines], ["op-conv2d-bf16", "op-conv2d-f32"])
+        self.assertEqual(lines[0].command[-4:-2], ["--precision", "bf16"])
 
 
 @unittest.skipIf("gpu" in gpu_libraries.find_gpu(gpu_libraries.candidate_folders()), "a GPU is there")

@@ -54,10 +54,18 @@ struct Matrix {
   Layout layout;
   const void* data;
   bool transposed;
-  double at(std::int32_t batch, std::size_t row, std::size_t column) const {
-    if (transposed) std::swap(row, column);
+  // Number `batch`, rows first where `by_rows`.
+  std::vector<double> values(std::int32_t batch, bool by_rows) const {
+    std::vector<double> all;
     const auto begin = static_cast<std::size_t>(batch * layout.stride);
-    return load(number(layout.type), data, begin + column * layout.lead + row);
+    const std::size_t outer = by_rows ? rows() : columns(), inner = by_rows ? columns() : rows();
+    const bool along = by_rows == transposed;  // the inner axis lies together in memory
+    for (std::size_t i = 0; i < outer; ++i) {
+      for (std::size_t j = 0; j < inner; ++j) {
+        all.push_back(load(number(layout.type), data, begin + (along ? i * layout.lead + j : j * layout.lead + i)));
+      }
+    }
+    return all;
   }
   std::size_t rows() const { return transposed ? layout.columns : layout.rows; }
   std::size_t columns() const { return transposed ? layout.rows : layout.columns; }
@@ -76,11 +84,13 @@ bool has_bias(const Operation& o) { return o.epilogue == CUBLASLT_EPILOGUE_BIAS 
 
 void multiply(const Operation& o, const Matrix& a, const Matrix& b, const Layout& d, void* to) {
   const Number type = number(d.type);
+  const std::size_t depth = a.columns();
   for (std::int32_t batch = 0; batch < d.batch; ++batch) {
+    const std::vector<double> left = a.values(batch, true), right = b.values(batch, false);
     for (std::size_t column = 0; column < d.columns; ++column) {
       for (std::size_t row = 0; row < d.rows; ++row) {
         double sum = 0;
-        for (std::size_t k = 0; k < a.columns(); ++k) sum += a.at(batch, row, k) * b.at(batch, k, column);
+        for (std::size_t k = 0; k < depth; ++k) sum += left[row * depth + k] * right[column * depth + k];
         if (has_bias(o)) sum += load(type, o.bias, row);
         const bool rectified = o.epilogue == CUBLASLT_EPILOGUE_RELU || o.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
         if (rectified && sum < 0) sum = 0;
@@ -89,9 +99,10 @@ void multiply(const Operation& o, const Matrix& a, const Matrix& b, const Layout
     }
   }
   if (o.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
+  const std::vector<double> summed = b.values(0, false);
   for (std::size_t column = 0; column < b.columns(); ++column) {
     double sum = 0;
-    for (std::size_t k = 0; k < b.rows(); ++k) sum += b.at(0, k, column);
+    for (std::size_t k = 0; k < depth; ++k) sum += summed[column * depth + k];
     store(type, o.bias, column, sum);
   }
 }
@@ -209,7 +220,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const Matrix right{of(layout_b), b, o.transpose_b == CUBLAS_OP_T};
   const Layout result = of(layout_d);
   const Number scale = o.scale == CUDA_R_64F ? Number::f64 : Number::f32;
-  if (!fits(o, left, right, result) || load(scale, alpha, 0) != 1 || load(scale, beta, 0) != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!fits(o, left, right, result) || load(scale, alpha, 0) != 1 || load(scale, beta, 0) != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm->data[0] > 2 || workspace_bytes < kWorkspaces[algorithm->data[0] - 1]) return CUBLAS_STATUS_INVALID_VALUE;
   put(stream, [=] {
     std::memset(workspace, 0xab, workspace_bytes);

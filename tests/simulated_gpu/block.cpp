@@ -1,8 +1,5 @@
 #include "tests/simulated_gpu/block.h"
 
-#include <sys/mman.h>
-#include <ucontext.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,9 +10,7 @@
 #include <random>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "tests/simulated_gpu/fiber.h"
 
 namespace tessera::simulated_gpu {
 
@@ -24,22 +19,8 @@ Launch current{};
 
 namespace {
 
-constexpr std::size_t kStack = std::size_t{256} << 10;
 constexpr std::size_t kWarp = 32;
 constexpr std::size_t kExchanged = 64;
-
-// A stack on which threads of a block run; one that waits keeps its own.
-struct Fiber {
-  Fiber() : stack(::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (stack == MAP_FAILED) fail("no memory for the stacks of a block");
-  }
-  ~Fiber() { ::munmap(stack, kStack); }
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
-  void* stack;
-  ucontext_t context{};
-  void* fake_stack = nullptr;  // AddressSanitizer's
-};
 
 struct AsyncCopy {
   void* to;
@@ -70,10 +51,6 @@ struct Block {
   const std::function<void()>* body = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
-  ucontext_t scheduler{};
-  void* scheduler_fake_stack = nullptr;
-  const void* scheduler_stack = nullptr;
-  std::size_t scheduler_stack_size = 0;
   std::byte* shared = nullptr;
   std::mt19937 random;
 };
@@ -88,38 +65,14 @@ void enter(std::size_t thread) {
   place.thread = uint3{at % size.x, at / size.x % size.y, at / size.x / size.y};
 }
 
-// Back to the scheduler.
-void leave(Fiber& fiber) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&fiber.fake_stack, block.scheduler_stack, block.scheduler_stack_size);
-#endif
-  ::swapcontext(&fiber.context, &block.scheduler);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fiber.fake_stack, &block.scheduler_stack, &block.scheduler_stack_size);
-#endif
-}
-
-void resume(Fiber& fiber) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&block.scheduler_fake_stack, fiber.stack, kStack);
-#endif
-  ::swapcontext(&block.scheduler, &fiber.context);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(block.scheduler_fake_stack, nullptr, nullptr);
-#endif
-}
-
 void wait_as(State state) {
   me().state = state;
-  leave(*me().fiber);
+  Fiber::leave();
 }
 
 // Runs the thread that it is given, and those behind it in the order that have not begun, until none is left.
-void run_threads(std::uint32_t low, std::uint32_t high) {
-  auto& fiber = *reinterpret_cast<Fiber*>(std::uintptr_t{high} << 32 | low);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_stack, &block.scheduler_stack_size);
-#endif
+void run_threads() {
+  Fiber& fiber = Fiber::running();
   for (;;) {
     me().state = State::ready;
     me().fiber = &fiber;
@@ -131,7 +84,7 @@ void run_threads(std::uint32_t low, std::uint32_t high) {
       continue;
     }
     block.idle.push_back(&fiber);
-    leave(fiber);
+    Fiber::leave();
   }
 }
 
@@ -141,14 +94,7 @@ Fiber& fresh_fiber() {
     block.idle.pop_back();
     return fiber;
   }
-  Fiber& fiber = *block.fibers.emplace_back(std::make_unique<Fiber>());
-  ::getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack;
-  fiber.context.uc_stack.ss_size = kStack;
-  const auto address = reinterpret_cast<std::uintptr_t>(&fiber);
-  ::makecontext(&fiber.context, reinterpret_cast<void (*)()>(run_threads), 2, static_cast<std::uint32_t>(address),
-                static_cast<std::uint32_t>(address >> 32));
-  return fiber;
+  return *block.fibers.emplace_back(std::make_unique<Fiber>(run_threads));
 }
 
 bool all_are(std::size_t begin, std::size_t end, State state) {
@@ -193,7 +139,7 @@ void run_block(const std::function<void()>& body) {
       const State state = block.threads[thread].state;
       if (state != State::fresh && state != State::ready) continue;
       enter(thread);
-      resume(state == State::fresh ? fresh_fiber() : *me().fiber);
+      (state == State::fresh ? fresh_fiber() : *me().fiber).resume();
     }
     if (all_are(0, count, State::ended)) return;
     if (!release_waiting()) fail("threads wait for others that have ended or wait elsewhere");
@@ -253,12 +199,16 @@ const void* exchange(const void* mine, std::size_t bytes) {
 void* dynamic_shared() { return block.shared; }
 
 void copy_async(void* to, const void* from, int size, int bytes) {
-  const auto is_aligned = [&](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(size) == 0; };
+  const auto is_aligned = [&](const void* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(size) == 0;
+  };
   if (!is_aligned(to) || !is_aligned(from)) fail("an asynchronous copy that is not aligned to its size");
   if (bytes < 0 || bytes > size) fail("the bytes that an asynchronous copy reads");
   const AsyncCopy copy{to, from, size, bytes, me().groups};
-  if (block.random() % 2 == 0) arrive(copy);
-  else me().copies.push_back(copy);
+  if (block.random() % 2 == 0)
+    arrive(copy);
+  else
+    me().copies.push_back(copy);
 }
 
 void commit_copies() { ++me().groups; }

@@ -1,6 +1,7 @@
 // One block of a kernel at a time: its threads are fibers of one thread of the host, which run until they wait for one another.
 // Their order is drawn anew at each barrier, shared memory is filled with NaN before a block, and copies arrive either at once or
-// as late as the waits allow, so that a barrier that is missing shows. What CUDA leaves undefined ends the program with a message.
+// as late as the waits allow, so that a barrier that is missing shows. What CUDA leaves undefined ends the program with a
+// message.
 #pragma once
 
 #include <cuda_runtime_api.h>

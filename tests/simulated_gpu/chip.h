@@ -4,17 +4,19 @@
 
 #include <cstddef>
 
+#include "tests/support/gpu_limits.h"
+
 namespace tessera::simulated_gpu {
 
-struct Chip {
-  int processors = 4;
-  int threads_per_processor = 2048;
-  int capability_major = 9, capability_minor = 0;
-  std::size_t shared_per_block = 227 << 10;  // with cudaFuncSetAttribute
-  std::size_t shared_per_processor = 228 << 10;
-  std::size_t l2 = 50 << 20;
+struct Chip : cuda::Limits {
   std::size_t memory = std::size_t{4} << 30;
 };
-inline constexpr Chip kChip;
+
+constexpr Chip chip_of_few_processors() {
+  Chip chip{kH100};
+  chip.processors = 4;
+  return chip;
+}
+inline constexpr Chip kChip = chip_of_few_processors();
 
 }  // namespace tessera::simulated_gpu

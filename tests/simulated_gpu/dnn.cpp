@@ -1,34 +1,11 @@
 // cuDNN's functions that tessera calls, as loops over the GPU's memory: 2-d convolutions of NHWC images and their gradients. Of
 // each pass two deterministic algorithms are offered beside one that is not.
-#include <cudnn.h>
-
 #include <cstring>
 #include <mutex>
 
+#include "tests/simulated_gpu/dnn.h"
 #include "tests/simulated_gpu/numbers.h"
 #include "tests/simulated_gpu/stream.h"
-
-struct cudnnContext {
-  cudaStream_t stream;
-};
-struct cudnnTensorStruct {
-  cudnnTensorFormat_t format;
-  cudnnDataType_t type;
-  int n, c, h, w;
-};
-struct cudnnFilterStruct {
-  cudnnDataType_t type;
-  cudnnTensorFormat_t format;
-  int out, in, h, w;
-};
-struct cudnnConvolutionStruct {
-  int pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w;
-  int groups = 1;
-  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-};
-struct cudnnActivationStruct {
-  cudnnActivationMode_t mode;
-};
 
 namespace {
 
@@ -131,8 +108,8 @@ cudnnStatus_t measure(const Convolution& c, int algorithm, std::size_t* bytes) {
 }
 
 template <class Work>
-cudnnStatus_t run(cudnnHandle_t handle, const Convolution& c, int algorithm, void* workspace, std::size_t bytes, const void* alpha,
-                  const void* beta, const Work& work) {
+cudnnStatus_t run(cudnnHandle_t handle, const Convolution& c, int algorithm, void* workspace, std::size_t bytes,
+                  const void* alpha, const void* beta, const Work& work) {
   const std::lock_guard lock(gpu_mutex());
   if (const cudnnStatus_t status = c.check(); status != CUDNN_STATUS_SUCCESS) return status;
   if (algorithm > 1 || bytes < kWorkspaces[algorithm]) return CUDNN_STATUS_BAD_PARAM;
@@ -144,11 +121,15 @@ cudnnStatus_t run(cudnnHandle_t handle, const Convolution& c, int algorithm, voi
   return CUDNN_STATUS_SUCCESS;
 }
 
+template <class Descriptor>
+std::vector<double> values(const Descriptor& desc, const void* data) {
+  return load_all(number(desc.type), data, numel(desc));
+}
+
 Sums forward(const Convolution& c, const void* x, const void* weight) {
   Sums sums(numel(c.y));
-  c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) {
-    sums[out] += load(number(c.x.type), x, in) * load(number(c.weight.type), weight, filter);
-  });
+  const std::vector<double> left = values(c.x, x), right = values(c.weight, weight);
+  c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[out] += left[in] * right[filter]; });
   return sums;
 }
 
@@ -156,90 +137,15 @@ Sums forward(const Convolution& c, const void* x, const void* weight) {
 
 extern "C" {
 
-cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  *handle = new cudnnContext{};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  handle->stream = stream;
-  return CUDNN_STATUS_SUCCESS;
-}
-std::size_t cudnnGetVersion() { return CUDNN_VERSION; }
-const char* cudnnGetErrorString(cudnnStatus_t) { return "status of the simulated cuDNN"; }
-
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) {
-  *made = new cudnnTensorStruct{};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc) {
-  delete desc;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
-                                         int c, int h, int w) {
-  *desc = {format, type, n, c, h, w};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* made) {
-  *made = new cudnnFilterStruct{};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t desc) {
-  delete desc;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t desc, cudnnDataType_t type, cudnnTensorFormat_t format, int out,
-                                         int in, int h, int w) {
-  *desc = {type, format, out, in, h, w};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made) {
-  *made = new cudnnConvolutionStruct{};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t desc) {
-  delete desc;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t desc, int pad_h, int pad_w, int stride_h, int stride_w,
-                                              int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute) {
-  if (mode != CUDNN_CROSS_CORRELATION || compute != CUDNN_DATA_FLOAT) return CUDNN_STATUS_BAD_PARAM;
-  *desc = {pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t desc, int groups) {
-  desc->groups = groups;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t desc, cudnnMathType_t math) {
-  desc->math = math;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* made) {
-  *made = new cudnnActivationStruct{};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t desc) {
-  delete desc;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t desc, cudnnActivationMode_t mode, cudnnNanPropagation_t,
-                                           double) {
-  desc->mode = mode;
-  return CUDNN_STATUS_SUCCESS;
-}
-
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t weight,
-                                                     const cudnnConvolutionDescriptor_t how, const cudnnTensorDescriptor_t y,
-                                                     const int most, int* count, cudnnConvolutionFwdAlgoPerf_t* results) {
+                                                     const cudnnFilterDescriptor_t weight, const cudnnConvolutionDescriptor_t how,
+                                                     const cudnnTensorDescriptor_t y, const int most, int* count,
+                                                     cudnnConvolutionFwdAlgoPerf_t* results) {
   return propose<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>({*x, *y, *weight, *how}, most, count, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t, const cudnnFilterDescriptor_t weight,
-                                                          const cudnnTensorDescriptor_t y,
-                                                          const cudnnConvolutionDescriptor_t how, const cudnnTensorDescriptor_t x,
-                                                          const int most, int* count,
+                                                          const cudnnTensorDescriptor_t y, const cudnnConvolutionDescriptor_t how,
+                                                          const cudnnTensorDescriptor_t x, const int most, int* count,
                                                           cudnnConvolutionBwdDataAlgoPerf_t* results) {
   return propose<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>({*x, *y, *weight, *how}, most, count, results);
 }
@@ -259,7 +165,8 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnn
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t, const cudnnFilterDescriptor_t weight,
                                                            const cudnnTensorDescriptor_t y,
-                                                           const cudnnConvolutionDescriptor_t how, const cudnnTensorDescriptor_t x,
+                                                           const cudnnConvolutionDescriptor_t how,
+                                                           const cudnnTensorDescriptor_t x,
                                                            cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
   return measure({*x, *y, *weight, *how}, algorithm, bytes);
 }
@@ -271,8 +178,8 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t, cons
   return measure({*x, *y, *weight, *how}, algorithm, bytes);
 }
 
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t x_desc, const void* x,
-                                      const cudnnFilterDescriptor_t weight_desc, const void* weight,
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t x_desc,
+                                      const void* x, const cudnnFilterDescriptor_t weight_desc, const void* weight,
                                       const cudnnConvolutionDescriptor_t how, cudnnConvolutionFwdAlgo_t algorithm,
                                       void* workspace, std::size_t bytes, const void* beta, const cudnnTensorDescriptor_t y_desc,
                                       void* y) {
@@ -281,14 +188,12 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
 }
 
 // y = activation(convolution + alpha2 z + bias); an identity only by the second algorithm.
-cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t handle, const void* alpha1, const cudnnTensorDescriptor_t x_desc,
-                                                    const void* x, const cudnnFilterDescriptor_t weight_desc, const void* weight,
-                                                    const cudnnConvolutionDescriptor_t how, cudnnConvolutionFwdAlgo_t algorithm,
-                                                    void* workspace, std::size_t bytes, const void* alpha2,
-                                                    const cudnnTensorDescriptor_t, const void* z,
-                                                    const cudnnTensorDescriptor_t bias_desc, const void* bias,
-                                                    const cudnnActivationDescriptor_t activation,
-                                                    const cudnnTensorDescriptor_t y_desc, void* y) {
+cudnnStatus_t cudnnConvolutionBiasActivationForward(
+    cudnnHandle_t handle, const void* alpha1, const cudnnTensorDescriptor_t x_desc, const void* x,
+    const cudnnFilterDescriptor_t weight_desc, const void* weight, const cudnnConvolutionDescriptor_t how,
+    cudnnConvolutionFwdAlgo_t algorithm, void* workspace, std::size_t bytes, const void* alpha2, const cudnnTensorDescriptor_t,
+    const void* z, const cudnnTensorDescriptor_t bias_desc, const void* bias, const cudnnActivationDescriptor_t activation,
+    const cudnnTensorDescriptor_t y_desc, void* y) {
   const Convolution c{*x_desc, *y_desc, *weight_desc, *how};
   const bool relu = activation->mode == CUDNN_ACTIVATION_RELU;
   if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -314,9 +219,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   const Convolution c{*x_desc, *y_desc, *weight_desc, *how};
   return run(handle, c, algorithm, workspace, bytes, alpha, beta, [=] {
     Sums sums(numel(c.x));
-    c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) {
-      sums[in] += load(number(c.y.type), y, out) * load(number(c.weight.type), weight, filter);
-    });
+    const std::vector<double> left = values(c.y, y), right = values(c.weight, weight);
+    c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[in] += left[out] * right[filter]; });
     sums.write(c.x.type, x);
   });
 }
@@ -329,9 +233,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
   const Convolution c{*x_desc, *y_desc, *weight_desc, *how};
   return run(handle, c, algorithm, workspace, bytes, alpha, beta, [=] {
     Sums sums(numel(c.weight));
-    c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) {
-      sums[filter] += load(number(c.x.type), x, in) * load(number(c.y.type), y, out);
-    });
+    const std::vector<double> left = values(c.x, x), right = values(c.y, y);
+    c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[filter] += left[in] * right[out]; });
     sums.write(c.weight.type, weight);
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "core/half.h"
 
@@ -26,6 +27,12 @@ inline void store(Number type, void* to, std::size_t at, double value) {
     case Number::bf16: static_cast<bfloat16*>(to)[at] = bfloat16(static_cast<float>(value)); break;
     case Number::f16: static_cast<float16*>(to)[at] = float16(static_cast<float>(value)); break;
   }
+}
+
+inline std::vector<double> load_all(Number type, const void* from, std::size_t count) {
+  std::vector<double> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = load(type, from, i);
+  return all;
 }
 
 }  // namespace tessera::simulated_gpu

@@ -54,12 +54,15 @@ cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : set_e
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount: *value = kChip.processors; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = kChip.capability_major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = kChip.capability_minor; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = kChip.capability / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = kChip.capability % 10; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = kChip.threads_per_processor; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(kChip.shared_per_block); break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(kChip.shared_per_processor); break;
     case cudaDevAttrL2CacheSize: *value = static_cast<int>(kChip.l2); break;
+    case cudaDevAttrClockRate: *value = kChip.clock; break;
+    case cudaDevAttrMemoryClockRate: *value = kChip.memory_clock; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = kChip.memory_bits; break;
     default: return set_error(cudaErrorInvalidValue);
   }
   return cudaSuccess;
@@ -104,7 +107,8 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 
-// To pageable memory of the host: done when it returns. From there, and with pinned memory: whenever the stream runs, as CUDA may.
+// To pageable memory of the host: done when it returns. From there, and with pinned memory: whenever the stream runs, as CUDA
+// may.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const Lock lock(gpu_mutex());
   const bool into_gpu = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;

@@ -39,7 +39,8 @@ bool all_double(std::initializer_list<cudaDataType> types) {
 
 // The work, with info = 0 for each of `batch` matrices and the workspace spoilt.
 template <class Work>
-cusolverStatus_t run(cusolverDnHandle_t handle, void* workspace, std::size_t bytes, int* info, std::int64_t batch, const Work& work) {
+cusolverStatus_t run(cusolverDnHandle_t handle, void* workspace, std::size_t bytes, int* info, std::int64_t batch,
+                     const Work& work) {
   const std::lock_guard lock(gpu_mutex());
   put(handle->stream, [=] {
     std::memset(workspace, 0xab, bytes);
@@ -56,8 +57,10 @@ void diagonalise(cusolverEigMode_t mode, cublasFillMode_t fill, Columns a, Vecto
                                                       : Matrix(triangle.selfadjointView<Eigen::Upper>());
   const Eigen::SelfAdjointEigenSolver<Matrix> solver(whole);
   values = solver.eigenvalues();
-  if (mode == CUSOLVER_EIG_MODE_VECTOR) a = solver.eigenvectors();
-  else a.setConstant(-7);  // destroyed
+  if (mode == CUSOLVER_EIG_MODE_VECTOR)
+    a = solver.eigenvectors();
+  else
+    a.setConstant(-7);  // destroyed
 }
 
 }  // namespace
@@ -72,7 +75,9 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t str
   handle->stream = stream;
   return CUSOLVER_STATUS_SUCCESS;
 }
-cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t, cusolverDeterministicMode_t) { return CUSOLVER_STATUS_SUCCESS; }
+cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t, cusolverDeterministicMode_t) {
+  return CUSOLVER_STATUS_SUCCESS;
+}
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t* made) {
   *made = new cusolverDnParams;
   return CUSOLVER_STATUS_SUCCESS;
@@ -188,7 +193,8 @@ cusolverStatus_t cusolverDnDgeqrf(cusolverDnHandle_t handle, int m, int n, doubl
     vector(scales, std::min(m, n)) = qr.hCoeffs();
   });
 }
-cusolverStatus_t cusolverDnDorgqr_bufferSize(cusolverDnHandle_t, int, int, int, const double*, int, const double*, int* elements) {
+cusolverStatus_t cusolverDnDorgqr_bufferSize(cusolverDnHandle_t, int, int, int, const double*, int, const double*,
+                                             int* elements) {
   *elements = kElements;
   return CUSOLVER_STATUS_SUCCESS;
 }

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cuda/limits.h"
 #include "core/device_info.h"
 
 namespace tessera::testing {
+
+// No more than any GPU that the kernels are for has: what fits it can be launched on each.
+inline constexpr cuda::Limits kSmallestGpu{.processors = 4, .capability = 80, .threads_per_processor = 1536,
+                                           .shared_per_block = 99 << 10, .shared_per_processor = 100 << 10, .l2 = 4 << 20};
 
 class GpuTest : public ::testing::Test {
  protected:

@@ -3,26 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cuda/chip.h"
 #include "core/cuda/core_conv/tiles.h"
 
 namespace tessera::cuda::core_conv {
 namespace {
 
-// Of the chips' data sheets. Other generations are taken for the newest known one at or below theirs.
-struct Chip {
-  double clock;  // Hz, boost
-  double lanes;  // f32 multiply-adds a cycle and processor
-  double memory;  // bytes a second
-};
-Chip chip_of(const Limits& limits) {
-  if (limits.capability >= 90) return {1.98e9, 128, 3.35e12};  // H100 SXM
-  if (limits.capability > 80) return {1.7e9, 128, 0.6e12};  // the chips for desktops of sm_86 and sm_89
-  return {1.41e9, 64, 1.56e12};  // A100 40 GB
-}
-
-// Guesses, to be fitted by the benchmark that measures every candidate; in cycles unless said otherwise.
-constexpr double kLaunch = 2.2e-6;  // seconds from one kernel's end to the results of an empty one
-constexpr double kNextLaunch = 1.4e-6;  // of a kernel that waits behind another, in seconds
+// Guesses, as those of chip.h; in cycles unless said otherwise.
 constexpr double kFirstCopy = 900;  // until the first stage is there
 constexpr double kCopyLatency = 550;  // of a later one, hidden behind what is multiplied meanwhile
 constexpr double kReadLatency = 32;  // of shared memory
@@ -31,17 +18,13 @@ constexpr double kStore = 500;  // until a block's results are out
 constexpr double kCopyInstructions = 14;  // addresses and bounds of one copy
 constexpr double kIssue = 0.75;  // of issue slots that a good kernel fills
 constexpr double kReadWavefronts = 2;  // that 16 bytes for each thread of a warp take, half of them broadcast
-constexpr double kL2Bytes = 24;  // a cycle and processor, all processors at once
-constexpr double kBanksBytes = 128;  // of shared memory a cycle
 constexpr double kMostBlocks = 32;  // of a processor
-constexpr double kLibraryEfficiency = 0.7;  // of the multiply-adds of an implicit matrix product in f32
-constexpr double kLibraryLaunch = 2.8e-6;  // seconds: the library finds its kernel first
 constexpr double kLibraryStep = 8;  // of k, behind which a library's kernel waits for its copies
 constexpr double kLibraryStepLatency = 120;
 
 double occupancy(const BlockWork& block, const Limits& limits) {
-  constexpr double kOfDriver = 1024;  // bytes of shared memory that each block takes besides
-  const double shared = static_cast<double>(limits.shared_per_processor) / (static_cast<double>(block.shared) + kOfDriver);
+  const double held = static_cast<double>(block.shared) + static_cast<double>(kReservedShared);
+  const double shared = static_cast<double>(limits.shared_per_processor) / held;
   const double threads = static_cast<double>(limits.threads_per_processor) / block.threads;
   const double registers = static_cast<double>(kRegisters) / (block.threads * block.registers);
   return std::max(1.0, std::floor(std::min({shared, threads, registers, kMostBlocks})));
@@ -53,21 +36,19 @@ double cycles_of(const BlockWork& block, double resident, const Chip& chip) {
   const double of_scheduler = std::ceil(resident * warps / 4);
   const double others = block.reads + block.copies * kCopyInstructions;
   const double issue = of_scheduler * (block.products * 128 / chip.lanes + others) / kIssue;
-  const double banks = resident * (warps * block.reads * kReadWavefronts + block.bytes / kBanksBytes);
-  const double cache = resident * block.bytes / kL2Bytes;
+  const double banks = resident * (warps * block.reads * kReadWavefronts + block.bytes / chip.shared);
+  const double cache = resident * block.bytes / chip.l2;
   const double alone = block.products * 128 / chip.lanes + others + block.dependent_reads * kReadLatency;
   const double stage = std::max({issue, banks, cache, alone, kCopyLatency}) + kBarrier;
   return kFirstCopy + block.stages * stage + block.tail + kStore;
 }
 
 double traffic_seconds(double bytes, const Limits& limits, const Chip& chip) {
-  const double cache = limits.processors * kL2Bytes * chip.clock;
-  return bytes / (bytes > static_cast<double>(limits.l2) / 2 ? chip.memory : cache);
+  return bytes / (bytes > static_cast<double>(limits.l2) / 2 ? chip.memory : chip.cache);
 }
 
 // Blocks are dealt to all processors; those that find no room wait for a whole wave.
-double waves_seconds(const BlockWork& block, double blocks, const Limits& limits) {
-  const Chip chip = chip_of(limits);
+double waves_seconds(const BlockWork& block, double blocks, const Limits& limits, const Chip& chip) {
   const double room = occupancy(block, limits);
   const double busiest = std::ceil(blocks / limits.processors);
   const double waves = std::floor(busiest / room);
@@ -86,13 +67,15 @@ constexpr LibraryTile kLibraryTiles[] = {{128, 128, 256}, {128, 64, 128}, {64, 6
 }  // namespace
 
 double seconds_of(const KernelWork& work, const Limits& limits) {
-  return kLaunch + std::max(waves_seconds(work.block, work.blocks, limits), traffic_seconds(work.bytes, limits, chip_of(limits)));
+  const Chip chip = chip_of(limits);
+  const double waves = waves_seconds(work.block, work.blocks, limits, chip);
+  return chip.launch + std::max(waves, traffic_seconds(work.bytes, limits, chip));
 }
 
 double seconds_of_add_splits(double numel, double splits, const Limits& limits) {
   const Chip chip = chip_of(limits);
   const double latency = (kFirstCopy + kStore + splits * kBarrier) / chip.clock;
-  return kNextLaunch + latency + traffic_seconds((splits + 1) * numel * sizeof(float), limits, chip);
+  return chip.next_launch + latency + traffic_seconds((splits + 1) * numel * sizeof(float), limits, chip);
 }
 
 double seconds_of_library(double m, double n, double k, double bytes, const Limits& limits) {
@@ -103,9 +86,9 @@ double seconds_of_library(double m, double n, double k, double bytes, const Limi
       const double steps = std::ceil(std::ceil(k / parts) / kLibraryStep);
       const double blocks = std::ceil(m / tile.m) * std::ceil(n / tile.n) * parts;
       const double busiest = std::ceil(blocks / limits.processors);
-      const double products = busiest * steps * kLibraryStep * tile.m * tile.n / chip.lanes / kLibraryEfficiency;
+      const double products = busiest * steps * kLibraryStep * tile.m * tile.n / chip.lanes / chip.library_share;
       const double cycles = kFirstCopy + std::max(products, steps * kLibraryStepLatency) + kStore;
-      double seconds = kLibraryLaunch + std::max(cycles / chip.clock, traffic_seconds(bytes, limits, chip));
+      double seconds = chip.library_launch + std::max(cycles / chip.clock, traffic_seconds(bytes, limits, chip));
       if (parts > 1) seconds += seconds_of_add_splits(m * n, parts, limits);
       if (best == 0 || seconds < best) best = seconds;
     }

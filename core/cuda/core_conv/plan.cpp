@@ -4,6 +4,7 @@
 #include "core/cuda/core_conv.h"
 #include "core/cuda/core_conv/model.h"
 #include "core/cuda/core_conv/problems.h"
+#include "core/cuda/rounding.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -107,7 +108,7 @@ void add_gather(std::vector<CoreConvPlan>& plans, CoreConvPlan plan, const Conv2
   const auto count = static_cast<int>(many ? core_conv::kFullTiles.size() : core_conv::kOtherTiles.size());
   for (plan.tile = 0; plan.tile < count; ++plan.tile) {
     const GatherTile tile = core_conv::gather_tile(plan.full, plan.gather.stride, plan.tile);
-    const int stages = (plan.gather.channels + tile.channels - 1) / tile.channels;
+    const int stages = ceil_div(plan.gather.channels, tile.channels);
     for (int splits = 1; splits <= std::min(stages, kMostSplits); ++splits)
       add_candidate(plans, plan, &CoreConvPlan::gather, tile, splits, compulsory_bytes(g), limits);
   }

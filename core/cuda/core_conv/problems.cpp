@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/cuda/rounding.h"
 #include "core/error.h"
 
 namespace tessera::cuda::core_conv {
@@ -11,7 +12,6 @@ namespace {
 constexpr std::int64_t kMostChannels = 256;
 
 int narrow_size(std::int64_t size) { return static_cast<int>(size); }
-int divide_up(int count, int part) { return (count + part - 1) / part; }
 
 Axis forward_axis(std::int64_t count, std::int64_t padding, std::int64_t taps) {
   return {narrow_size(count), 0, narrow_size(-padding), narrow_size(taps), 0, 1};
@@ -22,7 +22,7 @@ Axis forward_axis(std::int64_t count, std::int64_t padding, std::int64_t taps) {
 Axis gradient_axis(int remainder, int size, int padding, int taps, int stride) {
   Axis axis;
   axis.offset = remainder;
-  axis.count = std::max(0, divide_up(size - remainder, stride));
+  axis.count = std::max(0, ceil_div(size - remainder, stride));
   axis.weight_step = -stride;
   for (int k = taps - 1; k >= 0; --k) {
     const int distance = remainder + padding - k;
@@ -126,20 +126,20 @@ bool is_full(const GatherProblem& p) { return p.step == 1 && p.rows[0].taps == k
 
 void apply(GatherProblem& problem, const GatherTile& tile, int splits) {
   const GatherSizes sizes(tile, problem.stride);
-  problem.tiles_y = divide_up(problem.rows[0].count, sizes.tile_rows);  // remainder 0 has the most pixels
-  problem.tiles_x = divide_up(problem.columns[0].count, tile.columns);
-  problem.out_tiles = divide_up(problem.outs, sizes.outs);
-  problem.stages = divide_up(problem.channels, tile.channels);
+  problem.tiles_y = ceil_div(problem.rows[0].count, sizes.tile_rows);  // remainder 0 has the most pixels
+  problem.tiles_x = ceil_div(problem.columns[0].count, tile.columns);
+  problem.out_tiles = ceil_div(problem.outs, sizes.outs);
+  problem.stages = ceil_div(problem.channels, tile.channels);
   problem.splits = splits;
 }
 
 void apply(WeightProblem& problem, const WeightTile& tile, int splits) {
   const WeightSizes sizes(tile, problem.stride);
-  problem.tiles_y = divide_up(problem.out_rows, tile.rows);
-  problem.tiles_x = divide_up(problem.out_columns, tile.columns);
+  problem.tiles_y = ceil_div(problem.out_rows, tile.rows);
+  problem.tiles_x = ceil_div(problem.out_columns, tile.columns);
   problem.stages = problem.images * problem.tiles_y * problem.tiles_x;
-  problem.out_tiles = divide_up(problem.outs, sizes.outs);
-  problem.in_tiles = divide_up(problem.channels, sizes.ins);
+  problem.out_tiles = ceil_div(problem.outs, sizes.outs);
+  problem.in_tiles = ceil_div(problem.channels, sizes.ins);
   problem.splits = splits;
 }
 

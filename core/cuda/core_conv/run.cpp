@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "core/cuda/alignment.h"
 #include "core/cuda/core_conv.h"
 #include "core/cuda/core_conv/kernels.h"
 #include "core/error.h"
@@ -19,8 +20,7 @@ float* operand(const Tensor& tensor, std::int64_t numel, const char* what) {
   return tensor.data<float>();
 }
 
-// Copies of four floats need addresses that are multiples of their size; slices of a tensor may stand elsewhere.
-bool aligned(const float* data) { return reinterpret_cast<std::uintptr_t>(data) % (4 * sizeof(float)) == 0; }
+bool takes_quads(const float* data) { return is_aligned(data, 4 * sizeof(float)); }
 
 std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) { return a * b * c * d; }
 
@@ -31,8 +31,8 @@ void run_gather(const CoreConvPlan& plan, const Tensor& input, const Tensor& wei
   operands.weight = operand(weight, plan.weights, "the weight");
   float* const target = operand(result, problem.numel(), "the result");
   const float* const shift = bias.defined() ? operand(bias, problem.outs, "the bias") : nullptr;
-  problem.quads_of_input = problem.quads_of_input && aligned(operands.input);
-  problem.quads_of_weight = problem.quads_of_weight && aligned(operands.weight);
+  problem.quads_of_input = problem.quads_of_input && takes_quads(operands.input);
+  problem.quads_of_weight = problem.quads_of_weight && takes_quads(operands.weight);
 
   const bool split = problem.splits > 1;
   const Device device = result.device();
@@ -56,8 +56,8 @@ void run_weight(const CoreConvPlan& plan, const Tensor& input, const Tensor& gra
   const float* const g =
       operand(gradient, product(problem.images, problem.out_rows, problem.out_columns, problem.outs), "grad_y");
   float* const target = operand(result, problem.numel(), "grad_weight");
-  problem.quads_of_input = problem.quads_of_input && aligned(x);
-  problem.quads_of_gradient = problem.quads_of_gradient && aligned(g);
+  problem.quads_of_input = problem.quads_of_input && takes_quads(x);
+  problem.quads_of_gradient = problem.quads_of_gradient && takes_quads(g);
 
   const Device device = result.device();
   if (problem.splits == 1) {

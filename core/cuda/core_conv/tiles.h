@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/host_device.h"
+#include "core/cuda/rounding.h"
 
 namespace tessera::cuda::core_conv {
 
@@ -20,8 +20,6 @@ inline constexpr int kRegisters = 65536;  // of a processor
 struct GatherTile {
   int columns, strips, rows, outs, groups, channels;
 };
-
-constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 // The smallest pitch of planes of quads, in floats, for which threads that copy the quads of one pixel write to different banks.
 constexpr int plane_pitch(int floats, int planes) {
@@ -41,7 +39,7 @@ struct GatherSizes {
         quads(tile.channels / 4),
         in_rows((tile_rows - 1) * stride + kTaps),
         in_columns((tile.columns - 1) * stride + kTaps),
-        half_columns((in_columns + stride - 1) / stride),
+        half_columns(ceil_div(in_columns, stride)),
         row_pitch(stride * half_columns * 4),
         input_plane(plane_pitch(in_rows * row_pitch, quads)),
         weight_plane(plane_pitch(outs * 4, quads)),

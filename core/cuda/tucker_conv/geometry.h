@@ -6,12 +6,10 @@
 
 #include <cstdint>
 
+#include "core/cuda/rounding.h"
 #include "core/host_device.h"
 
 namespace tessera::cuda {
-
-TESSERA_HD constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-TESSERA_HD constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
 
 // The core convolution along height or width: window i of `outs` begins at image position i * stride - padding.
 struct CoreAxis {

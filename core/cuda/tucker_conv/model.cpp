@@ -3,35 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cuda/chip.h"
+#include "core/cuda/rounding.h"
+
 namespace tessera::cuda {
 namespace {
 
-// Guesses, as are the shares in inner_share() and the cache's speed below; only a clock, under a DecisionScope, knows better.
-constexpr double kLaunch = 2.5e-6;       // seconds of an empty kernel behind others
+// Guesses, as those of chip.h and the shares in inner_share().
 constexpr double kSliceLatency = 700;    // cycles from asking for a slice to having it, the barriers included
-constexpr double kLibraryShare = 0.7;    // of the units' peak in a library's large products
-constexpr double kCorrelateShare = 0.4;  // in correlate.h, whose threads read ten words for 36 products
-
-// The vendor's figures for a processor, rounded, by generation.
-struct Machine {
-  double clock;     // Hz
-  double products;  // multiply-adds of one processor in a cycle
-  double memory;    // bytes a second
-  double l2;        // likewise, of the cache: 32 bytes a cycle and processor
-};
-
-Machine machine_of(TuckerMath math, const Limits& limits) {
-  const bool hopper = limits.capability >= 90;
-  const bool server = hopper || limits.capability == 80;
-  const double clock = hopper ? 1.7e9 : 1.4e9;
-  const double memory = hopper ? 3.0e12 : server ? 1.5e12 : 9e9 * limits.processors;
-  const double tensor = server ? 1024 : 512;
-  const double scalar = limits.capability == 80 ? 64 : 128;
-  const double products = math == TuckerMath::f32 ? scalar : math == TuckerMath::tf32 ? tensor / 2 : tensor;
-  return {clock, products, memory, 32 * clock * limits.processors};
-}
+constexpr double kCorrelateShare = 0.4;  // of the units' peak in correlate.h, whose threads read ten words for 36 products
 
 double element_bytes(TuckerMath math) { return math == TuckerMath::f32 || math == TuckerMath::tf32 ? 4 : 2; }
+
+// Multiply-adds of one processor in a cycle.
+double products_of(TuckerMath math, const Chip& chip) {
+  if (math == TuckerMath::f32) return chip.lanes;
+  return math == TuckerMath::tf32 ? chip.tensor / 2 : chip.tensor;
+}
 
 // Share of the peak that a block's inner loop is taken to reach: `rows` x 4 sums of a thread read rows + 4 operands from shared
 // memory.
@@ -78,22 +66,22 @@ Work block_work(const ChainShape& shape, const BlockShape& block, const PassAxis
 }
 
 int resident_blocks(const BlockShape& block, int shared, const Limits& limits) {
-  const auto by_shared = static_cast<int>(limits.shared_per_processor / (static_cast<std::size_t>(shared) + 1024));
+  const auto by_shared = static_cast<int>(limits.shared_per_processor / (static_cast<std::size_t>(shared) + kReservedShared));
   return std::max(1, std::min({by_shared, limits.threads_per_processor / kChainThreads, resident_by_registers(block)}));
 }
 
 // One convolution of the library: the best of its usual tiles, and no faster than memory.
 Estimate convolution(double pixels, double columns, double depth, double bytes, TuckerMath math, const Limits& limits) {
-  const Machine machine = machine_of(math, limits);
+  const Chip chip = chip_of(limits);
   Estimate estimate{.flops = 2 * pixels * columns * depth, .bytes = bytes, .seconds = 1, .launches = 1};
   for (const auto& [rows, width] : {std::pair{128.0, 64.0}, {64.0, 64.0}, {32.0, 32.0}}) {
     const double waves = std::ceil(std::ceil(pixels / rows) * std::ceil(columns / width) / limits.processors);
-    const double share = kLibraryShare * std::min(1.0, std::sqrt(rows * width / (64.0 * 64.0)));
-    const double cycles = rows * width * depth / (machine.products * share);
+    const double share = chip.library_share * std::min(1.0, std::sqrt(rows * width / (64.0 * 64.0)));
+    const double cycles = rows * width * depth / (products_of(math, chip) * share);
     const double latency = std::ceil(depth / kSlice) * kSliceLatency / 2;  // it loads more than one slice ahead
-    estimate.seconds = std::min(estimate.seconds, waves * std::max(cycles, latency) / machine.clock);
+    estimate.seconds = std::min(estimate.seconds, waves * std::max(cycles, latency) / chip.clock);
   }
-  estimate.seconds = kLaunch + std::max(estimate.seconds, bytes / machine.memory);
+  estimate.seconds = chip.library_launch + std::max(estimate.seconds, bytes / chip.memory);
   return estimate;
 }
 
@@ -107,7 +95,7 @@ void add(Estimate& sum, const Estimate& one) {
 }  // namespace
 
 ChainCandidate predict(const ChainShape& shape, const BlockShape& block, TuckerMath math, const Limits& limits) {
-  const Machine machine = machine_of(math, limits);
+  const Chip chip = chip_of(limits);
   ChainCandidate result{.block = block, .tile_h = shape.tile_h, .tile_w = shape.tile_w,
                         .shared = chain_layout(shape, block).total, .blocks = shape.grid().blocks()};
   const int classes = shape.rows.classes() * shape.columns.classes();
@@ -123,13 +111,13 @@ ChainCandidate predict(const ChainShape& shape, const BlockShape& block, TuckerM
   result.waves = std::ceil(static_cast<double>(result.blocks) / places);
   // Blocks side by side share the units and hide each other's latency.
   const double beside = std::min<double>(resident, std::ceil(static_cast<double>(result.blocks) / limits.processors));
-  const double compute = all.products / classes / (machine.products * inner_share(block)) * beside;
+  const double compute = all.products / classes / (products_of(math, chip) * inner_share(block)) * beside;
   const double latency = all.slices / classes * kSliceLatency;
-  const double units = result.waves * std::max(compute, latency) / machine.clock;
+  const double units = result.waves * std::max(compute, latency) / chip.clock;
   const double pixels_in = static_cast<double>(shape.images) * shape.rows.inputs() * shape.columns.inputs();
   const double pixels_out = static_cast<double>(shape.images) * shape.rows.outputs() * shape.columns.outputs();
-  const double memory = (pixels_in * shape.wide_in + pixels_out * shape.wide_out) * block.element_bytes / machine.memory;
-  result.seconds = kLaunch + std::max({units, result.bytes / machine.l2, memory});
+  const double memory = (pixels_in * shape.wide_in + pixels_out * shape.wide_out) * block.element_bytes / chip.memory;
+  result.seconds = chip.launch + std::max({units, result.bytes / chip.cache, memory});
   return result;
 }
 
@@ -146,7 +134,7 @@ Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limi
     add(sum, convolution(before, in, static_cast<double>(taps) * out, moved, conv.math, limits));
     // Gradients of weights sum over pixels, which a library splits among blocks.
     Estimate weight = convolution(after, out, static_cast<double>(taps) * in, moved, conv.math, limits);
-    weight.seconds += kLaunch;
+    weight.seconds += chip_of(limits).next_launch;
     ++weight.launches;
     add(sum, weight);
   };
@@ -160,7 +148,8 @@ Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limi
 }
 
 Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const Limits& limits) {
-  const Machine machine = machine_of(conv.math == TuckerMath::f32 ? TuckerMath::f32 : TuckerMath::tf32, limits);
+  const Chip chip = chip_of(limits);
+  const double products = products_of(conv.math == TuckerMath::f32 ? TuckerMath::f32 : TuckerMath::tf32, chip) * kCorrelateShare;
   Estimate sum{.launches = 3};  // with the weights' transposition and the sum of partial results
   double weights = 0;
   double longest = 0;
@@ -172,11 +161,11 @@ Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const L
     sum.bytes += tiles * shape.groups() * element_bytes(conv.math) *
                  (static_cast<double>(shape.shared_elements()) / 2);
     weights += static_cast<double>(shape.a) * shape.taps() * shape.b;
-    longest = std::max(longest, steps * std::max(kSliceLatency, kTile / (machine.products * kCorrelateShare)) / machine.clock);
+    longest = std::max(longest, steps * std::max(kSliceLatency, kTile / products) / chip.clock);
   }
-  const double all = sum.flops / 2 / (machine.products * kCorrelateShare) / machine.clock / limits.processors;
-  const double partials = 2 * 4 * weights * walkers / machine.memory;
-  sum.seconds = 3 * kLaunch + std::max({all, longest, sum.bytes / machine.l2}) + partials;
+  const double all = sum.flops / 2 / products / chip.clock / limits.processors;
+  const double partials = 2 * 4 * weights * walkers / chip.memory;
+  sum.seconds = chip.launch + 2 * chip.next_launch + std::max({all, longest, sum.bytes / chip.cache}) + partials;
   sum.bytes += 2 * 4 * weights * walkers;
   return sum;
 }

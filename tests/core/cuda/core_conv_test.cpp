@@ -13,6 +13,7 @@
 #include "core/cuda/core_conv/weight_gradient.h"
 #include "core/error.h"
 #include "tests/core/cuda/core_conv_walk.h"
+#include "tests/support/gpu_limits.h"
 
 namespace tessera {
 namespace {
@@ -21,9 +22,6 @@ using core_conv_walk::Floats;
 using cuda::CoreConvPlan;
 
 constexpr Conv2dPass kPasses[] = {Conv2dPass::forward, Conv2dPass::backward_input, Conv2dPass::backward_weight};
-
-// An H100 SXM.
-constexpr cuda::Limits kH100{132, 90, 2048, 227 * 1024, 228 * 1024, 50u << 20};
 
 struct Core {
   std::int64_t in, out, h, w;

@@ -1,12 +1,14 @@
-// The fused Tucker-2 convolution on a GPU: where it is forced it runs, and agrees with three convolutions of the CPU in double.
+// The fused Tucker-2 convolution on a GPU: where it is forced it runs, by the planner's choice and by each of its kernels, and
+// agrees with three convolutions of the CPU in double.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "core/autograd/backward.h"
 #include "core/decisions.h"
 #include "core/device_work.h"
-#include "core/ops/tucker_conv.h"
+#include "core/ops/tucker_conv_plan_cuda.h"
 #include "core/precision.h"
 #include "tests/core/ops/conv2d_cases.h"
 #include "tests/support/gpu.h"
@@ -22,17 +24,17 @@ struct Case {
   bool shifted = false;  // operands stand where four floats are not aligned
 };
 
-// Large enough for a choice to be asked for: full and odd channels, strides, missing factors, a kernel of one pixel.
+// Just large enough for a choice to be asked for: full and odd channels, strides, missing factors, a kernel of one pixel.
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
-      {{2, 28, 28, 64}, {32, 1, 1, 64}, {32, 3, 3, 32}, {64, 1, 1, 32}, true, {.padding = {1, 1}}},
-      {{2, 20, 28, 64}, {32, 1, 1, 64}, {32, 3, 3, 32}, {64, 1, 1, 32}, true, {.padding = {1, 1}}, true},
-      {{3, 29, 23, 37}, {19, 1, 1, 37}, {21, 3, 3, 19}, {45, 1, 1, 21}, true, {.padding = {1, 1}}},
-      {{2, 31, 30, 64}, {40, 1, 1, 64}, {48, 3, 3, 40}, {72, 1, 1, 48}, false, {.stride = {2, 2}, .padding = {1, 1}}},
-      {{2, 30, 30, 40}, {}, {32, 3, 3, 40}, {96, 1, 1, 32}, true, {.padding = {1, 1}}},
-      {{2, 30, 29, 96}, {32, 1, 1, 96}, {40, 3, 3, 32}, {}, true, {.stride = {2, 1}, .padding = {0, 1}}},
-      {{4, 28, 28, 96}, {48, 1, 1, 96}, {48, 1, 1, 48}, {96, 1, 1, 48}, true, {.stride = {2, 2}}},
-      {{1, 17, 19, 330}, {36, 1, 1, 330}, {33, 5, 5, 36}, {40, 1, 1, 33}, true, {.padding = {2, 2}}},
+      {{1, 12, 14, 64}, {32, 1, 1, 64}, {32, 3, 3, 32}, {64, 1, 1, 32}, true, {.padding = {1, 1}}},
+      {{2, 9, 10, 64}, {32, 1, 1, 64}, {32, 3, 3, 32}, {64, 1, 1, 32}, true, {.padding = {1, 1}}, true},
+      {{3, 13, 11, 37}, {19, 1, 1, 37}, {21, 3, 3, 19}, {45, 1, 1, 21}, true, {.padding = {1, 1}}},
+      {{2, 13, 12, 64}, {40, 1, 1, 64}, {48, 3, 3, 40}, {72, 1, 1, 48}, false, {.stride = {2, 2}, .padding = {1, 1}}},
+      {{2, 9, 9, 40}, {}, {32, 3, 3, 40}, {96, 1, 1, 32}, true, {.padding = {1, 1}}},
+      {{2, 13, 11, 96}, {32, 1, 1, 96}, {40, 3, 3, 32}, {}, true, {.stride = {2, 1}, .padding = {0, 1}}},
+      {{4, 10, 9, 96}, {48, 1, 1, 96}, {48, 1, 1, 48}, {96, 1, 1, 48}, true, {.stride = {2, 2}}},
+      {{1, 7, 8, 330}, {36, 1, 1, 330}, {33, 5, 5, 36}, {40, 1, 1, 33}, true, {.padding = {2, 2}}},
   };
   return all;
 }
@@ -143,6 +145,93 @@ TEST_F(CudaTuckerConvTf32, RoundsOperandsWhereItIsAllowed) {
     expect_close(run(operands(c, DType::f32, false, gpu())), run(operands(c, DType::f32, true, Device::cpu())), 0x1p-9);
   }
 }
+
+// Tiny, for GPUs that are simulated: several tiles and parities, channels with and without reads of 16 bytes, of several slices
+// and of several groups of sums.
+const std::vector<Case>& tiny_cases() {
+  static const std::vector<Case> all{
+      {{1, 4, 5, 24}, {16, 1, 1, 24}, {8, 3, 3, 16}, {24, 1, 1, 8}, true, {.padding = {1, 1}}},
+      {{2, 5, 4, 9}, {5, 1, 1, 9}, {7, 2, 3, 5}, {11, 1, 1, 7}, true, {.stride = {2, 1}, .padding = {1, 0}}, true},
+      {{1, 4, 7, 20}, {}, {9, 3, 3, 20}, {36, 1, 1, 9}, false, {.stride = {2, 2}, .padding = {1, 1}}},
+      {{1, 3, 4, 40}, {36, 1, 1, 40}, {10, 5, 2, 36}, {}, true, {.padding = {2, 1}}, true},
+  };
+  return all;
+}
+
+DType dtype_of(cuda::TuckerMath math) {
+  if (math == cuda::TuckerMath::bf16) return DType::bf16;
+  return math == cuda::TuckerMath::f16 ? DType::f16 : DType::f32;
+}
+
+cuda::TuckerConvShape shape_of(const Case& c, cuda::TuckerMath math) {
+  const bool out = c.out_factor.rank() == 4;
+  return {.images = c.x[0], .h = c.x[1], .w = c.x[2], .in = c.x[3], .rank_in = c.core[3], .rank_out = c.core[0],
+          .out = out ? c.out_factor[0] : c.core[0], .kernel = {c.core[1], c.core[2]}, .stride = c.options.stride,
+          .padding = c.options.padding, .in_factor = c.in_factor.rank() == 4, .out_factor = out, .math = math};
+}
+
+// NaN until it is written.
+Tensor unwritten(const Shape& shape, DType dtype) {
+  return off_alignment(Tensor::full(shape, std::numeric_limits<double>::quiet_NaN(), dtype, Device::cuda()));
+}
+
+// As run(), by these kernels.
+std::vector<Tensor> run_by(const FusedTuckerConv& kernels, const Operands& o) {
+  const DType dtype = o.x.dtype();
+  const TuckerConvTensors operands{o.x, o.in_factor, o.core, o.out_factor, o.bias};
+  const Shape narrow = o.in_factor.defined() ? conv2d_output_shape(o.x.shape(), o.in_factor.shape()) : o.x.shape();
+  const Tensor narrow_in = o.in_factor.defined() ? unwritten(narrow, dtype) : Tensor();
+  const Tensor narrow_out =
+      o.out_factor.defined() ? unwritten(conv2d_output_shape(narrow, o.core.shape(), o.options), dtype) : Tensor();
+  const Tensor y = unwritten(o.grad_y.shape(), dtype);
+  kernels.forward(operands, {}, false, y, narrow_in, narrow_out);
+  std::vector<Tensor> results{y};
+  const auto wanted = [&](const Tensor& operand) {
+    return operand.defined() ? results.emplace_back(unwritten(operand.shape(), operand.dtype())) : Tensor();
+  };
+  TuckerConvTensors grads;
+  for (Tensor TuckerConvTensors::*one : {&TuckerConvTensors::x, &TuckerConvTensors::in_factor, &TuckerConvTensors::core,
+                                         &TuckerConvTensors::out_factor, &TuckerConvTensors::bias}) {
+    grads.*one = wanted(operands.*one);
+  }
+  kernels.backward(operands, narrow_in, narrow_out, o.grad_y, grads);
+  return results;
+}
+
+// Candidates of one block shape, from the smallest tile to the largest.
+std::vector<cuda::ChainCandidate> tiles_of(const cuda::BlockShape& block, const cuda::TuckerConvShape& conv, bool backward) {
+  std::vector<cuda::ChainCandidate> tiles = cuda::chain_candidates(conv, backward, kSmallestGpu);
+  std::erase_if(tiles, [&](const auto& tile) { return tile.block.rows != block.rows || tile.block.columns != block.columns; });
+  return tiles;
+}
+
+class CudaTuckerKernels : public GpuTestWithParam<cuda::TuckerMath> {};
+
+TEST_P(CudaTuckerKernels, EveryBlockShapeAgreesWithThreeConvolutionsInDouble) {
+  const DType dtype = dtype_of(GetParam());
+  const double tolerance = GetParam() == cuda::TuckerMath::tf32 ? 0x1p-9 : tolerance_of(dtype);
+  for (const Case& c : tiny_cases()) {
+    const cuda::TuckerConvShape conv = shape_of(c, GetParam());
+    const Operands in = operands(c, dtype, false, gpu());
+    const std::vector<Tensor> want = run(operands(c, dtype, true, Device::cpu()));
+    for (const cuda::BlockShape& block : cuda::chain_blocks(GetParam())) {
+      const auto forward = tiles_of(block, conv, false), backward = tiles_of(block, conv, true);
+      ASSERT_FALSE(forward.empty() || backward.empty());
+      for (const cuda::TuckerPlan& plan : {cuda::TuckerPlan{forward.front(), backward.front(), 3, 0},
+                                           cuda::TuckerPlan{forward.back(), backward.back(), 1, 0}}) {
+        SCOPED_TRACE(str("x", c.x, " core", c.core, " block ", block.rows, 'x', block.columns, " walkers ", plan.walkers));
+        expect_close(run_by(*cuda::fused_tucker_conv(conv, plan, true, gpu()), in), want, tolerance);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaTuckerKernels,
+                         ::testing::Values(cuda::TuckerMath::f32, cuda::TuckerMath::tf32, cuda::TuckerMath::bf16,
+                                           cuda::TuckerMath::f16),
+                         [](const auto& test) {
+                           return test.param == cuda::TuckerMath::tf32 ? std::string("tf32") : str(dtype_of(test.param));
+                         });
 
 }  // namespace
 }  // namespace tessera::testing

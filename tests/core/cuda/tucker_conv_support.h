@@ -8,13 +8,9 @@
 
 #include "core/compute_type.h"
 #include "core/cuda/tucker_conv/plan.h"
+#include "tests/support/gpu_limits.h"
 
 namespace tessera::cuda {
-
-inline constexpr Limits kH100{.processors = 132, .capability = 90, .threads_per_processor = 2048, .shared_per_block = 232448,
-                       .shared_per_processor = 233472, .l2 = 50 << 20};
-inline constexpr Limits kA100{.processors = 108, .capability = 80, .threads_per_processor = 2048, .shared_per_block = 166912,
-                       .shared_per_processor = 167936, .l2 = 40 << 20};
 
 // The benchmark cores of the TDC paper: rank in, rank out, height and width.
 inline constexpr int kTdc[18][3] = {{64, 32, 224}, {64, 32, 112}, {32, 32, 56}, {64, 32, 56}, {64, 64, 56},  {32, 32, 28},
