@@ -8,11 +8,16 @@
 #include "core/precision.h"
 #include "core/rng.h"
 #include "core/transfer_stats.h"
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/linear.h"
 #include "layers/models/model.h"
+#include "layers/pool2d.h"
 #include "layers/scores.h"
 #include "layers/sequential.h"
+#include "layers/tucker2_conv2d.h"
 #include "tests/support/gpu.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
@@ -44,6 +49,24 @@ std::unique_ptr<Module> network_with_dropout(Device device) {
   model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 33}));
   model->add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
   model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 33, .out = 3}));
+  initialize(*model, 1);
+  move_to(*model, device);
+  return model;
+}
+
+// No kink anywhere: behind a rectifier, rounding alone flips gradients of numbers near zero, and devices part within a few steps.
+// No bias in front of a normalisation, whose gradient is rounding alone.
+std::unique_ptr<Module> smooth_network(Device device) {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 16, .padding = {1, 1}, .bias = false}));
+  model->add_child("bn1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 16}));
+  model->add_child("gelu", std::make_unique<Gelu>());
+  const Tucker2Conv2dConfig tucker{
+      .in = 16, .out = 24, .stride = {2, 2}, .padding = {1, 1}, .rank_in = 7, .rank_out = 9, .bias = false};
+  model->add_child("tucker", std::make_unique<Tucker2Conv2d>(tucker));
+  model->add_child("bn2", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 24}));
+  model->add_child("pool", std::make_unique<GlobalAvgPool>());
+  model->add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 24, .out = 3}));
   initialize(*model, 1);
   move_to(*model, device);
   return model;
@@ -167,16 +190,16 @@ class CudaSteps : public GpuTest {};
 TEST_F(CudaSteps, FollowTheCpus) {
   std::map<std::string, Tensor> results[2];
   for (const Device device : {Device::cpu(), gpu()}) {
-    const auto model = residual_network(device);
+    const auto model = smooth_network(device);
     TrainingConfig config = with_everything();
     config.micro_batch = 8;
     StageTrainer trainer(*model, config, 1, kSteps, kSteps);
     for (std::int64_t step = 0; step < 3; ++step) {
-      trainer.step(make_batch(kImages, static_cast<std::uint64_t>(step), device), step, step);
+      trainer.step(make_batch({16, 13, 13, 3}, static_cast<std::uint64_t>(step), device), step, step);
     }
     results[device.is_cuda() ? 1 : 0] = values_of(*model);
   }
-  for (const auto& [path, value] : results[0]) EXPECT_LE(relative_error(results[1].at(path), value), 2e-3) << path;
+  for (const auto& [path, value] : results[0]) EXPECT_LE(relative_error(results[1].at(path), value), 1e-4) << path;
 }
 
 TEST_F(CudaSteps, DropoutFollowsTheStepInReplays) {

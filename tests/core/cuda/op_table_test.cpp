@@ -57,7 +57,7 @@ void expect_gradients_close(std::span<const Tensor> got, std::span<const Tensor>
 // Free memory of the GPU that holds `byte`: what a kernel reads before it is written shows.
 void poison_gpu_memory(Device gpu, std::uint8_t byte) {
   std::vector<Tensor> held;
-  for (std::int64_t bytes = 512; bytes <= (std::int64_t{32} << 20); bytes *= 2) {
+  for (std::int64_t bytes = 512; bytes <= (std::int64_t{4} << 20); bytes *= 2) {
     for (int i = 0; i < 4; ++i) {
       held.push_back(Tensor::empty({bytes}, DType::u8, gpu));
       held.back().fill(byte);
