@@ -1,6 +1,7 @@
 // What a run computes in. The one place that says which number formats a device's kernels take.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -20,6 +21,9 @@ std::span<const std::string_view> precision_names();
 // Of the activations' own dtype are activations, their gradients and, while a product runs, the copies of its weights. Kernels
 // compute in f32 registers and round once, on store; sums over many terms run in f32 or double.
 DType parameter_dtype(DType activations);
+
+// The ops whose operands are f32 (or f64) in every precision; they refuse half types. Logits are widened in front of a loss.
+inline constexpr std::array<std::string_view, 3> kUnroundedOps{"cross_entropy", "embedding", "mse"};
 
 // The dtype of activations and of the products' operands. Throws ConfigError when the device has no kernels for the precision,
 // naming those it has ("f16 is not supported on cpu yet; supported: f32, bf16"), when the processor has no instructions for it,

@@ -127,6 +127,11 @@ void Allocator::record(std::vector<std::size_t>* in_use) {
   record_ = in_use;
 }
 
+void Allocator::trim() {
+  const std::lock_guard lock(mutex_);
+  main_->trim();
+}
+
 std::shared_ptr<BlockPool> Allocator::begin_pool() {
   const std::lock_guard lock(mutex_);
   return current_ = make_pool();

@@ -28,6 +28,9 @@ class Allocator {
   void set_limit(std::size_t bytes);
   void record(std::vector<std::size_t>* in_use);
 
+  // Gives segments back that hold no block.
+  void trim();
+
   // Blocks come from a pool of their own until end_pool(). Its memory goes back when the returned pointer and every block
   // taken from it are gone.
   std::shared_ptr<BlockPool> begin_pool();

@@ -9,6 +9,7 @@
 #include "core/cuda/blas_handle.h"
 #include "core/cuda/context.h"
 #include "core/cuda/epilogue.h"
+#include "core/cuda/range.h"
 #include "core/decisions.h"
 #include "core/device_choice.h"
 #include "core/device_info.h"
@@ -131,6 +132,7 @@ class Plan {
   }
 
   void run(const Proposal& proposal, const Product& p, void* bias, const char* operation) const {
+    const Range range(operation);
     if (bias != nullptr) point_bias(bias);
     const Tensor workspace = Tensor::empty({static_cast<std::int64_t>(proposal.workspace)}, DType::u8, device_);
     const double one = 1, zero = 0;

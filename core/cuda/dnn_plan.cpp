@@ -8,6 +8,7 @@
 #include "core/cuda/alignment.h"
 #include "core/cuda/dnn.h"
 #include "core/cuda/epilogue.h"
+#include "core/cuda/range.h"
 #include "core/cuda/weights.h"
 #include "core/error.h"
 
@@ -198,6 +199,7 @@ bool DnnConvolution::rounds_gradient() const {
 }
 
 bool DnnConvolution::try_run(const ConvOperands& operands) const {
+  const Range range(name_.c_str());
   const DnnDescriptors& d = *descriptors_;
   const Tensor a = aligned(operands.a);
   const Tensor b = aligned(operands.b);

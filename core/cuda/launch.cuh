@@ -1,25 +1,15 @@
 // The one way to start a kernel: in a range named after the op, on the device's stream, checked.
 #pragma once
 
-#include <nvtx3/nvToolsExt.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "core/cuda/context.h"
 #include "core/cuda/error.h"
 #include "core/cuda/instructions.cuh"
+#include "core/cuda/range.h"
 
 namespace tessera::cuda {
-
-// Shows up in profiles for as long as it lives.
-class Range {
- public:
-  explicit Range(const char* name) { nvtxRangePushA(name); }
-  ~Range() { nvtxRangePop(); }
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
-};
 
 struct LaunchShape {
   dim3 grid;  // any 0: nothing to do

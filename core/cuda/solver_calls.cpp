@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/cuda/range.h"
 #include "core/cuda/solver_handle.h"
 #include "core/error.h"
 
@@ -37,6 +38,7 @@ int whole(std::int64_t size, const char* operation) {
 }  // namespace
 
 int factorise(const Tensor& w, const Tensor& left, const Tensor& s, const Tensor& right) {
+  const Range range("svd");
   const std::int64_t p = w.dim(0);
   const std::int64_t q = w.dim(1);
   const SolverParameters parameters = make_solver_parameters();
@@ -54,6 +56,7 @@ int factorise(const Tensor& w, const Tensor& left, const Tensor& s, const Tensor
 }
 
 int factorise_batch(const Tensor& w, const Tensor& u, const Tensor& s, const Tensor& v) {
+  const Range range("svd");
   const int m = whole(w.dim(1), "svd");
   const int n = whole(w.dim(2), "svd");
   const int batch = whole(w.dim(0), "svd");
@@ -72,6 +75,7 @@ int factorise_batch(const Tensor& w, const Tensor& u, const Tensor& s, const Ten
 }
 
 int diagonalise(const Tensor& a, const Tensor& values, bool vectors) {
+  const Range range("eigh");
   const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   const std::int64_t batch = a.dim(0);
   const std::int64_t n = a.dim(1);
@@ -102,6 +106,7 @@ int diagonalise(const Tensor& a, const Tensor& values, bool vectors) {
 }
 
 int reflect(const Tensor& columns, const Tensor& scales) {
+  const Range range("qr");
   const int n = whole(columns.dim(0), "qr");
   const int m = whole(columns.dim(1), "qr");
   const cusolverDnHandle_t handle = solver_handle(columns.device());
@@ -115,6 +120,7 @@ int reflect(const Tensor& columns, const Tensor& scales) {
 }
 
 int expand_reflections(const Tensor& columns, const Tensor& scales) {
+  const Range range("qr");
   const int k = whole(columns.dim(0), "qr");
   const int m = whole(columns.dim(1), "qr");
   const cusolverDnHandle_t handle = solver_handle(columns.device());

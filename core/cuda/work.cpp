@@ -98,6 +98,7 @@ double seconds_of_work(Device device, const std::function<void()>& work) {
 
 std::unique_ptr<DeviceGraph> graph_of(Device device, const std::function<void()>& work) {
   wait(device, "record_graph");  // a segment that is given back meanwhile could not wait for kernels that still read it
+  allocator_of(device).trim();  // the graph takes memory of its own for what ran kernel by kernel before
   Capture capture(device);
   work();
   return capture.finish();

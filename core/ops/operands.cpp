@@ -1,6 +1,10 @@
 #include "core/ops/operands.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/error.h"
+#include "core/precision.h"
 
 namespace tessera {
 namespace {
@@ -29,6 +33,8 @@ void check_dtype(const char* operation, const Tensor& x) {
 }
 
 void check_real(const char* operation, const Tensor& x) {
+  TESSERA_CHECK(std::ranges::find(kUnroundedOps, std::string_view(operation)) != kUnroundedOps.end(), InternalError, operation,
+                " is not in the table of ops that stay in f32");
   TESSERA_CHECK(x.dtype() == DType::f32 || x.dtype() == DType::f64, DTypeError, operation, ": x is ", describe(x),
                 "; needs f32 or f64");
 }
