@@ -1,6 +1,5 @@
 #include "bench/cuda_core.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "bench/cuda_cases.h"
@@ -12,7 +11,6 @@ namespace tessera::bench {
 namespace {
 
 constexpr std::size_t kMostTiles = 64;  // by prediction
-constexpr std::int64_t kTileRounds = 3;
 
 struct Operands {
   std::vector<Tensor> x, weight, y;
@@ -25,28 +23,6 @@ Conv2dGeometry geometry(const ConvShape& s) {
 RotatedSide tile_side(const cuda::CoreConvPlan& plan, const std::shared_ptr<const Operands>& t) {
   const auto run = [plan, t](std::size_t set) { cuda::run_core_conv(plan, t->x[set], t->weight[set], {}, t->y[set]); };
   return {cuda::describe(plan), run, t->y.front()};
-}
-
-// Milliseconds of a call by each tile.
-std::vector<double> sweep_tiles(std::span<const RotatedSide> tiles, Device device, std::size_t sets) {
-  std::vector<Contestant> graphs;
-  for (const RotatedSide& tile : tiles) graphs.emplace_back(recorded(tile, device, sets, sets));
-  std::vector<double> ms;
-  for (const Samples& samples : time_in_turns(graphs, {.rounds = kTileRounds, .seconds = 0, .device = device})) {
-    ms.push_back(quantile(samples, 0.5) / static_cast<double>(sets));
-  }
-  return ms;
-}
-
-Value tile_rows(std::span<const RotatedSide> tiles, std::span<const cuda::CoreConvPlan> plans, std::span<const double> ms) {
-  Value::List rows;
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    Value& row = rows.emplace_back(Value::map());
-    row.set("name", tiles[i].name);
-    row.set("ms", ms[i]);
-    row.set("predicted_ms", plans[i].seconds * 1e3);
-  }
-  return Value::list(std::move(rows));
 }
 
 }  // namespace
@@ -63,16 +39,16 @@ std::vector<ConvShape> core_shapes() {
   return shapes;
 }
 
-CorePick core_pick(const ConvShape& shape, const cuda::Limits& limits) {
+TilePick core_pick(const ConvShape& shape, const cuda::Limits& limits) {
   std::string reason;
   const auto plan = cuda::plan_core_conv(Conv2dPass::forward, geometry(shape), DType::f32, limits, &reason);
   if (plan) return {str("own ", cuda::describe(*plan))};
   return {"library", std::move(reason)};
 }
 
-CorePick core_pick(const ConvShape& shape, Device device) { return core_pick(shape, cuda::limits_of(device)); }
+TilePick core_pick(const ConvShape& shape, Device device) { return core_pick(shape, cuda::limits_of(device)); }
 
-CoreCase core_case(const ConvShape& shape, Device device) {
+SweptCase core_case(const ConvShape& shape, Device device) {
   RotatedCase rotated = cuda_conv_case(ConvPass::forward, shape, "f32", device);
   const auto operands =
       std::make_shared<const Operands>(Operands{random_sets(shape.x(), "x", DType::f32, device, rotated.sets),
@@ -83,18 +59,10 @@ CoreCase core_case(const ConvShape& shape, Device device) {
       cuda::core_conv_candidates(Conv2dPass::forward, geometry(shape), DType::f32, cuda::limits_of(device), &reason);
   TESSERA_CHECK(!plans.empty(), InternalError, "core conv2d ", to_string(shape), ": no tile can run it: ", reason);
   if (plans.size() > kMostTiles) plans.resize(kMostTiles);
-  std::vector<RotatedSide> tiles;
-  for (const cuda::CoreConvPlan& plan : plans) tiles.push_back(tile_side(plan, operands));
-  const std::vector<double> ms = sweep_tiles(tiles, device, rotated.sets);
-  CoreCase core{std::move(rotated), tile_rows(tiles, plans, ms)};
-
-  RotatedSide measured = tiles[static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin())];
-  measured.name = str("tile by the clock, ", measured.name);
-  tiles.front().name = str("tile by the model, ", tiles.front().name);
-  core.rotated.op = "core conv2d";
-  core.rotated.ours.push_back(std::move(measured));
-  core.rotated.ours.push_back(std::move(tiles.front()));
-  return core;
+  std::vector<Tile> tiles;
+  for (const cuda::CoreConvPlan& plan : plans) tiles.push_back({tile_side(plan, operands), plan.seconds});
+  rotated.op = "core conv2d";
+  return with_swept_tiles(std::move(rotated), std::move(tiles), device);
 }
 
 }  // namespace tessera::bench

@@ -1,8 +1,9 @@
 // Times our ops on a GPU: products and convolutions against the best of cuBLASLt and cuDNN called directly, TDC's core
-// convolutions against cuDNN, ResNet-18 in TDC's ranks against the dense network, the rest against the bandwidth of a copy. Sides
-// take turns in one process, work is recorded as graphs, sets of tensors rotate so that no cache holds them. Prints a table and
-// which targets are reached; appends one line per op, shape and pass as it goes, then one per op and target. Exit codes: 0
-// measured, whatever is reached, 1 the comparison is void, 2 bad arguments or no GPU.
+// convolutions against cuDNN, Tucker-2 layers around them against three convolutions, ResNet-18 in TDC's ranks against the dense
+// network, the rest against the bandwidth of a copy. Sides take turns in one process, work is recorded as graphs, sets of tensors
+// rotate so that no cache holds them. Prints a table and which targets are reached; appends one line per op, shape and pass as it
+// goes, then one per op and target. Exit codes: 0 measured, whatever is reached, 1 the comparison is void, 2 bad arguments or no
+// GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "bench/cuda_cases.h"
 #include "bench/cuda_core.h"
 #include "bench/cuda_network.h"
+#include "bench/cuda_tucker.h"
 #include "bench/memory_cases.h"
 #include "bench/result_lines.h"
 #include "core/constant_weights.h"
@@ -92,7 +94,15 @@ class Rows {
     }
   }
 
-  // Verdicts on each op and, where there are several, on all, printed and as lines. Throws where rows failed.
+  // A verdict on each target, or a summary where there is none, printed and as lines.
+  void judge(const Ratios& ratios, std::span<const Target> targets) const {
+    if (ratios.values.empty()) return;
+    if (targets.empty()) output_.line(summary_row(ratios));
+    for (const Target& target : targets) output_.line(verdict_row(ratios, target));
+    print_verdict(verdict_of(ratios, targets));
+  }
+
+  // Verdicts on each op and, where there are several, on all. Throws where rows failed.
   void conclude(std::span<const Target> targets) const {
     TESSERA_CHECK(!ops_.empty(), ConfigError, "cuda_op_bench: --only '", options_.only, "' is in no op and shape of part ",
                   options_.part, options_.precision.empty() ? "" : " in ", options_.precision);
@@ -111,12 +121,6 @@ class Rows {
     const auto found = std::ranges::find(ops_, op, &Ratios::op);
     return found != ops_.end() ? *found : ops_.emplace_back(Ratios{op});
   }
-  void judge(const Ratios& ratios, std::span<const Target> targets) const {
-    if (ratios.values.empty()) return;
-    for (const Target& target : targets) output_.line(verdict_row(ratios, target));
-    print_verdict(verdict_of(ratios, targets));
-  }
-
   const Options& options_;
   const Output& output_;
   std::vector<Ratios> ops_;
@@ -154,29 +158,32 @@ void measure_dense_part(const Options& options, Device device, Rows& rows) {
 
 double median_ms(const Value& way) { return way.at("ms").at("median").as_double(); }
 
-// The picks are printed before anything is measured: they need no clock.
-void measure_core_part(const Options& options, Device device, Rows& rows) {
-  std::vector<double> of_model;  // time of the model's tile over that of the clock's
-  for (const ConvShape& shape : core_shapes()) {
-    rows.row("core conv2d", to_string(shape), [&] {
-      const CorePick pick = core_pick(shape, device);
+// An op whose tile a model chooses. The picks are printed before anything is measured: they need no clock.
+template <class Shape>
+void measure_swept_part(const std::string& op, const std::vector<Shape>& shapes, TilePick (*pick_of)(const Shape&, Device),
+                        SweptCase (*case_of)(const Shape&, Device), std::span<const Target> targets, const Options& options,
+                        Device device, Rows& rows) {
+  Ratios of_model{str(op, ", the model's tile against the fastest")};  // times of the clock's tile over those of the model's
+  for (const Shape& shape : shapes) {
+    rows.row(op, to_string(shape), [&] {
+      ++of_model.failed;  // until it is measured
+      const TilePick pick = pick_of(shape, device);
       fmt::print("{}: the planner takes {}{}{}\n", to_string(shape), pick.planned, pick.reason.empty() ? "" : ": ", pick.reason);
       const DecisionScope decisions({.measure = true});
-      const CoreCase core = core_case(shape, device);
-      Value row = measured(core.rotated, device, options);
-      row.set("tiles", core.tiles);
+      const SweptCase swept = case_of(shape, device);
+      Value row = measured(swept.rotated, device, options);
+      row.set("taken", swept.rotated.ours.front().name);
+      row.set("tiles", swept.tiles);
       row.set("planned", pick.planned);
       row.set("reason", pick.reason);
       const Value::List& ways = row.at("ways").as_list();
-      of_model.push_back(median_ms(ways[1]) / median_ms(ways[0]));
+      of_model.values.push_back(median_ms(ways[0]) / median_ms(ways[1]));
+      --of_model.failed;
       return row;
     });
   }
-  if (!of_model.empty()) {
-    fmt::print("the model's tile takes {:.2f} times the time of the fastest of a sweep (geometric mean)\n",
-               Ratios{"tiles", of_model}.geometric_mean());
-  }
-  rows.conclude(kCoreTargets);
+  rows.judge(of_model, {});
+  rows.conclude(targets);
 }
 
 void measure_memory_part(const Options& options, Device device, Rows& rows) {
@@ -216,17 +223,22 @@ void measure(const Options& options) {
              output.surroundings.at("driver").as_string(), output.surroundings.at("libraries").as_string());
   Rows rows(options, output);
   if (options.part == "dense") return measure_dense_part(options, device, rows);
-  if (options.part == "core") return measure_core_part(options, device, rows);
+  if (options.part == "core") {
+    return measure_swept_part("core conv2d", core_shapes(), &core_pick, &core_case, kCoreTargets, options, device, rows);
+  }
+  if (options.part == "tucker") {
+    return measure_swept_part("Tucker-2", tucker_shapes(), &tucker_pick, &tucker_case, {}, options, device, rows);
+  }
   if (options.part == "memory") return measure_memory_part(options, device, rows);
   if (options.part == "network") return measure_network_part(options, device, rows);
-  throw ConfigError(str("cuda_op_bench: --part is '", options.part, "'; needs dense, core, memory or network"));
+  throw ConfigError(str("cuda_op_bench: --part is '", options.part, "'; needs dense, core, tucker, memory or network"));
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("cuda_op_bench", "times ops on a GPU against cuBLASLt, cuDNN and the bandwidth of a copy");
   add_common(arguments, options.common);
-  arguments.text("--part", options.part, "dense, core, memory or network")
+  arguments.text("--part", options.part, "dense, core, tucker, memory or network")
       .text("--only", options.only, "op and shape to measure, or a part of them")
       .text("--precision", options.precision, "of part dense: bf16, tf32 or f32; all without")
       .count("--megabytes", options.megabytes, "size of an operand of memory-bound ops, MiB");

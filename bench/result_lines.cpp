@@ -72,13 +72,18 @@ double Ratios::geometric_mean() const {
   return std::exp(logs / static_cast<double>(values.size()));
 }
 
-Value verdict_row(const Ratios& ratios, const Target& target) {
+Value summary_row(const Ratios& ratios) {
   Value row = Value::map();
   row.set("op", ratios.op);
   row.set("rows", std::ssize(ratios.values));
   row.set("failed", ratios.failed);
   row.set("geometric_mean", ratios.geometric_mean());
   row.set("least", ratios.least());
+  return row;
+}
+
+Value verdict_row(const Ratios& ratios, const Target& target) {
+  Value row = summary_row(ratios);
   row.set("target_of", target.of);
   row.set("target", target.value);
   row.set("reached", ratios.failed == 0 && row.at(target.of).as_double() >= target.value);

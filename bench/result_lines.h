@@ -41,10 +41,12 @@ struct Target {
   double value;
 };
 
-// The line: op, rows, failed, geometric_mean, least, target_of, target, reached. A row that failed reaches nothing.
+// The line: op, rows, failed, geometric_mean, least; of a verdict also target_of, target, reached. A row that failed reaches
+// nothing.
+Value summary_row(const Ratios& ratios);
 Value verdict_row(const Ratios& ratios, const Target& target);
 
-// "conv2d: 29 rows, geometric_mean 1.021, least 0.953; least 0.97: missed", with a verdict on each of the targets.
+// "conv2d: 29 rows, geometric_mean 1.021, least 0.953; least 0.97: missed", with a verdict on each of the targets, if any.
 std::string verdict_of(const Ratios& ratios, std::span<const Target> targets);
 
 // What scripts/gpu_check shows of a benchmark: the last such line.

@@ -1,4 +1,4 @@
-// The fused Tucker-2 convolution on a GPU by a plan. Included by tucker_conv_cuda.cpp and tests of the kernels only.
+// The fused Tucker-2 convolution on a GPU by a plan. Included by tucker_conv_cuda.cpp, tests of the kernels and benchmarks only.
 #pragma once
 
 #include <memory>

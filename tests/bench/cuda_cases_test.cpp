@@ -5,6 +5,7 @@
 
 #include "bench/cuda_core.h"
 #include "bench/cuda_network.h"
+#include "bench/cuda_tucker.h"
 #include "bench/memory_cases.h"
 #include "core/constant_weights.h"
 #include "core/cost.h"
@@ -60,10 +61,24 @@ TEST_F(CudaCases, AWrongRivalIsRefusedByName) {
 
 TEST_F(CudaCases, CoreConvolutionsAgreeWithTheLibrary) {
   const DecisionScope decisions({.measure = true});
-  const CoreCase core = core_case(core_shapes().back(), gpu());
+  const SweptCase core = core_case(core_shapes().back(), gpu());
   EXPECT_EQ(core.rotated.ours.size(), 3u);
   EXPECT_FALSE(core.tiles.as_list().empty());
   expect_measured(core.rotated);
+}
+
+TEST_F(CudaCases, FusedTuckerConvolutionsAgreeWithThreeConvolutions) {
+  const DecisionScope decisions({.measure = true});
+  const SweptCase tucker = tucker_case(tucker_shapes().back(), gpu());
+  ASSERT_EQ(tucker.rotated.ours.size(), 3u);
+  EXPECT_EQ(tucker.rotated.rivals.size(), 2u);
+  const Value::List& tiles = tucker.tiles.as_list();
+  ASSERT_FALSE(tiles.empty());
+  EXPECT_TRUE(tucker.rotated.ours[2].name.ends_with(tiles.front().at("name").as_string()));
+  for (const Value& tile : tiles) {
+    EXPECT_GE(tile.at("predicted_ms").as_double(), tiles.front().at("predicted_ms").as_double());
+  }
+  expect_measured(tucker.rotated);
 }
 
 TEST_F(CudaCases, TheFactoredNetworkAgreesWithTheDenseOneWhichHasNoKernelOfOurs) {
@@ -90,7 +105,7 @@ TEST_F(CudaCases, MemoryBoundOpsRun) {
 
 TEST(CudaShapes, ThePlannerNamesAKernelOrTheReasonForTheLibrary) {
   for (const ConvShape& shape : core_shapes()) {
-    const CorePick pick = core_pick(shape, kH100);
+    const TilePick pick = core_pick(shape, kH100);
     EXPECT_EQ(pick.planned.starts_with("own "), pick.reason.empty()) << to_string(shape) << ": " << pick.planned;
     EXPECT_EQ(pick.planned == "library", !pick.reason.empty()) << to_string(shape) << ": " << pick.planned;
   }
@@ -101,6 +116,27 @@ TEST(CudaShapes, TheCoresAreThoseOfTheFactoredNetworks) {
   ASSERT_EQ(cores.size(), 18u);
   EXPECT_EQ(to_string(cores.front()), "1x224x224x64 -> 32, 3x3");
   EXPECT_EQ(to_string(cores.back()), "1x7x7x192 -> 160, 3x3");
+}
+
+TEST(CudaShapes, TheTuckerLayersHaveTheCoresOfThePaperInside) {
+  const std::vector<ConvShape> cores = core_shapes();
+  const std::vector<cuda::TuckerConvShape> layers = tucker_shapes();
+  ASSERT_EQ(layers.size(), cores.size());
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    EXPECT_EQ(layers[i].rank_in, cores[i].in);
+    EXPECT_EQ(layers[i].rank_out, cores[i].out);
+    EXPECT_EQ(layers[i].rows().outs, cores[i].out_size());
+  }
+  EXPECT_EQ(to_string(layers.front()), "1x224x224x128 -> 64 -> 32 -> 64, 3x3");
+  EXPECT_EQ(to_string(layers.back()), "1x7x7x384 -> 192 -> 160 -> 320, 3x3");
+}
+
+TEST(CudaShapes, ThePlannerNamesABlockOrTheReasonForThreeConvolutions) {
+  for (const cuda::TuckerConvShape& layer : tucker_shapes()) {
+    const TilePick pick = tucker_pick(layer, kH100);
+    EXPECT_EQ(pick.planned.starts_with("fused, "), pick.reason.empty()) << to_string(layer) << ": " << pick.planned;
+    EXPECT_EQ(pick.planned == "three convolutions", !pick.reason.empty()) << to_string(layer) << ": " << pick.planned;
+  }
 }
 
 // The published counts are 3.38 M parameters and 0.786 GMACs, of which two factors of full rank, 64 by 64 on 56x56 pixels, are

@@ -65,6 +65,13 @@ TEST(Verdicts, ARowThatFailedReachesNothing) {
             "conv2d: 1 rows and 1 failed, geometric_mean 2.000, least 2.000; least 1: missed");
 }
 
+TEST(Verdicts, WithoutATargetThereIsASummary) {
+  Ratios ratios{"tiles"};
+  ratios.add(ratio_of(0.5));
+  EXPECT_EQ(to_json(summary_row(ratios)), R"({"op":"tiles","rows":1,"failed":0,"geometric_mean":0.5,"least":0.5})");
+  EXPECT_EQ(verdict_of(ratios, {}), "tiles: 1 rows, geometric_mean 0.500, least 0.500");
+}
+
 TEST(ResultLines, AnUnwritableFileIsAnError) {
   EXPECT_THROW(publish({.results = "/dev/full"}, Value::map(), Value::map()), IoError);
 }

@@ -72,6 +72,36 @@ TEST_P(CudaRunInF32, CheckpointsCrossDevices) {
   }
 }
 
+// conv2 is large enough for a clock to choose its algorithms, and the factorised layers are timed against their dense originals.
+const Texts kByClock{"deterministic=false", "model.layers[3].conv2d.out=32", "stages[1].factorise.keep=faster",
+                     "stages[3].factorise.keep=faster"};
+
+TEST_P(CudaRunInF32, ChoicesOfItsClockAreReplayed) {
+  const std::string run = train("timed", kByClock);
+  expect_in(read_bytes(run + "/decisions.json"), "cuda.conv2d.forward");
+  expect_in(read_bytes(run + "/decisions.json"), "keep.");
+  const std::string again = train("again", joined(kByClock, {"--decisions", run + "/decisions.json"}));
+  EXPECT_TRUE(result_of(again) == result_of(run));
+}
+
+// The killed run goes on measuring for itself; a straight run then replays its choices.
+TEST_P(CudaRunInF32, KilledInsideATimingKeepsWhatItChose) {
+  for (const int timing : {1, 3}) {
+    SCOPED_TRACE(timing);
+    const std::string runs = str("killed", timing);
+    ASSERT_EQ(run_program(command(runs, kByClock), {str("TESSERA_KILL_AT=timing:", timing)}).exit_code, 128 + 9);
+    expect_done(run_program({"resume", run_in(runs)}));
+    const std::string again = train("again" + runs, joined(kByClock, {"--decisions", run_in(runs) + "/decisions.json"}));
+    EXPECT_TRUE(result_of(again) == result_of(run_in(runs)));
+  }
+}
+
+TEST_P(CudaRunInF32, NamesTheOpThatMadeTheFirstInf) {
+  const Outcome outcome = run_program(command("burst", {"optimizer.lr=1e30", "schedule={name: constant}"}));
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  expect_in(outcome.output, "forward made the first ");
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuda, CudaRunInF32, ::testing::Values("f32"), [](const auto& test) { return test.param; });
 
 }  // namespace
