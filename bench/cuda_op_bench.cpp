@@ -158,21 +158,29 @@ void measure_dense_part(const Options& options, Device device, Rows& rows) {
 
 double median_ms(const Value& way) { return way.at("ms").at("median").as_double(); }
 
-// An op whose tile a model chooses. The picks are printed before anything is measured: they need no clock.
+// An op whose tile a model chooses.
 template <class Shape>
-void measure_swept_part(const std::string& op, const std::vector<Shape>& shapes, TilePick (*pick_of)(const Shape&, Device),
-                        SweptCase (*case_of)(const Shape&, Device), std::span<const Target> targets, const Options& options,
-                        Device device, Rows& rows) {
-  Ratios of_model{str(op, ", the model's tile against the fastest")};  // times of the clock's tile over those of the model's
-  for (const Shape& shape : shapes) {
-    rows.row(op, to_string(shape), [&] {
+struct SweptPart {
+  std::string op;
+  std::vector<Shape> shapes;
+  TilePick (*pick)(const Shape&, Device);
+  SweptCase (*make)(const Shape&, Device);
+  std::span<const Target> targets = {};
+};
+
+// The picks are printed before anything is measured: they need no clock.
+template <class Shape>
+void measure_swept(const SweptPart<Shape>& part, const Options& options, Device device, Rows& rows) {
+  Ratios of_model{str(part.op, ", the model's tile")};  // time of the clock's tile over that of the model's
+  for (const Shape& shape : part.shapes) {
+    rows.row(part.op, to_string(shape), [&] {
       ++of_model.failed;  // until it is measured
-      const TilePick pick = pick_of(shape, device);
+      const TilePick pick = part.pick(shape, device);
       fmt::print("{}: the planner takes {}{}{}\n", to_string(shape), pick.planned, pick.reason.empty() ? "" : ": ", pick.reason);
       const DecisionScope decisions({.measure = true});
-      const SweptCase swept = case_of(shape, device);
+      const SweptCase swept = part.make(shape, device);
       Value row = measured(swept.rotated, device, options);
-      row.set("taken", swept.rotated.ours.front().name);
+      if (!swept.taken.empty()) row.set("taken", swept.taken);
       row.set("tiles", swept.tiles);
       row.set("planned", pick.planned);
       row.set("reason", pick.reason);
@@ -183,7 +191,7 @@ void measure_swept_part(const std::string& op, const std::vector<Shape>& shapes,
     });
   }
   rows.judge(of_model, {});
-  rows.conclude(targets);
+  rows.conclude(part.targets);
 }
 
 void measure_memory_part(const Options& options, Device device, Rows& rows) {
@@ -224,10 +232,12 @@ void measure(const Options& options) {
   Rows rows(options, output);
   if (options.part == "dense") return measure_dense_part(options, device, rows);
   if (options.part == "core") {
-    return measure_swept_part("core conv2d", core_shapes(), &core_pick, &core_case, kCoreTargets, options, device, rows);
+    const SweptPart<ConvShape> part{"core conv2d", core_shapes(), &core_pick, &core_case, kCoreTargets};
+    return measure_swept(part, options, device, rows);
   }
   if (options.part == "tucker") {
-    return measure_swept_part("Tucker-2", tucker_shapes(), &tucker_pick, &tucker_case, {}, options, device, rows);
+    const SweptPart<cuda::TuckerConvShape> part{"Tucker-2", tucker_shapes(), &tucker_pick, &tucker_case};
+    return measure_swept(part, options, device, rows);
   }
   if (options.part == "memory") return measure_memory_part(options, device, rows);
   if (options.part == "network") return measure_network_part(options, device, rows);

@@ -19,9 +19,9 @@ std::string to_string(const cuda::TuckerConvShape& conv);  // "1x56x56x128 -> 64
 TilePick tucker_pick(const cuda::TuckerConvShape& conv, const cuda::Limits& limits);
 TilePick tucker_pick(const cuda::TuckerConvShape& conv, Device device);
 
-// f32 without tf32, in inference, without a bias. The op takes what tucker2_conv2d does under the decisions in force, and its
-// side's name says which; the narrow images of three convolutions exist before the timing. Rivals: three convolutions, by libraries
-// alone and by what conv2d picks. Throws InternalError where no block can run the layer.
+// f32 without tf32, in inference, without a bias. The op takes what tucker2_conv2d does under the decisions in force: `taken` is
+// "fused" or "three convolutions". Rivals: three convolutions, by libraries alone and by what conv2d picks; their narrow images
+// exist before the timing. Throws InternalError where no block can run the layer.
 SweptCase tucker_case(const cuda::TuckerConvShape& conv, Device device);
 
 }  // namespace tessera::bench

@@ -23,6 +23,7 @@ struct TilePick {
 struct SweptCase {
   RotatedCase rotated;
   Value tiles;  // [{name, ms, predicted_ms}] of those swept, the model's choice first
+  std::string taken = {};  // what the op runs, where the case knows it
 };
 
 // Sweeps `tiles`, at least one, the model's choice first, and adds the two ways to those of `rotated`.

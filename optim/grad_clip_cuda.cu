@@ -1,3 +1,4 @@
+#include "core/cuda/reduce.cuh"
 #include "core/ops/operands.h"
 #include "optim/grad_clip.h"
 #include "optim/multi_tensor.cuh"
@@ -15,18 +16,6 @@ struct ClipEntry {
 
 constexpr unsigned kFinalThreads = 1024;
 
-// The block's sum in thread 0: halves added pairwise, always the same.
-template <unsigned kThreads>
-__device__ double block_sum(double value) {
-  __shared__ double sums[kThreads];
-  sums[threadIdx.x] = value;
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  return sums[0];
-}
-
 template <class T>
 __global__ void __launch_bounds__(kManyThreads) squared_sum_kernel(const __grid_constant__ Many<ClipEntry<T>> many) {
   Held held;
@@ -36,14 +25,14 @@ __global__ void __launch_bounds__(kManyThreads) squared_sum_kernel(const __grid_
   double sum = 0;
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) sum += static_cast<double>(values[j]) * static_cast<double>(values[j]);
-  const double total = block_sum<kManyThreads>(sum);
+  const double total = block_reduce<kManyThreads>(sum, Plus());
   if (threadIdx.x == 0) entry.partial[held.begin / kManyChunk] = total;
 }
 
 __global__ void __launch_bounds__(kFinalThreads) norm_kernel(const double* partial, std::int64_t count, double* norm) {
   double sum = 0;
   for (std::int64_t i = threadIdx.x; i < count; i += kFinalThreads) sum += partial[i];
-  const double total = block_sum<kFinalThreads>(sum);
+  const double total = block_reduce<kFinalThreads>(sum, Plus());
   if (threadIdx.x == 0) *norm = sqrt(total);
 }
 

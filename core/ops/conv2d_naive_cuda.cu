@@ -4,6 +4,7 @@
 
 #include "core/cuda/launch.cuh"
 #include "core/cuda/numbers.cuh"
+#include "core/cuda/reduce.cuh"
 
 namespace tessera::cuda {
 namespace {
@@ -73,11 +74,10 @@ __global__ void conv2d_backward_input_kernel(Conv2dGeometry g, Index group_in, I
 
 constexpr unsigned kThreads = 256;
 
-// A block sums one element of grad_weight, each thread every kThreads-th output position; then they join in a tree.
+// A block sums one element of grad_weight, each thread every kThreads-th output position.
 template <class T, class W>
 __global__ void conv2d_backward_weight_kernel(Conv2dGeometry g, Index group_in, Index group_out, const T* x, const T* grad_y,
                                               W* grad_weight) {
-  __shared__ double partial[kThreads];
   const auto& [stride, padding, dilation, groups] = g.options;
   const Index count = g.out * g.kh * g.kw * group_in;
   for (Index i = blockIdx.x; i < count; i += gridDim.x) {
@@ -93,14 +93,8 @@ __global__ void conv2d_backward_weight_kernel(Conv2dGeometry g, Index group_in, 
       const Index pixel = (at / (g.ow * g.oh) * g.h + iy) * g.w + ix;
       sum += as_double(x[pixel * g.in + o / group_out * group_in + channel]) * as_double(grad_y[at * g.out + o]);
     }
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned half = kThreads / 2; half > 0; half /= 2) {
-      if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
-      __syncthreads();
-    }
-    if (threadIdx.x == 0) grad_weight[i] = narrow<W>(partial[0]);
-    __syncthreads();  // partial is written again
+    const double total = block_reduce<kThreads>(sum, Plus());
+    if (threadIdx.x == 0) grad_weight[i] = narrow<W>(total);
   }
 }
 

@@ -72,6 +72,7 @@ TEST_F(CudaCases, FusedTuckerConvolutionsAgreeWithThreeConvolutions) {
   const SweptCase tucker = tucker_case(tucker_shapes().back(), gpu());
   ASSERT_EQ(tucker.rotated.ours.size(), 3u);
   EXPECT_EQ(tucker.rotated.rivals.size(), 2u);
+  EXPECT_EQ(tucker.taken, tucker.rotated.ours.front().name);
   const Value::List& tiles = tucker.tiles.as_list();
   ASSERT_FALSE(tiles.empty());
   EXPECT_TRUE(tucker.rotated.ours[2].name.ends_with(tiles.front().at("name").as_string()));

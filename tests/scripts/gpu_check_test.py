@@ -138,6 +138,14 @@ class Lines(unittest.TestCase):
         self.assertEqual(lines[0].command[-4:-2], ["--precision", "bf16"])
 
 
+    def test_what_no_target_waits_for_comes_last(self):
+        options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
+        lines = gpu_lines.bench_lines(options, {})
+        self.assertEqual([line.name for line in lines][:1] + [line.name for line in lines][-2:],
+                         ["op-core", "train-resnet50", "op-tucker"])
+        self.assertEqual(lines[-1].command[1:3], ["--part", "tucker"])
+
+
 @unittest.skipIf("gpu" in gpu_libraries.find_gpu(gpu_libraries.candidate_folders()), "a GPU is there")
 class Program(unittest.TestCase):
     def setUp(self):

@@ -13,21 +13,10 @@ template <GatherTile kTile, int kStride, bool kFull>
 __device__ inline void copy_stage(const GatherBlock<kTile, kStride, kFull>& block, int stage, const float* input,
                                   const float* weight, float* shared) {
   constexpr GatherSizes kSizes{kTile, kStride};
-  const int thread = static_cast<int>(threadIdx.x);
-  if (block.problem.quads_of_input) {
-    for (int item = thread; item < kSizes.input_copies(); item += kSizes.threads)
-      copy_async<4>(shared, input, block.template input_copy<4>(stage, item));
-  } else {
-    for (int item = thread; item < 4 * kSizes.input_copies(); item += kSizes.threads)
-      copy_async<1>(shared, input, block.template input_copy<1>(stage, item));
-  }
-  if (block.problem.quads_of_weight) {
-    for (int item = thread; item < kSizes.weight_copies(); item += kSizes.threads)
-      copy_async<4>(shared, weight, block.template weight_copy<4>(stage, item));
-  } else {
-    for (int item = thread; item < 4 * kSizes.weight_copies(); item += kSizes.threads)
-      copy_async<1>(shared, weight, block.template weight_copy<1>(stage, item));
-  }
+  copy_items<kSizes.threads>(block.problem.quads_of_input, kSizes.input_copies(), shared, input,
+                             [&](auto width, int item) { return block.template input_copy<width>(stage, item); });
+  copy_items<kSizes.threads>(block.problem.quads_of_weight, kSizes.weight_copies(), shared, weight,
+                             [&](auto width, int item) { return block.template weight_copy<width>(stage, item); });
 }
 
 // Adds the sums of the other groups to those of the first, in order. Every thread of the block calls this.
@@ -64,21 +53,9 @@ __global__ void __launch_bounds__(GatherSizes(gather_tile(kFull, kStride, kIndex
   if (block.empty()) return;
   const int thread = static_cast<int>(threadIdx.x);
   typename Block::Sums sums = {};
-  float* buffer = shared;
-  float* other = shared + Block::kSizes.stage;
-  const int end = block.end();
-  int stage = block.begin();
-  if (stage < end) copy_stage(block, stage, input, weight, buffer);
-#pragma unroll 1
-  for (; stage < end; ++stage) {
-    wait_for_copies();
-    __syncthreads();  // the stage is there, and nobody reads the other buffer any more
-    if (stage + 1 < end) copy_stage(block, stage + 1, input, weight, other);
-    block.accumulate(buffer, thread, sums);
-    float* const read = buffer;
-    buffer = other;
-    other = read;
-  }
+  run_stages<Block::kSizes.stage>(
+      block.begin(), block.end(), shared, [&](int stage, float* buffer) { copy_stage(block, stage, input, weight, buffer); },
+      [&](const float* buffer) { block.accumulate(buffer, thread, sums); });
   if constexpr (kTile.groups > 1) add_groups<Block, kTile.groups>(shared, thread, sums);
   if (Block::group_of(thread) > 0) return;
   float* const target = result + static_cast<long long>(block.split) * (problem.splits > 1 ? problem.numel() : 0);

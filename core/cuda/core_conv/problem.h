@@ -17,12 +17,17 @@ struct Axis {
   int weight_step = 1;
 };
 
+// What a pass reads, [images, in_rows, in_columns, channels], beside [images, out_rows, out_columns, outs], which it writes or,
+// for the gradient of the weights, reads too.
+struct ConvImages {
+  int images, in_rows, in_columns, channels;
+  int out_rows, out_columns, outs;
+};
+
 // result[pixel, o] = sum over taps and channels c of input[pixel's tap, c] * weight[o, tap, c]: the forward pass, and the
 // gradient of the input, whose input is the result's gradient and whose weights are flipped and transposed by the strides below.
 // With a stride of two the latter is four such sums, one for each parity of row and column (`step` = 2).
-struct GatherProblem {
-  int images, in_rows, in_columns, channels;
-  int out_rows, out_columns, outs;
+struct GatherProblem : ConvImages {
   int stride, step;
   Axis rows[2], columns[2];  // [offset]
   int weight_out, weight_channel, weight_tap, kernel_columns;  // strides of the weights, in elements
@@ -35,9 +40,7 @@ struct GatherProblem {
 };
 
 // weight_gradient[o, ky, kx, c] = sum over pixels of gradient[pixel, o] * input[pixel's tap (ky, kx), c].
-struct WeightProblem {
-  int images, in_rows, in_columns, channels;
-  int out_rows, out_columns, outs;
+struct WeightProblem : ConvImages {
   int stride, kernel_rows, kernel_columns;
   int origin_y, origin_x;  // of the first pixel's first tap
   bool quads_of_input, quads_of_gradient;

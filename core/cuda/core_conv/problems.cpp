@@ -13,6 +13,18 @@ constexpr std::int64_t kMostChannels = 256;
 
 int narrow_size(std::int64_t size) { return static_cast<int>(size); }
 
+ConvImages images_of(const Conv2dGeometry& g) {
+  return {narrow_size(g.n),  narrow_size(g.h),  narrow_size(g.w), narrow_size(g.in),
+          narrow_size(g.oh), narrow_size(g.ow), narrow_size(g.out)};
+}
+
+template <class Problem>
+Problem between(const ConvImages& images) {
+  Problem problem{};
+  static_cast<ConvImages&>(problem) = images;
+  return problem;
+}
+
 Axis forward_axis(std::int64_t count, std::int64_t padding, std::int64_t taps) {
   return {narrow_size(count), 0, narrow_size(-padding), narrow_size(taps), 0, 1};
 }
@@ -35,14 +47,7 @@ Axis gradient_axis(int remainder, int size, int padding, int taps, int stride) {
 }
 
 GatherProblem forward_problem(const Conv2dGeometry& g) {
-  GatherProblem problem{};
-  problem.images = narrow_size(g.n);
-  problem.in_rows = narrow_size(g.h);
-  problem.in_columns = narrow_size(g.w);
-  problem.channels = narrow_size(g.in);
-  problem.out_rows = narrow_size(g.oh);
-  problem.out_columns = narrow_size(g.ow);
-  problem.outs = narrow_size(g.out);
+  GatherProblem problem = between<GatherProblem>(images_of(g));
   problem.stride = narrow_size(g.options.stride.h);
   problem.step = 1;
   problem.rows[0] = forward_axis(g.oh, g.options.padding.h, g.kh);
@@ -53,14 +58,8 @@ GatherProblem forward_problem(const Conv2dGeometry& g) {
 }
 
 GatherProblem input_gradient_problem(const Conv2dGeometry& g) {
-  GatherProblem problem{};
-  problem.images = narrow_size(g.n);
-  problem.in_rows = narrow_size(g.oh);
-  problem.in_columns = narrow_size(g.ow);
-  problem.channels = narrow_size(g.out);
-  problem.out_rows = narrow_size(g.h);
-  problem.out_columns = narrow_size(g.w);
-  problem.outs = narrow_size(g.in);
+  const auto [images, rows, columns, channels, out_rows, out_columns, outs] = images_of(g);
+  GatherProblem problem = between<GatherProblem>({images, out_rows, out_columns, outs, rows, columns, channels});
   problem.stride = 1;
   problem.step = narrow_size(g.options.stride.h);
   for (int r = 0; r < problem.step; ++r) {
@@ -104,14 +103,7 @@ GatherProblem gather_problem(Conv2dPass pass, const Conv2dGeometry& g) {
 }
 
 WeightProblem weight_problem(const Conv2dGeometry& g) {
-  WeightProblem problem{};
-  problem.images = narrow_size(g.n);
-  problem.in_rows = narrow_size(g.h);
-  problem.in_columns = narrow_size(g.w);
-  problem.channels = narrow_size(g.in);
-  problem.out_rows = narrow_size(g.oh);
-  problem.out_columns = narrow_size(g.ow);
-  problem.outs = narrow_size(g.out);
+  WeightProblem problem = between<WeightProblem>(images_of(g));
   problem.stride = narrow_size(g.options.stride.h);
   problem.kernel_rows = narrow_size(g.kh);
   problem.kernel_columns = narrow_size(g.kw);

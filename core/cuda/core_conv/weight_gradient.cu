@@ -13,23 +13,11 @@ template <WeightTile kTile, int kStride>
 __device__ inline void copy_stage(const WeightBlock<kTile, kStride>& block, int stage, const float* input, const float* gradient,
                                   float* shared) {
   constexpr WeightSizes kSizes{kTile, kStride};
-  constexpr int kInput = kSizes.input, kGradient = kSizes.stage - kSizes.input;
-  const int thread = static_cast<int>(threadIdx.x);
   const auto place = block.place(stage);
-  if (block.problem.quads_of_input) {
-    for (int item = thread; item < kInput / 4; item += kSizes.threads)
-      copy_async<4>(shared, input, block.template input_copy<4>(place, item));
-  } else {
-    for (int item = thread; item < kInput; item += kSizes.threads)
-      copy_async<1>(shared, input, block.template input_copy<1>(place, item));
-  }
-  if (block.problem.quads_of_gradient) {
-    for (int item = thread; item < kGradient / 4; item += kSizes.threads)
-      copy_async<4>(shared, gradient, block.template gradient_copy<4>(place, item));
-  } else {
-    for (int item = thread; item < kGradient; item += kSizes.threads)
-      copy_async<1>(shared, gradient, block.template gradient_copy<1>(place, item));
-  }
+  copy_items<kSizes.threads>(block.problem.quads_of_input, kSizes.input / 4, shared, input,
+                             [&](auto width, int item) { return block.template input_copy<width>(place, item); });
+  copy_items<kSizes.threads>(block.problem.quads_of_gradient, (kSizes.stage - kSizes.input) / 4, shared, gradient,
+                             [&](auto width, int item) { return block.template gradient_copy<width>(place, item); });
 }
 
 // Of a tile by its place in the list, because nvcc gives kernels no arguments of class type.
@@ -42,21 +30,9 @@ __global__ void __launch_bounds__(WeightSizes(kWeightTiles[kIndex], kStride).thr
   const Block block(problem, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z));
   const int thread = static_cast<int>(threadIdx.x);
   typename Block::Sums sums = {};
-  float* buffer = shared;
-  float* other = shared + Block::kSizes.stage;
-  const int end = block.end();
-  int stage = block.begin();
-  if (stage < end) copy_stage(block, stage, input, gradient, buffer);
-#pragma unroll 1
-  for (; stage < end; ++stage) {
-    wait_for_copies();
-    __syncthreads();  // the stage is there, and nobody reads the other buffer any more
-    if (stage + 1 < end) copy_stage(block, stage + 1, input, gradient, other);
-    block.accumulate(buffer, thread, sums);
-    float* const read = buffer;
-    buffer = other;
-    other = read;
-  }
+  run_stages<Block::kSizes.stage>(
+      block.begin(), block.end(), shared, [&](int stage, float* buffer) { copy_stage(block, stage, input, gradient, buffer); },
+      [&](const float* buffer) { block.accumulate(buffer, thread, sums); });
   float* const target = result + static_cast<long long>(block.split) * problem.numel();
   block.for_each_result(thread, sums, [&](int at, float sum) { target[at] = sum; });
 }
