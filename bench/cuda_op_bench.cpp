@@ -96,7 +96,7 @@ class Rows {
 
   // A verdict on each target, or a summary where there is none, printed and as lines.
   void judge(const Ratios& ratios, std::span<const Target> targets) const {
-    if (ratios.values.empty()) return;
+    if (ratios.values.empty() && ratios.failed == 0) return;
     if (targets.empty()) output_.line(summary_row(ratios));
     for (const Target& target : targets) output_.line(verdict_row(ratios, target));
     print_verdict(verdict_of(ratios, targets));
@@ -168,7 +168,7 @@ struct SweptPart {
   std::span<const Target> targets = {};
 };
 
-// The picks are printed before anything is measured: they need no clock.
+// Each pick, which needs no clock, is printed before its row is measured.
 template <class Shape>
 void measure_swept(const SweptPart<Shape>& part, const Options& options, Device device, Rows& rows) {
   Ratios of_model{str(part.op, ", the model's tile")};  // time of the clock's tile over that of the model's

@@ -64,9 +64,10 @@ void print_summary(const std::string& name, const Summary& s, const char* unit) 
 
 void Ratios::add(const Value& row) { values.push_back(row.at("ratio").at("median").as_double()); }
 
-double Ratios::least() const { return *std::ranges::min_element(values); }
+double Ratios::least() const { return values.empty() ? 0 : *std::ranges::min_element(values); }
 
 double Ratios::geometric_mean() const {
+  if (values.empty()) return 0;
   double logs = 0;
   for (const double value : values) logs += std::log(value);
   return std::exp(logs / static_cast<double>(values.size()));

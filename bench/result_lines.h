@@ -32,7 +32,7 @@ struct Ratios {
   std::int64_t failed = 0;  // rows that could not be measured
 
   void add(const Value& row);  // the median of its "ratio"
-  double least() const;  // of at least one
+  double least() const;  // 0 of none
   double geometric_mean() const;
 };
 

@@ -77,6 +77,8 @@ std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>&
   return chosen;
 }
 
+void tell(const std::string& key, const std::string& choice) { log(LogLevel::debug, str("decisions: ", key, ": ", choice)); }
+
 std::string names_of(std::span<const std::string> candidates) {
   std::string all;
   for (const std::string& name : candidates) all += (all.empty() ? "" : ", ") + name;
@@ -91,10 +93,24 @@ const std::string* recall(const InForce& scope, const std::string& key) {
 }
 
 void record(const InForce& scope, const std::string& key, const std::string& choice) {
-  log(LogLevel::debug, str("decisions: ", key, ": ", choice));
   if (scope.policy->on_measured) scope.policy->on_measured(key, choice);
   scope.policy->known.emplace(key, choice);
   scope.log->measured.insert(key);
+}
+
+std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
+                         const std::function<double(std::size_t)>& seconds) {
+  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
+  if (const std::string* known = recall(scope, key)) {
+    if (const auto index = find(candidates, *known)) return *index;
+    log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
+                    names_of(candidates), " is used and bytes may differ"));
+    return 0;
+  }
+  if (!scope.policy->measure || candidates.size() == 1) return 0;
+  const std::size_t chosen = fastest(candidates.size(), seconds);
+  record(scope, key, candidates[chosen]);
+  return chosen;
 }
 
 }  // namespace
@@ -119,17 +135,8 @@ std::size_t decide(const std::string& key, std::span<const std::string> candidat
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
   if (in_force.empty()) return 0;
-  const InForce scope = in_force.back();
-  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
-  if (const std::string* known = recall(scope, key)) {
-    if (const auto index = find(candidates, *known)) return *index;
-    log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
-                    names_of(candidates), " is used and bytes may differ"));
-    return 0;
-  }
-  if (!scope.policy->measure || candidates.size() == 1) return 0;
-  const std::size_t chosen = fastest(candidates.size(), seconds);
-  record(scope, key, candidates[chosen]);
+  const std::size_t chosen = decide_under(in_force.back(), key, candidates, seconds);
+  tell(key, candidates[chosen]);
   return chosen;
 }
 
@@ -147,9 +154,13 @@ double seconds_of(std::size_t i, const std::function<void()>& run) {
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
   if (in_force.empty()) return measure();
   const InForce scope = in_force.back();
-  if (const std::string* known = recall(scope, key)) return *known;
+  if (const std::string* known = recall(scope, key)) {
+    tell(key, *known);
+    return *known;
+  }
   if (!scope.policy->measure) return std::nullopt;
   std::string text = measure();
+  tell(key, text);
   record(scope, key, text);
   return text;
 }

@@ -1,6 +1,6 @@
 // How fast a GPU is, for the models that predict the time of kernels. What no attribute of the driver tells stands here once.
-// The guesses wait for `cuda_op_bench --part core`, which times every tile beside its prediction; until then only a clock,
-// under a DecisionScope, knows better.
+// The guesses wait for `cuda_op_bench --part core` and `--part tucker`, which time tiles beside their predictions; until then
+// only a clock, under a DecisionScope, knows better.
 #pragma once
 
 #include <cstddef>

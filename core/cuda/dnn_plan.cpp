@@ -179,6 +179,14 @@ bool accepted(cudnnStatus_t status) {
   return true;
 }
 
+const char* range_of(Conv2dPass pass) {
+  switch (pass) {
+    case Conv2dPass::forward: return "conv2d.forward";
+    case Conv2dPass::backward_input: return "conv2d.backward_input";
+    default: return "conv2d.backward_weight";
+  }
+}
+
 // The library's kernels count on 16 bytes; a view may begin anywhere.
 constexpr std::size_t kAlignment = 16;
 Tensor aligned(const Tensor& x) { return !x.defined() || is_aligned(x.raw(), kAlignment) ? x : x.clone(); }
@@ -199,7 +207,7 @@ bool DnnConvolution::rounds_gradient() const {
 }
 
 bool DnnConvolution::try_run(const ConvOperands& operands) const {
-  const Range range(name_.c_str());
+  const Range range(range_of(descriptors_->pass));
   const DnnDescriptors& d = *descriptors_;
   const Tensor a = aligned(operands.a);
   const Tensor b = aligned(operands.b);

@@ -127,7 +127,8 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
     for (const Conv2dPlan& plan : all) names.push_back(plan.algorithm);
     chosen = choose_on(device, key, names, [&](std::size_t i) { run(all[i]); });
   }
-  if (!choosing) log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, reason.empty() ? "" : str(", as ", reason)));
+  const bool own = all[chosen].method == Method::own;
+  log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, own || reason.empty() ? "" : str("; the model: ", reason)));
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

@@ -32,7 +32,7 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
                                                const ConvEpilogue& epilogue, Device device,
                                                const std::function<bool(const Conv2dPlan&)>& run);
 
-// While one that is `alone` lives, convolutions on a GPU run by libraries only, under decisions of their own: the rival of a
+// While one that is `alone` lives, conv2d() on a GPU takes no core kernel of ours, under decisions of its own: the rival of a
 // benchmark. The newest decides. Not for several threads at once.
 class LibraryConvolutions {
  public:

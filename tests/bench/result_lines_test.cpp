@@ -63,6 +63,8 @@ TEST(Verdicts, ARowThatFailedReachesNothing) {
   ratios.failed = 1;
   EXPECT_EQ(verdict_of(ratios, std::vector<Target>{{"least", 1}}),
             "conv2d: 1 rows and 1 failed, geometric_mean 2.000, least 2.000; least 1: missed");
+  EXPECT_EQ(verdict_of({.op = "conv2d", .failed = 3}, std::vector<Target>{{"least", 1}}),
+            "conv2d: 0 rows and 3 failed, geometric_mean 0.000, least 0.000; least 1: missed");
 }
 
 TEST(Verdicts, WithoutATargetThereIsASummary) {

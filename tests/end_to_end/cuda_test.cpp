@@ -96,6 +96,13 @@ TEST_P(CudaRunInF32, KilledInsideATimingKeepsWhatItChose) {
   }
 }
 
+TEST_P(CudaRunInF32, SaysWhatRunsAConvolutionAndWhy) {
+  const Outcome outcome = run_program(command("told"), {"TESSERA_LOG=debug"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(outcome.output, "tessera: cuda.conv2d.forward n32 h28 w28 c1>8 k3x3 s2x2 p1x1");
+  expect_in(outcome.output, "tessera: tucker2_conv2d f32 training ");
+}
+
 TEST_P(CudaRunInF32, NamesTheOpThatMadeTheFirstInf) {
   const Outcome outcome = run_program(command("burst", {"optimizer.lr=1e30", "schedule={name: constant}"}));
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;

@@ -137,7 +137,6 @@ class Lines(unittest.TestCase):
         self.assertEqual([line.name for line in lines], ["op-conv2d-bf16", "op-conv2d-f32"])
         self.assertEqual(lines[0].command[-4:-2], ["--precision", "bf16"])
 
-
     def test_what_no_target_waits_for_comes_last(self):
         options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
         lines = gpu_lines.bench_lines(options, {})

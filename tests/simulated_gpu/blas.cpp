@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "tests/simulated_gpu/numbers.h"
 #include "tests/simulated_gpu/stream.h"

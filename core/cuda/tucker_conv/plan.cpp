@@ -41,7 +41,7 @@ int correlation_groups(const TuckerConvShape& conv) {
 }
 
 // Empty where the kernels take the shape, on any chip.
-std::string refusal(const TuckerConvShape& conv, const Limits& limits) {
+std::string refusal(const TuckerConvShape& conv, bool training, const Limits& limits) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   if (limits.capability < 80) return str("the GPU's compute capability is ", limits.capability, "; the kernels need 80");
   if (!conv.in_factor && !conv.out_factor) return "there is no factor to fuse with the core";
@@ -58,7 +58,7 @@ std::string refusal(const TuckerConvShape& conv, const Limits& limits) {
       shared_bound(conv) > static_cast<double>(kMost)) {
     return "a size is more than the kernels can count in 32 bits";
   }
-  if (const int groups = correlation_groups(conv); groups > kMostGroups) {
+  if (const int groups = correlation_groups(conv); training && groups > kMostGroups) {
     return str("the weights' gradients have ", groups, " groups of sums; the kernels take ", kMostGroups);
   }
   return {};
@@ -153,7 +153,7 @@ int walkers_for(const TuckerConvShape& conv, const Limits& limits) {
 
 TuckerPlanning plan_tucker_conv(const TuckerConvShape& conv, bool training, const Limits& limits) {
   TuckerPlanning planning;
-  planning.reason = refusal(conv, limits);
+  planning.reason = refusal(conv, training, limits);
   if (!planning.reason.empty()) return planning;
   planning.unfused = unfused_estimate(conv, training, limits);
   const auto forward = best(chain_candidates(conv, false, limits));

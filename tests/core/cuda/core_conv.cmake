@@ -2,7 +2,7 @@
 tessera_test_program(test_core_cuda_core_conv core/cuda LIBRARIES tessera_core SOURCES core_conv_test.cpp core_conv_walk.cpp)
 
 # No kernel of these may spill or keep a stack: register arrays that are indexed at run time do. Needs nvcc, no GPU.
-if(TESSERA_HAS_CUDA)
+if(TESSERA_HAS_CUDA AND CMAKE_CUDA_COMPILER)
   set(kernel_sources cuda/core_conv/gather_full.cu cuda/core_conv/gather_full_by_two.cu cuda/core_conv/gather_partial.cu
                      cuda/core_conv/weight_gradient.cu ops/tucker_conv_cuda.cu ops/tucker_conv_cuda_tensor.cu
                      ops/tucker_conv_cuda_weights.cu)

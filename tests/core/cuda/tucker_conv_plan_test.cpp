@@ -113,6 +113,7 @@ TEST(TuckerConvPlan, RefusalsSayWhy) {
   EXPECT_EQ(reason(conv, kH100), "a size is more than the kernels can count in 32 bits");
   conv = {.h = 1, .w = 1, .rank_in = 9000, .rank_out = 9000, .kernel = {1, 1}, .stride = {2, 2}, .padding = {0, 0}};
   EXPECT_EQ(reason(conv, kH100), "the weights' gradients have 79838 groups of sums; the kernels take 65535");
+  EXPECT_TRUE(plan_tucker_conv(conv, false, kH100).plan.has_value()) << "without a backward pass";
   conv = tdc(kTdc[3]);
   conv.padding = {3, 1};
   EXPECT_EQ(reason(conv, kH100), "the padding, 3x1, is not smaller than the kernel, 3x3");

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
