@@ -94,11 +94,12 @@ TEST(Decisions, AChoiceThatCannotBeRecordedIsNotTaken) {
 }
 
 TEST(Decisions, AKnownNameThatIsNotOfferedIsWarnedAbout) {
-  std::string warning;
-  set_log_sink([&](LogLevel, std::string_view text) { warning = text; });
+  std::string warning, told;
+  set_log_sink([&](LogLevel level, std::string_view text) { (level == LogLevel::debug ? told : warning) = text; });
   const DecisionScope scope({.measure = true, .known = {{"k", "amx"}}});
   EXPECT_EQ(decide("k", kNames, no_clock), 0u);
   set_log_sink({});
+  EXPECT_EQ(told, "decisions: k: a");
   EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
 }
 
