@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bench/cuda_cases.h"
+#include "bench/tdc_shapes.h"
 #include "core/cuda/context.h"
 #include "core/cuda/core_conv.h"
 #include "core/error.h"
@@ -28,14 +29,8 @@ RotatedSide tile_side(const cuda::CoreConvPlan& plan, const std::shared_ptr<cons
 }  // namespace
 
 std::vector<ConvShape> core_shapes() {
-  struct Core {
-    std::int64_t in, out, size;
-  };
-  constexpr Core kCores[]{{64, 32, 224}, {64, 32, 112}, {32, 32, 56},  {64, 32, 56},  {64, 64, 56}, {32, 32, 28},
-                          {64, 32, 28},  {96, 64, 28},  {160, 96, 28}, {192, 96, 28}, {32, 32, 14}, {64, 32, 14},
-                          {128, 96, 14}, {192, 96, 14}, {32, 32, 7},   {64, 32, 7},   {96, 64, 7},  {192, 160, 7}};
   std::vector<ConvShape> shapes;
-  for (const Core& core : kCores) shapes.push_back({1, core.in, core.out, core.size, 3});
+  for (const TdcCore& core : kTdcCores) shapes.push_back({1, core.in, core.out, core.size, 3});
   return shapes;
 }
 

@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <cstring>
 
+#include "tests/simulated_gpu/handles.h"
 #include "tests/simulated_gpu/stream.h"
 
 struct cusolverDnContext {
@@ -67,10 +68,7 @@ void diagonalise(cusolverEigMode_t mode, cublasFillMode_t fill, Columns a, Vecto
 
 extern "C" {
 
-cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t* handle) {
-  *handle = new cusolverDnContext{};
-  return CUSOLVER_STATUS_SUCCESS;
-}
+cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t* handle) { return make<cusolverStatus_t>(handle); }
 cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
   return CUSOLVER_STATUS_SUCCESS;
@@ -78,22 +76,10 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t str
 cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t, cusolverDeterministicMode_t) {
   return CUSOLVER_STATUS_SUCCESS;
 }
-cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t* made) {
-  *made = new cusolverDnParams;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params) {
-  delete params;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t* made) {
-  *made = new gesvdjInfo;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info) {
-  delete info;
-  return CUSOLVER_STATUS_SUCCESS;
-}
+cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t* made) { return make<cusolverStatus_t>(made); }
+cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params) { return destroy<cusolverStatus_t>(params); }
+cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t* made) { return make<cusolverStatus_t>(made); }
+cusolverStatus_t cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info) { return destroy<cusolverStatus_t>(info); }
 
 // For m >= n alone.
 cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t, cusolverDnParams_t, signed char jobu, signed char jobvt,

@@ -11,7 +11,6 @@ template <class T>
 struct MmaStep;
 template <>
 struct MmaStep<float> {
-  static constexpr int kDepth = 8;
   __device__ __forceinline__ static unsigned round(float value) { return tf32_bits(value); }
   __device__ __forceinline__ static unsigned left(const float* row, int quad, int half) { return round(row[quad + 4 * half]); }
   __device__ __forceinline__ static unsigned right(const float* row, int quad, int half) { return round(row[quad + 4 * half]); }
@@ -20,7 +19,6 @@ struct MmaStep<float> {
 
 template <class T>
 struct HalfStep {
-  static constexpr int kDepth = 16;
   __device__ __forceinline__ static unsigned left(const T* row, int quad, int half) {
     return *reinterpret_cast<const unsigned*>(row + 2 * quad + 8 * half);
   }

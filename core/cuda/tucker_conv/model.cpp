@@ -73,7 +73,7 @@ int resident_blocks(const BlockShape& block, int shared, const Limits& limits) {
 // One convolution of the library: the best of its usual tiles, and no faster than memory.
 Estimate convolution(double pixels, double columns, double depth, double bytes, TuckerMath math, const Limits& limits) {
   const Chip chip = chip_of(limits);
-  Estimate estimate{.flops = 2 * pixels * columns * depth, .bytes = bytes, .seconds = 1, .launches = 1};
+  Estimate estimate{.flops = 2 * pixels * columns * depth, .bytes = bytes, .seconds = 1};
   for (const auto& [rows, width] : {std::pair{128.0, 64.0}, {64.0, 64.0}, {32.0, 32.0}}) {
     const double waves = std::ceil(std::ceil(pixels / rows) * std::ceil(columns / width) / limits.processors);
     const double share = chip.library_share * std::min(1.0, std::sqrt(rows * width / (64.0 * 64.0)));
@@ -89,7 +89,6 @@ void add(Estimate& sum, const Estimate& one) {
   sum.flops += one.flops;
   sum.bytes += one.bytes;
   sum.seconds += one.seconds;
-  sum.launches += one.launches;
 }
 
 }  // namespace
@@ -135,7 +134,6 @@ Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limi
     // Gradients of weights sum over pixels, which a library splits among blocks.
     Estimate weight = convolution(after, out, static_cast<double>(taps) * in, moved, conv.math, limits);
     weight.seconds += chip_of(limits).next_launch;
-    ++weight.launches;
     add(sum, weight);
   };
   const ChainShape shape = chain_shape(conv, false, 1, 1);
@@ -150,7 +148,7 @@ Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limi
 Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const Limits& limits) {
   const Chip chip = chip_of(limits);
   const double products = products_of(conv.math == TuckerMath::f32 ? TuckerMath::f32 : TuckerMath::tf32, chip) * kCorrelateShare;
-  Estimate sum{.launches = 3};  // with the weights' transposition and the sum of partial results
+  Estimate sum;
   double weights = 0;
   double longest = 0;
   for (const CorrelationShape& shape : correlation_shapes(conv)) {
@@ -165,6 +163,7 @@ Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const L
   }
   const double all = sum.flops / 2 / products / chip.clock / limits.processors;
   const double partials = 2 * 4 * weights * walkers / chip.memory;
+  // With the weights' transposition and the sum of partial results.
   sum.seconds = chip.launch + 2 * chip.next_launch + std::max({all, longest, sum.bytes / chip.cache}) + partials;
   sum.bytes += 2 * 4 * weights * walkers;
   return sum;

@@ -53,7 +53,6 @@ std::vector<ChainCandidate> chain_candidates(const TuckerConvShape& conv, bool b
 
 struct Estimate {
   double flops = 0, bytes = 0, seconds = 0;
-  int launches = 0;
 };
 // Three convolutions of the library, with their gradients in training.
 Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limits& limits);

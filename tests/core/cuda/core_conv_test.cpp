@@ -1,4 +1,5 @@
 // The core convolution's index arithmetic against the plain loops, on the host, and what the planner chooses.
+#include "bench/tdc_shapes.h"
 #include "core/cuda/core_conv.h"
 
 #include <gtest/gtest.h>
@@ -27,11 +28,11 @@ struct Core {
   std::int64_t in, out, h, w;
 };
 
-// The benchmark of TDC (Xiang et al. 2023): 3x3, stride 1, padding 1, batch 1.
-constexpr Core kTdc[] = {{64, 32, 224, 224}, {64, 32, 112, 112}, {32, 32, 56, 56},  {64, 32, 56, 56},  {64, 64, 56, 56},
-                         {32, 32, 28, 28},   {64, 32, 28, 28},   {96, 64, 28, 28},  {160, 96, 28, 28}, {192, 96, 28, 28},
-                         {32, 32, 14, 14},   {64, 32, 14, 14},   {128, 96, 14, 14}, {192, 96, 14, 14}, {32, 32, 7, 7},
-                         {64, 32, 7, 7},     {96, 64, 7, 7},     {192, 160, 7, 7}};
+std::vector<Core> tdc_cores() {
+  std::vector<Core> cores;
+  for (const bench::TdcCore& core : bench::kTdcCores) cores.push_back({core.in, core.out, core.size, core.size});
+  return cores;
+}
 
 Conv2dGeometry geometry(std::int64_t n, const Core& core, Extent kernel = {3, 3}, std::int64_t stride = 1,
                         Extent padding = {1, 1}) {
@@ -104,7 +105,7 @@ std::string refused(const Conv2dGeometry& g, DType dtype = DType::f32, const cud
 }
 
 void expect_fastest_equals(Conv2dPass pass) {
-  for (const Core& core : kTdc) {
+  for (const Core& core : tdc_cores()) {
     const Conv2dGeometry g = geometry(1, core);
     const std::vector<CoreConvPlan> plans = candidates(pass, g);
     ASSERT_FALSE(plans.empty());
@@ -191,7 +192,7 @@ TEST(CoreConv, FastestOnEdges) {
 
 TEST(CoreConv, PlansMostOfTdcAndSaysWhyNotTheRest) {
   int planned = 0;
-  for (const Core& core : kTdc) {
+  for (const Core& core : tdc_cores()) {
     std::string reason;
     const auto plan = cuda::plan_core_conv(Conv2dPass::forward, geometry(1, core), DType::f32, kH100, &reason);
     if (plan) {
@@ -230,7 +231,7 @@ TEST(CoreConv, RefusesWithReasons) {
 }
 
 TEST(CoreConv, CandidatesAreSortedAndTheirWorkspaceFits) {
-  for (const Core& core : kTdc) {
+  for (const Core& core : tdc_cores()) {
     for (const Conv2dPass pass : kPasses) {
       const Conv2dGeometry g = geometry(1, core);
       const std::int64_t numel = pass == Conv2dPass::forward          ? g.oh * g.ow * g.out
@@ -250,7 +251,7 @@ TEST(CoreConv, CandidatesAreSortedAndTheirWorkspaceFits) {
 }
 
 TEST(CoreConv, ChoosesTheSameAgain) {
-  for (const Core& core : kTdc) {
+  for (const Core& core : tdc_cores()) {
     for (const Conv2dPass pass : kPasses) {
       const std::vector<CoreConvPlan> once = candidates(pass, geometry(1, core)), again = candidates(pass, geometry(1, core));
       ASSERT_EQ(once.size(), again.size());

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/device_work.h"
+#include "core/device_choice.h"
 #include "core/error.h"
 #include "core/memory_history.h"
 #include "core/ops/arithmetic.h"
@@ -194,6 +194,29 @@ TEST_F(CudaGraph, RefusesToReadTheDevice) {
   const auto graph = record_graph(gpu(), [&] { x.fill(3.0); });  // the device is as before
   graph->replay();
   EXPECT_EQ(x.to_vector<float>()[3], 3.0f);
+}
+
+TEST_F(CudaGraph, WhatEagerWorkLeftCachedGoesBackBeforeARecording) {
+  const auto work = [&] { Tensor::empty({48 << 20}, DType::u8, gpu()).fill(1); };
+  work();
+  EXPECT_GE(memory_stats(gpu()).cached, std::size_t{48} << 20);
+  const auto graph = record_graph(gpu(), work);
+  EXPECT_LT(memory_stats(gpu()).cached, std::size_t{90} << 20);  // the graph's own
+}
+
+// By the host's calls: of short work there are some to run and to record it, and none to read the clock again.
+TEST_F(CudaGraph, ShortWorkIsTimedByItsReplays) {
+  const Tensor x = Tensor::zeros({64}, DType::f32, gpu());
+  int runs = 0;
+  DeviceClock clock(gpu(), [&] {
+    ++runs;
+    x.fill(runs);
+  });
+  EXPECT_GT(clock.seconds(), 0.0);
+  const int recorded = runs;
+  EXPECT_GT(recorded, 2);
+  for (int reading = 0; reading < 3; ++reading) EXPECT_GT(clock.seconds(), 0.0);
+  EXPECT_EQ(runs, recorded);
 }
 
 TEST(DeviceGraph, IsOfGpus) {

@@ -13,7 +13,7 @@ namespace {
 TEST(TuckerConvPlan, TheChoiceIsTheBestOfAllCandidates) {
   for (const Limits& limits : {kH100, kA100}) {
     for (const TuckerMath math : {TuckerMath::f32, TuckerMath::tf32, TuckerMath::bf16, TuckerMath::f16}) {
-      for (const auto& core : kTdc) {
+      for (const auto& core : kTdcCores) {
         TuckerConvShape conv = tdc(core);
         conv.math = math;
         const TuckerPlanning planning = plan_tucker_conv(conv, true, limits);
@@ -40,8 +40,8 @@ TEST(TuckerConvPlan, TheChoiceIsTheBestOfAllCandidates) {
 }
 
 TEST(TuckerConvPlan, SmallImagesAreFusedLargeBatchesAreNot) {
-  EXPECT_TRUE(plan_tucker_conv(tdc(kTdc[11]), false, kA100).wins);
-  TuckerConvShape batch = tdc(kTdc[8]);
+  EXPECT_TRUE(plan_tucker_conv(tdc(kTdcCores[11]), false, kA100).wins);
+  TuckerConvShape batch = tdc(kTdcCores[8]);
   batch.images = 256;
   EXPECT_FALSE(plan_tucker_conv(batch, true, kA100).wins);
 }
@@ -93,28 +93,28 @@ TEST(TuckerConvPlan, RefusalsSayWhy) {
     EXPECT_FALSE(planning.wins);
     return planning.reason;
   };
-  TuckerConvShape conv = tdc(kTdc[3]);
+  TuckerConvShape conv = tdc(kTdcCores[3]);
   conv.stride = {3, 3};
   EXPECT_EQ(reason(conv, kH100), "the stride is 3x3; the kernels take 1 and 2");
-  conv = tdc(kTdc[3]);
+  conv = tdc(kTdcCores[3]);
   conv.in_factor = conv.out_factor = false;
   EXPECT_EQ(reason(conv, kH100), "there is no factor to fuse with the core");
-  conv = tdc(kTdc[3]);
+  conv = tdc(kTdcCores[3]);
   conv.rank_in = conv.in = 6000;
   EXPECT_EQ(reason(conv, kH100), "ranks of 6000 and 32 do not fit 232448 bytes of shared memory");
   Limits old = kH100;
   old.capability = 75;
-  EXPECT_EQ(reason(tdc(kTdc[3]), old), "the GPU's compute capability is 75; the kernels need 80");
-  conv = tdc(kTdc[3]);
+  EXPECT_EQ(reason(tdc(kTdcCores[3]), old), "the GPU's compute capability is 75; the kernels need 80");
+  conv = tdc(kTdcCores[3]);
   conv.images = 0;
   EXPECT_EQ(reason(conv, kH100), "the batch is empty");
-  conv = tdc(kTdc[3]);
+  conv = tdc(kTdcCores[3]);
   conv.in = conv.rank_in = 400000;
   EXPECT_EQ(reason(conv, kH100), "a size is more than the kernels can count in 32 bits");
   conv = {.h = 1, .w = 1, .rank_in = 9000, .rank_out = 9000, .kernel = {1, 1}, .stride = {2, 2}, .padding = {0, 0}};
   EXPECT_EQ(reason(conv, kH100), "the weights' gradients have 79838 groups of sums; the kernels take 65535");
   EXPECT_TRUE(plan_tucker_conv(conv, false, kH100).plan.has_value()) << "without a backward pass";
-  conv = tdc(kTdc[3]);
+  conv = tdc(kTdcCores[3]);
   conv.padding = {3, 1};
   EXPECT_EQ(reason(conv, kH100), "the padding, 3x1, is not smaller than the kernel, 3x3");
 }

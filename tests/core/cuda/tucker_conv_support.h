@@ -6,20 +6,19 @@
 #include <limits>
 #include <vector>
 
+#include "bench/tdc_shapes.h"
 #include "core/compute_type.h"
 #include "core/cuda/tucker_conv/plan.h"
 #include "tests/support/gpu_limits.h"
 
 namespace tessera::cuda {
 
-// The benchmark cores of the TDC paper: rank in, rank out, height and width.
-inline constexpr int kTdc[18][3] = {{64, 32, 224}, {64, 32, 112}, {32, 32, 56}, {64, 32, 56}, {64, 64, 56},  {32, 32, 28},
-                             {64, 32, 28},  {96, 64, 28},  {160, 96, 28}, {192, 96, 28}, {32, 32, 14}, {64, 32, 14},
-                             {128, 96, 14}, {192, 96, 14}, {32, 32, 7},  {64, 32, 7},  {96, 64, 7},   {192, 160, 7}};
+using bench::kTdcCores;
 
-inline TuckerConvShape tdc(const int (&core)[3]) {
-  return {.images = 1, .h = core[2], .w = core[2], .in = 2 * core[0], .rank_in = core[0], .rank_out = core[1],
-          .out = 2 * core[1]};
+// A Tucker-2 layer around a core of TDC's: twice as many channels outside as a rank has.
+inline TuckerConvShape tdc(const bench::TdcCore& core) {
+  return {.images = 1, .h = core.size, .w = core.size, .in = 2 * core.in, .rank_in = core.in, .rank_out = core.out,
+          .out = 2 * core.out};
 }
 
 using Numbers = std::vector<double>;
