@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <string_view>
+
 #include "core/cpu/onednn.h"
 #include "core/cpu/winograd/winograd.h"
 #include "core/decisions.h"
@@ -92,9 +94,18 @@ std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window&
   return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(), operands);
 }
 
+// oneDNN 2.6's jit_bf16_1x1 (AVX-512 without AMX) multiplies the channels of y in pairs. Where their number is odd in NHWC, the
+// last is paired with the next pixel's first: for some sizes the gradient is wrong.
+bool pairs_across_pixels(const BackwardInput::primitive_desc& chosen, const Layouts& l) {
+  const std::int64_t channels = l.weight_sizes[l.weight_sizes.size() - 4];  // of y, in a group
+  const bool pairs = std::string_view(chosen.impl_info_str()).starts_with("jit_bf16_1x1");
+  return pairs && channels % 2 == 1 && chosen.diff_dst_desc() == l.y;
+}
+
 std::unique_ptr<onednn::Primitive> build_backward_input(const Layouts& l, const Window& w, const Request& r) {
   const BackwardInput::desc wanted(r.algorithm, r.x, weight_in(l.dtype, l, r), r.y, w.stride, w.dilation, w.left, w.right);
   const BackwardInput::primitive_desc chosen(wanted, onednn::attributes(), onednn::engine(), forward_description(l, w, r));
+  if (pairs_across_pixels(chosen, l)) return nullptr;
   const std::vector<onednn::Operand> operands{{DNNL_ARG_DIFF_SRC, l.x, chosen.diff_src_desc(), true},
                                               {DNNL_ARG_WEIGHTS, l.weight, chosen.weights_desc()},
                                               {DNNL_ARG_DIFF_DST, l.y, chosen.diff_dst_desc()}};
