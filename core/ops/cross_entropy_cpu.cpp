@@ -22,15 +22,17 @@ std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64
   return counted;
 }
 
-// Writes the row's probabilities and returns its loss.
 template <class T>
-double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, T* probabilities) {
-  const auto row = exp_row(x, classes, probabilities);
-  const T top = row.top;  // by name: Clang 14 lets no loop of OpenMP see a structured binding
-  const T scale = T(1) / row.total;
+void scale_row(T* x, std::int64_t n, T factor) {
 #pragma omp simd
-  for (std::int64_t k = 0; k < classes; ++k) probabilities[k] *= scale;
+  for (std::int64_t k = 0; k < n; ++k) x[k] *= factor;
+}
+
+// The loss of a row whose exponentials `row` is of.
+template <class T>
+double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, const ExpRow<T>& row) {
   if (label < 0) return 0.0;
+  const T top = row.top;  // by name: Clang 14 lets no loop of OpenMP see a structured binding
   const double log_total = std::log(static_cast<double>(row.total));
   const double picked = log_total - static_cast<double>(x[label] - top);
   if (smoothing == 0.0) return picked;  // 0 * inf would turn a class of probability 0 into NaN
@@ -51,12 +53,16 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
   dispatch_real(logits.dtype(), "cross_entropy", [&]<class T>() {
     const int parts = static_cast<int>(std::min<std::int64_t>(parts_for(n * classes, kGrain / 8), std::max<std::int64_t>(n, 1)));
     std::vector<double> losses(static_cast<std::size_t>(parts), 0.0);
+    T* const kept = static_cast<T*>(probabilities.raw());
     parallel_parts(n, parts, [&](std::int64_t begin, std::int64_t end, int part) {
+      std::vector<T> unkept(kept == nullptr ? static_cast<std::size_t>(classes) : 0);
       double total = 0.0;
       for (std::int64_t i = begin; i < end; ++i) {
+        const T* const x = logits.data<T>() + i * classes;
+        const auto row = exp_row(x, classes, kept == nullptr ? unkept.data() : kept + i * classes);
+        if (kept != nullptr) scale_row(kept + i * classes, classes, T(1) / row.total);
         const std::int64_t target = label[i] == options.ignore_index ? -1 : label[i];
-        total += row_loss(logits.data<T>() + i * classes, classes, target, options.label_smoothing,
-                          probabilities.data<T>() + i * classes);
+        total += row_loss(x, classes, target, options.label_smoothing, row);
       }
       losses[static_cast<std::size_t>(part)] = total;
     });

@@ -5,7 +5,8 @@
 namespace tessera::cuda {
 namespace {
 
-// Probabilities of all rows, and the loss of each: 0 where it does not count, NaN where the label names no class.
+// The loss of each row, 0 where it does not count and NaN where the label names no class; its probabilities, if there is memory
+// for them.
 template <class T>
 struct RowLosses {
   const T* x;
@@ -42,11 +43,13 @@ struct RowLosses {
       }
     });
     total = Walk::reduce(total, Plus());
-    const T share = 1 / total;
-    walk.for_each([&](int k, std::int64_t at) {
-      for (T& value : v[k].at) value *= share;
-      v[k].store(probabilities + at);
-    });
+    if (probabilities != nullptr) {
+      const T share = 1 / total;
+      walk.for_each([&](int k, std::int64_t at) {
+        for (T& value : v[k].at) value *= share;
+        v[k].store(probabilities + at);
+      });
+    }
     finish(walk, inside, top, static_cast<double>(total), shifted);
   }
 
@@ -57,15 +60,16 @@ struct RowLosses {
     sum = Walk::reduce(sum, JoinExpSums());
     const T share = static_cast<T>(1 / sum.total);
     double shifted = 0;
-    walk.for_each([&](int, std::int64_t at) {
+    const auto store_and_add = [&](int, std::int64_t at) {
       auto v = Numbers<T, Walk::kPack>::load(x + at);
       for (T& value : v.at) {
         value -= sum.top;
         shifted += static_cast<double>(value);
         value = exp(value) * share;
       }
-      v.store(probabilities + at);
-    });
+      if (probabilities != nullptr) v.store(probabilities + at);
+    };
+    if (probabilities != nullptr || smoothing != 0) walk.for_each(store_and_add);
     finish(walk, inside, sum.top, sum.total, shifted);
   }
 
@@ -162,7 +166,7 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
                           .ignored = options.ignore_index,
                           .smoothing = options.label_smoothing,
                           .classes = logits.dim(1),
-                          .probabilities = probabilities.data<T>(),
+                          .probabilities = static_cast<T*>(probabilities.raw()),
                           .losses = of_rows};
     launch_rows<T>("cross_entropy", device, n, logits.dim(1), all_aligned(logits, probabilities), op);
     reduce_items("cross_entropy", device, n, Counted{}, CountedLoss{of_rows, label, options.ignore_index}, JoinCounted(),
