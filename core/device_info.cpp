@@ -8,6 +8,7 @@ namespace cpu {
 
 int count_devices() noexcept { return 0; }
 std::string why_no_device() { return "this build has no CUDA backend"; }
+std::string why_not(Device) { return why_no_device(); }
 DeviceInfo info_of(Device device) { throw DeviceError(str("device_info: ", device, ": ", why_no_device())); }
 std::string chip_name(Device) { return "cpu"; }
 
@@ -21,6 +22,7 @@ namespace backend = cpu;
 
 int cuda_device_count() noexcept { return backend::count_devices(); }
 std::string why_no_cuda() { return backend::why_no_device(); }
+std::string why_unusable(Device device) { return backend::why_not(device); }
 DeviceInfo device_info(Device device) { return backend::info_of(device); }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 #include "train/resolve_device.h"
 
+#include <utility>
+
 #include "core/device_info.h"
 #include "core/error.h"
 
@@ -13,11 +15,20 @@ bool needs_gpus(const std::string& name) { return name == kAuto || !Device::pars
 
 }  // namespace
 
-Gpus gpus_of_process() { return {.count = cuda_device_count(), .why_none = why_no_cuda()}; }
+Gpus gpus_of_process() {
+  Gpus gpus{.count = cuda_device_count(), .why_none = why_no_cuda(), .unusable = {}};
+  for (int index = 0; index < gpus.count; ++index) {
+    if (std::string why = why_unusable(Device::cuda(index)); !why.empty()) gpus.unusable.emplace(index, std::move(why));
+  }
+  return gpus;
+}
 
 Device named_device(const std::string& name, const Gpus& gpus) {
   if (name != kAuto) return Device::parse(name);
-  return gpus.count > 0 ? Device::cuda(0) : Device::cpu();
+  for (int index = 0; index < gpus.count; ++index) {
+    if (!gpus.unusable.contains(index)) return Device::cuda(index);
+  }
+  return Device::cpu();
 }
 
 Device named_device(const std::string& name) { return named_device(name, name == kAuto ? gpus_of_process() : Gpus()); }
@@ -30,6 +41,10 @@ Device resolve_device(const std::string& name, const Gpus& gpus) {
                 gpus.count == 1 ? std::string("there is 1 GPU, cuda:0")
                                 : str("there are ", gpus.count, " GPUs, cuda:0 to cuda:", gpus.count - 1),
                 "; use one of them, cpu or auto");
+  const auto unusable = gpus.unusable.find(device.index());
+  if (unusable != gpus.unusable.end()) {
+    throw ConfigError(str("device is ", device, ", but ", unusable->second, "; use cpu or auto"));
+  }
   return device;
 }
 
@@ -37,7 +52,10 @@ Device resolve_device(const std::string& name) { return resolve_device(name, nee
 
 std::string choice_of_device(const std::string& name, const Gpus& gpus) {
   if (name != kAuto) return {};
-  return gpus.count > 0 ? str("device: auto is ", named_device(name, gpus)) : str("device: auto is the CPU: ", gpus.why_none);
+  const Device device = named_device(name, gpus);
+  if (!device.is_cpu()) return str("device: auto is ", device);
+  const std::string why = gpus.count == 0 ? gpus.why_none : str(Device::cuda(0), " is left out, ", gpus.unusable.at(0));
+  return str("device: auto is the CPU: ", why);
 }
 
 std::string choice_of_device(const std::string& name) {

@@ -1,21 +1,23 @@
 // From the name in an experiment file to the device that a run computes on.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "core/device.h"
 
 namespace tessera {
 
-// GPUs that a process can use, and where there are none the reason, for people.
+// GPUs that a process sees, and for people the reasons: where there are none, and of each that this build cannot compute on.
 struct Gpus {
   int count = 0;
   std::string why_none;
+  std::map<int, std::string> unusable;  // by index
 };
 Gpus gpus_of_process();
 
-// "auto" is cuda:0 where there is a GPU, otherwise the CPU; other names are themselves. Throws ConfigError on unknown names, and
-// says nothing of whether the device is there: what was stored on one machine must be readable on another.
+// "auto" is the first GPU that can be used, otherwise the CPU; other names are themselves. Throws ConfigError on unknown names,
+// and says nothing of whether the device is there: what was stored on one machine must be readable on another.
 Device named_device(const std::string& name);
 Device named_device(const std::string& name, const Gpus& gpus);
 

@@ -26,8 +26,7 @@ int attribute(cudaDeviceAttr which, int device) {
 Limits read_limits(int device) {
   Limits limits;
   limits.processors = attribute(cudaDevAttrMultiProcessorCount, device);
-  limits.capability =
-      10 * attribute(cudaDevAttrComputeCapabilityMajor, device) + attribute(cudaDevAttrComputeCapabilityMinor, device);
+  limits.capability = capability_of(device);
   limits.threads_per_processor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
   limits.shared_per_block = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   limits.shared_per_processor = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
@@ -54,12 +53,17 @@ struct Context {
 
 constexpr int kMostDevices = 64;
 
-// Of a device that is current. Never destroyed: static objects may hold tensors until after main.
+// Makes the device this thread's current one. Never destroyed: static objects may hold tensors until after main.
 Context& context_of(int device) {
   static std::mutex& mutex = *new std::mutex;
   static auto& contexts = *new std::array<std::unique_ptr<Context>, kMostDevices>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Context>& context = contexts[static_cast<std::size_t>(device)];
+  if (!context) {
+    const std::string why = why_not(Device::cuda(device));
+    TESSERA_CHECK(why.empty(), DeviceError, Device::cuda(device), " cannot be used: ", why);
+  }
+  check(cudaSetDevice(device), "cuda device");
   if (!context) context = std::make_unique<Context>(device);
   return *context;
 }
@@ -69,11 +73,14 @@ Context& enter(Device device) {
   TESSERA_CHECK(count > 0, DeviceError, device, " cannot be used: ", why_no_device());
   TESSERA_CHECK(device.index() < count && device.index() < kMostDevices, DeviceError, device, " does not exist; there ",
                 count == 1 ? "is 1 GPU" : "are ", count == 1 ? std::string() : str(count, " GPUs"), ", counted from cuda:0");
-  check(cudaSetDevice(device.index()), "cuda device");
   return context_of(device.index());
 }
 
 }  // namespace
+
+int capability_of(int device) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) + attribute(cudaDevAttrComputeCapabilityMinor, device);
+}
 
 cudaStream_t stream_of(Device device) { return enter(device).compute.get(); }
 cudaStream_t copy_stream_of(Device device) { return enter(device).copies.get(); }

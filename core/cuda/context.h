@@ -15,6 +15,9 @@ const Limits& limits_of(Device device);
 // A stream of its own for copies that run beside the kernels.
 cudaStream_t copy_stream_of(Device device);
 
+// Compute capability, 90 for 9.0, of one of those that are counted; starts nothing on it.
+int capability_of(int device);
+
 // Waits for the stream of `device`, counted in transfer_stats(). `operation` names who waits.
 void wait(Device device, const char* operation);
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "core/cuda/built_for.h"
 #include "core/cuda/chip.h"
 #include "core/cuda/context.h"
 #include "core/cuda/error.h"
@@ -25,9 +26,11 @@ std::string library_versions() {
              blas / 10000, '.', blas / 100 % 100, '.', blas % 100);
 }
 
+std::string dotted(int capability) { return str(capability / 10, '.', capability % 10); }
+
 cudaError_t count(int* devices) {
   const cudaError_t status = cudaGetDeviceCount(devices);
-  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // it would show at the next check otherwise
+  if (status != cudaSuccess) forget_error();
   return status;
 }
 
@@ -55,6 +58,13 @@ std::string why_no_device() {
   }
 }
 
+std::string why_not(Device device) {
+  const int capability = capability_of(device.index());
+  if (capability >= least_capability()) return "";
+  return str("it has compute capability ", dotted(capability), ", this build has kernels for ", dotted(least_capability()),
+             " and newer");
+}
+
 DeviceInfo info_of(Device device) {
   const Limits& limits = limits_of(device);
   cudaDeviceProp properties{};
@@ -63,7 +73,7 @@ DeviceInfo info_of(Device device) {
   check(cudaDriverGetVersion(&driver), "device_info");
   DeviceInfo info;
   info.name = static_cast<const char*>(properties.name);
-  info.capability = str(limits.capability / 10, '.', limits.capability % 10);
+  info.capability = dotted(limits.capability);
   info.driver = cuda_version(driver);
   info.libraries = library_versions();
   info.memory = properties.totalGlobalMem;

@@ -15,7 +15,8 @@ inline constexpr cuda::Limits kSmallestGpu{.processors = 4, .capability = 80, .t
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "needs a GPU: " << why_no_cuda();
+    const std::string why = cuda_device_count() == 0 ? why_no_cuda() : why_unusable(gpu());
+    if (!why.empty()) GTEST_SKIP() << "needs a GPU: " << why;
   }
 
   static constexpr Device gpu() { return Device::cuda(); }

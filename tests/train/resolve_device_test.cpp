@@ -8,9 +8,12 @@
 namespace tessera {
 namespace {
 
-const Gpus kNone{.count = 0, .why_none = "no CUDA driver is installed"};
-const Gpus kOne{.count = 1, .why_none = ""};
-const Gpus kFour{.count = 4, .why_none = ""};
+const Gpus kNone{.count = 0, .why_none = "no CUDA driver is installed", .unusable = {}};
+const Gpus kOne{.count = 1, .why_none = "", .unusable = {}};
+const Gpus kFour{.count = 4, .why_none = "", .unusable = {}};
+const std::string kOld = "it has compute capability 8.0, this build has kernels for 9.0 and newer";
+const Gpus kOneOld{.count = 1, .why_none = "", .unusable = {{0, kOld}}};
+const Gpus kOldAndNew{.count = 2, .why_none = "", .unusable = {{0, kOld}}};
 
 TEST(ResolveDevice, AutoTakesTheFirstGpuAndOtherwiseTheCpu) {
   EXPECT_EQ(resolve_device("auto", kNone), Device::cpu());
@@ -34,6 +37,16 @@ TEST(ResolveDevice, AGpuThatIsNotThereIsRefusedWithTheReason) {
   EXPECT_EQ(refusal("cuda:2", kNone), "device is cuda:2, but no CUDA driver is installed; use cpu or auto");
   EXPECT_EQ(refusal("cuda:1", kOne), "device is cuda:1, but there is 1 GPU, cuda:0; use one of them, cpu or auto");
   EXPECT_EQ(refusal("cuda:4", kFour), "device is cuda:4, but there are 4 GPUs, cuda:0 to cuda:3; use one of them, cpu or auto");
+}
+
+TEST(ResolveDevice, AGpuThatTheBuildHasNoKernelsForIsLeftOut) {
+  EXPECT_EQ(resolve_device("auto", kOneOld), Device::cpu());
+  EXPECT_EQ(choice_of_device("auto", kOneOld), "device: auto is the CPU: cuda:0 is left out, " + kOld);
+  EXPECT_EQ(resolve_device("auto", kOldAndNew), Device::cuda(1));
+  EXPECT_EQ(choice_of_device("auto", kOldAndNew), "device: auto is cuda:1");
+  const std::string refusal = message_of<ConfigError>([] { resolve_device("cuda:0", kOldAndNew); });
+  EXPECT_EQ(refusal, "device is cuda:0, but " + kOld + "; use cpu or auto");
+  EXPECT_EQ(resolve_device("cuda:1", kOldAndNew), Device::cuda(1));
 }
 
 // A config that another machine stored.
