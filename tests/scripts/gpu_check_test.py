@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -105,23 +106,41 @@ class Libraries(unittest.TestCase):
         self.assertEqual(found[:3], [("LD_LIBRARY_PATH", f"{root}/given"), ("beside PyTorch", f"{root}/site/nvidia/cudnn/lib"),
                                      ("toolkit", f"{root}/cuda-13/lib64")])
 
+    def make_program(self, root):
+        """root/main, and a library of CUDA's that it needs, in root/have."""
+        (root / "have").mkdir()
+        (root / "part.c").write_text("int part(void) { return 3; }\n", encoding="utf-8")
+        (root / "main.c").write_text("int part(void); int main(void) { return part(); }\n", encoding="utf-8")
+        library = root / "have" / "libcudnn_none.so.9"
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudnn_none.so.9", "-o", library, root / "part.c"], check=True)
+        subprocess.run(["cc", "-o", root / "main", root / "main.c", library, f"-Wl,-rpath,{root}/known"], check=True)
+        return library
+
     def test_a_folder_is_named_only_when_it_holds_what_a_program_needs(self):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch)
-            for name in ("have", "empty"):
-                (root / name).mkdir()
-            (root / "part.c").write_text("int part(void) { return 3; }\n", encoding="utf-8")
-            (root / "main.c").write_text("int part(void); int main(void) { return part(); }\n", encoding="utf-8")
-            library = root / "have" / "libcudnn_none.so.9"
-            subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudnn_none.so.9", "-o", library, root / "part.c"],
-                           check=True)
-            subprocess.run(["cc", "-o", root / "main", root / "main.c", library], check=True)
+            (root / "empty").mkdir()
+            library = self.make_program(root)
             folders = [("toolkit", f"{root}/empty"), ("toolkit", f"{root}/have")]
             library.rename(root / "have" / "away")
             self.assertEqual(gpu_libraries.search_path([root / "main"], folders, f"{root}/lib")[1], {"libcudnn_none.so.9": None})
             (root / "have" / "away").rename(library)
             path, missing = gpu_libraries.search_path([root / "main"], folders, f"{root}/lib")
         self.assertEqual((path, missing), (f"{root}/have:{root}/lib", {}))
+
+    def test_pytorchs_libraries_go_before_those_that_the_loader_knows(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            self.make_program(root)
+            for folder in ("known", "torch"):
+                shutil.copytree(root / "have", root / folder)
+            folders = [("beside PyTorch", f"{root}/torch"), ("toolkit", f"{root}/have")]
+            self.assertEqual(gpu_libraries.search_path([root / "main"], folders, f"{root}/lib"), (f"{root}/torch:{root}/lib", {}))
+            self.assertEqual(gpu_libraries.search_path([root / "main"], folders[1:], f"{root}/lib"), (f"{root}/lib", {}))
+
+    def test_the_driver_is_found_where_the_caller_found_it(self):
+        self.assertEqual(gpu_libraries.with_driver("/a:/b", {"gpu": "H200", "folder": ""}, "/driver"), "/a:/b:/driver")
+        self.assertEqual(gpu_libraries.with_driver("/a", {"gpu": "H200", "folder": "/nvidia"}, ""), "/a:/nvidia")
 
 
 class Lines(unittest.TestCase):

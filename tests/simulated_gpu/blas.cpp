@@ -1,5 +1,5 @@
 // cuBLASLt's functions that tessera calls, as loops over the GPU's memory: D = op(A) op(B), columns first, with the epilogues
-// that it asks for. Two algorithms of three that are offered can run.
+// that it asks for, in tf32 where that is allowed. Two algorithms of three that are offered can run.
 #include <cublasLt.h>
 
 #include <cstdint>
@@ -52,10 +52,16 @@ Number number(cudaDataType_t type) {
   }
 }
 
+// An operand of o's product.
+Number factor(const Operation& o, const Layout& x) {
+  return o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && x.type == CUDA_R_32F ? Number::tf32 : number(x.type);
+}
+
 struct Matrix {
   Layout layout;
   const void* data;
   bool transposed;
+  Number type;
   // Number `batch`, rows first where `by_rows`.
   std::vector<double> values(std::int32_t batch, bool by_rows) const {
     std::vector<double> all;
@@ -64,7 +70,7 @@ struct Matrix {
     const bool along = by_rows == transposed;  // the inner axis lies together in memory
     for (std::size_t i = 0; i < outer; ++i) {
       for (std::size_t j = 0; j < inner; ++j) {
-        all.push_back(load(number(layout.type), data, begin + (along ? i * layout.lead + j : j * layout.lead + i)));
+        all.push_back(load(type, data, begin + (along ? i * layout.lead + j : j * layout.lead + i)));
       }
     }
     return all;
@@ -218,8 +224,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cudaStream_t stream) {
   const std::lock_guard lock(gpu_mutex());
   const Operation o = of(desc);
-  const Matrix left{of(layout_a), a, o.transpose_a == CUBLAS_OP_T};
-  const Matrix right{of(layout_b), b, o.transpose_b == CUBLAS_OP_T};
+  const Matrix left{of(layout_a), a, o.transpose_a == CUBLAS_OP_T, factor(o, of(layout_a))};
+  const Matrix right{of(layout_b), b, o.transpose_b == CUBLAS_OP_T, factor(o, of(layout_b))};
   const Layout result = of(layout_d);
   const Number scale = o.scale == CUDA_R_64F ? Number::f64 : Number::f32;
   if (!fits(o, left, right, result) || load(scale, alpha, 0) != 1 || load(scale, beta, 0) != 0)

@@ -121,14 +121,16 @@ cudnnStatus_t run(cudnnHandle_t handle, const Convolution& c, int algorithm, voi
   return CUDNN_STATUS_SUCCESS;
 }
 
+// A factor of c's products: every math but FMA may round f32 to tf32.
 template <class Descriptor>
-std::vector<double> values(const Descriptor& desc, const void* data) {
-  return load_all(number(desc.type), data, numel(desc));
+std::vector<double> factors(const Convolution& c, const Descriptor& desc, const void* data) {
+  const bool rounded = desc.type == CUDNN_DATA_FLOAT && c.how.math != CUDNN_FMA_MATH;
+  return load_all(rounded ? Number::tf32 : number(desc.type), data, numel(desc));
 }
 
 Sums forward(const Convolution& c, const void* x, const void* weight) {
   Sums sums(numel(c.y));
-  const std::vector<double> left = values(c.x, x), right = values(c.weight, weight);
+  const std::vector<double> left = factors(c, c.x, x), right = factors(c, c.weight, weight);
   c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[out] += left[in] * right[filter]; });
   return sums;
 }
@@ -219,7 +221,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   const Convolution c{*x_desc, *y_desc, *weight_desc, *how};
   return run(handle, c, algorithm, workspace, bytes, alpha, beta, [=] {
     Sums sums(numel(c.x));
-    const std::vector<double> left = values(c.y, y), right = values(c.weight, weight);
+    const std::vector<double> left = factors(c, c.y, y), right = factors(c, c.weight, weight);
     c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[in] += left[out] * right[filter]; });
     sums.write(c.x.type, x);
   });
@@ -233,7 +235,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
   const Convolution c{*x_desc, *y_desc, *weight_desc, *how};
   return run(handle, c, algorithm, workspace, bytes, alpha, beta, [=] {
     Sums sums(numel(c.weight));
-    const std::vector<double> left = values(c.x, x), right = values(c.y, y);
+    const std::vector<double> left = factors(c, c.x, x), right = factors(c, c.y, y);
     c.for_each([&](std::size_t in, std::size_t filter, std::size_t out) { sums[filter] += left[in] * right[out]; });
     sums.write(c.weight.type, weight);
   });

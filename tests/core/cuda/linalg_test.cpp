@@ -1,6 +1,9 @@
 // Decompositions on a GPU: what they say of themselves, and that they are the CPU's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "core/cuda/solver.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/qr.h"
@@ -20,6 +23,36 @@ Tensor random(const Shape& shape, DType dtype, std::uint64_t seed) {
 }
 
 double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-9 : 2e-4; }
+
+// vectors diag(values) vectors'.
+std::vector<double> composed(const linalg::Eigh& e, std::int64_t n) {
+  const std::vector<double> values = e.values.to(DType::f64).to_vector<double>();
+  const std::vector<double> vectors = e.vectors.to(DType::f64).to_vector<double>();
+  std::vector<double> a;
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (std::int64_t column = 0; column < n; ++column) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        sum += vectors[static_cast<std::size_t>(row * n + i)] * values[static_cast<std::size_t>(i)] *
+               vectors[static_cast<std::size_t>(column * n + i)];
+      }
+      a.push_back(sum);
+    }
+  }
+  return a;
+}
+
+// The lower triangle on both sides.
+std::vector<double> symmetric(const Tensor& lower, std::int64_t n) {
+  const std::vector<double> values = lower.to(DType::f64).to_vector<double>();
+  std::vector<double> a;
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (std::int64_t column = 0; column < n; ++column) {
+      a.push_back(values[static_cast<std::size_t>(std::max(row, column) * n + std::min(row, column))]);
+    }
+  }
+  return a;
+}
 
 class CudaLinalg : public GpuTestWithParam<DType> {};
 
@@ -54,6 +87,7 @@ TEST_P(CudaLinalg, EighIsTheCpus) {
     const linalg::Eigh expected = linalg::eigh(a);
     const linalg::Eigh got = linalg::eigh(a.to(gpu()));
     EXPECT_LE(relative_error(got.values, expected.values), tolerance(GetParam()));
+    EXPECT_LE(relative_error(composed(got, n), symmetric(a, n)), tolerance(GetParam()));
     EXPECT_LE(relative_error(linalg::eigvalsh(a.to(gpu())), expected.values), tolerance(GetParam()));
   }
 }

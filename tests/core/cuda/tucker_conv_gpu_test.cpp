@@ -142,7 +142,10 @@ TEST_F(CudaTuckerConvTf32, RoundsOperandsWhereItIsAllowed) {
   const Tf32Products allowed(true);
   for (const Case& c : cases()) {
     SCOPED_TRACE(str("x", c.x, " core", c.core));
-    expect_close(run(operands(c, DType::f32, false, gpu())), run(operands(c, DType::f32, true, Device::cpu())), 0x1p-9);
+    const std::vector<Tensor> got = run(operands(c, DType::f32, false, gpu()));
+    const std::vector<Tensor> want = run(operands(c, DType::f32, true, Device::cpu()));
+    expect_close(got, want, 0x1p-9);
+    EXPECT_GT(relative_error(got[0], want[0]), 2e-5);  // f32 is closer
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/half.h"
 #include "tests/simulated_gpu/block.h"
+#include "tests/simulated_gpu/numbers.h"
 #include "tests/simulated_gpu/stream.h"
 
 namespace tessera::cuda {
@@ -42,11 +43,7 @@ inline std::uint16_t f16_bits(float value) { return float16(value).bits(); }
 inline std::uint16_t bf16_bits(float value) { return bfloat16(value).bits(); }
 inline unsigned bf16_pair(float first, float second) { return bf16_bits(first) | unsigned{bf16_bits(second)} << 16; }
 inline unsigned f16_pair(float first, float second) { return f16_bits(first) | unsigned{f16_bits(second)} << 16; }
-// Ten bits of fraction; ties away from zero. NaN and infinity stay what they are.
-inline unsigned tf32_bits(float value) {
-  const auto bits = std::bit_cast<unsigned>(value);
-  return std::isfinite(value) ? (bits + 0x1000U) & ~0x1fffU : bits;
-}
+using simulated_gpu::tf32_bits;
 
 namespace simulated {
 
