@@ -11,8 +11,6 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::size_t kMostTiles = 64;  // by prediction
-
 struct Operands {
   std::vector<Tensor> x, weight, y;
 };
@@ -53,7 +51,6 @@ SweptCase core_case(const ConvShape& shape, Device device) {
   std::vector<cuda::CoreConvPlan> plans =
       cuda::core_conv_candidates(Conv2dPass::forward, geometry(shape), DType::f32, cuda::limits_of(device), &reason);
   TESSERA_CHECK(!plans.empty(), InternalError, "core conv2d ", to_string(shape), ": no tile can run it: ", reason);
-  if (plans.size() > kMostTiles) plans.resize(kMostTiles);
   std::vector<Tile> tiles;
   for (const cuda::CoreConvPlan& plan : plans) tiles.push_back({tile_side(plan, operands), plan.seconds});
   rotated.op = "core conv2d";

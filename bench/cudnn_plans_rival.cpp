@@ -1,16 +1,19 @@
 #include "bench/cudnn_plans_rival.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 
 namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;  // bytes, the most that engines ask for; our blocks have more
 constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
+constexpr std::size_t kMostOfAList = 10;  // best first; some are compiled when they are asked for, which takes seconds
 
 struct Heuristic {
   cudnnBackendHeurMode_t mode;
@@ -172,18 +175,40 @@ std::vector<std::pair<int, std::int64_t>> knobs_of(const Backend& config) {
   return knobs;
 }
 
-// Adds the plan of a configuration, where there is one.
-void add_plan(cudnnHandle_t handle, Backend config, const std::string& name, std::vector<ConvPlan>& plans) {
+// The plan of a configuration; none where the configuration was offered, but not for this GPU or these sizes.
+std::optional<ConvPlan> plan_of(cudnnHandle_t handle, Backend config, const std::string& name) {
   Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle})
       .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  if (!plan.finalize()) return;  // offered, but not for this GPU or these sizes
+  if (!plan.finalize()) return std::nullopt;
   std::int64_t count = 0;
   std::int64_t workspace = 0;
   check(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &workspace),
         "cuDNN plan");
-  if (workspace > kMostWorkspace) return;
-  plans.push_back({name, std::move(config), std::move(plan), workspace});
+  if (workspace > kMostWorkspace) return std::nullopt;
+  return ConvPlan{name, std::move(config), std::move(plan), workspace};
+}
+
+// What tells configurations apart: the engine's index and its knobs.
+using Identity = std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>;
+
+// Adds the first plans of a list, without those that `seen` holds.
+void add_plans(cudnnHandle_t handle, std::vector<Backend> configs, const std::string& list, bool rounding,
+               std::set<Identity>& seen, std::vector<ConvPlan>& plans) {
+  std::size_t added = 0;
+  for (std::size_t i = 0; i < configs.size() && added < kMostOfAList; ++i) {
+    try {
+      const Engine engine = engine_of(configs[i]);
+      if (engine.rounds_f32 && !rounding) continue;
+      if (!seen.emplace(engine.index, knobs_of(configs[i])).second) continue;
+      auto plan = plan_of(handle, std::move(configs[i]), str(list, ' ', i, ", engine ", engine.index));
+      if (!plan) continue;
+      plans.push_back(*std::move(plan));
+      ++added;
+    } catch (const DeviceError& error) {  // the others can run
+      log_warning(str(list, ' ', i, " takes no part: ", error.what()));
+    }
+  }
 }
 
 }  // namespace
@@ -222,15 +247,9 @@ std::vector<ConvPlan> conv_plans(cudnnHandle_t handle, ConvPass pass, const Conv
   const bool rounding = tf32 || dtype != DType::f32;
   const char* const where = layout == ImageLayout::channels_last ? "NHWC" : "NCHW";
   std::vector<ConvPlan> plans;
-  std::set<std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>> seen;
+  std::set<Identity> seen;
   for (const auto& [mode, offer] : kHeuristics) {
-    std::vector<Backend> configs = configurations(graph, mode);
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-      const Engine engine = engine_of(configs[i]);
-      if (engine.rounds_f32 && !rounding) continue;
-      if (!seen.emplace(engine.index, knobs_of(configs[i])).second) continue;
-      add_plan(handle, std::move(configs[i]), str("cuDNN, ", where, ", engine ", engine.index, ", ", offer, ' ', i), plans);
-    }
+    add_plans(handle, configurations(graph, mode), str("cuDNN, ", where, ", ", offer), rounding, seen, plans);
   }
   return plans;
 }

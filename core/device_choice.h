@@ -25,6 +25,7 @@ class DeviceClock {
 
  private:
   void settle();
+  bool is_short() const;
 
   Device device_;
   std::function<void()> work_;

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 
+BESIDE_PYTORCH = "beside PyTorch"
+CUDA_NAMES = ("libcu", "libnv")
 TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/usr/lib/cuda")
 DRIVER_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
                   "/usr/lib/wsl/lib", "/usr/local/cuda/compat")
@@ -29,12 +31,16 @@ def python_folders(python):
     return done.stdout.split("\n") if done.returncode == 0 else []
 
 
+def holds_any(folder, names):
+    return any((pathlib.Path(folder) / name).exists() for name in names)
+
+
 def candidate_folders(python="python3", environment=os.environ, toolkits=TOOLKITS):
     """[(where, folder)] in the order in which they are tried; PyTorch's before the toolkit's, so that both load the same."""
     found = [("LD_LIBRARY_PATH", folder) for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
     for site in python_folders(python):
-        found += [("beside PyTorch", folder) for folder in sorted(glob.glob(f"{site}/nvidia/*/lib"))]
-        found += [("beside PyTorch", folder) for folder in glob.glob(f"{site}/torch/lib")]
+        found += [(BESIDE_PYTORCH, folder) for folder in sorted(glob.glob(f"{site}/nvidia/*/lib"))]
+        found += [(BESIDE_PYTORCH, folder) for folder in glob.glob(f"{site}/torch/lib")]
     for pattern in toolkits:
         for root in sorted(glob.glob(pattern), reverse=True):
             found += [("toolkit", f"{root}/{name}") for name in ("lib64", "lib", "targets/x86_64-linux/lib")]
@@ -63,9 +69,12 @@ def read_ldd(text):
 def search_path(programs, folders, packed):
     """(LD_LIBRARY_PATH, {library: None} of those that are in no folder).
 
-    Only folders that hold something needed are named, in the order of `folders`; `packed`, the bundle's own, is the last.
+    Only folders that hold something needed are named, in the order of `folders`; `packed`, the bundle's own, is the last. CUDA's
+    libraries are PyTorch's where it has them, though the loader may know others: its rows and ours are then of the same.
     """
-    chosen, missing = [], {}
+    needed = {name for program in programs for name in needed_by(program, packed) if name.startswith(CUDA_NAMES)}
+    chosen = [folder for where, folder in folders if where == BESIDE_PYTORCH and holds_any(folder, needed)]
+    missing = {}
     while True:
         missing = {}
         for program in programs:
@@ -78,6 +87,11 @@ def search_path(programs, folders, packed):
         chosen.append(extra)
     ordered = [folder for _, folder in folders if folder in chosen]
     return ":".join([*ordered, packed]), missing
+
+
+def with_driver(library_path, gpu, callers):
+    """The path, and behind it the folders that the driver, which is loaded by name, may have been found in."""
+    return ":".join(folder for folder in (library_path, gpu.get("folder", ""), callers) if folder)
 
 
 def explain_missing(missing, folders):

@@ -9,6 +9,7 @@
 #include "core/cuda/blas_handle.h"
 #include "core/cuda/context.h"
 #include "core/cuda/epilogue.h"
+#include "core/cuda/error.h"
 #include "core/cuda/range.h"
 #include "core/decisions.h"
 #include "core/device_choice.h"
@@ -111,7 +112,7 @@ class Plan {
   }
 
   // Those that add up in an order of their own: parts of k by atomics (in place) or rounded to the result's dtype are refused.
-  std::vector<Proposal> proposals(const Request& r, const void* bias) const {
+  std::vector<Proposal> proposals(const Request& r, const void* bias, const char* operation) const {
     const auto preference = make_preference(r);
     if (epilogue_ != CUBLASLT_EPILOGUE_DEFAULT && epilogue_ != CUBLASLT_EPILOGUE_RELU) point_bias(bias);
     cublasLtMatmulHeuristicResult_t results[kMostProposals];
@@ -119,8 +120,11 @@ class Plan {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(blas_handle(device_), operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(),
                                        preference.get(), kMostProposals, results, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
-    check(status, "matmul");
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
+      forget_error();
+      return {};
+    }
+    check(status, operation);
     std::vector<Proposal> all;
     for (const auto& result : std::span(results, static_cast<std::size_t>(count))) {
       if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspace) continue;
@@ -207,7 +211,7 @@ std::vector<std::int64_t> key_of(const Request& r) {
 
 std::shared_ptr<Plan> build(const Request& r, const Product& p, void* bias, const char* operation) {
   auto plan = std::make_shared<Plan>(r);
-  std::vector<Proposal> all = plan->proposals(r, bias);
+  std::vector<Proposal> all = plan->proposals(r, bias, operation);
   if (all.empty()) return nullptr;
   const double flops = 2.0 * static_cast<double>(r.sizes.batch * r.sizes.m * r.sizes.n) * static_cast<double>(r.sizes.k);
   std::size_t chosen = 0;

@@ -1,5 +1,6 @@
 #include "core/cuda/blas_handle.h"
 
+#include "core/cuda/error.h"
 #include "core/cuda/per_device.h"
 #include "core/error.h"
 
@@ -16,6 +17,7 @@ cublasLtHandle_t blas_handle(Device device) {
 
 void check(cublasStatus_t status, const char* operation) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
+  forget_error();
   const std::string text = str(operation, ": cuBLASLt: ", cublasLtGetStatusName(status), ": ", cublasLtGetStatusString(status));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(text);
   throw DeviceError(text);

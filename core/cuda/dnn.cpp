@@ -1,5 +1,6 @@
 #include "core/cuda/dnn.h"
 
+#include "core/cuda/error.h"
 #include "core/cuda/per_device.h"
 #include "core/error.h"
 
@@ -15,19 +16,38 @@ cudnnHandle_t dnn_handle(Device device) {
   });
 }
 
+namespace {
+
+bool lacks_memory(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+         status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
+// The thousands of a status tell its kind: 2xxx are arguments that are not allowed together, 3xxx kernels that do not exist, 4xxx
+// internal errors.
+int kind_of(cudnnStatus_t status) { return static_cast<int>(status) / 1000; }
+
+}  // namespace
+
 void check(cudnnStatus_t status, const char* operation) {
   if (status == CUDNN_STATUS_SUCCESS) return;
+  forget_error();
   const std::string text = str(operation, ": cuDNN: ", cudnnGetErrorString(status));
-  const bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-                      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-  if (memory) throw OutOfMemoryError(text);
+  if (lacks_memory(status)) throw OutOfMemoryError(text);
   throw DeviceError(text);
 }
 
-// The thousands of a status tell its kind: 2xxx are arguments that are not allowed together, 3xxx kernels that do not exist.
 bool is_refusal(cudnnStatus_t status) {
-  const int kind = static_cast<int>(status) / 1000;
-  return kind == 2 || kind == 3;
+  const bool refusal = kind_of(status) == 2 || kind_of(status) == 3;
+  if (refusal) forget_error();
+  return refusal;
+}
+
+bool is_unoffered(cudnnStatus_t status) {
+  if (is_refusal(status)) return true;
+  const bool internal = kind_of(status) == 4 && !lacks_memory(status);
+  if (internal) forget_error();
+  return internal;
 }
 
 cudnnDataType_t dnn_type(DType dtype) {

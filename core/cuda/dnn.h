@@ -20,8 +20,11 @@ cudnnHandle_t dnn_handle(Device device);
 // OutOfMemoryError where the library could not allocate, DeviceError for everything else: "conv2d: cuDNN: ...".
 void check(cudnnStatus_t status, const char* operation);
 
-// Whether the library says that it has no such kernel, rather than that something went wrong.
+// Whether the library says that it has no such kernel, rather than that something went wrong: then nothing is left of the call.
 bool is_refusal(cudnnStatus_t status);
+
+// The same of a question that runs nothing: the answer to dtypes that the library cannot combine may be an internal error.
+bool is_unoffered(cudnnStatus_t status);
 
 cudnnDataType_t dnn_type(DType dtype);
 

@@ -86,9 +86,6 @@ void append_deterministic(const Performance* results, int count, bool only_fma, 
   }
 }
 
-// Before anything ran, the library's answer to dtypes that it cannot combine may be an internal error as well.
-bool is_unoffered(cudnnStatus_t status) { return is_refusal(status) || status == CUDNN_STATUS_INTERNAL_ERROR; }
-
 std::vector<Algorithm> proposed(const DnnDescriptors& d, bool only_fma) {
   std::vector<Algorithm> all;
   int count = 0;
@@ -173,12 +170,6 @@ bool may_fuse(const DnnDescriptors& d, const Algorithm& algorithm) {
   return relu || algorithm.number == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
 }
 
-bool accepted(cudnnStatus_t status) {
-  if (is_refusal(status)) return false;
-  check(status, "conv2d");
-  return true;
-}
-
 const char* range_of(Conv2dPass pass) {
   switch (pass) {
     case Conv2dPass::forward: return "conv2d.forward";
@@ -217,7 +208,12 @@ bool DnnConvolution::try_run(const ConvOperands& operands) const {
   const ConvOperands o{a, b, result, operands.bias, aligned(operands.residual)};
   set_math(d, algorithm_);
   const Tensor workspace = Tensor::empty({static_cast<std::int64_t>(algorithm_.workspace)}, DType::u8, d.device);
-  if (!(algorithm_.fused ? run_fused(o, workspace.raw()) : run_plain(o, workspace.raw()))) return false;
+  const int ran = algorithm_.fused ? run_fused(o, workspace.raw()) : run_plain(o, workspace.raw());
+  const auto status = static_cast<cudnnStatus_t>(ran);
+  if (is_refusal(status)) return false;
+  if (status != CUDNN_STATUS_SUCCESS) {
+    check(status, str(range_of(d.pass), " by '", name_, "' of ", describe(a), " and ", describe(b)).c_str());
+  }
   if (!direct) operands.result.copy_from(result);
   if (algorithm_.fused) return true;
   if (d.pass == Conv2dPass::forward) finish_product(operands.result, o.bias, o.residual, d.epilogue.relu);
@@ -225,37 +221,34 @@ bool DnnConvolution::try_run(const ConvOperands& operands) const {
 }
 
 // y = relu(conv(x) + z + bias); without a residual z is y itself, times zero.
-bool DnnConvolution::run_fused(const ConvOperands& o, void* workspace) const {
+int DnnConvolution::run_fused(const ConvOperands& o, void* workspace) const {
   const DnnDescriptors& d = *descriptors_;
   const Tensor bias =
       o.bias.defined() ? aligned(rounded_weight(o.bias, d.dtype)) : Tensor::zeros({o.result.dim(3)}, d.dtype, d.device);
   const Tensor z = o.residual.defined() ? o.residual : o.result;
-  return accepted(
-      cudnnConvolutionBiasActivationForward(dnn_handle(d.device), &kOne, d.x.get(), o.a.raw(), d.weight.get(), o.b.raw(),
-                                            d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number),
-                                            workspace, algorithm_.workspace, o.residual.defined() ? &kOne : &kZero, d.y.get(),
-                                            z.raw(), d.bias.get(), bias.raw(), d.activation.get(), d.y.get(), o.result.raw()));
+  return cudnnConvolutionBiasActivationForward(dnn_handle(d.device), &kOne, d.x.get(), o.a.raw(), d.weight.get(), o.b.raw(),
+                                               d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number),
+                                               workspace, algorithm_.workspace, o.residual.defined() ? &kOne : &kZero, d.y.get(),
+                                               z.raw(), d.bias.get(), bias.raw(), d.activation.get(), d.y.get(), o.result.raw());
 }
 
-bool DnnConvolution::run_plain(const ConvOperands& o, void* workspace) const {
+int DnnConvolution::run_plain(const ConvOperands& o, void* workspace) const {
   const DnnDescriptors& d = *descriptors_;
   void* const result = o.result.raw();
   const cudnnHandle_t handle = dnn_handle(d.device);
   switch (d.pass) {
     case Conv2dPass::forward:
-      return accepted(cudnnConvolutionForward(handle, &kOne, d.x.get(), o.a.raw(), d.weight.get(), o.b.raw(), d.convolution.get(),
-                                              static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number), workspace,
-                                              algorithm_.workspace, &kZero, d.y.get(), result));
+      return cudnnConvolutionForward(handle, &kOne, d.x.get(), o.a.raw(), d.weight.get(), o.b.raw(), d.convolution.get(),
+                                     static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number), workspace, algorithm_.workspace,
+                                     &kZero, d.y.get(), result);
     case Conv2dPass::backward_input:
-      return accepted(cudnnConvolutionBackwardData(handle, &kOne, d.weight.get(), o.b.raw(), d.y.get(), o.a.raw(),
-                                                   d.convolution.get(),
-                                                   static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number), workspace,
-                                                   algorithm_.workspace, &kZero, d.x.get(), result));
+      return cudnnConvolutionBackwardData(handle, &kOne, d.weight.get(), o.b.raw(), d.y.get(), o.a.raw(), d.convolution.get(),
+                                          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number), workspace,
+                                          algorithm_.workspace, &kZero, d.x.get(), result);
     case Conv2dPass::backward_weight:
-      return accepted(cudnnConvolutionBackwardFilter(handle, &kOne, d.x.get(), o.a.raw(), d.y.get(), o.b.raw(),
-                                                     d.convolution.get(),
-                                                     static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number), workspace,
-                                                     algorithm_.workspace, &kZero, d.weight.get(), result));
+      return cudnnConvolutionBackwardFilter(handle, &kOne, d.x.get(), o.a.raw(), d.y.get(), o.b.raw(), d.convolution.get(),
+                                            static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number), workspace,
+                                            algorithm_.workspace, &kZero, d.weight.get(), result);
   }
   throw InternalError("conv2d: unknown pass");
 }

@@ -50,8 +50,8 @@ class DnnConvolution {
   bool try_run(const ConvOperands& operands) const;
 
  private:
-  bool run_fused(const ConvOperands& operands, void* workspace) const;
-  bool run_plain(const ConvOperands& operands, void* workspace) const;
+  int run_fused(const ConvOperands& operands, void* workspace) const;  // cudnnStatus_t
+  int run_plain(const ConvOperands& operands, void* workspace) const;
 
   std::shared_ptr<const DnnDescriptors> descriptors_;
   Algorithm algorithm_;

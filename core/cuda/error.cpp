@@ -6,10 +6,12 @@ namespace tessera::cuda {
 
 void check(cudaError_t status, const char* operation) {
   if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // it is told here; the next launch is not to find it again
+  forget_error();
   const std::string text = str(operation, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
   if (status == cudaErrorMemoryAllocation) throw OutOfMemoryError(text);
   throw DeviceError(text);
 }
+
+void forget_error() noexcept { static_cast<void>(cudaGetLastError()); }
 
 }  // namespace tessera::cuda

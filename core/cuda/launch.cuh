@@ -24,7 +24,9 @@ void launch(const char* name, Device device, const LaunchShape& shape, void (*ke
   const Range range(name);
   const cudaStream_t stream = stream_of(device);
   if (shape.shared > 48 * 1024) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared)), name);
+    // All that a block may have, never less: a recorded graph may hold the kernel with more than this launch asks for.
+    const auto most = static_cast<int>(limits_of(device).shared_per_block);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), name);
   }
   start_kernel<Parameters...>(shape.grid, shape.block, shape.shared, stream, kernel, static_cast<Parameters>(arguments)...);
   check(cudaGetLastError(), name);

@@ -128,7 +128,8 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
     chosen = choose_on(device, key, names, [&](std::size_t i) { run(all[i]); });
   }
   const bool own = all[chosen].method == Method::own;
-  log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, own || reason.empty() ? "" : str("; the model: ", reason)));
+  const std::string why = own ? "" : reason.empty() ? "; the clock found it faster" : str("; the model: ", reason);
+  log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, why));
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 
