@@ -20,7 +20,7 @@ TEST_F(CudaCrossEntropy, WithoutAGraphTheLossIsTheSame) {
       const Var recorded = cross_entropy(Var(logits.to(gpu()), true), labels, options);
       const Var alone = cross_entropy(Var(logits.to(gpu())), labels, options);
       EXPECT_EQ(alone.value().item(), recorded.value().item()) << classes << " classes, smoothing " << options.label_smoothing;
-      EXPECT_NEAR(alone.value().item(), cross_entropy(Var(logits), labels.to(Device::cpu()), options).value().item(), 1e-5);
+      EXPECT_NEAR(alone.value().item(), cross_entropy(Var(logits), labels.to(Device::cpu()), options).value().item(), 1e-4);
     }
   }
 }
