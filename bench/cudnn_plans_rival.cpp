@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/cuda/error.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -214,6 +215,7 @@ void add_plans(cudnnHandle_t handle, std::vector<Backend> configs, const std::st
 }  // namespace
 
 void check(cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS) cuda::forget_error();
   TESSERA_CHECK(status == CUDNN_STATUS_SUCCESS, DeviceError, call, ": ", cudnnGetErrorString(status));
 }
 
@@ -221,6 +223,12 @@ Backend::Backend(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t handle = nullptr;
   check(cudnnBackendCreateDescriptor(type, &handle), "cudnnBackendCreateDescriptor");
   handle_ = BackendHandle(handle);
+}
+
+bool Backend::finalize() {
+  const bool done = cudnnBackendFinalize(get()) == CUDNN_STATUS_SUCCESS;
+  if (!done) cuda::forget_error();
+  return done;
 }
 
 Backend& Backend::set(cudnnBackendAttributeName_t name, const Backend& other) {

@@ -31,7 +31,7 @@ class Backend {
     return *this;
   }
   Backend& set(cudnnBackendAttributeName_t name, const Backend& other);
-  bool finalize() { return cudnnBackendFinalize(get()) == CUDNN_STATUS_SUCCESS; }  // false: cuDNN cannot do this
+  bool finalize();  // false: cuDNN cannot do this
   cudnnBackendDescriptor_t get() const noexcept { return handle_.get(); }
 
  private:

@@ -1,5 +1,5 @@
-// cuDNN called directly with every configuration that its heuristics A and B and its fallback list offer, on channels last as we
-// have them and on channels first: the rival of our convolutions.
+// cuDNN called directly with the first ten configurations that run of its heuristics A and B and of its fallback list each, on
+// channels last as we have them and on channels first: the rival of our convolutions.
 #pragma once
 
 #include "bench/device_rotation.h"

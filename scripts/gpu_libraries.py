@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 BESIDE_PYTORCH = "beside PyTorch"
+DRIVER = "libcuda.so.1"
 CUDA_NAMES = ("libcu", "libnv")
 TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/usr/lib/cuda")
 DRIVER_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
@@ -35,6 +36,11 @@ def holds_any(folder, names):
     return any((pathlib.Path(folder) / name).exists() for name in names)
 
 
+def versioned(names):
+    """Those whose name tells CUDA's version; cuDNN's is the same for several."""
+    return [name for name in names if not name.startswith("libcudnn")]
+
+
 def candidate_folders(python="python3", environment=os.environ, toolkits=TOOLKITS):
     """[(where, folder)] in the order in which they are tried; PyTorch's before the toolkit's, so that both load the same."""
     found = [("LD_LIBRARY_PATH", folder) for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
@@ -47,8 +53,8 @@ def candidate_folders(python="python3", environment=os.environ, toolkits=TOOLKIT
     found += [("driver", folder) for folder in DRIVER_FOLDERS]
     unique = {}
     for where, folder in found:
-        if pathlib.Path(folder).is_dir():
-            unique.setdefault(folder, where)
+        if pathlib.Path(folder).is_dir() and (folder not in unique or where == BESIDE_PYTORCH):
+            unique[folder] = where
     return [(where, folder) for folder, where in unique.items()]
 
 
@@ -70,10 +76,11 @@ def search_path(programs, folders, packed):
     """(LD_LIBRARY_PATH, {library: None} of those that are in no folder).
 
     Only folders that hold something needed are named, in the order of `folders`; `packed`, the bundle's own, is the last. CUDA's
-    libraries are PyTorch's where it has them, though the loader may know others: its rows and ours are then of the same.
+    libraries are PyTorch's where it is for the same CUDA, though the loader may know others: its rows and ours are of the same.
     """
     needed = {name for program in programs for name in needed_by(program, packed) if name.startswith(CUDA_NAMES)}
-    chosen = [folder for where, folder in folders if where == BESIDE_PYTORCH and holds_any(folder, needed)]
+    beside_pytorch = [folder for where, folder in folders if where == BESIDE_PYTORCH and holds_any(folder, needed)]
+    chosen = beside_pytorch if any(holds_any(folder, versioned(needed)) for folder in beside_pytorch) else []
     missing = {}
     while True:
         missing = {}
@@ -85,13 +92,13 @@ def search_path(programs, folders, packed):
         if extra is None:
             break
         chosen.append(extra)
-    ordered = [folder for _, folder in folders if folder in chosen]
-    return ":".join([*ordered, packed]), missing
+    return ":".join([*chosen, packed]), missing
 
 
 def with_driver(library_path, gpu, callers):
-    """The path, and behind it the folders that the driver, which is loaded by name, may have been found in."""
-    return ":".join(folder for folder in (library_path, gpu.get("folder", ""), callers) if folder)
+    """The path, and behind it the folders that the driver, which is loaded by name, was found in."""
+    of_caller = [folder for folder in callers.split(":") if folder and (pathlib.Path(folder) / DRIVER).exists()]
+    return ":".join(folder for folder in (library_path, gpu.get("folder", ""), *of_caller) if folder)
 
 
 def explain_missing(missing, folders):
@@ -113,7 +120,7 @@ def find_gpu(folders):
     driver, found = None, ""
     for folder in ["", *(folder for _, folder in folders)]:
         try:
-            driver, found = ctypes.CDLL(f"{folder}/libcuda.so.1" if folder else "libcuda.so.1"), folder
+            driver, found = ctypes.CDLL(f"{folder}/{DRIVER}" if folder else DRIVER), folder
             break
         except OSError:
             continue

@@ -53,9 +53,9 @@ Device resolve_device(const std::string& name) { return resolve_device(name, nee
 std::string choice_of_device(const std::string& name, const Gpus& gpus) {
   if (name != kAuto) return {};
   const Device device = named_device(name, gpus);
-  if (!device.is_cpu()) return str("device: auto is ", device);
-  const std::string why = gpus.count == 0 ? gpus.why_none : str(Device::cuda(0), " is left out, ", gpus.unusable.at(0));
-  return str("device: auto is the CPU: ", why);
+  const std::string choice = str("device: auto is ", device.is_cpu() ? "the CPU" : str(device));
+  if (device == Device::cuda(0)) return choice;
+  return str(choice, ": ", gpus.count == 0 ? gpus.why_none : str(Device::cuda(0), " is left out, ", gpus.unusable.at(0)));
 }
 
 std::string choice_of_device(const std::string& name) {

@@ -30,7 +30,7 @@ void* take_segment(std::size_t bytes) {
   void* segment = nullptr;
   const cudaError_t status = cudaMalloc(&segment, bytes);
   if (status == cudaSuccess) return segment;
-  static_cast<void>(cudaGetLastError());
+  forget_error();
   if (status != cudaErrorMemoryAllocation) check(status, "cuda memory");
   return nullptr;
 }
@@ -38,7 +38,7 @@ void* take_segment(std::size_t bytes) {
 void give_segment(void* segment) {
   const RelaxedCapture relaxed;
   // Waits for the device. At the end of the process the driver may be gone; no later launch is to find that error.
-  if (cudaFree(segment) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (cudaFree(segment) != cudaSuccess) forget_error();
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 namespace tessera::cuda {
 
-// The least compute capability, 90 for 9.0. Newer GPUs compile the PTX that a build holds of its last architecture.
+// The least compute capability, 90 for 9.0. GPUs newer than all of a build's architectures need the PTX that it holds of the
+// last.
 int least_capability() noexcept;
 
 }  // namespace tessera::cuda

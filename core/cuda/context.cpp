@@ -53,7 +53,7 @@ struct Context {
 
 constexpr int kMostDevices = 64;
 
-// Makes the device this thread's current one. Never destroyed: static objects may hold tensors until after main.
+// Makes the device this thread's current one. Contexts are never destroyed: static objects may hold tensors until after main.
 Context& context_of(int device) {
   static std::mutex& mutex = *new std::mutex;
   static auto& contexts = *new std::array<std::unique_ptr<Context>, kMostDevices>;

@@ -5,17 +5,6 @@
 #include "core/error.h"
 
 namespace tessera::cuda {
-
-cudnnHandle_t dnn_handle(Device device) {
-  struct Dnn {};
-  return per_device<Dnn>(device, [device] {
-    cudnnHandle_t handle = nullptr;
-    check(cudnnCreate(&handle), "cuDNN handle");
-    check(cudnnSetStream(handle, stream_of(device)), "cuDNN handle");
-    return handle;
-  });
-}
-
 namespace {
 
 bool lacks_memory(cudnnStatus_t status) {
@@ -28,6 +17,16 @@ bool lacks_memory(cudnnStatus_t status) {
 int kind_of(cudnnStatus_t status) { return static_cast<int>(status) / 1000; }
 
 }  // namespace
+
+cudnnHandle_t dnn_handle(Device device) {
+  struct Dnn {};
+  return per_device<Dnn>(device, [device] {
+    cudnnHandle_t handle = nullptr;
+    check(cudnnCreate(&handle), "cuDNN handle");
+    check(cudnnSetStream(handle, stream_of(device)), "cuDNN handle");
+    return handle;
+  });
+}
 
 void check(cudnnStatus_t status, const char* operation) {
   if (status == CUDNN_STATUS_SUCCESS) return;

@@ -20,7 +20,8 @@ cudnnHandle_t dnn_handle(Device device);
 // OutOfMemoryError where the library could not allocate, DeviceError for everything else: "conv2d: cuDNN: ...".
 void check(cudnnStatus_t status, const char* operation);
 
-// Whether the library says that it has no such kernel, rather than that something went wrong: then nothing is left of the call.
+// Whether the library says that it has no such kernel, rather than that something went wrong. Forgets the error that the call may
+// have left.
 bool is_refusal(cudnnStatus_t status);
 
 // The same of a question that runs nothing: the answer to dtypes that the library cannot combine may be an internal error.

@@ -1,5 +1,6 @@
 #include "core/cuda/solver_handle.h"
 
+#include "core/cuda/error.h"
 #include "core/cuda/per_device.h"
 #include "core/error.h"
 
@@ -35,6 +36,7 @@ cusolverDnHandle_t solver_handle(Device device) {
 
 void check(cusolverStatus_t status, const char* operation) {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
+  forget_error();
   const std::string text = str(operation, ": cuSOLVER: status ", static_cast<int>(status), ": ", text_of(status));
   if (status == CUSOLVER_STATUS_ALLOC_FAILED) throw OutOfMemoryError(text);
   throw DeviceError(text);

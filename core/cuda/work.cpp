@@ -70,7 +70,7 @@ class Capture {
     allocator_of(device_).end_pool();
     cudaGraph_t graph = nullptr;
     const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
-    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+    if (status != cudaSuccess) forget_error();
     return {status, Graph(graph)};
   }
 

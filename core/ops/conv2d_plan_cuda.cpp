@@ -1,5 +1,6 @@
 #include "core/ops/conv2d_plan_cuda.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -128,8 +129,13 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
     chosen = choose_on(device, key, names, [&](std::size_t i) { run(all[i]); });
   }
   const bool own = all[chosen].method == Method::own;
-  const std::string why = own ? "" : reason.empty() ? "; the clock found it faster" : str("; the model: ", reason);
-  log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, why));
+  if (!own && reason.empty()) {
+    const bool could = std::ranges::any_of(all, [](const Conv2dPlan& plan) { return plan.method == Method::own; });
+    reason = could ? "chosen before our kernel" : "our kernel did not run";
+  } else if (!own) {
+    reason = "the model: " + reason;
+  }
+  log(LogLevel::debug, str(key, ": ", all[chosen].algorithm, own ? "" : "; " + reason));
   return std::make_shared<Conv2dPlan>(std::move(all[chosen]));
 }
 

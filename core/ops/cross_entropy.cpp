@@ -36,7 +36,7 @@ Var cross_entropy(const Var& logits, const Tensor& labels, const CrossEntropyOpt
   TESSERA_CHECK(logits.shape()[1] > 0, ShapeError, "cross_entropy: no classes: logits is ", logits.shape());
   TESSERA_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, ConfigError, "cross_entropy: label_smoothing is ",
                 options.label_smoothing, "; needs 0 <= label_smoothing < 1");
-  const bool recorded = grad_enabled() && logits.requires_grad();
+  const bool recorded = grad_enabled() && logits.requires_grad();  // as record() decides below
   Tensor probabilities = recorded ? Tensor::empty_like(logits.value()) : Tensor();
   Tensor loss = Tensor::empty({}, logits.dtype(), logits.device());
   const Tensor targets = labels.contiguous();

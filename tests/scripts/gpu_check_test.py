@@ -106,13 +106,13 @@ class Libraries(unittest.TestCase):
         self.assertEqual(found[:3], [("LD_LIBRARY_PATH", f"{root}/given"), ("beside PyTorch", f"{root}/site/nvidia/cudnn/lib"),
                                      ("toolkit", f"{root}/cuda-13/lib64")])
 
-    def make_program(self, root):
+    def make_program(self, root, name="libcudnn_none.so.9"):
         """root/main, and a library of CUDA's that it needs, in root/have."""
         (root / "have").mkdir()
         (root / "part.c").write_text("int part(void) { return 3; }\n", encoding="utf-8")
         (root / "main.c").write_text("int part(void); int main(void) { return part(); }\n", encoding="utf-8")
-        library = root / "have" / "libcudnn_none.so.9"
-        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudnn_none.so.9", "-o", library, root / "part.c"], check=True)
+        library = root / "have" / name
+        subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", library, root / "part.c"], check=True)
         subprocess.run(["cc", "-o", root / "main", root / "main.c", library, f"-Wl,-rpath,{root}/known"], check=True)
         return library
 
@@ -131,16 +131,27 @@ class Libraries(unittest.TestCase):
     def test_pytorchs_libraries_go_before_those_that_the_loader_knows(self):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch)
+            self.make_program(root, "libcublasLt_none.so.13")
+            for folder in ("known", "torch"):
+                shutil.copytree(root / "have", root / folder)
+            folders = [("LD_LIBRARY_PATH", f"{root}/have"), ("beside PyTorch", f"{root}/torch")]
+            self.assertEqual(gpu_libraries.search_path([root / "main"], folders, f"{root}/lib"), (f"{root}/torch:{root}/lib", {}))
+            self.assertEqual(gpu_libraries.search_path([root / "main"], folders[:1], f"{root}/lib"), (f"{root}/lib", {}))
+
+    def test_cudnn_alone_does_not_make_it_the_right_pytorch(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
             self.make_program(root)
             for folder in ("known", "torch"):
                 shutil.copytree(root / "have", root / folder)
-            folders = [("beside PyTorch", f"{root}/torch"), ("toolkit", f"{root}/have")]
-            self.assertEqual(gpu_libraries.search_path([root / "main"], folders, f"{root}/lib"), (f"{root}/torch:{root}/lib", {}))
-            self.assertEqual(gpu_libraries.search_path([root / "main"], folders[1:], f"{root}/lib"), (f"{root}/lib", {}))
+            found = gpu_libraries.search_path([root / "main"], [("beside PyTorch", f"{root}/torch")], f"{root}/lib")
+        self.assertEqual(found, (f"{root}/lib", {}))
 
     def test_the_driver_is_found_where_the_caller_found_it(self):
-        self.assertEqual(gpu_libraries.with_driver("/a:/b", {"gpu": "H200", "folder": ""}, "/driver"), "/a:/b:/driver")
-        self.assertEqual(gpu_libraries.with_driver("/a", {"gpu": "H200", "folder": "/nvidia"}, ""), "/a:/nvidia")
+        with tempfile.TemporaryDirectory() as driver, tempfile.TemporaryDirectory() as other:
+            (pathlib.Path(driver) / "libcuda.so.1").touch()
+            self.assertEqual(gpu_libraries.with_driver("/a:/b", {"folder": ""}, f"{other}:{driver}"), f"/a:/b:{driver}")
+        self.assertEqual(gpu_libraries.with_driver("/a", {"folder": "/nvidia"}, ""), "/a:/nvidia")
 
 
 class Lines(unittest.TestCase):

@@ -43,7 +43,7 @@ TEST(ResolveDevice, AGpuThatTheBuildHasNoKernelsForIsLeftOut) {
   EXPECT_EQ(resolve_device("auto", kOneOld), Device::cpu());
   EXPECT_EQ(choice_of_device("auto", kOneOld), "device: auto is the CPU: cuda:0 is left out, " + kOld);
   EXPECT_EQ(resolve_device("auto", kOldAndNew), Device::cuda(1));
-  EXPECT_EQ(choice_of_device("auto", kOldAndNew), "device: auto is cuda:1");
+  EXPECT_EQ(choice_of_device("auto", kOldAndNew), "device: auto is cuda:1: cuda:0 is left out, " + kOld);
   const std::string refusal = message_of<ConfigError>([] { resolve_device("cuda:0", kOldAndNew); });
   EXPECT_EQ(refusal, "device is cuda:0, but " + kOld + "; use cpu or auto");
   EXPECT_EQ(resolve_device("cuda:1", kOldAndNew), Device::cuda(1));
