@@ -133,6 +133,7 @@ TEST_P(CudaRunInF32, SaysWhatRunsAConvolutionAndWhy) {
   const Outcome outcome = run_program(command("told"), {"TESSERA_LOG=debug"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   expect_in(outcome.output, "tessera: cuda.conv2d.forward n32 h28 w28 c1>8 k3x3 s2x2 p1x1");
+  expect_in(outcome.output, ": gemm; the model: the kernel is 1x1; that is a matrix product, which the library does");
   expect_in(outcome.output, "tessera: tucker2_conv2d f32 training ");
 }
 

@@ -104,7 +104,11 @@ void start(const Launch& launch, cudaStream_t stream, std::function<void()> thre
     set_error(cudaErrorInvalidValue);
     return;
   }
-  put(stream, [launch, thread = std::move(thread)] { run_kernel(launch, thread); });
+  put(stream, [launch, thread = std::move(thread)] {
+    // A kernel that waits in a queue or a graph: nothing says that the allowance of its launch is the one that counts.
+    if (launch.shared > allowed_shared(launch.function)) fail("a later launch took a kernel's shared memory away");
+    run_kernel(launch, thread);
+  });
 }
 
 void* take_memory(std::size_t bytes) {
