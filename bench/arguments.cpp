@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera::bench {
 namespace {

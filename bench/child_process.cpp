@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {

@@ -9,16 +9,16 @@
 #include <algorithm>
 #include <span>
 
-#include "bench/cuda_cases.h"
-#include "bench/cuda_core.h"
-#include "bench/cuda_network.h"
-#include "bench/cuda_tucker.h"
-#include "bench/memory_cases.h"
+#include "bench/cases/cuda_cases.h"
+#include "bench/cases/cuda_core.h"
+#include "bench/cases/cuda_network.h"
+#include "bench/cases/cuda_tucker.h"
+#include "bench/cases/memory_cases.h"
 #include "bench/result_lines.h"
-#include "core/constant_weights.h"
-#include "core/decisions.h"
-#include "core/device_info.h"
-#include "core/error.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
+#include "core/device/device_info.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {

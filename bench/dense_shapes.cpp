@@ -1,6 +1,6 @@
 #include "bench/dense_shapes.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {

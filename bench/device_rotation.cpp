@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 
-#include "bench/dense_cases.h"
+#include "bench/cases/dense_cases.h"
 #include "bench/result_lines.h"
-#include "core/device_work.h"
-#include "core/error.h"
+#include "core/device/device_work.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {

@@ -7,17 +7,17 @@
 
 #include <algorithm>
 
-#include "bench/infer_rival.h"
 #include "bench/infer_workload.h"
 #include "bench/result_lines.h"
+#include "bench/rivals/infer_rival.h"
 #include "bench/turns.h"
-#include "core/constant_weights.h"
 #include "core/cpu/fma_peak.h"
-#include "core/decisions.h"
-#include "core/error.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/io/scratch_folder.h"
-#include "train/decisions_file.h"
-#include "train/environment.h"
+#include "core/support/error.h"
+#include "train/run/decisions_file.h"
+#include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {

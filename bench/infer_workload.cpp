@@ -8,7 +8,7 @@
 #include "layers/builtin.h"
 #include "layers/fold.h"
 #include "layers/models/model.h"
-#include "train/export.h"
+#include "train/report/export.h"
 
 namespace tessera::bench {
 namespace {

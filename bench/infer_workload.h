@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera::bench {
 

@@ -6,8 +6,8 @@
 #include "bench/op_options.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
-#include "core/error.h"
-#include "train/environment.h"
+#include "core/support/error.h"
+#include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {

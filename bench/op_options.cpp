@@ -1,6 +1,6 @@
 #include "bench/op_options.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 

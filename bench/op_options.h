@@ -2,8 +2,8 @@
 #pragma once
 
 #include "bench/arguments.h"
-#include "bench/dense_cases.h"
-#include "bench/memory_cases.h"
+#include "bench/cases/dense_cases.h"
+#include "bench/cases/memory_cases.h"
 
 namespace tessera::bench {
 

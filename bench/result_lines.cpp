@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
-#include "train/environment.h"
+#include "core/support/error.h"
 #include "train/experiment.h"
+#include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "compress/timing/summary.h"
 #include "core/config/value.h"
-#include "core/device.h"
-#include "core/summary.h"
+#include "core/device/device.h"
 
 namespace tessera::bench {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bench/cuda_copy_rival.h"
+#include "bench/rivals/cuda_copy_rival.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/stream_peak.h"
 

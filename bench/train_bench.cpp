@@ -11,17 +11,17 @@
 #include <utility>
 
 #include "bench/result_lines.h"
-#include "bench/train_rival.h"
+#include "bench/rivals/train_rival.h"
 #include "bench/train_workload.h"
 #include "core/cpu/fma_peak.h"
 #include "core/cpu/machine_memory.h"
-#include "core/decisions.h"
-#include "core/device_info.h"
-#include "core/error.h"
+#include "core/device/decisions.h"
+#include "core/device/device_info.h"
+#include "core/device/precision.h"
 #include "core/io/scratch_folder.h"
-#include "core/precision.h"
-#include "train/decisions_file.h"
-#include "train/environment.h"
+#include "core/support/error.h"
+#include "train/run/decisions_file.h"
+#include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {

@@ -3,13 +3,13 @@
 #include <chrono>
 
 #include "core/config/value.h"
-#include "core/device_work.h"
+#include "core/device/device_work.h"
+#include "core/device/precision.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
-#include "core/precision.h"
 #include "core/rng.h"
 #include "layers/models/model.h"
-#include "train/export.h"
+#include "train/report/export.h"
 
 namespace tessera::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/stage_trainer.h"
+#include "train/run/stage_trainer.h"
 
 namespace tessera::bench {
 

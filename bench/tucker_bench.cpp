@@ -4,11 +4,11 @@
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 bad arguments.
 #include <fmt/format.h>
 
-#include "bench/dense_cases.h"
+#include "bench/cases/dense_cases.h"
+#include "bench/cases/tucker_cases.h"
 #include "bench/result_lines.h"
-#include "bench/tucker_cases.h"
 #include "core/cpu/fma_peak.h"
-#include "train/environment.h"
+#include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/device_work.h"
-#include "core/error.h"
+#include "core/device/device_work.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {

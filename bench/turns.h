@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "compress/timing/summary.h"
 #include "core/config/value.h"
-#include "core/summary.h"
 #include "core/tensor.h"
 
 namespace tessera::bench {

@@ -4,8 +4,8 @@
 
 #include "cli/output_file.h"
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "train/bench_report.h"
+#include "core/support/error.h"
+#include "train/report/bench_report.h"
 
 namespace tessera::cli {
 namespace {

@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "cli/file_verb.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/data_check.h"
-#include "train/environment.h"
+#include "train/run/environment.h"
 
 namespace tessera::cli {
 namespace {

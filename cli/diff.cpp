@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "train/run_diff.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/report/run_diff.h"
 
 namespace tessera::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "cli/output_file.h"
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "train/eval_report.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/report/eval_report.h"
 
 namespace tessera::cli {
 namespace {

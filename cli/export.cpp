@@ -1,4 +1,4 @@
-#include "train/export.h"
+#include "train/report/export.h"
 
 #include <iostream>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "cli/file_verb.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cli {
 

@@ -7,8 +7,8 @@
 
 #include "cli/verbs.h"
 #include "core/config/value.h"
-#include "core/error.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 #include "train/data/image_listing.h"
 
 namespace tessera::cli {

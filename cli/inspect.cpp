@@ -7,10 +7,10 @@
 #include "compress/factorise.h"
 #include "core/config/range_text.h"
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/models/model.h"
 #include "train/data/builtin.h"
-#include "train/plan.h"
+#include "train/plan/plan.h"
 
 namespace tessera::cli {
 namespace {

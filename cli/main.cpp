@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/log.h"
-#include "train/environment.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "train/run/environment.h"
 
 namespace tessera::cli {
 namespace {

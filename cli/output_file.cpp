@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 
 namespace tessera::cli {
 

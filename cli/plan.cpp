@@ -1,12 +1,12 @@
 // plan: what an experiment will do and need, without training.
-#include "train/plan.h"
+#include "train/plan/plan.h"
 
 #include <cstdio>
 #include <iostream>
 
 #include "cli/file_verb.h"
 #include "compress/report.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cli {
 namespace {

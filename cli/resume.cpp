@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "cli/running.h"
-#include "train/amend.h"
-#include "train/fork.h"
+#include "train/run/amend.h"
+#include "train/run/fork.h"
 
 namespace tessera::cli {
 namespace {

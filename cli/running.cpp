@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/verbs.h"
-#include "train/session.h"
+#include "train/run/session.h"
 
 namespace tessera::cli {
 

@@ -6,10 +6,10 @@
 
 #include "cli/verbs.h"
 #include "core/config/read.h"
-#include "core/error.h"
-#include "train/progress.h"
-#include "train/run_folder.h"
-#include "train/status.h"
+#include "core/support/error.h"
+#include "train/run/progress.h"
+#include "train/run/run_folder.h"
+#include "train/run/status.h"
 
 namespace tessera::cli {
 namespace {

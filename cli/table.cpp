@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "train/table.h"
+#include "core/support/error.h"
+#include "train/report/table.h"
 
 namespace tessera::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <span>
 
 #include "cli/running.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "train/check.h"
-#include "train/decisions_file.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/plan/check.h"
+#include "train/run/decisions_file.h"
 
 namespace tessera::cli {
 namespace {

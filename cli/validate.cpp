@@ -5,10 +5,10 @@
 
 #include "cli/file_verb.h"
 #include "cli/running.h"
-#include "core/error.h"
-#include "core/text.h"
-#include "train/check.h"
-#include "train/smoke.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/plan/check.h"
+#include "train/report/smoke.h"
 
 namespace tessera::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compress/selector.h"
-#include "core/error.h"
 #include "core/finite.h"
 #include "core/linalg/tucker.h"
+#include "core/nn/selector.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

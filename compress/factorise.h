@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "compress/pass.h"
-#include "compress/rank_rules.h"
-#include "compress/rank_select.h"
-#include "compress/veto.h"
+#include "compress/ranks/rank_rules.h"
+#include "compress/ranks/rank_select.h"
+#include "compress/timing/veto.h"
 #include "core/config/fields.h"
 
 namespace tessera {
@@ -21,7 +21,7 @@ struct HooiConfig {
 
 // The `factorise` block of a stage.
 struct FactoriseConfig {
-  Value layers;  // a selector, or a list of selectors (compress/selector.h)
+  Value layers;  // a selector, or a list of selectors (core/nn/selector.h)
   std::string format = "tucker2";
   RankConfig ranks;  // for all layers; not read when there are rules
   std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it

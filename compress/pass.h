@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "compress/speed.h"
+#include "compress/timing/speed.h"
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "core/nn/module.h"
 #include "layers/tucker2_conv2d.h"
 
 namespace tessera {

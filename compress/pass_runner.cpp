@@ -4,8 +4,8 @@
 #include <chrono>
 #include <map>
 
-#include "core/error.h"
 #include "core/finite.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "compress/pass.h"
-#include "compress/veto.h"
-#include "core/hook.h"
-#include "core/module.h"
+#include "compress/timing/veto.h"
+#include "core/nn/hook.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera {
 

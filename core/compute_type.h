@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/dtype.h"
-#include "core/host_device.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 

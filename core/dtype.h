@@ -6,8 +6,8 @@
 #include <iosfwd>
 #include <string_view>
 
-#include "core/error.h"
 #include "core/half.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

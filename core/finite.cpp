@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 namespace {

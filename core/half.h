@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 

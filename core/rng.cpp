@@ -6,7 +6,6 @@
 #include <numbers>
 #include <numeric>
 
-#include "core/cpu/parallel.h"
 #include "core/rng_backend.h"
 
 namespace tessera {
@@ -22,22 +21,6 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
-}
-
-template <class T, class Draw>
-void fill_blocks(T* data, std::int64_t count, Draw&& draw) {
-  cpu::parallel_for((count + 3) / 4, cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::array<double, 4> values = draw(static_cast<std::uint64_t>(block));
-      const std::int64_t length = std::min<std::int64_t>(4, count - block * 4);
-      for (std::int64_t i = 0; i < length; ++i) data[block * 4 + i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
-    }
-  });
-}
-
-template <class Draw>
-void fill(const char* name, const Tensor& target, Draw&& draw) {
-  dispatch_real(target.dtype(), name, [&]<class T>() { fill_blocks(target.data<T>(), target.numel(), draw); });
 }
 
 void check_contiguous(const char* name, const Tensor& target) {
@@ -61,33 +44,6 @@ std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t in
   TESSERA_CHECK(bound >= 1, InternalError, "random_below: bound is ", bound);
   return static_cast<std::int64_t>((std::uint64_t{random_u32(stream, step, index)} * static_cast<std::uint64_t>(bound)) >> 32);
 }
-
-namespace cpu {
-
-void draw_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
-  fill("fill_uniform", target, [=](std::uint64_t block) {
-    const auto words = random_words(stream, step, block);
-    std::array<double, 4> values{};
-    for (std::size_t i = 0; i < 4; ++i) values[i] = low + (high - low) * static_cast<double>(to_unit_float(words[i]));
-    return values;
-  });
-}
-
-void draw_normal(const Tensor& target, RngStream stream, double mean, double stddev, std::uint64_t step) {
-  fill("fill_normal", target, [=](std::uint64_t block) {
-    const auto words = random_words(stream, step, block);
-    std::array<double, 4> values{};
-    for (std::size_t i = 0; i < 4; i += 2) {  // Box-Muller; 1 - u is in (0, 1]
-      const double radius = std::sqrt(-2.0 * std::log(1.0 - static_cast<double>(to_unit_float(words[i]))));
-      const double angle = 2.0 * std::numbers::pi * static_cast<double>(to_unit_float(words[i + 1]));
-      values[i] = mean + stddev * radius * std::cos(angle);
-      values[i + 1] = mean + stddev * radius * std::sin(angle);
-    }
-    return values;
-  });
-}
-
-}  // namespace cpu
 
 void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {
   check_contiguous("fill_uniform", target);

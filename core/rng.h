@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 #include "core/tensor.h"
 
 namespace tessera {

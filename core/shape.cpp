@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

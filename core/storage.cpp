@@ -1,7 +1,7 @@
 #include "core/storage.h"
 
-#include "core/memory_backend.h"
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
+#include "core/device/memory_backend.h"
 
 namespace tessera {
 

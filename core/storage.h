@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "core/host_device.h"
 #include "core/shape.h"
+#include "core/support/host_device.h"
 #include "core/tensor.h"
 
 namespace tessera {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 #include "core/tensor_backend.h"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/storage.h"

@@ -1,8 +1,8 @@
 // Every module kind that model files, checkpoints and `layers:` lists may name.
 #pragma once
 
-#include "core/module.h"
-#include "core/registry.h"
+#include "core/nn/module.h"
+#include "core/nn/registry.h"
 
 namespace tessera {
 

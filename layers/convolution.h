@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #include "layers/flatten.h"
 
-#include "core/error.h"
 #include "core/ops/view.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

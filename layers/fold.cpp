@@ -1,7 +1,7 @@
 #include "layers/fold.h"
 
-#include "core/error.h"
 #include "core/finite.h"
+#include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/builtin.h"

@@ -1,7 +1,7 @@
 // Fresh parameter values, drawn from counter-based streams so that no layer's numbers depend on another's.
 #pragma once
 
-#include "core/parameter.h"
+#include "core/nn/parameter.h"
 #include "core/rng.h"
 
 namespace tessera {

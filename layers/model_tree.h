@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "core/module.h"
-#include "core/registry.h"
+#include "core/nn/module.h"
+#include "core/nn/registry.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -1,9 +1,9 @@
 #include "layers/residual.h"
 
 #include "core/config/read.h"
-#include "core/error.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/relu.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/config/read.h"
-#include "core/error.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
+#include "core/support/error.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/convolution.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

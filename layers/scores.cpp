@@ -1,7 +1,7 @@
 #include "layers/scores.h"
 
+#include "core/device/precision.h"
 #include "core/ops/cast.h"
-#include "core/precision.h"
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 // What a network says of a batch, in the precision that a run computes in.
 #pragma once
 
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "core/config/read.h"
-#include "core/error.h"
 #include "core/finite.h"
 #include "core/ops/tucker_conv.h"
+#include "core/support/error.h"
 #include "layers/init.h"
 
 namespace tessera {

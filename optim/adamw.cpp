@@ -1,6 +1,6 @@
 #include "optim/adamw.h"
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 

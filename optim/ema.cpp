@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/error.h"
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
+#include "core/support/error.h"
 #include "optim/optimizer.h"
 
 namespace tessera {

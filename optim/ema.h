@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/config/fields.h"
-#include "core/hook.h"
+#include "core/nn/hook.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "core/step_state.h"
+#include "core/device/step_state.h"
 #include "optim/ema.h"
 #include "optim/parallel_tensors_cpu.h"
 

@@ -1,5 +1,5 @@
+#include "core/device/step_state.h"
 #include "core/ops/operands.h"
-#include "core/step_state.h"
 #include "optim/ema.h"
 #include "optim/multi_tensor.cuh"
 

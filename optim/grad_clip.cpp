@@ -1,7 +1,7 @@
 #include "optim/grad_clip.h"
 
-#include "core/error.h"
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/kernel/reduce.cuh"
 #include "core/ops/operands.h"
 #include "optim/grad_clip.h"
 #include "optim/multi_tensor.cuh"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/cuda/elements.cuh"
+#include "core/cuda/kernel/elements.cuh"
 
 namespace tessera::cuda {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/autograd/var.h"
-#include "core/module.h"
-#include "core/step_state.h"
+#include "core/device/step_state.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "core/cuda/map.cuh"
+#include "core/cuda/kernel/map.cuh"
 #include "core/ops/operands.h"
 #include "optim/loss_scale_math.h"
 #include "optim/multi_tensor.cuh"

@@ -1,7 +1,7 @@
 // How the loss scale moves, the same on both devices.
 #pragma once
 
-#include "core/host_device.h"
+#include "core/support/host_device.h"
 #include "optim/loss_scale.h"
 
 namespace tessera {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/cuda/launch.cuh"
-#include "core/error.h"
+#include "core/cuda/kernel/launch.cuh"
+#include "core/support/error.h"
 #include "core/tensor.h"
 #include "optim/held_elements.cuh"
 

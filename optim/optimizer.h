@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/hook.h"
-#include "core/module.h"
-#include "core/state.h"
-#include "core/step_state.h"
+#include "core/device/step_state.h"
+#include "core/nn/hook.h"
+#include "core/nn/module.h"
+#include "core/nn/state.h"
 
 namespace tessera {
 

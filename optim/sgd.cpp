@@ -1,6 +1,6 @@
 #include "optim/sgd.h"
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 

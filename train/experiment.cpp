@@ -5,8 +5,8 @@
 #include <cctype>
 #include <set>
 
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

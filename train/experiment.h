@@ -11,7 +11,7 @@
 #include "compress/factorise.h"
 #include "core/config/fields.h"
 #include "core/config/read.h"
-#include "core/device.h"
+#include "core/device/device.h"
 #include "layers/models/model.h"
 #include "optim/builtin.h"
 #include "optim/ema.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/config/read.h"
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
 #include "train/experiment.h"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/device_info.h"
-#include "core/error.h"
+#include "core/device/device_info.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

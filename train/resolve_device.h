@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace tessera {
 

@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/autograd/accumulate.h"
 #include "core/autograd/numeric_check.h"
 #include "core/autograd/op_profile.h"
-#include "core/error.h"
-#include "core/ops/accumulate.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/autograd/module_scope.h"
-#include "core/error.h"
 #include "core/finite.h"
+#include "core/support/error.h"
+#include "core/support/module_scope.h"
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
 #include "core/autograd/op_profile.h"
 
-#include "core/autograd/module_scope.h"
+#include "core/support/module_scope.h"
 
 namespace tessera::op_profile {
 namespace {

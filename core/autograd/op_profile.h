@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/autograd/var.h"
-#include "core/profile.h"
+#include "core/support/profile.h"
 
 namespace tessera::op_profile {
 

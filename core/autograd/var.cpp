@@ -5,7 +5,7 @@
 
 #include "core/autograd/numeric_check.h"
 #include "core/autograd/op_profile.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

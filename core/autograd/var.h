@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "core/autograd/module_scope.h"
 #include "core/autograd/op.h"
+#include "core/support/module_scope.h"
 #include "core/tensor.h"
 
 namespace tessera {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ops/extent.h"  // written in files as one number or as [h, w]
+#include "core/support/extent.h"  // written in files as one number or as [h, w]
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "core/config/value.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

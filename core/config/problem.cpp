@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 
 #include "core/config/range_text.h"
 #include "core/config/suggest.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::detail {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::detail {
 namespace {

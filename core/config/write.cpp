@@ -1,5 +1,5 @@
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::detail {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "core/cpu/machine_memory.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 

@@ -1,4 +1,4 @@
-#include "core/memory_backend.h"
+#include "core/device/memory_backend.h"
 
 #include "core/cpu/allocator.h"
 

@@ -15,7 +15,7 @@
 
 #include <dnnl.hpp>
 
-#include "core/plan_cache.h"
+#include "core/device/plan_cache.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu::onednn {

@@ -2,7 +2,7 @@
 
 #include <dnnl.hpp>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 

@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "core/device/precision_backend.h"
+
 namespace tessera::cpu {
 
 std::string onednn_version();
-bool onednn_has_bf16();     // products of bf16 at the speed of the hardware: avx512_bf16 or AMX
-std::string onednn_isa();  // the instruction set its kernels use: "avx512_core_bf16"
 
 }  // namespace tessera::cpu

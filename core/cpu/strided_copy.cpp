@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "core/cpu/strided.h"
-#include "core/profile.h"
+#include "core/support/profile.h"
 #include "core/tensor_backend.h"
 
 namespace tessera::cpu {

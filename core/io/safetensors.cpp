@@ -6,9 +6,9 @@
 #include <tuple>
 #include <vector>
 
-#include "core/error.h"
-#include "core/io/hash.h"
 #include "core/io/safetensors_header.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 
 namespace tessera {
 namespace {

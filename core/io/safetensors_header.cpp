@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::safetensors {
 namespace {

@@ -1,8 +1,8 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/safetensors_header.h"
+#include "core/support/error.h"
 
 namespace tessera::safetensors {
 namespace {

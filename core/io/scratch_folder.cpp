@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

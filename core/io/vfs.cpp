@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/system_calls.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

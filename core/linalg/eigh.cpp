@@ -2,9 +2,9 @@
 
 #include <Eigen/Eigenvalues>
 
-#include "core/error.h"
+#include "core/device/dispatch.h"
 #include "core/linalg/eigen_matrix.h"
-#include "core/ops/dispatch.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

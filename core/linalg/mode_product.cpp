@@ -1,9 +1,9 @@
 #include "core/linalg/mode_product.h"
 
-#include "core/error.h"
 #include "core/linalg/eigen_matrix.h"
 #include "core/linalg/products.h"
 #include "core/linalg/unfold.h"
+#include "core/support/error.h"
 
 namespace tessera::linalg {
 

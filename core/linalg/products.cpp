@@ -1,8 +1,8 @@
 #include "core/linalg/products.h"
 
-#include "core/error.h"
+#include "core/device/dispatch.h"
 #include "core/linalg/eigen_matrix.h"
-#include "core/ops/dispatch.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace cpu {

@@ -3,8 +3,8 @@
 #include <Eigen/QR>
 #include <algorithm>
 
+#include "core/device/dispatch.h"
 #include "core/linalg/eigen_matrix.h"
-#include "core/ops/dispatch.h"
 
 namespace tessera {
 

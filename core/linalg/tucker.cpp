@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/mode_product.h"
 #include "core/linalg/products.h"
 #include "core/linalg/svd.h"
 #include "core/linalg/unfold.h"
+#include "core/support/error.h"
 
 namespace tessera::linalg {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::linalg {
 namespace {

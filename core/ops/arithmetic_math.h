@@ -1,7 +1,7 @@
 // Arithmetic functors shared by both devices.
 #pragma once
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 

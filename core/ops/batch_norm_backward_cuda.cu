@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "core/cuda/column_map.cuh"
-#include "core/cuda/columns.cuh"
-#include "core/cuda/numbers.cuh"
+#include "core/cuda/kernel/column_map.cuh"
+#include "core/cuda/kernel/column_reduce.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
 #include "core/ops/batch_norm.h"
 
 namespace tessera::cuda {

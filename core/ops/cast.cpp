@@ -1,6 +1,6 @@
 #include "core/ops/cast.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

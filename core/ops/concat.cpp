@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/ops/operands.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

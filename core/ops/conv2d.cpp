@@ -1,9 +1,9 @@
 #include "core/ops/conv2d.h"
 
+#include "core/device/dispatch.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/conv2d_geometry.h"
+#include "core/conv2d_geometry.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/relu.h"
 
 namespace tessera {
@@ -76,12 +76,6 @@ Shape checked_output_shape(const Var& x, const Var& weight, const Var& bias, con
 Tensor contiguous_or_none(const Var& x) { return x.defined() ? x.value().contiguous() : Tensor(); }
 
 }  // namespace
-
-std::string describe(const Conv2dGeometry& g) {
-  const auto& [stride, padding, dilation, groups] = g.options;
-  return str('n', g.n, " h", g.h, " w", g.w, " c", g.in, '>', g.out, " k", g.kh, 'x', g.kw, " s", stride.h, 'x', stride.w, " p",
-             padding.h, 'x', padding.w, " d", dilation.h, 'x', dilation.w, " g", groups);
-}
 
 Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   check_channels(x, weight, options.groups);

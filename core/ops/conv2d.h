@@ -8,16 +8,9 @@
 #pragma once
 
 #include "core/autograd/var.h"
-#include "core/ops/extent.h"
+#include "core/conv2d_geometry.h"
 
 namespace tessera {
-
-struct Conv2dOptions {
-  Extent stride{1, 1};
-  Extent padding{0, 0};
-  Extent dilation{1, 1};
-  std::int64_t groups = 1;
-};
 
 Var conv2d(const Var& x, const Var& weight, const Var& bias = {}, const Conv2dOptions& options = {});
 

@@ -1,12 +1,12 @@
 #include <map>
 
-#include "core/constant_weights.h"
+#include "core/autograd/accumulate.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/map.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/winograd/winograd.h"
-#include "core/decisions.h"
-#include "core/ops/accumulate.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/ops/linear.h"

@@ -1,14 +1,14 @@
 #include <map>
 
-#include "core/cuda/epilogue.h"
-#include "core/cuda/weights.h"
-#include "core/decisions.h"
+#include "core/cuda/libraries/epilogue.h"
+#include "core/cuda/libraries/product_weights.h"
+#include "core/device/decisions.h"
+#include "core/device/plan_cache.h"
+#include "core/device/precision.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_naive_cuda.h"
 #include "core/ops/conv2d_plan_cuda.h"
 #include "core/ops/linear.h"
-#include "core/plan_cache.h"
-#include "core/precision.h"
 
 namespace tessera::cuda {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/cuda/launch.cuh"
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/launch.cuh"
+#include "core/cuda/kernel/reduce.cuh"
 
 namespace tessera::cuda {
 namespace {

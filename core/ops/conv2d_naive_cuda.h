@@ -1,7 +1,7 @@
 // Convolutions as plain loops: of f64, and of what the library refuses.
 #pragma once
 
-#include "core/ops/conv2d_geometry.h"
+#include "core/conv2d_geometry.h"
 
 namespace tessera::cuda {
 

@@ -6,9 +6,9 @@
 
 #include "core/cpu/onednn.h"
 #include "core/cpu/winograd/winograd.h"
-#include "core/decisions.h"
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 namespace {

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/cuda/context.h"
-#include "core/cuda/rounding.h"
-#include "core/decisions.h"
-#include "core/device_choice.h"
-#include "core/device_info.h"
-#include "core/error.h"
-#include "core/log.h"
-#include "core/precision.h"
+#include "core/cuda/runtime/context.h"
+#include "core/cuda/runtime/rounding.h"
+#include "core/device/decisions.h"
+#include "core/device/device_choice.h"
+#include "core/device/device_info.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera::cuda {
 namespace {

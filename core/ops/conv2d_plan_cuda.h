@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "core/cuda/core_conv.h"
-#include "core/cuda/dnn_plan.h"
-#include "core/ops/conv2d_geometry.h"
+#include "core/cuda/core_conv/core_conv.h"
+#include "core/cuda/libraries/dnn_plan.h"
+#include "core/conv2d_geometry.h"
 
 namespace tessera::cuda {
 

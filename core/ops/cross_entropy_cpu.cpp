@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/exp_row_cpu.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 namespace {

@@ -1,5 +1,5 @@
-#include "core/cuda/exp_sum.cuh"
-#include "core/cuda/rows.cuh"
+#include "core/cuda/kernel/exp_sum.cuh"
+#include "core/cuda/kernel/row_kernel.cuh"
 #include "core/ops/cross_entropy.h"
 
 namespace tessera::cuda {

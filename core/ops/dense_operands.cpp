@@ -1,7 +1,7 @@
 #include "core/ops/dense_operands.h"
 
+#include "core/device/precision.h"
 #include "core/ops/operands.h"
-#include "core/precision.h"
 
 namespace tessera {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
+#include "core/device/step_state.h"
 #include "core/ops/operands.h"
-#include "core/step_state.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/cuda/map.cuh"
+#include "core/cuda/kernel/map.cuh"
 #include "core/ops/dropout.h"
 #include "core/ops/dropout_math.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/ops/dispatch.h"
-#include "core/step_state.h"
+#include "core/device/dispatch.h"
+#include "core/device/step_state.h"
 
 namespace tessera {
 

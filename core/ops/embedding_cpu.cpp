@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
 #include "core/ops/embedding.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 

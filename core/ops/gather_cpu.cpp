@@ -1,8 +1,8 @@
 #include "core/compute_type.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/strided.h"
-#include "core/error.h"
 #include "core/ops/gather.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu {
 namespace {

@@ -1,9 +1,9 @@
 #include <limits>
 
-#include "core/cuda/elements.cuh"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/ordered_sum.h"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/elements.cuh"
+#include "core/cuda/kernel/launch.cuh"
+#include "core/cuda/kernel/ordered_sum.h"
 #include "core/ops/gather.h"
 #include "core/strided_loop.h"
 

@@ -1,4 +1,4 @@
-#include "core/cuda/map.cuh"
+#include "core/cuda/kernel/map.cuh"
 #include "core/ops/gelu.h"
 #include "core/ops/gelu_math.h"
 

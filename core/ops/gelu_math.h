@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #include "core/ops/layer_norm.h"
 
+#include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
-#include "core/cuda/columns.cuh"
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/rows.cuh"
+#include "core/cuda/kernel/column_reduce.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/row_kernel.cuh"
 #include "core/ops/layer_norm.h"
 
 namespace tessera::cuda {

@@ -1,7 +1,7 @@
 #include "core/ops/linear.h"
 
+#include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 
 namespace tessera {
 namespace {

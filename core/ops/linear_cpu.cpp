@@ -1,7 +1,7 @@
-#include "core/constant_weights.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/device/constant_weights.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/relu.h"

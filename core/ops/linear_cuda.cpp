@@ -1,5 +1,5 @@
-#include "core/cuda/blas.h"
-#include "core/cuda/weights.h"
+#include "core/cuda/libraries/blas.h"
+#include "core/cuda/libraries/product_weights.h"
 #include "core/ops/linear.h"
 
 namespace tessera::cuda {

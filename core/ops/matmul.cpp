@@ -1,7 +1,7 @@
 #include "core/ops/matmul.h"
 
+#include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/reduce.h"
 
 namespace tessera {

@@ -1,7 +1,7 @@
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/reference/matmul.h"
-#include "core/decisions.h"
+#include "core/device/decisions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
 

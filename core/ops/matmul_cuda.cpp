@@ -1,4 +1,4 @@
-#include "core/cuda/blas.h"
+#include "core/cuda/libraries/blas.h"
 #include "core/ops/matmul.h"
 
 namespace tessera::cuda {

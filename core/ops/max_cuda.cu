@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/rows.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/row_kernel.cuh"
 #include "core/ops/reduce.h"
 
 namespace tessera::cuda {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 #include "core/ops/operands.h"
 
 namespace tessera {

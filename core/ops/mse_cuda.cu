@@ -1,5 +1,5 @@
-#include "core/cuda/map.cuh"
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/kernel/map.cuh"
+#include "core/cuda/kernel/reduce.cuh"
 #include "core/ops/mse.h"
 
 namespace tessera::cuda {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

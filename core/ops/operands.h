@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// Throws DTypeError unless x is f32 or f64. For the ops of kUnroundedOps (core/precision.h) alone.
+// Throws DTypeError unless x is f32 or f64. For the ops of kUnroundedOps (core/device/precision.h) alone.
 void check_real(const char* operation, const Tensor& x);
 // Throws DTypeError unless x is f32, f64, bf16 or, on a GPU, f16. The second names the dtype alone.
 void check_floating(const char* operation, const Tensor& x);

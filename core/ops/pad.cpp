@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "core/error.h"
 #include "core/ops/operands.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

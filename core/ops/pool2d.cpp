@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 
 namespace tessera {
 namespace {

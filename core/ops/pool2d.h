@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/autograd/var.h"
-#include "core/ops/extent.h"
+#include "core/support/extent.h"
 
 namespace tessera {
 

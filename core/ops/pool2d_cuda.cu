@@ -1,9 +1,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/reduce.cuh"
-#include "core/cuda/walk.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/reduce.cuh"
+#include "core/cuda/kernel/strided_offsets.cuh"
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/dispatch.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/operands.h"
 
 namespace tessera {

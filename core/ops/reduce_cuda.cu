@@ -3,9 +3,9 @@
 #include <array>
 #include <limits>
 
-#include "core/cuda/columns.cuh"
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/rows.cuh"
+#include "core/cuda/kernel/column_reduce.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/row_kernel.cuh"
 #include "core/ops/arithmetic_math.h"
 #include "core/ops/reduce_loops.h"
 

@@ -1,7 +1,7 @@
 // The rectifier's formulas, shared by both devices. Comparisons are written so that NaN passes through.
 #pragma once
 
-#include "core/ops/dispatch.h"
+#include "core/device/dispatch.h"
 
 namespace tessera {
 

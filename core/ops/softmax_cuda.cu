@@ -1,6 +1,6 @@
-#include "core/cuda/numbers.cuh"
-#include "core/cuda/exp_sum.cuh"
-#include "core/cuda/rows.cuh"
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/exp_sum.cuh"
+#include "core/cuda/kernel/row_kernel.cuh"
 #include "core/ops/softmax.h"
 
 namespace tessera::cuda {

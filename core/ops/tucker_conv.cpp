@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "core/autograd/backward.h"
-#include "core/decisions.h"
-#include "core/device_choice.h"
-#include "core/device_info.h"
-#include "core/log.h"
+#include "core/device/decisions.h"
+#include "core/device/device_choice.h"
+#include "core/device/device_info.h"
+#include "core/device/dispatch.h"
+#include "core/device/precision.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/dense_operands.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/relu.h"
-#include "core/precision.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {

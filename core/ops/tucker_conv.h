@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "core/fused_tucker_conv.h"
 #include "core/ops/conv2d.h"
 
 namespace tessera {
@@ -27,27 +28,6 @@ Var tucker2_conv2d_relu(const Var& x, const Var& in_factor, const Var& core, con
 // Why these operands run as three convolutions; empty where they run as one op. `training`: as the forward of a recorded graph.
 std::string tucker_conv_reason(const Var& x, const Var& in_factor, const Var& core, const Var& out_factor,
                                const Conv2dOptions& options, bool training);
-
-// One value for each operand of the op; undefined: there is none, or it is not wanted.
-struct TuckerConvTensors {
-  Tensor x, in_factor, core, out_factor, bias;
-};
-
-// The kernels for one shape. All tensors are contiguous.
-class FusedTuckerConv {
- public:
-  virtual ~FusedTuckerConv() = default;
-  virtual bool predicted_to_win() const = 0;
-  virtual double flops() const = 0;  // of a forward
-  // The narrow images [n, h, w, d1] and [n, oh, ow, d2] may be undefined; then they are not stored.
-  virtual void forward(const TuckerConvTensors& operands, const Tensor& residual, bool relu, const Tensor& y,
-                       const Tensor& narrow_in, const Tensor& narrow_out) const = 0;
-  virtual void backward(const TuckerConvTensors& operands, const Tensor& narrow_in, const Tensor& narrow_out,
-                        const Tensor& grad_y, const TuckerConvTensors& grads) const = 0;
-
- protected:
-  FusedTuckerConv() = default;
-};
 
 // Null with `reason` where the backend has no kernel for the shape; with a kernel, `reason` says why it is predicted to lose.
 namespace cpu {

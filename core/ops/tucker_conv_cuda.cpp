@@ -4,13 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include "core/cuda/alignment.h"
-#include "core/cuda/context.h"
+#include "core/cuda/kernel/alignment.h"
+#include "core/cuda/runtime/context.h"
 #include "core/cuda/tucker_conv/kernels.h"
+#include "core/cuda/tucker_conv/launch.h"
 #include "core/cuda/tucker_conv/plan.h"
-#include "core/error.h"
-#include "core/ops/tucker_conv_plan_cuda.h"
-#include "core/precision.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
 
 namespace tessera::cuda {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/device/dispatch.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/operands.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "core/cuda/map.cuh"
+#include "core/cuda/kernel/map.cuh"
 #include "core/ops/unary.h"
 #include "core/ops/unary_exp_math.h"
 #include "core/ops/unary_math.h"

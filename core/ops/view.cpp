@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

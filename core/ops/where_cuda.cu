@@ -1,4 +1,4 @@
-#include "core/cuda/map.cuh"
+#include "core/cuda/kernel/map.cuh"
 #include "core/ops/where.h"
 
 namespace tessera::cuda {

@@ -1,6 +1,6 @@
 #include "layers/models/chain.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/batch_norm.h"
 #include "layers/linear.h"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/models/chain.h"
 #include "layers/models/networks.h"

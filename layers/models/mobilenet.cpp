@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/models/chain.h"
 #include "layers/models/networks.h"

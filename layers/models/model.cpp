@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/config/suggest.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/models/networks.h"
 
 namespace tessera {

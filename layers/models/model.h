@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/config/fields.h"
-#include "core/module.h"
+#include "core/nn/module.h"
 
 namespace tessera {
 
@@ -21,7 +21,7 @@ struct ModelConfig {
   // name: layers only: the list itself, e.g. [{conv2d: {out: 32, kernel: 3, padding: 1}}, relu, flatten, {linear: {out: 10}}].
   // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
   Value layers = {};
-  // Where the values come from instead of the seed (train/import_weights.h): a safetensors file or a run folder; "" = drawn.
+  // Where the values come from instead of the seed (train/run/import_weights.h): a safetensors file or a run folder; "" = drawn.
   std::string weights = {};
   std::string head = "keep";     // keep: every layer comes from the weights; reset: the last one is drawn
   bool allow_nonfinite = false;  // take NaN and Inf from the weights

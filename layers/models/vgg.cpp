@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"

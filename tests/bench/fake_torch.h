@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "bench/torch_rival.h"
+#include "bench/rivals/torch_rival.h"
 #include "tests/core/io/temporary_folder.h"
 
 namespace tessera::bench {

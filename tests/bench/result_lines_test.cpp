@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 
 namespace tessera::bench {

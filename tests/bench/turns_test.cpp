@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::bench {

@@ -6,7 +6,7 @@
 
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/model_tree.h"
 #include "layers/sequential.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
 #include "tests/support/message_of.h"

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "core/autograd/accumulate.h"
 #include "core/autograd/backward.h"
 #include "core/autograd/op.h"
 #include "core/autograd/var.h"
-#include "core/ops/accumulate.h"
 #include "core/tensor.h"
 
 namespace {

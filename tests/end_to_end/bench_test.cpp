@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/config/value.h"
-#include "core/text.h"
+#include "core/support/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 

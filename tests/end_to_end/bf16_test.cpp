@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "core/cpu/onednn_version.h"
-#include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 

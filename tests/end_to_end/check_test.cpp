@@ -1,7 +1,7 @@
 // Problems that only the data and the network show: all of them, before the first step and before a run folder is made.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {

@@ -1,7 +1,7 @@
 // Every mistake of an experiment file is reported at once, where it stands, before anything is written.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 #include "tests/support/gpu.h"

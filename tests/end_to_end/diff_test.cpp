@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/config/value.h"
-#include "core/error.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 #include "train/checkpoint/store.h"

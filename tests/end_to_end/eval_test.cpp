@@ -5,13 +5,13 @@
 #include <numeric>
 
 #include "core/config/value.h"
-#include "core/error.h"
 #include "core/io/vfs.h"
-#include "core/text.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 #include "tests/support/image_files.h"
-#include "train/table.h"
+#include "train/report/table.h"
 
 namespace tessera::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 #include "tests/support/image_files.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/config/value.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {

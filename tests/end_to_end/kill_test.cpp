@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 

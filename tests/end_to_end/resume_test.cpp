@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 

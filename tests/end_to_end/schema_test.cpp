@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "core/config/range_text.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/train/schema/faults.h"
 #include "tests/train/schema/key_files.h"

@@ -4,8 +4,8 @@
 // augmented nor dropped.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {

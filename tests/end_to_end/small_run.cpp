@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
 namespace tessera::testing {

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "core/config/value.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 

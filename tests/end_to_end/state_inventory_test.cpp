@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/error.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 #include "train/checkpoint/run_lock.h"

@@ -5,7 +5,7 @@
 #include "core/io/vfs.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
-#include "train/table.h"
+#include "train/report/table.h"
 
 namespace tessera::testing {
 namespace {

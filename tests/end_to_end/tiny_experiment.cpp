@@ -1,6 +1,6 @@
 #include "tests/end_to_end/tiny_experiment.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::testing {
 

@@ -1,12 +1,12 @@
 // A run that starts from trained weights, and one that is exported.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/support/error.h"
 #include "layers/models/model.h"
 #include "tests/end_to_end/program.h"
-#include "train/model_state.h"
-#include "train/torch_layout.h"
+#include "train/run/model_state.h"
+#include "train/torch/torch_layout.h"
 
 namespace tessera::testing {
 namespace {

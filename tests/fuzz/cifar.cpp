@@ -1,6 +1,6 @@
 #include "train/data/cifar.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/targets.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/fuzz/targets.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/targets.h"

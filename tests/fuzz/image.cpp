@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/image_files.h"
 #include "train/data/resample.h"

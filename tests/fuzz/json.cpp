@@ -1,5 +1,5 @@
 #include "core/config/value.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/fuzz/targets.h"
 
 namespace tessera::fuzz {

@@ -1,7 +1,7 @@
 #include "train/checkpoint/manifest.h"
 
-#include "core/error.h"
-#include "core/io/hash.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 #include "tests/fuzz/targets.h"
 
 namespace tessera::fuzz {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/fuzz/targets.h"
 
 namespace tessera::fuzz {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/conv2d.h"
 #include "layers/models/model.h"
 #include "tests/support/message_of.h"

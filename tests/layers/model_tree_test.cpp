@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/builtin.h"
 #include "layers/linear.h"

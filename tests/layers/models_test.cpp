@@ -8,7 +8,7 @@
 
 #include "core/autograd/numeric_check.h"
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {

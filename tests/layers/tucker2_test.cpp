@@ -5,10 +5,10 @@
 
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
-#include "core/error.h"
 #include "core/linalg/mode_product.h"
 #include "core/linalg/unfold.h"
 #include "core/ops/conv2d.h"
+#include "core/support/error.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/transfer_stats.h"
+#include "core/device/transfer_stats.h"
 #include "optim/builtin.h"
 #include "optim/ema.h"
 #include "optim/grad_clip.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/module.h"
+#include "core/nn/module.h"
 #include "core/rng.h"
 
 namespace tessera::testing {

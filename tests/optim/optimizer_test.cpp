@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/optim/model.h"
 #include "tests/support/message_of.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config/read.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

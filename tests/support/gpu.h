@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/cuda/limits.h"
-#include "core/device_info.h"
+#include "core/cuda/runtime/limits.h"
+#include "core/device/device_info.h"
 
 namespace tessera::testing {
 

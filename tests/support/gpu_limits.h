@@ -1,7 +1,7 @@
 // GPUs by their data sheets, for planners that need none.
 #pragma once
 
-#include "core/cuda/limits.h"
+#include "core/cuda/runtime/limits.h"
 
 namespace tessera {
 

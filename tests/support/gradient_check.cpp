@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/autograd/backward.h"
-#include "core/error.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 
 namespace tessera::testing {
 namespace {

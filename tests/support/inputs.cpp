@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/cpu/allocator.h"
-#include "core/precision.h"
+#include "core/device/precision.h"
 #include "core/rng.h"
 
 namespace tessera::testing {

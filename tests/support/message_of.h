@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 

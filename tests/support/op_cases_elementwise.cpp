@@ -5,13 +5,13 @@
 #include <memory>
 #include <numbers>
 
+#include "core/device/step_state.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/dropout.h"
 #include "core/ops/gelu.h"
 #include "core/ops/relu.h"
 #include "core/ops/unary.h"
 #include "core/ops/where.h"
-#include "core/step_state.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 

@@ -1,6 +1,6 @@
 #include "tests/support/reference.h"
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::testing {
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "train/config/yaml.h"

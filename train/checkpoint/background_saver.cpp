@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
-#include "core/error.h"
-#include "core/log.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/state.h"
+#include "core/nn/state.h"
 #include "train/checkpoint/store.h"
 
 namespace tessera {

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "core/error.h"
-#include "core/io/hash.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 
 namespace tessera {
 namespace {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
-#include "core/error.h"
-#include "core/io/hash.h"
 #include "core/io/safetensors.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/io/vfs.h"
-#include "core/state.h"
+#include "core/nn/state.h"
 #include "train/checkpoint/manifest.h"
 
 namespace tessera {

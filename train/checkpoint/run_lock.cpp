@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/host.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
+#include "core/support/host.h"
 
 namespace tessera {
 namespace {

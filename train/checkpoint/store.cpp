@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/part_files.h"
 

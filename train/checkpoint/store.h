@@ -16,7 +16,7 @@
 
 #include "core/config/value.h"
 #include "core/io/vfs.h"
-#include "core/state.h"
+#include "core/nn/state.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/run_lock.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/config/suggest.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/config/yaml.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

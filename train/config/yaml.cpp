@@ -10,7 +10,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/config/utf8.h"
 #include "train/config/yaml_builder.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/config/scalar.h"
 #include "train/config/yaml.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/config/scalar.h"
 
 namespace tessera {

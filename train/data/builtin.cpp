@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/cifar.h"
 #include "train/data/glyphs.h"
 #include "train/data/idx.h"

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

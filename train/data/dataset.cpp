@@ -5,8 +5,8 @@
 #include <memory>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

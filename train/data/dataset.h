@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/config/value.h"
-#include "core/io/hash.h"
+#include "core/support/hash.h"
 #include "core/tensor.h"
 #include "train/data/framing.h"
 

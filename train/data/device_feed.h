@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/staging.h"
+#include "core/device/staging.h"
 #include "train/data/batch.h"
 
 namespace tessera {

@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

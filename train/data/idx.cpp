@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

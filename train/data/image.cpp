@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/image_codecs.h"
 
 namespace tessera {

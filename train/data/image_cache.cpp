@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/io/hash.h"
 #include "core/io/vfs.h"
-#include "core/log.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {

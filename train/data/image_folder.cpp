@@ -1,7 +1,7 @@
 #include "train/data/image_folder.h"
 
-#include "core/error.h"
-#include "core/log.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
 #include "train/data/image.h"
 #include "train/data/resample.h"
 

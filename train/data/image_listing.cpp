@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/config/utf8.h"
 #include "train/data/image.h"
 #include "train/data/image_cache.h"

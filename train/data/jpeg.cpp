@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/image_codecs.h"
 
 namespace tessera {

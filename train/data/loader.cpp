@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/device_feed.h"
 
 namespace tessera {

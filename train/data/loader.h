@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "train/data/batch.h"
 #include "train/data/transforms.h"
 

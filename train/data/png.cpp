@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/image_codecs.h"
 
 namespace tessera {

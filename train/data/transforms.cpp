@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/cpu/parallel.h"
-#include "core/ops/conv2d_geometry.h"
+#include "core/conv2d_geometry.h"
 
 namespace tessera::cpu::reference {
 

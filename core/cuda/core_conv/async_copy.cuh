@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "core/cuda/core_conv/problem.h"
-#include "core/cuda/instructions.cuh"
+#include "core/cuda/kernel/instructions.cuh"
 
 namespace tessera::cuda::core_conv {
 

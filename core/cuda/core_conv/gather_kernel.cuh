@@ -5,7 +5,7 @@
 #include "core/cuda/core_conv/gather.h"
 #include "core/cuda/core_conv/kernels.h"
 #include "core/cuda/core_conv/visit.h"
-#include "core/cuda/launch.cuh"
+#include "core/cuda/kernel/launch.cuh"
 
 namespace tessera::cuda::core_conv {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/cuda/core_conv/problem.h"
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace tessera::cuda::core_conv {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/cuda/chip.h"
 #include "core/cuda/core_conv/tiles.h"
+#include "core/cuda/runtime/chip.h"
 
 namespace tessera::cuda::core_conv {
 namespace {

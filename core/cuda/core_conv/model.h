@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/cuda/limits.h"
+#include "core/cuda/runtime/limits.h"
 
 namespace tessera::cuda::core_conv {
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <set>
 
-#include "core/cuda/core_conv.h"
+#include "core/cuda/core_conv/core_conv.h"
 #include "core/cuda/core_conv/model.h"
 #include "core/cuda/core_conv/problems.h"
-#include "core/cuda/rounding.h"
-#include "core/error.h"
-#include "core/text.h"
+#include "core/cuda/runtime/rounding.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera::cuda {
 namespace {

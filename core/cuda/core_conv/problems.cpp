@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cuda/rounding.h"
-#include "core/error.h"
+#include "core/cuda/runtime/rounding.h"
+#include "core/support/error.h"
 
 namespace tessera::cuda::core_conv {
 namespace {

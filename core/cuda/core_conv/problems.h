@@ -5,7 +5,7 @@
 
 #include "core/cuda/core_conv/problem.h"
 #include "core/dtype.h"
-#include "core/ops/conv2d_geometry.h"
+#include "core/conv2d_geometry.h"
 
 namespace tessera::cuda::core_conv {
 

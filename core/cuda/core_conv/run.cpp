@@ -1,9 +1,9 @@
 #include <cstdint>
 
-#include "core/cuda/alignment.h"
-#include "core/cuda/core_conv.h"
+#include "core/cuda/core_conv/core_conv.h"
 #include "core/cuda/core_conv/kernels.h"
-#include "core/error.h"
+#include "core/cuda/kernel/alignment.h"
+#include "core/support/error.h"
 
 namespace tessera::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/cuda/rounding.h"
+#include "core/cuda/runtime/rounding.h"
 
 namespace tessera::cuda::core_conv {
 

@@ -4,7 +4,7 @@
 #include "core/cuda/core_conv/async_copy.cuh"
 #include "core/cuda/core_conv/kernels.h"
 #include "core/cuda/core_conv/visit.h"
-#include "core/cuda/launch.cuh"
+#include "core/cuda/kernel/launch.cuh"
 
 namespace tessera::cuda::core_conv {
 namespace {

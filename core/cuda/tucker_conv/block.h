@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/host_device.h"
+#include "core/support/host_device.h"
 #if TESSERA_KERNELS
-#include "core/cuda/instructions.cuh"
+#include "core/cuda/kernel/instructions.cuh"
 #endif
 
 namespace tessera::cuda {

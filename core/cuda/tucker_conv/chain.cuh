@@ -1,7 +1,7 @@
 // The kernel around a pass, and the launch of the block shape that a plan chose.
 #pragma once
 
-#include "core/cuda/launch.cuh"
+#include "core/cuda/kernel/launch.cuh"
 #include "core/cuda/tucker_conv/chain.h"
 #include "core/cuda/tucker_conv/ffma.h"
 #include "core/cuda/tucker_conv/kernels.h"

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "core/cuda/rounding.h"
-#include "core/host_device.h"
+#include "core/cuda/runtime/rounding.h"
+#include "core/support/host_device.h"
 
 namespace tessera::cuda {
 

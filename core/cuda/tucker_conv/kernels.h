@@ -3,7 +3,7 @@
 
 #include "core/cuda/tucker_conv/chain_arguments.h"
 #include "core/cuda/tucker_conv/correlate_arguments.h"
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/half.h"
 
 namespace tessera::cuda {

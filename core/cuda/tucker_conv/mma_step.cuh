@@ -1,7 +1,7 @@
 // How a lane reads its operands for one step of the tensor cores: m16n8k8 for tf32, m16n8k16 for bf16 and f16.
 #pragma once
 
-#include "core/cuda/instructions.cuh"
+#include "core/cuda/kernel/instructions.cuh"
 #include "core/half.h"
 
 namespace tessera::cuda {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/cuda/chip.h"
-#include "core/cuda/rounding.h"
+#include "core/cuda/runtime/chip.h"
+#include "core/cuda/runtime/rounding.h"
 
 namespace tessera::cuda {
 namespace {

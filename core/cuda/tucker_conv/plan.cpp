@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/cuda/tucker_conv/model.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera::cuda {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda/limits.h"
+#include "core/cuda/runtime/limits.h"
 #include "core/cuda/tucker_conv/block_shape.h"
 #include "core/cuda/tucker_conv/correlate_shape.h"
-#include "core/ops/extent.h"
+#include "core/support/extent.h"
 
 namespace tessera::cuda {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/config/values.h"
 #include "tests/support/message_of.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpu/allocator.h"
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace {
 constexpr int kNever = -1;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::cpu {

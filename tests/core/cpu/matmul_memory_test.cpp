@@ -4,7 +4,7 @@
 #include <dnnl.h>
 #include <gtest/gtest.h>
 
-#include "core/decisions.h"
+#include "core/device/decisions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
 #include "tests/support/message_of.h"

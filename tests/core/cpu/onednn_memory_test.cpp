@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "core/decisions.h"
+#include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
 #include "tests/support/message_of.h"
 

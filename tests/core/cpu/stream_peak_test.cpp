@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu {

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "core/autograd/backward.h"
-#include "core/decisions.h"
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
 #include "core/ops/conv2d_plan_cuda.h"
 #include "core/ops/linear.h"
 #include "core/ops/relu.h"
-#include "core/precision.h"
 #include "tests/core/ops/conv2d_cases.h"
 #include "tests/support/gpu.h"
 #include "tests/support/relative_error.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cuda/solver.h"
+#include "core/linalg/decompositions_cuda.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/qr.h"
 #include "core/linalg/svd.h"

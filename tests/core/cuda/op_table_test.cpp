@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/autograd/backward.h"
-#include "core/device_work.h"
+#include "core/device/device_work.h"
 #include "tests/support/gpu.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/guarded.h"

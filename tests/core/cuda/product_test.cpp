@@ -4,10 +4,10 @@
 #include <set>
 
 #include "core/autograd/backward.h"
-#include "core/cuda/blas.h"
-#include "core/decisions.h"
+#include "core/cuda/libraries/blas.h"
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
 #include "core/ops/linear.h"
-#include "core/precision.h"
 #include "core/rng.h"
 #include "tests/support/gpu.h"
 #include "tests/support/relative_error.h"

@@ -6,14 +6,14 @@
 #include <limits>
 #include <numeric>
 
-#include "core/device_choice.h"
-#include "core/error.h"
-#include "core/memory_history.h"
+#include "core/autograd/accumulate.h"
+#include "core/device/device_choice.h"
+#include "core/device/memory_history.h"
+#include "core/device/step_state.h"
+#include "core/device/transfer_stats.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/accumulate.h"
 #include "core/rng.h"
-#include "core/step_state.h"
-#include "core/transfer_stats.h"
+#include "core/support/error.h"
 #include "tests/support/gpu.h"
 #include "tests/support/inputs.h"
 #include "tests/support/message_of.h"

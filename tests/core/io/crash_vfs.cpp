@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/io/hash.h"
 #include "core/rng.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 
 namespace tessera {
 namespace {

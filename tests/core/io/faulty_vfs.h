@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/forwarding_vfs.h"
 
 namespace tessera {

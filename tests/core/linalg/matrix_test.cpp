@@ -2,10 +2,10 @@
 
 #include <limits>
 
-#include "core/error.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/qr.h"
 #include "core/linalg/svd.h"
+#include "core/support/error.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
 

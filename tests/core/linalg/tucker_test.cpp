@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "core/error.h"
 #include "core/linalg/mode_product.h"
+#include "core/support/error.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
 

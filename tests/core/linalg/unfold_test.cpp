@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/linalg/mode_product.h"
+#include "core/support/error.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
 

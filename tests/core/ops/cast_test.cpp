@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
-#include "core/error.h"
 #include "core/ops/reduce.h"
+#include "core/support/error.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include "core/autograd/backward.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/onednn_version.h"
-#include "core/decisions.h"
+#include "core/device/decisions.h"
 #include "tests/core/ops/conv2d_cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
-#include "core/constant_weights.h"
-#include "core/decisions.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/relu.h"
 #include "tests/core/ops/conv2d_cases.h"

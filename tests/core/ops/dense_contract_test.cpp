@@ -13,7 +13,7 @@
 #include "core/autograd/backward.h"
 #include "core/autograd/numeric_check.h"
 #include "core/cpu/onednn.h"
-#include "core/memory_history.h"
+#include "core/device/memory_history.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"

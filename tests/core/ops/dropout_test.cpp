@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/autograd/backward.h"
+#include "core/device/step_state.h"
 #include "core/ops/reduce.h"
-#include "core/step_state.h"
 
 namespace tessera {
 namespace {

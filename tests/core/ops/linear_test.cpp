@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/constant_weights.h"
+#include "core/device/constant_weights.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/relu.h"
 #include "core/rng.h"

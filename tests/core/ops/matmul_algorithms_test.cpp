@@ -3,11 +3,11 @@
 
 #include <limits>
 
-#include "core/decisions.h"
-#include "core/log.h"
+#include "core/device/decisions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
 #include "core/rng.h"
+#include "core/support/log.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera {

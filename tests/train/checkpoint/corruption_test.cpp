@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "core/io/hash.h"
 #include "core/io/safetensors_header.h"
 #include "core/rng.h"
+#include "core/support/hash.h"
 #include "tests/core/io/crash_vfs.h"
 #include "tests/core/io/expect_error.h"
 #include "tests/train/checkpoint/store_fixture.h"

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/crash_vfs.h"
 #include "tests/train/checkpoint/store_fixture.h"
 #include "tests/train/checkpoint/store_invariants.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/forwarding_vfs.h"
 
 namespace tessera {

@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 #include "tests/core/io/expect_error.h"
 #include "tests/core/io/temporary_folder.h"
 

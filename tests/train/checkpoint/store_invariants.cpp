@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/faulty_vfs.h"
 #include "tests/train/checkpoint/store_fixture.h"
 

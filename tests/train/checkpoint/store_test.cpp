@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/io/hash.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
 #include "tests/core/io/expect_error.h"
 #include "tests/train/checkpoint/store_fixture.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 

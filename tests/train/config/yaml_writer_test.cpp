@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/config/values.h"
 #include "train/config/yaml.h"
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/support/image_files.h"
 #include "tests/train/data/decoding_error.h"
 

@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/glyphs.h"
 #include "train/data/loader.h"
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 #include "train/data/transforms.h"
 
 namespace tessera {

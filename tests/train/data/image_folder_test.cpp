@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/config/read.h"
-#include "core/error.h"
-#include "core/log.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
 #include "tests/support/message_of.h"
 #include "tests/train/data/image_tree.h"
 #include "train/data/image.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <random>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
 #include "tests/train/data/decoding_error.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "train/data/glyphs.h"
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {

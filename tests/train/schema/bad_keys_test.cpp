@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/faults.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/test_files.h"

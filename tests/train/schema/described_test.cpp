@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "core/config/range_text.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/test_files.h"
 #include "train/config/yaml.h"

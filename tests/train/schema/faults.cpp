@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/config/range_text.h"
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/rendered.h"
 

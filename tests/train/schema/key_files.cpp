@@ -4,7 +4,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/key_contexts.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"

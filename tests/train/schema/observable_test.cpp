@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/key_contexts.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/observed.h"

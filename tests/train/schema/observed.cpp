@@ -6,17 +6,17 @@
 #include <sstream>
 #include <vector>
 
-#include "compress/clock_figures.h"
-#include "core/error.h"
-#include "core/io/hash.h"
-#include "core/text.h"
+#include "compress/timing/clock_figures.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
+#include "core/support/text.h"
 #include "tests/train/schema/test_files.h"
 #include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
-#include "train/plan.h"
-#include "train/session.h"
-#include "train/table.h"
+#include "train/plan/plan.h"
+#include "train/report/table.h"
+#include "train/run/session.h"
 
 namespace tessera::testing {
 namespace {

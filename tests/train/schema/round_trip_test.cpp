@@ -2,14 +2,14 @@
 // bytes, and trains to the same ones.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/support/error.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/observed.h"
 #include "tests/train/schema/test_files.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/experiment.h"
-#include "train/run_folder.h"
+#include "train/run/run_folder.h"
 
 namespace tessera::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include "layers/models/model.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
+#include "tests/train/run/weights_files.h"
 #include "tests/train/schema/key_contexts.h"
-#include "tests/train/weights_files.h"
 
 namespace tessera::testing {
 namespace {

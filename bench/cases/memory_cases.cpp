@@ -1,0 +1,152 @@
+#include "bench/cases/memory_cases.h"
+
+#include <memory>
+
+#include "bench/cases/dense_cases.h"
+#include "bench/result_lines.h"
+#include "bench/stream.h"
+#include "core/autograd/backward.h"
+#include "core/device/step_state.h"
+#include "core/nn/parameter.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/gelu.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/relu.h"
+#include "core/ops/softmax.h"
+#include "core/support/error.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+
+namespace tessera::bench {
+namespace {
+
+// What an op must move, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole
+// batch; rows of the other ops stay in a cache. A forward runs where nothing is recorded: a loss must read its logits only, its
+// probabilities are for a backward.
+struct Walks {
+  double forward;
+  double backward;
+};
+
+struct UnaryOp {
+  std::string name;
+  std::int64_t columns;
+  Walks walks;
+  std::function<Var(const Var&)> apply;
+  Device device = {};
+  bool loss = false;  // the result is one number
+};
+
+Shape shape_of(std::int64_t megabytes, std::int64_t columns) { return {(megabytes << 18) / columns, columns}; }
+
+MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
+  const Shape shape = shape_of(megabytes, op.columns);
+  const auto run = [apply = op.apply, x = Var(random_tensor(shape, "x", DType::f32, op.device))] {
+    const NoGrad no_grad;
+    apply(x);
+  };
+  const double bytes = op.walks.forward * static_cast<double>(shape.numel()) * sizeof(float);
+  return {op.name, "forward", str(shape), bytes, {"tessera", run}};
+}
+
+MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
+  const Shape shape = shape_of(megabytes, op.columns);
+  const Var x(random_tensor(shape, "x", DType::f32, op.device), true);
+  const Tensor grad_y = op.loss ? Tensor() : random_tensor(shape, "grad_y", DType::f32, op.device);
+  const auto y = std::make_shared<Var>();
+  const auto prepare = [=, apply = op.apply] {
+    x.set_grad({});
+    *y = apply(x);
+  };
+  const double bytes = op.walks.backward * static_cast<double>(shape.numel()) * sizeof(float);
+  return {op.name, "backward", str(shape), bytes, {"tessera", [=] { backward(*y, grad_y); }, prepare}};
+}
+
+UnaryOp batch_norm_op(std::int64_t channels, Device device) {
+  const Var gamma(random_tensor({channels}, "gamma", DType::f32, device), true);
+  const Var beta(random_tensor({channels}, "beta", DType::f32, device), true);
+  const Tensor mean = Tensor::zeros({channels}, DType::f32, device);
+  const Tensor var = Tensor::zeros({channels}, DType::f32, device);
+  const auto apply = [=](const Var& x) { return batch_norm(x, gamma, beta, mean, var, {.training = true}); };
+  return {str("batch_norm c", channels), channels, {3, 5}, apply, device};
+}
+
+UnaryOp layer_norm_op(std::int64_t columns, Device device) {
+  const Var gamma(random_tensor({columns}, "gamma", DType::f32, device), true);
+  const Var beta(random_tensor({columns}, "beta", DType::f32, device), true);
+  return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }, device};
+}
+
+UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes, Device device) {
+  const Shape shape = shape_of(megabytes, classes);
+  const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
+  for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
+  const auto apply = [labels = labels.to(device)](const Var& x) { return cross_entropy(x, labels); };
+  return {"cross_entropy", classes, {1, 2}, apply, device, true};
+}
+
+std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
+  return {{"relu", 512, {2, 3}, relu, device},
+          {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }, device},
+          {"softmax", 256, {2, 3}, softmax, device},
+          layer_norm_op(512, device),
+          batch_norm_op(16, device),
+          batch_norm_op(64, device),
+          batch_norm_op(256, device),
+          cross_entropy_op(megabytes, 1000, device)};
+}
+
+// One parameter of all elements. `walks`: weight and state read and written, gradient read.
+template <class Rule, class Config>
+MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megabytes, Device device) {
+  const Shape shape = shape_of(megabytes, 1);
+  const auto weight =
+      std::make_shared<Parameter>("weight", random_tensor(shape, "weight", DType::f32, device), ParameterRole::weight);
+  weight->set_grad(random_tensor(shape, "grad", DType::f32, device));
+  const auto rule = std::make_shared<Rule>(config, std::vector<NamedParameter>{{"weight", weight.get()}});
+  const auto state = std::make_shared<StepState>(device);
+  const auto run = [weight, rule, state] { rule->step(*state); };
+  state->set({.lr = 1e-6});
+  const double bytes = walks * static_cast<double>(shape.numel()) * sizeof(float);
+  return {Config::kName, "step", str(shape), bytes, {"tessera", run}};
+}
+
+}  // namespace
+
+std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device) {
+  std::vector<MemoryMaker> makers;
+  for (const UnaryOp& op : unary_ops(megabytes, device)) {
+    const std::string shape = str(shape_of(megabytes, op.columns));
+    makers.push_back({op.name, shape, [=] { return forward_case(op, megabytes); }});
+    makers.push_back({op.name, shape, [=] { return backward_case(op, megabytes); }});
+  }
+  const std::string shape = str(shape_of(megabytes, 1));
+  const SgdConfig sgd{.weight_decay = 5e-4};
+  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(sgd, 5, megabytes, device); }});
+  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes, device); }});
+  return makers;
+}
+
+Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
+  const std::vector<StreamSide> streams = stream_sides(megabytes, turns.device);
+  std::vector<Contestant> sides{memory.ours};
+  for (const StreamSide& side : streams) sides.push_back(side.contestant);
+  const std::vector<Samples> samples = time_in_turns(sides, turns);
+  const Samples ours = rates(memory.bytes, samples[0]);
+  const Streaming stream = fastest_stream(streams, std::span(samples).subspan(1));
+  Value row = Value::map();
+  row.set("op", memory.op);
+  row.set("shape", memory.shape);
+  row.set("pass", memory.pass);
+  row.set("rounds", turns.rounds);
+  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("bytes", memory.bytes);
+  row.set("gbytes_per_second", quantile(ours, 0.5));
+  row.set("stream", stream.name);
+  row.set("stream_gbytes_per_second", quantile(stream.gbytes_per_second, 0.5));
+  row.set("ratio", to_value(summarise(ratios(ours, stream.gbytes_per_second))));
+  return row;
+}
+
+}  // namespace tessera::bench

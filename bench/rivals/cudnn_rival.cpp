@@ -1,0 +1,76 @@
+#include "bench/rivals/cudnn_rival.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "bench/rivals/cudnn_plans_rival.h"
+#include "core/cuda/runtime/context.h"
+#include "core/support/error.h"
+
+namespace tessera::bench {
+namespace {
+
+using DnnHandle = cuda::UniqueHandle<cudnnHandle_t, cudnnDestroy>;
+
+DnnHandle make_handle(Device device) {
+  const cudaStream_t stream = cuda::stream_of(device);
+  cudnnHandle_t made = nullptr;
+  check(cudnnCreate(&made), "cudnnCreate");
+  DnnHandle handle(made);
+  check(cudnnSetStream(made, stream), "cudnnSetStream");
+  return handle;
+}
+
+// What every plan of one layout shares; kept alive by the sides that run them.
+struct Shared {
+  std::shared_ptr<const DnnHandle> handle;
+  std::vector<ConvTensors> sets;  // as the layout has them; cuDNN's dimensions are of permuted views
+  Tensor workspace;
+  std::vector<Backend> packs;  // of each set
+};
+
+// A tensor of the same numbers with channels first.
+Tensor channels_first(const Tensor& t) { return t.permute({0, 3, 1, 2}).contiguous(); }
+
+std::vector<ConvTensors> laid_out(const std::vector<ConvTensors>& sets, ImageLayout layout) {
+  if (layout == ImageLayout::channels_last) return sets;
+  std::vector<ConvTensors> out;
+  for (const ConvTensors& set : sets) out.push_back({channels_first(set.x), channels_first(set.weight), channels_first(set.y)});
+  return out;
+}
+
+void add_rivals(const std::shared_ptr<const DnnHandle>& handle, ConvPass pass, const ConvShape& shape,
+                const std::vector<ConvTensors>& sets, ImageLayout layout, bool tf32, std::vector<RotatedSide>& rivals) {
+  const Tensor& x = sets.front().x;
+  std::vector<ConvPlan> plans = conv_plans(handle->get(), pass, shape, x.dtype(), layout, tf32);
+  if (plans.empty()) return;
+  const std::int64_t most = std::ranges::max_element(plans, {}, &ConvPlan::workspace)->workspace;
+  const auto shared = std::make_shared<Shared>();
+  shared->handle = handle;
+  shared->sets = laid_out(sets, layout);
+  shared->workspace = Tensor::empty({std::max<std::int64_t>(most, 1)}, DType::u8, x.device());
+  for (const ConvTensors& set : shared->sets) {
+    shared->packs.emplace_back(variant_pack({set.x.raw(), set.weight.raw(), set.y.raw()}, shared->workspace.raw()));
+  }
+  const std::vector<int> axes = layout == ImageLayout::channels_first ? std::vector{0, 2, 3, 1} : std::vector<int>{};
+  for (ConvPlan& made : plans) {
+    const auto plan = std::make_shared<const ConvPlan>(std::move(made));
+    const auto run = [shared, plan](std::size_t set) {
+      check(cudnnBackendExecute(shared->handle->get(), plan->plan.get(), shared->packs[set].get()), plan->name.c_str());
+    };
+    rivals.push_back({plan->name, run, shared->sets.front().result(pass), axes});
+  }
+}
+
+}  // namespace
+
+std::vector<RotatedSide> cudnn_rivals(ConvPass pass, const ConvShape& shape, const std::vector<ConvTensors>& sets, bool tf32) {
+  const auto handle = std::make_shared<const DnnHandle>(make_handle(sets.front().x.device()));
+  std::vector<RotatedSide> rivals;
+  for (const ImageLayout layout : {ImageLayout::channels_last, ImageLayout::channels_first}) {
+    add_rivals(handle, pass, shape, sets, layout, tf32, rivals);
+  }
+  return rivals;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,43 @@
+// PyTorch training the network of a TrainWorkload under one of its settings.
+#pragma once
+
+#include <vector>
+
+#include "bench/rivals/torch_finalists.h"
+#include "bench/rivals/torch_rival.h"
+
+namespace tessera::bench {
+
+// Of our first steps, and how far, of its value, a rival's may be off.
+struct FirstLosses {
+  std::vector<double> values;
+  double tolerance;
+};
+
+class TrainRival {
+ public:
+  // Takes as many steps as there are losses. Throws NumericError where it has other ones.
+  TrainRival(const TorchProgram& program, const TorchSettings& settings, const FirstLosses& ours);
+
+  TorchRival& torch() noexcept { return torch_; }
+  const std::vector<double>& losses() const noexcept { return losses_; }  // of the first steps
+  std::vector<double> run(std::int64_t count) { return torch_.run(count).ms; }  // milliseconds of each step
+
+ private:
+  TorchRival torch_;
+  std::vector<double> losses_;
+};
+
+// Short runs, of `steps`, each in a process of its own, under every setting with sleeping threads, and under the best with ones
+// that spin before they sleep; on a GPU compiled without graphs too, where it fails with them. The rows have "memory_kib" too.
+TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours);
+
+// On a GPU: neither compiled nor recorded, as torch comes.
+inline bool is_eager(const TorchSettings& settings) { return !settings.compiled && !settings.graphs; }
+// Of a sweep on a GPU the faster of the eager ways becomes a finalist however slow it is: it is the rival of a target of its own.
+void add_eager(TorchSweep<TorchSettings>& swept);
+
+// The least that a row of the sweep needs: the fastest settings are not those that need least.
+std::int64_t least_memory_kib(const Value& rows);
+
+}  // namespace tessera::bench

@@ -1,0 +1,109 @@
+#include "compress/timing/clock.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+
+#include "core/device/device_work.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+
+namespace tessera {
+namespace {
+
+void prepare(const Contender& contender) {
+  if (contender.prepare) contender.prepare();
+}
+
+// What one reading of the clock is of.
+struct Reading {
+  Contender work;
+  std::int64_t runs = 1;  // of the contender, in the work
+
+  double milliseconds(Device device) const {
+    prepare(work);
+    return 1e3 * seconds_on(device, work.run) / static_cast<double>(runs);
+  }
+};
+
+void run_often(const Contender& contender, std::int64_t runs) {
+  for (std::int64_t run = 0; run < runs; ++run) contender.run();
+}
+
+std::shared_ptr<DeviceGraph> record(const Contender& contender, Device device, std::int64_t runs) {
+  prepare(contender);
+  std::shared_ptr<DeviceGraph> graph = record_graph(device, [&] { run_often(contender, runs); });
+  graph->replay();  // the first launch brings it to the device
+  return graph;
+}
+
+// Launches of one run apiece find out how many runs to record in a row, between which no launch stands.
+Reading replayed(const Contender& contender, Device device) {
+  std::shared_ptr<DeviceGraph> graph = record(contender, device, 1);
+  const std::int64_t runs = runs_per_reading([&](std::int64_t count) {
+    return seconds_on(device, [&] {
+      for (std::int64_t run = 0; run < count; ++run) graph->replay();
+    });
+  });
+  if (runs > 1) {
+    graph.reset();  // its memory serves the next one
+    graph = record(contender, device, runs);
+  }
+  return {.work = {.run = [graph] { graph->replay(); }}, .runs = runs};
+}
+
+Reading queued(const Contender& contender, Device device) {
+  prepare(contender);
+  const std::int64_t runs =
+      runs_per_reading([&](std::int64_t count) { return seconds_on(device, [&] { run_often(contender, count); }); });
+  return {.work = {.run = [contender, runs] { run_often(contender, runs); }, .prepare = contender.prepare}, .runs = runs};
+}
+
+// All in one way, so that they can be compared.
+std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Device device, bool& all_replayed) {
+  std::vector<Reading> readings;
+  try {
+    for (const Contender& contender : contenders) readings.push_back(replayed(contender, device));
+    all_replayed = true;
+    return readings;
+  } catch (const std::exception& error) {  // as in StepGraph: a read of the device while recording is no DeviceError
+    log_warning(
+        str("timing on ", device, ": the work could not be recorded, and is timed as the host queues it: ", error.what()));
+  }
+  readings.clear();
+  for (const Contender& contender : contenders) readings.push_back(queued(contender, device));
+  return readings;
+}
+
+}  // namespace
+
+std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds_of) {
+  std::int64_t runs = 1;
+  while (runs < kMostRuns) {
+    const double seconds = seconds_of(runs);
+    if (seconds >= kReadingSeconds) break;
+    const double wanted = seconds > 0 ? std::ceil(static_cast<double>(runs) * kReadingSeconds / seconds) : 0.0;
+    const bool told = wanted > 0 && wanted < static_cast<double>(kMostRuns);
+    runs = told ? std::max(2 * runs, static_cast<std::int64_t>(wanted)) : kMostRuns;
+    runs = std::min(runs, kMostRuns);
+  }
+  return runs;
+}
+
+Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns) {
+  std::vector<Reading> readings;
+  for (const Contender& contender : contenders) readings.push_back({.work = contender});
+  for (int round = 0; round < turns.warm_up; ++round) {
+    for (const Reading& reading : readings) reading.milliseconds(turns.device);
+  }
+  Timings timings;
+  if (turns.device.is_cuda()) readings = readings_on_gpu(contenders, turns.device, timings.replayed);
+  timings.ms.resize(readings.size());
+  for (std::int64_t round = 0; round < turns.rounds; ++round) {
+    for (std::size_t i = 0; i < readings.size(); ++i) timings.ms[i].push_back(readings[i].milliseconds(turns.device));
+  }
+  return timings;
+}
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+// Takes the times of several pieces of work in one process: interleaved, so that the machine's drift hits all alike.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/device/device.h"
+
+namespace tessera {
+
+// One of several that are timed in turn.
+struct Contender {
+  std::function<void()> run;
+  std::function<void()> prepare = {};  // before each run, not timed; may be empty
+};
+
+struct Turns {
+  Device device = {};
+  int warm_up = 0;  // rounds that are not kept: algorithms are chosen in them
+  std::int64_t rounds = 1;
+};
+
+struct Timings {
+  std::vector<std::vector<double>> ms;  // milliseconds of a run, of each round, by contender
+  bool replayed = false;  // on a GPU: runs were recorded as graphs, and replaying those was timed
+};
+
+// On the CPU each reading of the clock is one run. On a GPU every contender runs as it is in the warm-up; then as many runs as
+// make a reading of kReadingSeconds are recorded as one graph (core/device/device_work.h), and a reading is one replay of it: work that
+// the device finds in its queue, as in a captured training step. Where a contender cannot be recorded, which is warned about, a
+// reading is as many runs as they are, of all contenders, and the host that queues them may be what is timed.
+Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns);
+
+inline constexpr double kReadingSeconds = 1e-3;  // events tell 0.5 us apart, and a graph's launch takes some 5 us
+inline constexpr std::int64_t kMostRuns = 1000;
+
+// How many runs make a reading: `seconds_of(n)` is told n runs, from 1 on, until they take kReadingSeconds or are kMostRuns.
+std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds_of);
+
+}  // namespace tessera

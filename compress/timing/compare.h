@@ -1,0 +1,62 @@
+// Dense layers and networks on the clock against their compressed selves, in turn.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/timing/latency.h"
+#include "compress/timing/speed.h"
+
+namespace tessera {
+
+// A layer of a tree that stands in the place of a dense one.
+struct Replaced {
+  std::string path;
+  std::unique_ptr<Module> dense;
+};
+
+// Milliseconds of each round's run.
+struct PairedTimes {
+  std::vector<double> dense;
+  std::vector<double> compressed;
+  bool replayed = false;  // as Timings say
+};
+struct DenseTimes {
+  std::vector<double> dense;
+  bool replayed = false;
+};
+
+// Faster means: the lower end of the 95 % confidence interval of the median ratio is above kFasterRatio.
+Speed speed_of(const PairedTimes& times);
+
+struct TimingOptions {
+  Phase phase = Phase::inference;
+  DType compute = DType::f32;  // what activations are in
+  Device device = {};  // where the modules are
+  std::int64_t rounds = 60;
+  // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike, and with what
+  // kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
+  std::function<std::unique_ptr<Module>(const Module&)> folded = {};
+
+  bool on_folded_copies() const { return phase == Phase::inference && folded; }
+  // `input_gradient`: in training the input's gradient is computed too.
+  WorkOptions work(bool input_gradient) const {
+    return {.phase = phase, .input_gradient = input_gradient, .compute = compute, .device = device};
+  }
+};
+
+// A layer alone, on a batch of its own input's shape. `input_gradient`: in training, as WorkOptions say.
+PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options);
+
+// A whole network, with the dense layers in their places and with those that it has. Leaves tree and `replaced` as they were.
+PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                         const TimingOptions& options);
+
+// The same of a layer or network that has no compressed self.
+DenseTimes time_dense(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,71 @@
+#include "compress/timing/latency.h"
+
+#include "core/autograd/backward.h"
+#include "core/autograd/var.h"
+#include "core/device/constant_weights.h"
+#include "core/rng.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kWarmUp = 10;
+
+Tensor random_batch(const Shape& shape, std::string_view purpose, const WorkOptions& options) {
+  const Tensor batch = Tensor::empty(shape);
+  fill_normal(batch, RngStream(0, "latency", purpose), 0.0, 1.0);
+  return batch.to(options.device).to(options.compute);
+}
+
+}  // namespace
+
+TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions& options)
+    : x_(random_batch(input, "input", options)), input_gradient_(options.input_gradient), step_(options.device) {
+  if (options.phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);
+}
+
+void TimedWork::run(Module& module) const {
+  if (!grad_y_.defined()) {
+    const NoGrad no_grad;
+    module(Var(x_), Context{});
+    return;
+  }
+  const Var y = module(Var(x_, input_gradient_), Context{.training = true, .seed = 0, .step = &step_});
+  if (y.requires_grad()) backward(y, grad_y_);
+}
+
+Untouched::Untouched(Module& module) : module_(module) {
+  for (const NamedBuffer& buffer : named_buffers(module)) buffers_.push_back(buffer.buffer->value.clone());
+}
+
+// A device that has failed takes nothing back; what it failed at is already on its way.
+Untouched::~Untouched() {
+  try {
+    auto saved = buffers_.begin();
+    for (const NamedBuffer& buffer : named_buffers(module_)) buffer.buffer->value.copy_from(*saved++);
+  } catch (const DeviceError& error) {
+    log_warning(str("timing: buffers are not as they were before it: ", error.what()));
+  }
+  for (const NamedParameter& parameter : named_parameters(module_)) parameter.parameter->zero_grad();
+}
+
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute) {
+  const Device device = device_of(*networks.front());
+  const TimedWork work(*networks.front(), input, {.compute = compute, .device = device});
+  const ConstantWeights constant;
+  std::vector<Contender> contenders;
+  for (Module* network : networks) contenders.push_back({.run = [&work, network] { work.run(*network); }});
+  const Timings timings = time_in_turn(contenders, {.device = device, .warm_up = kWarmUp, .rounds = repeats});
+  PairedTiming result;
+  result.replayed = timings.replayed;
+  for (const std::vector<double>& samples : timings.ms) {
+    std::vector<double> ratios(samples.size());
+    for (std::size_t round = 0; round < samples.size(); ++round) ratios[round] = timings.ms[0][round] / samples[round];
+    result.networks.push_back(summarise(samples));
+    result.speedup.push_back(summarise(ratios));
+  }
+  return result;
+}
+
+}  // namespace tessera

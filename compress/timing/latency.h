@@ -1,0 +1,63 @@
+// Times modules against each other: what one run of a module is, and networks in turn.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compress/timing/clock.h"
+#include "compress/timing/summary.h"
+#include "compress/timing/timed_at.h"
+#include "core/nn/module.h"
+
+namespace tessera {
+
+struct WorkOptions {
+  Phase phase = Phase::inference;
+  // In training the input's gradient is computed too, as for every layer but a network's first.
+  bool input_gradient = false;
+  DType compute = DType::f32;  // what activations are in
+  Device device = {};  // where the module is
+};
+
+// The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
+// the dtype that it computes in.
+class TimedWork {
+ public:
+  TimedWork(const Module& module, const Shape& input, const WorkOptions& options);
+  // Leaves gradients behind, and moves batch-norm statistics, in training: see Untouched.
+  void run(Module& module) const;
+
+ private:
+  Tensor x_;
+  Tensor grad_y_;  // undefined for inference
+  bool input_gradient_;
+  StepState step_;
+};
+
+// Puts a module's buffers back at the end of the scope and drops its gradients: training on the clock is no step.
+class Untouched {
+ public:
+  explicit Untouched(Module& module);
+  ~Untouched();
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+
+ private:
+  Module& module_;
+  std::vector<Tensor> buffers_;
+};
+
+struct PairedTiming {
+  std::vector<Summary> networks;  // milliseconds per batch
+  // Median over the rounds of time(first network) / time(network i), with p10 and p90. 1 for the first.
+  std::vector<Summary> speedup;
+  bool replayed = false;  // as Timings say
+};
+
+// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call, on the device
+// where the networks are. Warms up each network, then times them in turn, `repeats` rounds.
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
+                           DType compute = DType::f32);
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+#include "compress/timing/layer_times.h"
+
+#include <algorithm>
+
+#include "core/support/profile.h"
+#include "layers/tucker2_conv2d.h"
+
+namespace tessera {
+namespace {
+
+// Counted, not computed from shapes: frozen parameters and inputs need no gradient.
+std::int64_t flops_of(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
+  const Untouched state(module);
+  const TimedWork work(module, input, options.work(input_gradient));
+  Profile profile;
+  {
+    const ProfileScope scope(profile);
+    work.run(module);
+  }
+  std::int64_t flops = 0;
+  for (const ProfileRow& row : profile.rows()) flops += row.work.flops;
+  return flops;
+}
+
+TimedSide side_of(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
+  return {.kind = std::string(module.kind()),
+          .macs = total_cost(module, input).macs,
+          .flops = flops_of(module, input, input_gradient, options),
+          .ms = {}};
+}
+
+void set_times(LayerTiming& row, const DenseTimes& times) {
+  row.replayed = times.replayed;
+  row.dense.ms = summarise(times.dense);
+}
+
+LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool input_gradient, const TimingOptions& options) {
+  LayerTiming row;
+  row.path = layer.path();
+  row.dense = side_of(dense != nullptr ? *dense : layer, input, input_gradient, options);
+  if (dense == nullptr) {
+    set_times(row, time_dense(layer, input, input_gradient, options));
+    return row;
+  }
+  row.compressed = side_of(layer, input, input_gradient, options);
+  const PairedTimes times = time_layer(*dense, layer, input, input_gradient, options);
+  row.replayed = times.replayed;
+  row.dense.ms = summarise(times.dense);
+  row.compressed->ms = summarise(times.compressed);
+  row.speedup = speed_of(times).ratio;
+  return row;
+}
+
+// Its work is that of its layers.
+LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replaced, std::span<const LayerTiming> layers,
+                       const Shape& input, const TimingOptions& options) {
+  LayerTiming row{.path = {}, .dense = {.kind = "network", .ms = {}}, .compressed = {}, .speedup = {}};
+  TimedSide compressed = row.dense;
+  for (const LayerTiming& layer : layers) {
+    const TimedSide& as_it_is = layer.compressed ? *layer.compressed : layer.dense;
+    row.dense.macs += layer.dense.macs;
+    row.dense.flops += layer.dense.flops;
+    compressed.macs += as_it_is.macs;
+    compressed.flops += as_it_is.flops;
+  }
+  if (replaced.empty()) {
+    set_times(row, time_dense(*root, input, /*input_gradient=*/false, options));
+    return row;
+  }
+  const PairedTimes times = time_network(root, replaced, input, options);
+  row.replayed = times.replayed;
+  row.dense.ms = summarise(times.dense);
+  compressed.ms = summarise(times.compressed);
+  row.compressed = std::move(compressed);
+  row.speedup = speed_of(times).ratio;
+  return row;
+}
+
+}  // namespace
+
+std::vector<Replaced> dense_twins(Module& root) {
+  std::vector<Replaced> twins;
+  for_each_module(root, [&](Module& module) {
+    if (const auto* factored = dynamic_cast<const Tucker2Conv2d*>(&module))
+      twins.push_back({module.path(), factored->to_dense()});
+  });
+  return twins;
+}
+
+std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                                     const TimingOptions& options) {
+  Trace trace;
+  root->output_shape(input, &trace);
+  std::vector<LayerTiming> rows;
+  bool input_gradient = false;
+  for (const LayerCost& cost : trace) {
+    const auto twin = std::ranges::find(replaced, cost.path, &Replaced::path);
+    Module* const dense = twin == replaced.end() ? nullptr : twin->dense.get();
+    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, options));
+    input_gradient = input_gradient || cost.parameters > 0;
+  }
+  rows.push_back(time_whole(root, replaced, rows, input, options));
+  for (LayerTiming& row : rows) row.network_share = row.dense.ms.median / rows.back().dense.ms.median;
+  return rows;
+}
+
+}  // namespace tessera

@@ -1,0 +1,114 @@
+#include "compress/timing/veto.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
+#include "core/support/hash.h"
+
+namespace tessera {
+namespace {
+
+Shape with_batch(Shape shape, std::int64_t batch) {
+  shape.set(0, batch);
+  return shape;
+}
+
+// With what is trained of it: gradients of frozen weights cost no time.
+std::string layer_key(const Module& module) {
+  std::string frozen;
+  for (const auto& parameter : module.parameters()) {
+    if (!parameter->trainable()) frozen += (frozen.empty() ? " frozen " : ",") + parameter->name();
+  }
+  return str(module.kind(), to_json(module.config()), frozen);
+}
+
+}  // namespace
+
+void KeepForConfig::fields(Fields& f) {
+  f.add("batch", batch,
+        {.help = "images; the largest of report.latency.batch when not given",
+         .range = at_least(1),
+         .example = "128",
+         .observable = "report"});
+  f.add("phase", phase,
+        {.help = "what has to be faster: a forward, or a forward and a backward",
+         .choices = {"inference", "training"},
+         .observable = "report"});
+}
+
+std::string Veto::where() const {
+  const TimingOptions& timing = options_.timing;
+  return where_timed({.batch = options_.batch,
+                      .phase = timing.phase,
+                      .machine = machine_text(timing.device, omp_get_max_threads()),
+                      .folded = timing.on_folded_copies(),
+                      .compute = timing.compute,
+                      .tf32 = tf32_products()});
+}
+
+std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
+                                             const std::function<Speed()>& measure) const {
+  const std::optional<std::string> text = recall_or_measure(key, [&] {
+    if (options_.before_timing) options_.before_timing(what);
+    return to_text(measure());
+  });
+  try {
+    if (text) return speed_from(*text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(str("decisions: ", key, ": ", error.what()));
+  }
+  TESSERA_CHECK(!options_.only_faster, ConfigError,
+                "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
+                "; replay a run's with train --decisions FILE, or set keep: always");
+  return std::nullopt;
+}
+
+bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const {
+  const Shape batch = with_batch(input, options_.batch);
+  const bool no_input_gradient = first && options_.timing.phase == Phase::training;
+  const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
+                              no_input_gradient ? "first " : "", where());
+  row.speed = known_or_measured(
+      key, row.path, [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing)); });
+  if (!row.speed || row.speed->faster) return true;
+  row.reason = str("not faster: ", describe(row.speed->ratio), " at ", where());
+  return !options_.only_faster;
+}
+
+std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
+  const Shape batch = with_batch(input, options_.batch);
+  std::string layers;
+  for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
+  for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
+  const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
+  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, options_.timing)); });
+}
+
+std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
+                                  const Shape& input) const {
+  std::optional<double> dense_network_ms;
+  std::optional<Speed> speed;
+  while (!replaced.empty()) {
+    speed = network_speed(root, replaced, input);
+    if (speed && !dense_network_ms) dense_network_ms = speed->dense_ms;
+    if (!speed || speed->faster || !options_.only_faster) break;
+    const auto row_of = [&](const Replaced& layer) { return std::ranges::find(rows, layer.path, &LayerReport::path); };
+    const auto worst =
+        std::ranges::min_element(replaced, {}, [&](const Replaced& layer) { return row_of(layer)->speed->ratio.median; });
+    const auto row = row_of(*worst);
+    replace_module(root, worst->path, std::move(worst->dense));
+    row->stay_dense(str("the network is not faster with it: ", describe(speed->ratio), " at ", where()));
+    replaced.erase(worst);
+    speed.reset();
+  }
+  for (LayerReport& row : rows) {
+    if (row.speed && dense_network_ms) row.network_share = row.speed->dense_ms / *dense_network_ms;
+  }
+  return speed;
+}
+
+}  // namespace tessera

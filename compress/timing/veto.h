@@ -1,0 +1,64 @@
+// A compressed layer is faster than its dense original, or it stays dense: both are timed on the device, batch and phase that the
+// user asks for, and then the network with all of them. Timings are decisions (core/device/decisions.h): recorded before they are used,
+// so that a resumed run compresses the same layers and never measures again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compress/pass.h"
+#include "compress/timing/compare.h"
+#include "core/config/fields.h"
+
+namespace tessera {
+
+// How the keys of these decisions begin.
+inline constexpr std::string_view kKeepDecision = "keep.";
+
+// `keep_for`: where a compressed layer has to be faster.
+struct KeepForConfig {
+  std::optional<std::int64_t> batch;  // the largest batch of the report when it is not set
+  std::string phase = "inference";
+  void fields(Fields& f);
+};
+
+struct VetoOptions {
+  bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
+  std::int64_t batch = 1;
+  TimingOptions timing = {};
+  std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
+};
+
+// Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
+class Veto {
+ public:
+  explicit Veto(const VetoOptions& options) : options_(options) {}
+
+  // Whether the compressed layer stays. Fills the row's speed, and where the layer is not faster its reason. The batch of `input`
+  // is not read. `first`: no layer before it has parameters, so that training needs no gradient of its input. Throws ConfigError
+  // where the answer is needed, is not known and may not be measured.
+  bool keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const;
+
+  // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest
+  // speed-up goes back: into the tree, out of `replaced`, and its row says so. The network's speed as it is left; empty without a
+  // layer left, or a timing. Shares of the network's time are filled in where layers were timed.
+  std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
+                              const Shape& input) const;
+
+  // "batch 32, folded inference, 2 threads", a GPU's name in the place of threads, and ", bf16" unless it is f32.
+  std::string where() const;
+
+ private:
+  std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+  std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
+                                         const std::function<Speed()>& measure) const;
+
+  VetoOptions options_;
+};
+
+}  // namespace tessera

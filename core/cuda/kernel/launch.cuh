@@ -1,0 +1,47 @@
+// The one way to start a kernel: in a range named after the op, on the device's stream, checked.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/cuda/kernel/instructions.cuh"
+#include "core/cuda/runtime/context.h"
+#include "core/cuda/runtime/error.h"
+#include "core/cuda/runtime/range.h"
+
+namespace tessera::cuda {
+
+struct LaunchShape {
+  dim3 grid;  // any 0: nothing to do
+  dim3 block;
+  std::size_t shared = 0;  // dynamic, in bytes
+};
+
+template <class... Parameters, class... Arguments>
+void launch(const char* name, Device device, const LaunchShape& shape, void (*kernel)(Parameters...),
+            const Arguments&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;  // an error to CUDA, valid input to us
+  const Range range(name);
+  const cudaStream_t stream = stream_of(device);
+  if (shape.shared > 48 * 1024) {
+    // All that a block may have, never less: a recorded graph may hold the kernel with more than this launch asks for.
+    const auto most = static_cast<int>(limits_of(device).shared_per_block);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), name);
+  }
+  start_kernel<Parameters...>(shape.grid, shape.block, shape.shared, stream, kernel, static_cast<Parameters>(arguments)...);
+  check(cudaGetLastError(), name);
+}
+
+// Threads for `count` items that kernels walk in strides of the grid: as many as are resident at once, at most one per item.
+inline LaunchShape grid_for(std::int64_t count, Device device, unsigned block = 256) {
+  const std::int64_t wanted = (count + block - 1) / block;
+  const Limits& limits = limits_of(device);
+  const std::int64_t resident = std::int64_t{limits.processors} * limits.threads_per_processor / block;
+  return {dim3(static_cast<unsigned>(std::min(wanted, resident))), dim3(block)};
+}
+
+// for (i = first_item(); i < count; i += item_stride()) in kernels launched with grid_for().
+__device__ inline std::int64_t first_item() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ inline std::int64_t item_stride() { return std::int64_t{gridDim.x} * blockDim.x; }
+
+}  // namespace tessera::cuda

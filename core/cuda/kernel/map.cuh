@@ -1,0 +1,86 @@
+// Elementwise kernels over strided operands: y = f(a, b, ...), with the mathematics in a functor that both devices share.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/cuda/kernel/compute_types.cuh"
+#include "core/cuda/kernel/launch.cuh"
+#include "core/cuda/kernel/map_kernel.cuh"
+#include "core/tensor.h"
+
+namespace tessera::cuda {
+
+namespace detail {
+
+template <std::size_t N>
+bool takes_packs(const StridedLoop<N>& loop, int width, const std::array<const void*, N>& operands,
+                 const std::array<std::size_t, N>& sizes) {
+  if (loop.inner() < width || loop.inner_stride(0) != 1 || (loop.rank > 1 && loop.inner() % width != 0)) return false;
+  for (std::size_t k = 0; k < N; ++k) {
+    if (loop.inner_stride(k) == 0) continue;
+    if (loop.inner_stride(k) != 1 || !is_aligned(operands[k], sizes[k] * static_cast<std::size_t>(width))) return false;
+    for (std::size_t axis = 0; axis + 1 < static_cast<std::size_t>(loop.rank); ++axis) {
+      if (loop.strides[k][axis] % width != 0) return false;
+    }
+  }
+  return true;
+}
+
+template <class F, class Y, std::size_t... K, class... X>
+void map_loop(const char* operation, Device device, const F& f, const StridedLoop<sizeof...(X) + 1>& loop, Y* y,
+              std::index_sequence<K...>, const X*... in) {
+  constexpr std::size_t kN = sizeof...(X) + 1;
+  constexpr int kWidth = static_cast<int>(16 / std::max({sizeof(Y), sizeof(X)...}));
+  constexpr std::int64_t kTile = std::int64_t{kMapBlock} * kMapUnroll<sizeof...(X)>;
+  for_each_part(loop, {}, [&](const StridedLoop<kN>& part, const std::array<std::int64_t, kN>& at) {
+    const bool packs = takes_packs<kN>(part, kWidth, {y + at[0], (in + at[K + 1])...}, {sizeof(Y), sizeof(X)...});
+    const Walk<kN> walk = make_walk(part, packs ? kWidth : 1);
+    const LaunchShape shape{dim3(static_cast<unsigned>((walk.items + kTile - 1) / kTile)), dim3(kMapBlock)};
+    const auto kernel = packs ? map_kernel<kWidth, F, Y, X...> : map_kernel<1, F, Y, X...>;
+    launch(operation, device, shape, kernel, walk, f, y + at[0], (in + at[K + 1])...);
+  });
+}
+
+template <class Y, class... X, class F, std::size_t... K>
+void map_expanded(const char* operation, const F& f, const Tensor& y, std::index_sequence<K...> indices,
+                  const std::array<Tensor, sizeof...(X)>& in) {
+  const auto loop = make_strided_loop<sizeof...(X) + 1>({&y, &in[K]...});
+  map_loop(operation, y.device(), f, loop, y.data<Y>(), indices, static_cast<const X*>(in[K].template data<X>())...);
+}
+
+}  // namespace detail
+
+// Element types of y and of the inputs.
+template <class Y, class... X>
+struct MapTypes {};
+
+template <class T, std::size_t kInputs, class... X>
+struct OneType : OneType<T, kInputs - 1, T, X...> {};
+template <class T, class... X>
+struct OneType<T, 0, X...> {
+  using Types = MapTypes<T, X...>;
+};
+
+// y [shape], inputs broadcast to it; y may be one of the inputs, at the same elements. The functor takes what number_of() makes
+// of the elements: half types as float, others as they are. Rows of neighbours whose addresses allow it move 16 bytes at a time.
+template <class Y, class... X, class F, std::same_as<Tensor>... Inputs>
+  requires(sizeof...(X) == sizeof...(Inputs))
+void map_as(MapTypes<Y, X...>, const char* operation, const F& f, const Tensor& y, const Inputs&... inputs) {
+  if (y.numel() == 0) return;
+  detail::map_expanded<Y, X...>(operation, f, y, std::make_index_sequence<sizeof...(X)>(), {inputs.expand(y.shape())...});
+}
+
+// All of one dtype, f32, f64, bf16 or f16. Functor: C operator()(C...) with C = float or double.
+template <class F, std::same_as<Tensor>... Inputs>
+void map(const char* operation, const F& f, const Tensor& y, const Inputs&... inputs) {
+  dispatch_numbers(y.dtype(), operation, [&]<class T>() {
+    map_as(typename OneType<T, sizeof...(Inputs)>::Types(), operation, f, y, inputs...);
+  });
+}
+
+}  // namespace tessera::cuda

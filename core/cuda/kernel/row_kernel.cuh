@@ -1,0 +1,97 @@
+// Kernels that treat each row of [rows, n] on its own: a group of threads holds a row in registers, so that memory is walked
+// once; rows that do not fit there are walked again, out of the cache.
+#pragma once
+
+#include "core/cuda/kernel/reduce.cuh"
+
+namespace tessera::cuda {
+
+// How a thread of a group walks a row in packs of N: pack k begins at begin + k * kStep. kHeld packs are all it has to hold; 0:
+// more than registers take. Rows behind the last one are walked as empty, because shuffles need every lane.
+template <int kGroup, int N, int kHeld>
+struct RowWalk {
+  static constexpr int kPack = N;
+  static constexpr int kPacks = kHeld;
+  static constexpr std::int64_t kStep = std::int64_t{kGroup} * N;
+  std::int64_t row;
+  std::int64_t begin;  // of this thread's first pack, in the tensor
+  std::int64_t end;  // of the row
+  std::int64_t column;  // of this thread's first pack
+
+  __device__ bool first() const { return threadIdx.x % kGroup == 0; }
+  __device__ bool holds(int k) const { return begin + k * kStep < end; }
+  __device__ std::int64_t at(int k) const { return begin + k * kStep; }
+  __device__ std::int64_t column_of(std::int64_t index) const { return column + (index - begin); }
+
+  template <class V, class Join>
+  __device__ static V reduce(V value, Join join) {
+    if constexpr (kGroup <= 32) return warp_reduce<kGroup>(value, join);
+    else return block_reduce<kGroup>(value, join);
+  }
+
+  // Calls body(k, index) for the packs that a thread holds, or body(0, index) for all of its packs when nothing is held.
+  template <class Body>
+  __device__ void for_each(Body&& body) const {
+    if constexpr (kHeld > 0) {
+#pragma unroll
+      for (int k = 0; k < kHeld; ++k) {
+        if (holds(k)) body(k, at(k));
+      }
+    } else {
+      for (std::int64_t index = begin; index < end; index += kStep) body(0, index);
+    }
+  }
+};
+
+namespace detail {
+
+inline constexpr int kLeastBlock = 128;
+
+template <class Op, int kGroup, int N, int kHeld>
+__global__ void __launch_bounds__(kGroup < kLeastBlock ? kLeastBlock : kGroup)
+    rows_kernel(const Op op, std::int64_t rows, std::int64_t n) {
+  constexpr int kBlock = kGroup < kLeastBlock ? kLeastBlock : kGroup;
+  constexpr int kRows = kBlock / kGroup;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kRows; first < rows; first += std::int64_t{gridDim.x} * kRows) {
+    const std::int64_t row = first + threadIdx.x / kGroup;
+    const std::int64_t column = std::int64_t{threadIdx.x % kGroup} * N;
+    const RowWalk<kGroup, N, kHeld> walk{row, row * n + column, row < rows ? (row + 1) * n : 0, column};
+    op(walk, row < rows);
+  }
+}
+
+template <int kGroup, int N, int kHeld, class Op>
+void launch_group(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
+  constexpr int kBlock = kGroup < kLeastBlock ? kLeastBlock : kGroup;
+  constexpr std::int64_t kRows = kBlock / kGroup;
+  const std::int64_t blocks = std::min<std::int64_t>((rows + kRows - 1) / kRows, 0x7fffffff);
+  launch(name, device, {dim3(static_cast<unsigned>(blocks)), dim3(kBlock)}, rows_kernel<Op, kGroup, N, kHeld>, op, rows, n);
+}
+
+template <int N, class Op>
+void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
+  constexpr int kHeld = N == 8 ? 4 : 8;  // at most 32 numbers in registers
+  const std::int64_t packs = (n + N - 1) / N;
+  if constexpr (N > 1) {
+    if (packs <= 8 * kHeld) return launch_group<8, N, kHeld>(name, device, rows, n, op);
+  }
+  if (packs <= 32 * kHeld) return launch_group<32, N, kHeld>(name, device, rows, n, op);
+  if constexpr (N > 1) {
+    if (packs <= 128 * kHeld) return launch_group<128, N, kHeld>(name, device, rows, n, op);
+  }
+  if (packs <= 512 * kHeld) return launch_group<512, N, kHeld>(name, device, rows, n, op);
+  launch_group<512, N, 0>(name, device, rows, n, op);
+}
+
+}  // namespace detail
+
+// op(walk, inside) for each row of [rows, n] with elements of T, `inside` false for threads behind the last row. `aligned`: every
+// operand that is read or written in packs begins at a multiple of 16 bytes.
+template <class T, class Op>
+void launch_rows(const char* name, Device device, std::int64_t rows, std::int64_t n, bool aligned, const Op& op) {
+  if (rows == 0 || n == 0) return;
+  if (aligned && n % kWidest<T> == 0) return detail::launch_rows_of<kWidest<T>>(name, device, rows, n, op);
+  detail::launch_rows_of<1>(name, device, rows, n, op);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,67 @@
+// Convolutions by cuDNN: what it offers for one pass over one geometry.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/conv2d_geometry.h"
+#include "core/tensor.h"
+
+namespace tessera::cuda {
+
+struct DnnDescriptors;
+
+// What follows a forward convolution.
+struct ConvEpilogue {
+  bool bias = false;
+  bool relu = false;
+  bool residual = false;
+};
+
+struct ConvOperands {
+  const Tensor& a;  // x; of backward_input: grad_y
+  const Tensor& b;  // weight; of backward_weight: grad_y
+  const Tensor& result;
+  Tensor bias = {};  // those of the epilogue; a bias beside half images is of their dtype or f32, and rounded where it is fused
+  Tensor residual = {};
+};
+
+// One deterministic algorithm with its arithmetic. Serves one thread at a time.
+class DnnConvolution {
+ public:
+  struct Algorithm {
+    int number;
+    int math;
+    std::size_t workspace;
+    bool fused;  // the library does the epilogue as well; otherwise it follows in one pass over y
+  };
+
+  DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, const Algorithm& algorithm);
+
+  // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32": the same in every run.
+  const std::string& name() const { return name_; }
+
+  // Whether a weight's gradient is rounded to half on its way to f32.
+  bool rounds_gradient() const;
+
+  // Queues it. a, b and y are of the dtype asked for, the weight's gradient of that or f32. False where the library turns out not
+  // to have the kernel; nothing is written then. Throws DeviceError where it fails.
+  bool try_run(const ConvOperands& operands) const;
+
+ private:
+  int run_fused(const ConvOperands& operands, void* workspace) const;  // cudnnStatus_t
+  int run_plain(const ConvOperands& operands, void* workspace) const;
+
+  std::shared_ptr<const DnnDescriptors> descriptors_;
+  Algorithm algorithm_;
+  std::string name_;
+};
+
+// Best first by the library's heuristics; empty where it has none. f32 is multiplied in f32 unless `tf32`; half types are added
+// up in f32. For the weight gradient of half types those that write it in f32 come first, then those that round it to theirs, to
+// be widened; trying shows whether the library has the former.
+std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
+                                                              const ConvEpilogue& epilogue, bool tf32, Device device);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,38 @@
+// How fast a GPU is, for the models that predict the time of kernels. What no attribute of the driver tells stands here once.
+// The guesses wait for `cuda_op_bench --part core` and `--part tucker`, which time tiles beside their predictions; until then
+// only a clock, under a DecisionScope, knows better.
+#pragma once
+
+#include <cstddef>
+
+#include "core/cuda/runtime/limits.h"
+
+namespace tessera::cuda {
+
+// Bytes of shared memory that each block takes besides its own (CUDA C++ Programming Guide, capabilities 8.0 and above).
+inline constexpr std::size_t kReservedShared = 1024;
+
+struct Chip {
+  double clock = 0;   // Hz
+  double memory = 0;  // bytes a second, at peak
+  double cache = 0;   // likewise of the L2 cache, all processors together
+
+  // Of one processor in a cycle.
+  double lanes = 128;    // multiply-adds in f32 (CUDA C++ Programming Guide, throughput of arithmetic instructions)
+  double tensor = 1024;  // in half types by mma, in tf32 half as many (NVIDIA's A100 whitepaper; a guess for Hopper)
+  double shared = 128;   // bytes of shared memory: 32 banks of 4 (CUDA C++ Programming Guide)
+  double l2 = 24;        // bytes of the L2 cache while all read: a guess, half of what the A100 whitepaper's 5120 make
+
+  // Guesses, in seconds.
+  double launch = 2.2e-6;          // from one kernel's end to the results of an empty one
+  double next_launch = 1.4e-6;     // of a short kernel that waits behind another
+  double library_launch = 2.8e-6;  // the library finds its kernel first
+
+  double library_share = 0.7;  // of the units' peak that a library's large products reach: a guess
+};
+
+// Generations that are not known are taken for the newest known one below theirs, clocks that the driver does not tell for an
+// A100's.
+Chip chip_of(const Limits& limits);
+
+}  // namespace tessera::cuda

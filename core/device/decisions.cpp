@@ -1,0 +1,168 @@
+#include "core/device/decisions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/support/error.h"
+#include "core/support/log.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kLeastRounds = 5;
+constexpr int kMostRounds = 15;
+constexpr double kEnough = 0.06;   // seconds of the fastest candidate, over all rounds, that tell enough of it
+constexpr double kHopeless = 1.3;  // times the lowest median: no further round is spent on such a candidate
+// A gain below this is noise, and the first candidate has the advantage of being everyone's.
+constexpr double kDisplaces = 0.97;
+
+// Of the scopes in force; the last one decides.
+struct InForce {
+  DecisionPolicy* policy;
+  DecisionLog* log;
+  std::uint64_t id;
+};
+std::vector<InForce> in_force;
+std::uint64_t last_id = 0;
+std::atomic<std::uint64_t> epoch{0};  // the id of the last one in force
+
+void set_epoch() { epoch = in_force.empty() ? 0 : in_force.back().id; }
+
+std::optional<std::size_t> find(std::span<const std::string> candidates, const std::string& name) {
+  const auto found = std::find(candidates.begin(), candidates.end(), name);
+  if (found == candidates.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - candidates.begin());
+}
+
+// What one candidate took, round by round.
+struct Timings {
+  std::vector<double> seconds;
+  bool out = false;  // no further round is spent on it
+
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2));
+    return sorted[sorted.size() / 2];
+  }
+  double total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+};
+
+// False once no further round would tell more.
+bool keep_timing(std::vector<Timings>& all) {
+  const auto& best = *std::ranges::min_element(all, {}, &Timings::median);
+  const double lowest = best.median();
+  for (Timings& timings : all) timings.out = timings.out || timings.median() > kHopeless * lowest;
+  return best.total() < kEnough && std::ranges::count(all, false, &Timings::out) > 1;
+}
+
+// In turn, so that the machine's drift hits all alike; the median, since a processor that shares its power speeds up at times as
+// it slows down at others.
+std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>& seconds) {
+  std::vector<Timings> all(count);
+  for (std::size_t i = 0; i < count; ++i) seconds(i);  // warm-up
+  for (int round = 1; round <= kMostRounds; ++round) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!all[i].out) all[i].seconds.push_back(seconds(i));
+    }
+    if (round >= kLeastRounds && !keep_timing(all)) break;
+  }
+  std::size_t chosen = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    if (all[i].median() < kDisplaces * all[chosen].median()) chosen = i;
+  }
+  return chosen;
+}
+
+void tell(const std::string& key, const std::string& choice) { log(LogLevel::debug, str("decisions: ", key, ": ", choice)); }
+
+std::string names_of(std::span<const std::string> candidates) {
+  std::string all;
+  for (const std::string& name : candidates) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+const std::string* recall(const InForce& scope, const std::string& key) {
+  const auto known = scope.policy->known.find(key);
+  if (known == scope.policy->known.end()) return nullptr;
+  if (!scope.log->measured.contains(key)) scope.log->replayed.insert(key);
+  return &known->second;
+}
+
+void record(const InForce& scope, const std::string& key, const std::string& choice) {
+  if (scope.policy->on_measured) scope.policy->on_measured(key, choice);
+  scope.policy->known.emplace(key, choice);
+  scope.log->measured.insert(key);
+}
+
+std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
+                         const std::function<double(std::size_t)>& seconds) {
+  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
+  if (const std::string* known = recall(scope, key)) {
+    if (const auto index = find(candidates, *known)) return *index;
+    log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
+                    names_of(candidates), " is used and bytes may differ"));
+    return 0;
+  }
+  if (!scope.policy->measure || candidates.size() == 1) return 0;
+  const std::size_t chosen = fastest(candidates.size(), seconds);
+  record(scope, key, candidates[chosen]);
+  return chosen;
+}
+
+}  // namespace
+
+DecisionScope::DecisionScope(DecisionPolicy policy) : policy_(std::move(policy)) {
+  in_force.push_back({&policy_, &log_, ++last_id});
+  set_epoch();
+}
+
+DecisionScope::~DecisionScope() {
+  std::erase_if(in_force, [&](const InForce& scope) { return scope.policy == &policy_; });
+  set_epoch();
+}
+
+const DecisionMap& DecisionScope::taken() const { return policy_.known; }
+
+std::uint64_t decision_epoch() noexcept { return epoch; }
+
+bool decisions_active() noexcept { return !in_force.empty(); }
+
+std::size_t decide(const std::string& key, std::span<const std::string> candidates,
+                   const std::function<double(std::size_t)>& seconds) {
+  TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
+  if (in_force.empty()) return 0;
+  const std::size_t chosen = decide_under(in_force.back(), key, candidates, seconds);
+  tell(key, candidates[chosen]);
+  return chosen;
+}
+
+double seconds_of(std::size_t i, const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    run();
+  } catch (const OutOfMemoryError&) {
+    if (i == 0) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
+  if (in_force.empty()) return measure();
+  const InForce scope = in_force.back();
+  if (const std::string* known = recall(scope, key)) {
+    tell(key, *known);
+    return *known;
+  }
+  if (!scope.policy->measure) return std::nullopt;
+  std::string text = measure();
+  tell(key, text);
+  record(scope, key, text);
+  return text;
+}
+
+}  // namespace tessera

@@ -1,9 +1,0 @@
-#include "core/cuda/map.cuh"
-#include "core/ops/accumulate.h"
-#include "core/ops/arithmetic_math.h"
-
-namespace tessera::cuda {
-
-void accumulate(const Tensor& target, const Tensor& source) { map("accumulate", Add{}, target, target, source); }
-
-}  // namespace tessera::cuda

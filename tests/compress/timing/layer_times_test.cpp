@@ -1,0 +1,120 @@
+#include "compress/timing/layer_times.h"
+
+#include <gtest/gtest.h>
+
+#include "layers/activation.h"
+#include "layers/conv2d.h"
+#include "layers/sequential.h"
+#include "layers/tucker2_conv2d.h"
+#include "tests/compress/timing/busy.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::int64_t kRounds = 7;
+
+TEST(LayerTimes, CompressedLayersStandBesideWhatTheyReplaceAndTheNetworkComesLast) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("dense", kSlow));
+  root->add_child("b", std::make_unique<Busy>("factored", kQuick));
+  std::vector<Replaced> replaced;
+  replaced.push_back({"b", std::make_unique<Busy>("dense", 4 * kSlow)});
+  const Module* const factored = &root->child("b");
+  const Module* const dense = replaced[0].dense.get();
+
+  const std::vector<LayerTiming> rows = time_layers(root, replaced, {3, 4}, {.rounds = kRounds});
+
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].path, "a");
+  EXPECT_EQ(rows[0].dense.kind, "dense");
+  EXPECT_FALSE(rows[0].compressed);
+  EXPECT_GE(rows[0].dense.ms.p10, 0.6) << "a busy wait is never shorter than asked";
+  EXPECT_EQ(rows[1].path, "b");
+  ASSERT_TRUE(rows[1].compressed);
+  EXPECT_EQ(rows[1].dense.kind, "dense");
+  EXPECT_EQ(rows[1].compressed->kind, "factored");
+  EXPECT_GE(rows[1].dense.ms.median, 2.4);
+  EXPECT_GT(rows[1].speedup.median, 1);
+  EXPECT_EQ(rows[2].path, "");
+  ASSERT_TRUE(rows[2].compressed);
+  EXPECT_GE(rows[2].dense.ms.median, 3.0) << "with the dense layer in its place";
+  EXPECT_GE(rows[2].compressed->ms.p10, 0.62);
+  EXPECT_GT(rows[2].speedup.median, 1);
+  EXPECT_EQ(rows[2].network_share, 1);
+  EXPECT_DOUBLE_EQ(rows[1].network_share, rows[1].dense.ms.median / rows[2].dense.ms.median);
+
+  EXPECT_EQ(&root->child("b"), factored);
+  EXPECT_EQ(replaced[0].dense.get(), dense);
+}
+
+TEST(LayerTimes, OfADenseNetworkThereIsOneSide) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("dense", kQuick));
+  Busy::calls = 0;
+  const std::vector<LayerTiming> rows = time_layers(root, {}, {3, 4}, {.rounds = kRounds});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_FALSE(rows[0].compressed || rows[1].compressed);
+  constexpr int kWarmUpAndCount = 5 + 1;
+  EXPECT_EQ(Busy::calls, 2 * kRounds + 5 + kWarmUpAndCount);
+}
+
+// Two convolutions of 9 x 4 x 4 multiply-adds a pixel, and a rectifier, which has none.
+std::unique_ptr<Module> two_convolutions() {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("conv1", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 4, .padding = {1, 1}, .bias = false}));
+  root->add_child("relu", std::make_unique<Relu>());
+  root->add_child("conv2", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 4, .padding = {1, 1}, .bias = false}));
+  initialize(*root, 1);
+  return root;
+}
+
+TEST(LayerTimes, WorkIsThatOfTheBatchAndInTrainingOfTheGradientsThatAreAsked) {
+  constexpr std::int64_t kBatch = 3;
+  constexpr std::int64_t kMacs = 5 * 7 * 9 * 4 * 4;
+  const Shape input{kBatch, 5, 7, 4};
+  std::unique_ptr<Module> root = two_convolutions();
+  const std::vector<LayerTiming> forward = time_layers(root, {}, input, {.rounds = kRounds});
+  EXPECT_EQ(forward[0].dense.macs, kMacs);
+  EXPECT_EQ(forward[0].dense.flops, 2 * kBatch * kMacs);
+  EXPECT_EQ(forward[1].dense.flops, 0);
+  EXPECT_EQ(forward[3].dense.macs, 2 * kMacs);
+  EXPECT_EQ(forward[3].dense.flops, 4 * kBatch * kMacs);
+  const std::vector<LayerTiming> training = time_layers(root, {}, input, {.phase = Phase::training, .rounds = kRounds});
+  EXPECT_EQ(training[0].dense.flops, 2 * 2 * kBatch * kMacs) << "nobody asks for the gradient of the images";
+  EXPECT_EQ(training[2].dense.flops, 3 * 2 * kBatch * kMacs);
+  for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
+}
+
+// Copies that take another time, as folded ones do.
+TEST(LayerTimes, InferenceIsTimedOnFoldedCopiesAndTrainingIsNot) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("factored", kQuick));
+  std::vector<Replaced> replaced;
+  replaced.push_back({"a", std::make_unique<Busy>("dense", kQuick)});
+  TimingOptions options{.rounds = kRounds, .folded = [](const Module& module) -> std::unique_ptr<Module> {
+                          const Module& layer = module.children().empty() ? module : module.child("a");
+                          return std::make_unique<Busy>("copy", layer.kind() == "dense" ? 4 * kSlow : kSlow);
+                        }};
+  for (const LayerTiming& row : time_layers(root, replaced, {3, 4}, options)) {
+    EXPECT_GE(row.dense.ms.p10, 2.4) << row.path;
+    EXPECT_GE(row.compressed->ms.p10, 0.6) << row.path;
+    EXPECT_GT(row.speedup.median, 1) << row.path;
+  }
+  EXPECT_EQ(root->child("a").kind(), "factored");
+  options.folded = [](const Module&) -> std::unique_ptr<Module> { throw InternalError("training is timed as it is"); };
+  options.phase = Phase::training;
+  EXPECT_NO_THROW(time_layers(root, replaced, {3, 4}, options));
+}
+
+TEST(LayerTimes, TwinsAreTheConvolutionsOfFactoredLayers) {
+  std::unique_ptr<Module> root = two_convolutions();
+  const auto& dense = dynamic_cast<const Conv2d&>(root->child("conv2"));
+  root->replace_child("conv2", Tucker2Conv2d::from_dense(dense, {.out = 2, .in = 3}));
+  const std::vector<Replaced> twins = dense_twins(*root);
+  ASSERT_EQ(twins.size(), 1u);
+  EXPECT_EQ(twins[0].path, "conv2");
+  EXPECT_EQ(twins[0].dense->kind(), "conv2d");
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,37 @@
+#include "compress/timing/timed_at.h"
+
+#include <gtest/gtest.h>
+
+#include "core/device/device_info.h"
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+TEST(TimedAt, NamesTheThreadsOfTheCpu) {
+  EXPECT_EQ(machine_text(Device::cpu(), 2), "2 threads");
+  EXPECT_EQ(where_timed({.batch = 32, .machine = "2 threads"}), "batch 32, inference, 2 threads");
+  EXPECT_EQ(where_timed({.batch = 1, .machine = "1 threads", .folded = true}), "batch 1, folded inference, 1 threads");
+  EXPECT_EQ(where_timed({.batch = 8, .phase = Phase::training, .machine = "2 threads", .compute = DType::bf16}),
+            "batch 8, training, 2 threads, bf16");
+}
+
+// Decisions end in these texts: none may serve for another place.
+TEST(TimedAt, NamesAGpuInThePlaceOfThreads) {
+  EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200"}), "batch 32, inference, NVIDIA H200");
+  EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200", .tf32 = true}), "batch 32, inference, NVIDIA H200, tf32");
+  EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200", .compute = DType::f16, .tf32 = true}),
+            "batch 32, inference, NVIDIA H200, f16")
+      << "products of f16 are of f16";
+}
+
+TEST(TimedAt, NoGpuHasNoName) {
+  if (cuda_device_count() > 0) {
+    EXPECT_EQ(machine_text(Device::cuda(), 2), device_info(Device::cuda()).name);
+  } else {
+    EXPECT_THROW(machine_text(Device::cuda(), 2), DeviceError);
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,134 @@
+#include "core/autograd/backward.h"
+
+#include <gtest/gtest.h>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
+#include "core/ops/relu.h"
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+Var leaf(double value, const Shape& shape = {}) { return Var(Tensor::full(shape, value), true); }
+
+TEST(Backward, AddsTheGradientsOfBothUses) {
+  const Var x = leaf(3.0);
+  backward(add(x, x));
+  EXPECT_EQ(x.grad().item(), 2.0);
+  backward(mul(x, x));
+  EXPECT_EQ(x.grad().item(), 8.0);  // gradients add up over sweeps
+}
+
+TEST(Backward, VisitsANodeOnceAllItsUsesHaveCome) {
+  const Var x = leaf(2.0);
+  const Var y = mul(x, x);            // 4, dy/dx = 4
+  const Var z = add(mul(y, y), y);    // dz/dy = 9
+  backward(add(z, mul(y, x)));        // + y + 4 x
+  EXPECT_EQ(x.grad().item(), 36.0 + 4.0 + 8.0);
+}
+
+TEST(Backward, SurvivesAChainOfFiftyThousandOps) {
+  const Var x = leaf(1.0);
+  Var y = x;
+  for (int i = 0; i < 50'000; ++i) y = add_scalar(y, 1.0);
+  EXPECT_EQ(y.value().item(), 50'001.0);
+  backward(y);
+  EXPECT_EQ(x.grad().item(), 1.0);
+  Var unswept = x;
+  for (int i = 0; i < 50'000; ++i) unswept = mul_scalar(unswept, 1.0);
+}
+
+TEST(Backward, RefusesASecondSweep) {
+  const Var x = leaf(1.0);
+  const Var y = mul(x, x);
+  backward(y);
+  EXPECT_THROW(backward(y), InternalError);
+}
+
+TEST(Backward, NeedsAGradientOfTheValuesShape) {
+  const Var x = leaf(1.0, {2, 3});
+  EXPECT_THROW(backward(relu(x)), ShapeError);
+  EXPECT_THROW(backward(relu(x), Tensor::zeros({3})), ShapeError);
+  EXPECT_THROW(backward(Var(Tensor::scalar(1.0))), InternalError);
+}
+
+TEST(Backward, NoGradRecordsNothing) {
+  const Var x = leaf(1.0);
+  const NoGrad no_grad;
+  EXPECT_FALSE(grad_enabled());
+  const Var y = mul(x, x);
+  EXPECT_FALSE(y.requires_grad());
+  EXPECT_TRUE(y.is_leaf());
+  {
+    const EnableGrad enabled;
+    EXPECT_TRUE(mul(x, x).requires_grad());
+  }
+  EXPECT_FALSE(grad_enabled());
+}
+
+TEST(Backward, LeavesDoNotShareGradients) {
+  const Var a = leaf(1.0, {3});
+  const Var b = leaf(2.0, {3});
+  backward(sum(add(a, b)));
+  a.grad().fill(7.0);
+  EXPECT_EQ(b.grad().to_vector<float>(), std::vector<float>(3, 1.0f));
+  const Tensor upstream = Tensor::full({3}, 1.0);
+  const Var c = leaf(1.0, {3});
+  backward(add_scalar(c, 1.0), upstream);
+  c.grad().fill(5.0);
+  EXPECT_EQ(upstream.to_vector<float>(), std::vector<float>(3, 1.0f));
+}
+
+// y = x^3 by recomputation: its backward records and sweeps a graph of its own.
+class Cube final : public Op {
+ public:
+  explicit Cube(Tensor x) : x_(std::move(x)) {}
+  std::string_view name() const override { return "cube"; }
+  Grads backward(const Tensor& grad_y, NeedsGrad) override {
+    const EnableGrad enabled;
+    const Var x(x_, true);
+    tessera::backward(mul(mul(x, x), x), grad_y);
+    return {x.grad()};
+  }
+
+ private:
+  Tensor x_;
+};
+
+TEST(Backward, IsReentrant) {
+  const Var x = leaf(2.0);
+  const Var y = record(std::make_unique<Cube>(x.value()), {x}, Tensor::scalar(8.0));
+  backward(mul(y, y));
+  EXPECT_EQ(x.grad().item(), 2 * 8 * 3 * 4);
+}
+
+TEST(Backward, ReleasesTheGraphAsItGoes) {
+  const Var x = leaf(1.0, {10'000});
+  const std::size_t before = memory_stats(Device::cpu()).in_use;
+  Var y = x;
+  for (int i = 0; i < 10; ++i) y = relu(y);
+  y = sum(y);
+  backward(y);
+  y = Var();
+  EXPECT_LE(memory_stats(Device::cpu()).in_use, before + 2 * x.value().bytes());  // the gradient stays
+}
+
+class Broken final : public Op {
+ public:
+  std::string_view name() const override { return "broken"; }
+  Grads backward(const Tensor&, NeedsGrad) override { return {Tensor::zeros({5})}; }
+};
+
+TEST(Backward, NamesAnOpWhoseGradientDoesNotFit) {
+  const Var x = leaf(1.0, {3});
+  try {
+    backward(record(std::make_unique<Broken>(), {x}, Tensor::scalar(1.0)));
+    FAIL();
+  } catch (const InternalError& error) {
+    EXPECT_STREQ(error.what(), "backward: broken returned a gradient f32 [5] on cpu for an input f32 [3] on cpu");
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "train/report/table.h"
+
+namespace tessera {
+namespace {
+
+Table two_stages() {
+  TableRow dense;
+  dense.experiment = "small";
+  dense.stage = "dense";
+  dense.accuracies = {0.9, 0.92};
+  dense.parameters = 1000;
+  dense.macs = 2500000;
+  dense.file_bytes = 4096;
+  dense.latency = {{8, {2, 1.5, 3}, {1, 1, 1}}};
+  TableRow factored = dense;
+  factored.stage = "factored";
+  factored.accuracies = {0.875};
+  factored.latency = {{8, {1, 0.75, 1.5}, {2, 1.75, 2.25}}};
+  return {"a processor", 2, {dense, factored}};
+}
+
+TEST(TableFormat, StandardDeviationIsOfTheSample) {
+  const TableRow row = two_stages().rows[0];
+  EXPECT_DOUBLE_EQ(row.mean_accuracy(), 0.91);
+  EXPECT_NEAR(row.stddev_accuracy(), 0.02 / std::sqrt(2.0), 1e-15);
+  EXPECT_EQ(two_stages().rows[1].stddev_accuracy(), 0.0);
+  EXPECT_EQ(TableRow{}.mean_accuracy(), 0.0);
+}
+
+TEST(TableFormat, MarkdownHasARowPerStage) {
+  EXPECT_EQ(to_markdown(two_stages()),
+            "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB | batch 8: ms (p10-p90) | speed-up (p10-p90) |\n"
+            "|---|---|---|---|---|---|---|---|---|\n"
+            "| small | dense | 2 | 91.00 ± 1.41 | 1000 | 2.50 | 4 | 2.00 (1.50-3.00) | 1.00 (1.00-1.00) |\n"
+            "| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 | 1.00 (0.75-1.50) | 2.00 (1.75-2.25) |\n"
+            "\nTimed on a processor, 2 threads, networks interleaved, batch norm folded; speed-up over the first stage.\n");
+}
+
+TEST(TableFormat, CsvHasARowPerStageAndBatch) {
+  EXPECT_EQ(
+      to_csv(two_stages()),
+      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n"
+      "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1,a processor,2,1000,1000,2500000,2500000\n"
+      "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25,a processor,2,1000,1000,2500000,2500000\n");
+}
+
+TEST(TableFormat, SeedsWithDifferentNetworksSaySo) {
+  Table table = two_stages();
+  table.rows[0].range =
+      CostRange{.least_parameters = 900, .greatest_parameters = 1000, .least_macs = 2'400'000, .greatest_macs = 2'600'000};
+  const std::string text = to_markdown(table);
+  EXPECT_NE(text.find("| 1000 (900-1000) | 2.50 (2.40-2.60) | 4 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 |"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("size and time are the first run's, with the range over all in brackets.\n")) << text;
+  EXPECT_NE(to_csv(table).find(",a processor,2,900,1000,2400000,2600000\n"), std::string::npos) << to_csv(table);
+  EXPECT_EQ(to_value(table).at("rows").as_list().at(0).at("macs_range"), Value::list({2'400'000, 2'600'000}));
+}
+
+TEST(TableFormat, CsvKeepsItsColumnsWithoutTimings) {
+  Table table = two_stages();
+  table.rows.resize(1);
+  table.rows[0].latency.clear();
+  const std::string csv = to_csv(table);
+  const std::size_t second = csv.find('\n') + 1;
+  EXPECT_EQ(std::count(csv.begin(), csv.begin() + static_cast<std::ptrdiff_t>(second), ','),
+            std::count(csv.begin() + static_cast<std::ptrdiff_t>(second), csv.end(), ','));
+}
+
+TEST(TableFormat, NamesCannotBreakTheColumns) {
+  Table table = two_stages();
+  table.rows[0].stage = "a, \"b\" | c";
+  EXPECT_NE(to_csv(table).find("small,\"a, \"\"b\"\" | c\",2,"), std::string::npos) << to_csv(table);
+  EXPECT_NE(to_markdown(table).find("| small | a, \"b\" \\| c | 2 |"), std::string::npos) << to_markdown(table);
+}
+
+TEST(TableFormat, JsonKeepsEveryRunsAccuracy) {
+  const Value value = parse_json(to_json(to_value(two_stages())), "table");
+  EXPECT_EQ(value.at("processor"), Value("a processor"));
+  const Value& row = value.at("rows").as_list().at(0);
+  EXPECT_EQ(row.at("top1"), Value::list({0.9, 0.92}));
+  EXPECT_EQ(row.at("macs"), Value(2500000));
+  const Value& latency = value.at("rows").as_list().at(1).at("latency").as_list().at(0);
+  EXPECT_EQ(latency.at("batch"), Value(8));
+  EXPECT_DOUBLE_EQ(latency.at("speedup").at("p90").as_double(), 2.25);
+}
+
+// Rows of one table may be of several devices; a GPU has no threads.
+TEST(TableFormat, AGpuIsToldWithoutThreads) {
+  Table table = two_stages();
+  table.rows[1].experiment = "large";
+  table.rows[1].processor = "a GPU, its libraries, recorded and replayed";
+  const std::string text = to_markdown(table);
+  EXPECT_NE(text.find("Timed on a processor, 2 threads: small; a GPU, its libraries, recorded and replayed: large; networks"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(to_csv(table).find(",\"a GPU, its libraries, recorded and replayed\",0,"), std::string::npos) << to_csv(table);
+  table = two_stages();
+  table.processor = "a GPU";
+  table.threads = 0;
+  EXPECT_NE(to_markdown(table).find("\nTimed on a GPU, networks interleaved"), std::string::npos) << to_markdown(table);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,234 @@
+// Training steps on a GPU: recorded or not they have the same bytes, they neither wait nor read, and they follow the CPU's.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/device/decisions.h"
+#include "core/device/device_work.h"
+#include "core/device/precision.h"
+#include "core/device/transfer_stats.h"
+#include "core/rng.h"
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/dropout.h"
+#include "layers/linear.h"
+#include "layers/models/model.h"
+#include "layers/pool2d.h"
+#include "layers/scores.h"
+#include "layers/sequential.h"
+#include "layers/tucker2_conv2d.h"
+#include "tests/support/gpu.h"
+#include "tests/support/op_checks.h"
+#include "tests/support/relative_error.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::int64_t kSteps = 8;
+const Shape kImages{16, 32, 32, 3};
+
+Batch make_batch(const Shape& shape, std::uint64_t step, Device device) {
+  Batch batch{Tensor::empty(shape), Tensor::empty({shape[0]}, DType::i64)};
+  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1, step);
+  for (std::int64_t i = 0; i < shape[0]; ++i) batch.y.data<std::int64_t>()[i] = (i + static_cast<std::int64_t>(step)) % 3;
+  return {batch.x.to(device), batch.y.to(device)};
+}
+
+std::unique_ptr<Module> residual_network(Device device) {
+  auto model = build_model({.name = "resnet20", .classes = 10}, kImages);
+  initialize(*model, 1);
+  move_to(*model, device);
+  return model;
+}
+
+// Its mask follows the step, which a replay must read from the device.
+std::unique_ptr<Module> network_with_dropout(Device device) {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 33}));
+  model->add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
+  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 33, .out = 3}));
+  initialize(*model, 1);
+  move_to(*model, device);
+  return model;
+}
+
+// No kink anywhere: behind a rectifier, rounding alone flips gradients of numbers near zero, and devices part within a few steps.
+// No bias in front of a normalisation, whose gradient is rounding alone.
+std::unique_ptr<Module> smooth_network(Device device) {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 16, .padding = {1, 1}, .bias = false}));
+  model->add_child("bn1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 16}));
+  model->add_child("gelu", std::make_unique<Gelu>());
+  const Tucker2Conv2dConfig tucker{
+      .in = 16, .out = 24, .stride = {2, 2}, .padding = {1, 1}, .rank_in = 7, .rank_out = 9, .bias = false};
+  model->add_child("tucker", std::make_unique<Tucker2Conv2d>(tucker));
+  model->add_child("bn2", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 24}));
+  model->add_child("pool", std::make_unique<GlobalAvgPool>());
+  model->add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 24, .out = 3}));
+  initialize(*model, 1);
+  move_to(*model, device);
+  return model;
+}
+
+TrainingConfig with_everything() {
+  TrainingConfig config;
+  config.optimizer.form = SgdConfig{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3};
+  config.schedule.form = CosineSchedule{};  // another learning rate at every step
+  config.clip_norm = 5.0;
+  config.ema = EmaConfig{.decay = 0.9};
+  return config;
+}
+
+std::map<std::string, Tensor> values_of(Module& model) {
+  std::map<std::string, Tensor> values;
+  for (const NamedParameter& entry : named_parameters(model)) {
+    values.emplace(entry.path, entry.parameter->value().to(Device::cpu()));
+  }
+  for (const NamedBuffer& entry : named_buffers(model)) values.emplace(entry.path, entry.buffer->value.to(Device::cpu()));
+  return values;
+}
+
+void expect_same(const std::map<std::string, Tensor>& a, const std::map<std::string, Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [path, value] : a) EXPECT_TRUE(same_bytes(value, b.at(path))) << path;
+}
+
+// Counts recordings.
+StepGraph::Recorder counting(int& recordings) {
+  return [&recordings](const std::function<void()>& work) {
+    ++recordings;
+    return record_graph(Device::cuda(), work);
+  };
+}
+
+void train(StageTrainer& trainer, const Shape& shape, std::int64_t from, std::int64_t to) {
+  for (std::int64_t step = from; step < to; ++step) {
+    trainer.step(make_batch(shape, static_cast<std::uint64_t>(step), Device::cuda()), step, step);
+  }
+}
+
+// What stands between two steps of a run: a line of the log, an evaluation with the averages on a batch of another shape, a save.
+void interrupt(StageTrainer& trainer, Module& model, DType compute) {
+  trainer.take_mean_loss();
+  trainer.check_finite();
+  trainer.with_evaluation_weights([&] {
+    const NoGrad no_grad;
+    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).x, Context{}, compute).value().to(Device::cpu());
+  });
+  trainer.state();
+}
+
+class CudaStep : public GpuTestWithParam<std::string> {
+ protected:
+  DType compute() const { return compute_dtype(GetParam(), gpu()); }
+};
+
+TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
+  const Tf32Products products(GetParam() == "tf32");
+  std::map<std::string, Tensor> results[2];
+  int recordings = 0;
+  for (const bool recorded : {false, true}) {
+    const auto model = residual_network(gpu());
+    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
+    trainer.record_with(recorded ? counting(recordings) : StepGraph::Recorder());
+    train(trainer, kImages, 0, 5);
+    EXPECT_NO_THROW(interrupt(trainer, *model, compute()));
+    train(trainer, kImages, 5, kSteps);
+    EXPECT_NO_THROW(trainer.take_mean_loss());
+    results[recorded ? 1 : 0] = values_of(*model);
+  }
+  EXPECT_EQ(recordings, 1);
+  expect_same(results[0], results[1]);
+}
+
+TEST_P(CudaStep, NeitherWaitsNorReadsRecordedOrNot) {
+  const Tf32Products products(GetParam() == "tf32");
+  for (const bool recorded : {true, false}) {
+    SCOPED_TRACE(recorded ? "recorded" : "eager");
+    const auto model = residual_network(gpu());
+    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
+    if (!recorded) trainer.record_with({});
+    train(trainer, kImages, 0, 4);
+    const Batch batch = make_batch(kImages, 4, gpu());
+    const TransferStats before = transfer_stats();
+    for (std::int64_t step = 4; step < kSteps; ++step) trainer.step(batch, step, step);
+    EXPECT_EQ(transfer_stats(), before);
+  }
+}
+
+TEST_P(CudaStep, GoesOnFromItsState) {
+  const Tf32Products products(GetParam() == "tf32");
+  const auto whole = residual_network(gpu());
+  StageTrainer through(*whole, with_everything(), 1, kSteps, kSteps, compute());
+  train(through, kImages, 0, kSteps);
+
+  const auto first = residual_network(gpu());
+  StageTrainer stopped(*first, with_everything(), 1, kSteps, kSteps, compute());
+  train(stopped, kImages, 0, 5);
+  std::map<std::string, State> saved = stopped.state();
+  for (auto& [name, part] : saved) {
+    for (auto& [path, tensor] : part.tensors) tensor = tensor.to(Device::cpu());
+  }
+  const auto values = values_of(*first);
+  const auto second = residual_network(Device::cpu());
+  for (const NamedParameter& entry : named_parameters(*second)) entry.parameter->set_value(values.at(entry.path));
+  for (const NamedBuffer& entry : named_buffers(*second)) entry.buffer->value.copy_from(values.at(entry.path));
+  move_to(*second, gpu());
+  StageTrainer resumed(*second, with_everything(), 1, kSteps, kSteps, compute());
+  resumed.load_state(saved);
+  train(resumed, kImages, 5, kSteps);
+  expect_same(values_of(*second), values_of(*whole));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaStep, ::testing::Values("f32", "tf32", "bf16", "f16"),
+                         [](const auto& test) { return test.param; });
+
+class CudaSteps : public GpuTest {};
+
+TEST_F(CudaSteps, FollowTheCpus) {
+  std::map<std::string, Tensor> results[2];
+  for (const Device device : {Device::cpu(), gpu()}) {
+    const auto model = smooth_network(device);
+    TrainingConfig config = with_everything();
+    config.micro_batch = 8;
+    StageTrainer trainer(*model, config, 1, kSteps, kSteps);
+    for (std::int64_t step = 0; step < 3; ++step) {
+      trainer.step(make_batch({16, 13, 13, 3}, static_cast<std::uint64_t>(step), device), step, step);
+    }
+    results[device.is_cuda() ? 1 : 0] = values_of(*model);
+  }
+  for (const auto& [path, value] : results[0]) EXPECT_LE(relative_error(results[1].at(path), value), 1e-4) << path;
+}
+
+TEST_F(CudaSteps, DropoutFollowsTheStepInReplays) {
+  std::map<std::string, Tensor> results[2];
+  for (const bool recorded : {false, true}) {
+    const auto model = network_with_dropout(gpu());
+    TrainingConfig config = with_everything();
+    config.micro_batch = 6;
+    StageTrainer trainer(*model, config, 1, kSteps, kSteps);
+    if (!recorded) trainer.record_with({});
+    train(trainer, {18, 40}, 0, kSteps);
+    results[recorded ? 1 : 0] = values_of(*model);
+  }
+  expect_same(results[0], results[1]);
+}
+
+TEST_F(CudaSteps, AnotherShapeIsRecordedAnew) {
+  int recordings = 0;
+  const auto model = network_with_dropout(gpu());
+  StageTrainer trainer(*model, with_everything(), 1, 40, 40);
+  trainer.record_with(counting(recordings));
+  train(trainer, {18, 40}, 0, 5);
+  EXPECT_EQ(recordings, 1);
+  train(trainer, {7, 40}, 5, 6);  // an epoch's short last batch
+  train(trainer, {18, 40}, 6, 8);
+  EXPECT_EQ(recordings, 1);
+  train(trainer, {9, 40}, 8, 13);
+  EXPECT_EQ(recordings, 2);
+}
+
+}  // namespace
+}  // namespace tessera::testing

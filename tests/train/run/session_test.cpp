@@ -1,0 +1,132 @@
+// What a run in this process says of itself while it goes on.
+#include "train/run/session.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/core/io/forwarding_vfs.h"
+#include "tests/core/io/temporary_folder.h"
+#include "train/config/yaml.h"
+#include "train/run/decisions_file.h"
+#include "train/run/status.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kNetwork = R"(version: 1
+name: x
+threads: {compute: 1, loader: 0}
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 4, kernel: 3, stride: 4, name: conv1}}
+    - {conv2d: {out: 4, kernel: 3, name: conv2}}
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+)";
+
+// Five steps an epoch. No stage logs before its last step, which for `long` is the end of its second epoch.
+const std::string kStages = std::string(kNetwork) + R"(data: {name: glyphs, count: 200, test_count: 32, batch: 32, val: 0.2}
+stages:
+  - {name: short, train: 1e}
+  - {name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}}
+  - {name: long, train: 2e}
+checkpoint: {every: 3s, async: false}
+log_every: 1000
+deterministic: true
+)";
+
+// Notes what every status says of the loss.
+class StatusReader final : public ForwardingVfs {
+ public:
+  StatusReader() : ForwardingVfs(real_vfs()) {}
+  void replace(const Path& from, const Path& to) override {
+    below_.replace(from, to);
+    if (to.filename() != "status.json") return;
+    const RunStatus status = load_status(below_, to);
+    if (status.state == "training") losses[status.stage].push_back(status.loss);
+  }
+  std::map<std::string, std::vector<double>> losses;
+};
+
+TEST(Session, ShowsNoLossOfTheStageBefore) {
+  const TemporaryFolder runs;
+  StatusReader vfs;
+  const RunFolder folder = RunFolder::create(vfs, runs.path().string(), "x");
+  std::ostringstream out;
+  SessionOptions options;
+  options.out = &out;
+  const Experiment experiment = parse_experiment(parse_yaml(kStages, "x.yaml"));
+  ASSERT_EQ(Session::start(vfs, experiment, kStages, folder, options).run(), RunOutcome::finished);
+
+  const std::string text = out.str();
+  EXPECT_NE(text.find("short epoch 1  loss "), std::string::npos) << text;
+  EXPECT_NE(text.find("long epoch 1  val accuracy "), std::string::npos) << text;
+  EXPECT_NE(text.find("long epoch 2  loss "), std::string::npos) << text;
+
+  ASSERT_FALSE(vfs.losses["short"].empty());
+  EXPECT_GT(vfs.losses["short"].back(), 0.0);
+  ASSERT_FALSE(vfs.losses["factor"].empty());
+  for (const double loss : vfs.losses["factor"]) EXPECT_EQ(loss, 0.0) << "a factorisation has none";
+  const std::vector<double>& losses = vfs.losses["long"];
+  ASSERT_GE(losses.size(), 3u) << "saves at steps 3 and 6";
+  EXPECT_EQ(losses[0], 0.0);
+  EXPECT_EQ(losses[1], 0.0);
+  EXPECT_GT(losses.back(), 0.0);
+}
+
+// Asks for a stop when the line that it waits for is printed.
+class StopAtLine final : public std::stringbuf {
+ public:
+  explicit StopAtLine(std::string line) : line_(std::move(line)) {}
+  ~StopAtLine() override { StopRequest::clear(); }
+
+ protected:
+  int sync() override {
+    if (str().find(line_) != std::string::npos) StopRequest::signal(15);
+    return 0;
+  }
+
+ private:
+  std::string line_;
+};
+
+const std::string kPassFirst = std::string(kNetwork) + R"(data: {name: glyphs, count: 64, test_count: 32, batch: 32, val: 0}
+stages: [{name: factor, factorise: {keep: always, layers: conv2, ranks: {out: 2, in: 2}}, train: 2s}]
+report: {latency: {batch: [2, 8]}}
+)";
+
+TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
+  const TemporaryFolder runs;
+  const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  const Experiment experiment = parse_experiment(parse_yaml(kPassFirst, "x.yaml"));
+  {
+    StopAtLine buffer("factor: timing conv2 dense and factored\n");  // the next to be timed is the network
+    std::ostream out(&buffer);
+    SessionOptions options;
+    options.out = &out;
+    EXPECT_EQ(Session::start(real_vfs(), experiment, kPassFirst, folder, options).run(), RunOutcome::stopped);
+  }
+  const DecisionMap until_then = read_decisions(real_vfs(), folder.decisions());
+  EXPECT_EQ(load_status(real_vfs(), folder.status()).state, "stopped");
+  ASSERT_FALSE(until_then.empty());
+  for (const auto& [key, text] : until_then) EXPECT_FALSE(key.starts_with("keep.network")) << key;
+
+  ASSERT_EQ(Session::resume(real_vfs(), folder, {}).run(), RunOutcome::finished);
+  const DecisionMap after = read_decisions(real_vfs(), folder.decisions());
+  for (const auto& [key, text] : until_then) EXPECT_EQ(after.at(key), text);
+  EXPECT_GT(after.size(), until_then.size());
+}
+
+// A resume may change the report's batches; the one that decides is settled.
+TEST(Session, SettlesTheBatchThatDecidesWhichLayersStay) {
+  const TemporaryFolder runs;
+  const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  Session::start(real_vfs(), parse_experiment(parse_yaml(kPassFirst, "x.yaml")), kPassFirst, folder, {});
+  const ExperimentConfig stored = parse_experiment(load_yaml(folder.resolved_config())).config;
+  EXPECT_EQ(stored.stages.at(0).factorise->keep_for.batch, 8);
+}
+
+}  // namespace
+}  // namespace tessera

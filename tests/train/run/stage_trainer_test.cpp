@@ -1,0 +1,297 @@
+#include "train/run/stage_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd/numeric_check.h"
+#include "core/rng.h"
+#include "core/support/error.h"
+#include "layers/linear.h"
+#include "layers/models/model.h"
+#include "layers/sequential.h"
+#include "tests/support/message_of.h"
+#include "tests/train/run/kept_work.h"
+
+namespace tessera {
+namespace {
+
+std::unique_ptr<Module> make_model() {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
+  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
+  initialize(*model, 1);
+  return model;
+}
+
+Batch make_batch(std::int64_t samples) {
+  Batch batch{Tensor::empty({samples, 5}), Tensor::zeros({samples}, DType::i64)};
+  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
+  for (std::int64_t i = 0; i < samples; ++i) batch.y.data<std::int64_t>()[i] = i % 3;
+  return batch;
+}
+
+// Without momentum and decay a step moves the weights by lr times the gradient: weights show gradients.
+TrainingConfig plain_sgd(double lr) {
+  TrainingConfig config;
+  config.optimizer.form = SgdConfig{.lr = lr, .momentum = 0};
+  return config;
+}
+
+std::vector<float> weights_of(Module& model) {
+  std::vector<float> values;
+  for (const NamedParameter& entry : named_parameters(model)) {
+    const std::vector<float> part = entry.parameter->value().to_vector<float>();
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+void expect_near(const std::vector<float>& a, const std::vector<float>& b, double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
+}
+
+std::string non_finite(const StageTrainer& trainer) {
+  return message_of<NumericError>([&] { trainer.check_finite(); });
+}
+
+TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
+  const auto whole = make_model();
+  const std::vector<float> start = weights_of(*whole);
+  StageTrainer reference(*whole, plain_sgd(1), 1, 10, 10);
+  reference.step(make_batch(12), 0, 0);
+  const double loss = reference.take_mean_loss();
+  ASSERT_NE(weights_of(*whole), start);
+  for (const std::int64_t micro : {1, 3, 12}) {
+    SCOPED_TRACE(micro);
+    const auto split = make_model();
+    TrainingConfig config = plain_sgd(1);
+    config.micro_batch = micro;
+    StageTrainer trainer(*split, config, 1, 10, 10);
+    trainer.step(make_batch(12), 0, 0);
+    expect_near(weights_of(*split), weights_of(*whole), 1e-5);
+    EXPECT_NEAR(trainer.take_mean_loss(), loss, 1e-5);
+  }
+}
+
+// What changes by step has to reach a replay: batch, learning rate, decay of the average, micro-batch, the count of losses.
+TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
+  TrainingConfig config = plain_sgd(0.5);
+  config.schedule.form = CosineSchedule{};
+  config.micro_batch = 4;
+  config.clip_norm = 1;
+  config.ema = EmaConfig{.decay = 0.9};
+  const auto train = [&](bool replays, int* recordings) {
+    const auto model = make_model();
+    StageTrainer trainer(*model, config, 1, 4, 8);
+    if (replays) {
+      trainer.record_with([&](const std::function<void()>& work) {
+        ++*recordings;
+        return std::make_unique<KeptWork>(work);
+      });
+    }
+    for (int step = 0; step < 8; ++step) {
+      Batch batch = make_batch(12);
+      batch.x.fill(0.1 * step);
+      trainer.step(batch, step, step);
+      if (step == 5) trainer.with_evaluation_weights([] {});
+    }
+    std::vector<float> result = weights_of(*model);
+    trainer.with_evaluation_weights([&] {
+      for (const float average : weights_of(*model)) result.push_back(average);
+    });
+    result.push_back(static_cast<float>(trainer.take_mean_loss()));
+    return result;
+  };
+  int recordings = 0;
+  EXPECT_EQ(train(true, &recordings), train(false, nullptr));
+  EXPECT_EQ(recordings, 1);
+}
+
+TEST(StageTrainer, ARestOfTheBatchCountsByItsSamples) {
+  const auto whole = make_model();
+  StageTrainer(*whole, plain_sgd(1), 1, 10, 10).step(make_batch(7), 0, 0);
+  const auto split = make_model();
+  TrainingConfig config = plain_sgd(1);
+  config.micro_batch = 4;  // an epoch's smaller last batch need not be a multiple
+  StageTrainer(*split, config, 1, 10, 10).step(make_batch(7), 0, 0);
+  expect_near(weights_of(*split), weights_of(*whole), 1e-5);
+}
+
+TEST(StageTrainer, MeanLossIsOverStepsAndStartsAgain) {
+  const auto model = make_model();
+  StageTrainer trainer(*model, plain_sgd(0), 1, 10, 10);  // weights stand still, so that every step has one loss
+  trainer.step(make_batch(6), 0, 0);
+  const double one = trainer.take_mean_loss();
+  trainer.step(make_batch(6), 1, 1);
+  trainer.step(make_batch(6), 2, 2);
+  EXPECT_NEAR(trainer.take_mean_loss(), one, 1e-6);
+  EXPECT_EQ(trainer.take_mean_loss(), 0.0);
+}
+
+TEST(StageTrainer, ClipsTheStepToTheNorm) {
+  const auto model = make_model();
+  const std::vector<float> start = weights_of(*model);
+  TrainingConfig config = plain_sgd(1);
+  config.clip_norm = 1e-3;
+  StageTrainer(*model, config, 1, 10, 10).step(make_batch(6), 0, 0);
+  const std::vector<float> end = weights_of(*model);
+  double squares = 0;
+  for (std::size_t i = 0; i < start.size(); ++i) squares += std::pow(static_cast<double>(end[i]) - start[i], 2);
+  EXPECT_NEAR(std::sqrt(squares), 1e-3, 1e-5);  // f32 weights near 0.4 round each difference by 3e-8
+}
+
+TEST(StageTrainer, NamesTheWeightThatIsNoNumber) {
+  const auto model = make_model();
+  const StageTrainer trainer(*model, plain_sgd(0.1), 1, 10, 10);
+  EXPECT_EQ(non_finite(trainer), "");
+  model->child("fc2").parameter("weight").value().slice(0, 2, 3).fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(non_finite(trainer),
+            "training: fc2.weight holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
+}
+
+// Huge images meet a first layer that a mask holds at zero: the loss is finite, that layer's gradient is not.
+std::unique_ptr<Module> masked_model() {
+  auto model = make_model();
+  model->child("fc1").parameter("weight").set_mask(Tensor::zeros({7, 5}, DType::u8));
+  model->child("fc2").parameter("weight").set_value(Tensor::full({3, 7}, 1e10));
+  model->child("fc2").parameter("weight").value().slice(0, 0, 1).fill(-1e10);
+  return model;
+}
+
+Batch huge_batch() {
+  Batch batch = make_batch(4);  // one class more often than the others: gradients do not cancel
+  batch.x.fill(3e38);
+  return batch;
+}
+
+TEST(StageTrainer, RemembersAGradientThatAMaskHides) {
+  const auto model = masked_model();
+  StageTrainer trainer(*model, plain_sgd(1e-12), 1, 10, 10);
+  trainer.step(huge_batch(), 0, 0);
+  EXPECT_TRUE(std::isfinite(trainer.take_mean_loss()));
+  for (const float weight : weights_of(*model)) EXPECT_TRUE(std::isfinite(weight));
+  const std::string message =
+      "training: a gradient held a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm";
+  EXPECT_EQ(non_finite(trainer), message);
+  trainer.step(make_batch(6), 1, 1);
+  EXPECT_EQ(non_finite(trainer), message) << "later good steps must not clear it";
+}
+
+TEST(StageTrainer, NoSettingHidesABadGradient) {
+  for (const double lr : {0.0, 1e-12}) {
+    for (const bool clip : {false, true}) {
+      SCOPED_TRACE(str("lr ", lr, " clip ", clip));
+      const auto model = masked_model();
+      TrainingConfig config = plain_sgd(lr);
+      if (clip) config.clip_norm = 1.0;
+      StageTrainer trainer(*model, config, 1, 10, 10);
+      trainer.step(huge_batch(), 0, 0);
+      EXPECT_NE(non_finite(trainer), "");
+    }
+  }
+}
+
+std::string checked_step(StageTrainer& trainer, const Batch& batch) {
+  const NumericCheck check;
+  return message_of<NumericError>([&] { trainer.step(batch, 0, 0); });
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheOp) {
+  const auto model = masked_model();
+  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  const std::string message = checked_step(trainer, huge_batch());
+  EXPECT_TRUE(message.starts_with("linear (fc1) backward made the first Inf: gradient of input 1 f32 [7, 5] at [0, 0] is "))
+      << message;
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheBatch) {
+  const auto model = make_model();
+  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  Batch batch = make_batch(6);
+  batch.x.slice(0, 2, 3).slice(1, 4, 5).fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(checked_step(trainer, batch), "the batch brought the first NaN: images f32 [6, 5] at [2, 4] is nan");
+}
+
+TEST(StageTrainer, ACheckedStepNamesTheWeightThatAnUpdateSpoils) {
+  const auto model = make_model();
+  model->child("fc1").parameter("weight").set_trainable(false);
+  StageTrainer trainer(*model, plain_sgd(1e300), 1, 10, 10);  // not a float any more
+  const std::string message = checked_step(trainer, make_batch(6));
+  EXPECT_TRUE(message.starts_with("the update made the first ")) << message;
+  EXPECT_NE(message.find(": fc1.bias f32 [7] at [0] is "), std::string::npos) << message;
+  EXPECT_NE(message.find("; the gradients were finite, up to "), std::string::npos) << message;
+}
+
+TEST(StageTrainer, ACheckedStepTakesTheSameStep) {
+  const auto plain = make_model();
+  StageTrainer(*plain, plain_sgd(1), 1, 10, 10).step(make_batch(6), 0, 0);
+  const auto checked = make_model();
+  StageTrainer trainer(*checked, plain_sgd(1), 1, 10, 10);
+  EXPECT_EQ(checked_step(trainer, make_batch(6)), "");
+  EXPECT_EQ(weights_of(*checked), weights_of(*plain));
+}
+
+TEST(StageTrainer, ALossThatIsNoNumberIsAnError) {
+  const auto model = make_model();
+  StageTrainer trainer(*model, plain_sgd(0), 1, 10, 10);
+  Batch batch = make_batch(6);
+  batch.x.fill(std::numeric_limits<double>::infinity());
+  trainer.step(batch, 0, 0);
+  EXPECT_THROW(trainer.take_mean_loss(), NumericError);
+}
+
+TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
+  const auto model = make_model();
+  const std::vector<float> start = weights_of(*model);
+  TrainingConfig config = plain_sgd(1);
+  config.ema = EmaConfig{.decay = 0.75};
+  StageTrainer trainer(*model, config, 1, 10, 10);
+  trainer.step(make_batch(6), 0, 0);
+  const std::vector<float> end = weights_of(*model);
+  std::vector<float> average(start.size());
+  for (std::size_t i = 0; i < start.size(); ++i) average[i] = 0.75f * start[i] + 0.25f * end[i];
+  trainer.with_evaluation_weights([&] { expect_near(weights_of(*model), average, 1e-6); });
+  EXPECT_EQ(weights_of(*model), end);
+  EXPECT_TRUE(trainer.state().contains("hook.ema"));
+  trainer.end_stage();
+  expect_near(weights_of(*model), average, 1e-6);
+  EXPECT_FALSE(trainer.state().contains("hook.ema"));
+}
+
+TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
+  TrainingConfig config;
+  config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};
+  config.ema = EmaConfig{.decay = 0.5};
+  const auto straight = make_model();
+  StageTrainer trainer(*straight, config, 1, 10, 10);
+  trainer.step(make_batch(6), 0, 0);
+  std::map<std::string, State> saved;
+  for (const auto& [part, state] : trainer.state()) {
+    saved[part].meta = state.meta;
+    for (const auto& [name, tensor] : state.tensors) saved[part].tensors[name] = tensor.clone();
+  }
+  const auto resumed = make_model();
+  const auto source = named_parameters(*straight);
+  const auto target = named_parameters(*resumed);
+  for (std::size_t i = 0; i < source.size(); ++i) target[i].parameter->set_value(source[i].parameter->value().clone());
+  trainer.step(make_batch(6), 1, 1);
+
+  StageTrainer second(*resumed, config, 1, 10, 10);
+  second.load_state(saved);
+  second.step(make_batch(6), 1, 1);
+  EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
+  EXPECT_EQ(second.take_mean_loss(), trainer.take_mean_loss());
+  saved.erase("hook.ema");
+  try {
+    second.load_state(saved);
+    FAIL() << "accepted";
+  } catch (const IoError& error) {
+    EXPECT_STREQ(error.what(), "checkpoint: the part 'hook.ema' is missing");
+  }
+}
+
+}  // namespace
+}  // namespace tessera

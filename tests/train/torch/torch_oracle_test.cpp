@@ -1,0 +1,182 @@
+// Imported and exported networks give PyTorch's logits. PyTorch's side is tests/oracle/torch_networks.py.
+#include <gtest/gtest.h>
+
+#include "compress/factorise.h"
+#include "compress/pass_runner.h"
+#include "core/autograd/var.h"
+#include "core/config/read.h"
+#include "tests/core/io/temporary_folder.h"
+#include "tests/support/python.h"
+#include "tests/train/data/image_tree.h"
+#include "tests/train/run/weights_files.h"
+#include "train/config/yaml.h"
+#include "train/report/export.h"
+#include "train/run/import_weights.h"
+#include "train/run/saved_model.h"
+#include "train/run/saved_point.h"
+#include "train/run/session.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera {
+namespace {
+
+// Single precision over some tens of layers and some thousand terms each; logits are of the order of 1.
+constexpr double kTolerance = 1e-4;
+
+class TorchOracle : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    python_ = testing::python_with("torch, torchvision");
+    if (python_.empty()) GTEST_SKIP() << "python3 with torch and torchvision is not installed";
+  }
+
+  void run_torch(const std::string& kind) const {
+    EXPECT_EQ(testing::output_of(python_ + " " TESSERA_ORACLE_FOLDER "/torch_networks.py " + kind + " " +
+                                 folder_.path().string() + " 2>&1"),
+              "");
+  }
+  Tensor tensor(const std::string& name) const {
+    return decode_safetensors(real_vfs().read_file(folder_.path() / (name + ".safetensors")), name).tensors.at(name);
+  }
+
+  // The folder's y is what the model makes of its x.
+  void expect_same_logits(Module& model) const {
+    const NoGrad no_grad;
+    const Tensor ours = model.forward(Var(tensor("x")), {}).value();
+    const Tensor theirs = tensor("y");
+    ASSERT_EQ(ours.shape(), theirs.shape());
+    const std::vector<float> a = ours.contiguous().to_vector<float>();
+    const std::vector<float> b = theirs.to_vector<float>();
+    float largest = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_NEAR(a[i], b[i], kTolerance) << "logit " << i;
+      largest = std::max(largest, std::abs(b[i]));
+    }
+    EXPECT_GT(largest, 0.01f) << "logits near zero prove nothing";
+  }
+
+  // What the exported files give in PyTorch, on images of this shape, is what the model gives here.
+  void expect_same_logits_exported(Module& model, const Shape& input, const std::string& kind = "exported") const {
+    export_torch(real_vfs(), model, input, Value::map(), folder_.path());
+    testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input(input)}}, .metadata = {}});
+    run_torch(kind);
+    expect_same_logits(model);
+  }
+
+  TemporaryFolder folder_;
+  std::string python_;
+};
+
+TEST_F(TorchOracle, TorchvisionsResNet18GivesItsLogitsHereAndBack) {
+  run_torch("resnet18");
+  const Shape input{2, 64, 64, 3};
+  const ModelConfig config{.name = "resnet18", .classes = 7, .weights = (folder_.path() / "w.safetensors").string()};
+  const InitialModel initial = initial_model(real_vfs(), config, input, 1);
+  EXPECT_NE(initial.imported.find("102 tensors"), std::string::npos) << initial.imported;
+  EXPECT_NE(initial.imported.find("20 num_batches_tracked ignored"), std::string::npos) << initial.imported;
+  expect_same_logits(*initial.model);
+  expect_same_logits_exported(*initial.model, input, "torchvision");
+}
+
+TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
+  run_torch("resnet18");
+  const Shape input{2, 32, 32, 3};
+  ModelConfig config{.name = "resnet18", .classes = 5, .weights = (folder_.path() / "w.safetensors").string()};
+  config.head = std::string("reset");
+  std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
+  // Ranks as large as the kernel: only the metadata tells the axes of the core apart.
+  FactorisePass pass(
+      tessera::read<FactoriseConfig>(parse_json(R"({"layers": "layer1.*.conv2", "ranks": {"out": 3, "in": 3}})", "test")));
+  ASSERT_EQ(run_pass(model, pass, input).layers.size(), 2u);
+  const Tensor before = model_state(*model).tensors.at("layer1.0.conv2.core").clone();
+  TrainingConfig training;
+  training.optimizer.form = SgdConfig{.lr = 1e-5};  // random weights and statistics are no trained network: small steps
+  StageTrainer trainer(*model, training, 1, 3, 3);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    trainer.step({testing::random_input(input), Tensor::from<std::int64_t>({1, 4}, {2})}, step, step);
+  }
+  trainer.check_finite();
+  EXPECT_NE(model_state(*model).tensors.at("layer1.0.conv2.core").to_vector<float>(), before.to_vector<float>());
+  expect_same_logits_exported(*model, input);
+}
+
+// Grey, turned by EXIF, CMYK, grey with alpha, RGBA, plain, and one that ends early.
+void write_images(const testing::ImageTree& tree, const std::string& folder) {
+  const auto pixels = [](std::int64_t channels) { return testing::Bytes(static_cast<std::size_t>(40 * 36 * channels), 90); };
+  tree.write(folder + "/grey.jpg", testing::encode_jpeg(40, 36, pixels(1), {.kind = testing::JpegKind::grey}));
+  tree.write(folder + "/turned.jpg",
+             testing::encode_jpeg(40, 36, testing::pattern(40, 36), {.tiff = testing::orientation_tiff(6)}));
+  tree.write(folder + "/cmyk.jpg", testing::encode_jpeg(40, 36, pixels(4), {.kind = testing::JpegKind::cmyk}));
+  tree.write(folder + "/alpha.png", testing::encode_png(40, 36, pixels(2), {.kind = testing::PngKind::grey_alpha}));
+  tree.write(folder + "/rgba.png", testing::encode_png(40, 36, pixels(4), {.kind = testing::PngKind::rgba}));
+  const std::string plain = testing::encode_png(40, 36, testing::pattern(40, 36));
+  tree.write(folder + "/plain.png", plain);
+  tree.write(folder + "/broken.png", plain.substr(0, plain.size() / 2));
+}
+
+TEST_F(TorchOracle, AResNet18FineTunesOnAFolderOfImagesAndGoesBackToPyTorch) {
+  run_torch("resnet18");
+  const testing::ImageTree tree;
+  for (const char* folder : {"train/cat", "train/dog", "test/cat", "test/dog"}) write_images(tree, folder);
+  setenv("TESSERA_CACHE", tree.path("cache").c_str(), 1);
+  // Algorithms chosen by the clock round differently from run to run, and with random weights and statistics, and images of one
+  // colour, a larger step multiplies that until the logits are of any size.
+  const Experiment experiment = parse_experiment(parse_yaml(str(R"(
+version: 1
+name: chain
+deterministic: true
+data: {name: image-folder, root: )", tree.root(), R"(, val: 0, resize: 36, crop: 32, batch: 4, on_bad_image: skip}
+model: {name: resnet18, classes: 2, head: reset, weights: )", (folder_.path() / "w.safetensors"), R"(}
+optimizer: {name: sgd, lr: 1.0e-6}
+stages:
+  - {name: tucker, factorise: {keep: always, layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
+)"), "chain.yaml"));
+  const RunFolder run = RunFolder::create(real_vfs(), tree.path("runs"), "chain");
+  ASSERT_EQ(Session::start(real_vfs(), experiment, "", run, {}).run(), RunOutcome::finished);
+  const Checkpoint trained = load_newest(real_vfs(), run);
+  EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
+  const std::unique_ptr<Module> model = saved_model(trained);
+  export_torch(real_vfs(), run, folder_.path());
+  testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input({2, 32, 32, 3})}}, .metadata = {}});
+  run_torch("exported");
+  expect_same_logits(*model);
+}
+
+TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
+  const Shape input{3, 28, 28, 1};
+  const auto model = build_model({.name = "lenet5", .classes = 10}, input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+  const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
+  EXPECT_NE(shown.find("(fc3): Linear(in_features=84, out_features=10, bias=True)"), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("output: [1, 10]\n")) << shown;
+}
+
+TEST_F(TorchOracle, EveryKindOfLayerIsExported) {
+  const Shape input{3, 13, 11, 3};
+  const auto model = build_model(testing::layers_config(R"([
+      {"conv2d": {"out": 6, "kernel": [3, 5], "stride": [2, 1], "padding": [1, 2], "groups": 3, "name": "a"}},
+      {"gelu": {"form": "tanh"}},
+      {"conv2d": {"out": 6, "kernel": 3, "padding": 2, "dilation": 2, "bias": false, "name": "b"}},
+      {"batch_norm": {"eps": 0.01}}, "silu",
+      {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "sigmoid",
+      {"tucker2_conv2d": {"out": 5, "kernel": 2, "stride": [1, 2], "padding": 1, "rank_in": 2, "rank_out": 3, "bias": false}},
+      {"tucker2_conv2d": {"out": 6, "rank_in": 5, "rank_out": 4, "in_factor": false}},
+      {"tucker2_conv2d": {"out": 5, "padding": 1, "rank_in": 2, "rank_out": 5, "out_factor": false}},
+      {"tucker2_conv2d": {"out": 4, "padding": 1, "rank_in": 5, "rank_out": 4, "in_factor": false, "out_factor": false}}, "tanh",
+      {"max_pool2d": {"kernel": 2}}, {"dropout": {"p": 0.3}}, "flatten", {"layer_norm": {}}, "gelu", "relu",
+      {"linear": {"out": 4}}])"),
+                                 input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, BlocksWithoutProjectionsAreExported) {
+  const Shape input{2, 9, 8, 3};
+  const auto model = build_model({.name = "resnet8", .classes = 10, .shortcut = "option_a"}, input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
+}  // namespace
+}  // namespace tessera

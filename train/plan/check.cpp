@@ -1,0 +1,164 @@
+#include "train/plan/check.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "compress/pass_runner.h"
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/import_weights.h"
+#include "train/run/run_state.h"
+
+namespace tessera {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Experiment& experiment) : config_(experiment.config), marks_(experiment.marks) {}
+
+  // Runs one check; whatever it throws becomes a problem at `path`.
+  bool attempt(const std::string& path, const std::function<void()>& check) {
+    try {
+      check();
+      return true;
+    } catch (const Error& error) {
+      add(path, error.what());
+      return false;
+    }
+  }
+
+  // Where the file says `path`, or the nearest block around it.
+  void add(const std::string& path, const std::string& message) {
+    std::string place = path;
+    while (!place.empty() && !marks_.contains(place)) {
+      const std::size_t cut = place.find_last_of(".[");
+      place.resize(cut == std::string::npos ? 0 : cut);
+    }
+    problems_.push_back({place.empty() ? Mark{} : marks_.at(place), path, message});
+  }
+
+  void check_data() {
+    attempt("data", [&] {
+      data_ = load_data(config_.data, static_cast<std::uint64_t>(config_.seed));
+      input_ = data_->train.dataset->batch_shape(1);
+      steps_per_epoch_ = steps_per_epoch(config_.data, data_->train.size());
+    });
+    if (!data_) return;
+    attempt("data.batch", [&] {
+      TESSERA_CHECK(steps_per_epoch_ >= 1, ConfigError, "is ", config_.data.batch, ", but only ", data_->train.size(),
+                    " samples are left to train on; lower it, or set data.drop_last: false");
+    });
+  }
+
+  void check_model() {
+    if (!data_) return;
+    attempt("model", [&] {
+      model_ = initial();
+      const Shape output = model_->output_shape(input_);
+      const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
+      TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",
+                    config_.data.name, " has ", classes, " classes, so it must be [1, ", classes, "]");
+    });
+  }
+
+  void check_stage(std::size_t index) {
+    const StageConfig& stage = config_.stages[index];
+    const std::string path = str("stages[", index, ']');
+    if (stage.train && data_ && steps_per_epoch_ >= 1) {
+      attempt(path + ".train", [&] {
+        TESSERA_CHECK(stage.train->unit != Duration::Unit::percent, ConfigError, to_string(*stage.train),
+                      " is a share of the stage itself; give epochs or steps");
+        TESSERA_CHECK(stage.train->resolve(steps_per_epoch_, 0) >= 1, ConfigError, to_string(*stage.train),
+                      " is less than one of the ", steps_per_epoch_, " steps of an epoch");
+      });
+    }
+    if (stage.factorise && model_) attempt(path + ".factorise", [&] { check_factorise(path + ".factorise", index); });
+  }
+
+  // A later stage meets factored layers, of which only the shapes matter.
+  void check_factorise(const std::string& path, std::size_t index) {
+    const FactoriseConfig& config = *config_.stages[index].factorise;
+    FactorisePass pass(config, Factors::zeros);
+    std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
+    // What an earlier stage's veto leaves dense is met here as it was.
+    if (found.empty() && dense_) found = FactorisePass(config).try_prepare(*dense_, input_);
+    for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
+    const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
+    const bool met_later =
+        std::any_of(later, config_.stages.end(), [](const StageConfig& stage) { return stage.factorise.has_value(); });
+    if (!found.empty() || !met_later) return;
+    if (config.keep == "faster" && !dense_) dense_ = initial();
+    run_pass(model_, pass, input_);
+  }
+
+  void check_decisions(const DecisionMap& given) {
+    if (!config_.deterministic) return;
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
+      const std::optional<FactoriseConfig>& pass = config_.stages[i].factorise;
+      if (!pass || pass->keep != "faster") continue;
+      const std::string where = decided_where(*pass);
+      const auto decides = [&](const auto& decision) {
+        return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
+      };
+      if (std::ranges::any_of(given, decides)) continue;
+      add(str("stages[", i, "].factorise.keep"),
+          str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so, at ",
+              where, ", with --decisions FILE, or set keep: always"));
+    }
+  }
+
+  void check_all(const DecisionMap* given) {
+    if (given != nullptr) check_decisions(*given);
+    check_data();
+    check_model();
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) check_stage(i);
+    std::ranges::stable_sort(problems_, {},
+                             [](const ConfigProblem& problem) { return std::pair(problem.mark.line, problem.mark.column); });
+  }
+  const std::vector<ConfigProblem>& problems() const { return problems_; }
+  DataSplits take_data() { return std::move(*data_); }
+
+ private:
+  // As a Veto of the run will say it.
+  std::string decided_where(const FactoriseConfig& pass) const {
+    const VetoOptions veto = veto_options(pass, config_.report);
+    const Device device = resolve_device(config_.device);
+    return where_timed({.batch = veto.batch,
+                        .phase = veto.timing.phase,
+                        .machine = machine_text(device, resolve_compute_threads(config_.threads.compute)),
+                        .folded = veto.timing.on_folded_copies(),
+                        .compute = compute_dtype_of(config_),
+                        .tf32 = takes_tf32(config_)});
+  }
+  std::unique_ptr<Module> initial() const {
+    return initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
+  }
+
+  const ExperimentConfig& config_;
+  const std::map<std::string, Mark>& marks_;
+  std::vector<ConfigProblem> problems_;
+  std::optional<DataSplits> data_;
+  Shape input_;
+  std::int64_t steps_per_epoch_ = 0;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<Module> dense_;  // likewise, with every layer of `keep: faster` back to dense; null where no stage can tell
+};
+
+}  // namespace
+
+DataSplits check_experiment(const Experiment& experiment, const DecisionMap* given) {
+  Checker checker(experiment);
+  checker.check_all(given);
+  if (!checker.problems().empty()) throw_config_error(checker.problems());
+  return checker.take_data();
+}
+
+std::vector<ConfigProblem> experiment_problems(const Experiment& experiment, const DecisionMap* given) {
+  Checker checker(experiment);
+  checker.check_all(given);
+  return checker.problems();
+}
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+#include "train/plan/disk_plan.h"
+
+#include <algorithm>
+
+#include "core/io/safetensors.h"
+#include "layers/model_tree.h"
+#include "train/checkpoint/manifest.h"
+#include "train/run/decisions_file.h"
+#include "train/run/model_state.h"
+#include "train/run/position.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
+
+// What CheckpointStore::save writes for these parts.
+std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model, const RunHistory& history,
+                           const std::vector<std::string>& classes) {
+  Manifest manifest;
+  Value metas = Value::map();
+  std::int64_t total = 0;
+  const auto add = [&](const std::string& name, std::int64_t bytes) {
+    manifest.files.push_back({name, bytes, std::string(kHashDigits, '0')});
+    total += bytes;
+  };
+  for (const auto& [name, state] : parts) {
+    metas.set(name, state.meta);
+    if (state.tensors.empty()) continue;
+    std::int64_t bytes = 0;
+    encode_safetensors({.tensors = state.tensors, .metadata = {{"tessera.layout", "OHWI"}}},
+                       [&](std::string_view piece) { bytes += static_cast<std::int64_t>(piece.size()); });
+    add(name + ".safetensors", bytes);
+    manifest.tensors += static_cast<std::int64_t>(state.tensors.size());
+  }
+  add("state.json", static_cast<std::int64_t>(to_json(metas, 2).size()) + 1);
+  manifest.extra.set("model", describe(model));
+  manifest.extra.set("position", write(Position{}));
+  manifest.extra.set("stage_name", "");
+  manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
+  manifest.extra.set("data", std::string(kHashDigits, '0'));
+  manifest.extra.set("classes", to_value(classes));
+  manifest.extra.set("history", write(history));
+  manifest.extra.set("decisions", to_value(DecisionMap()));
+  return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
+}
+
+// As long as the numbers that a run fills in.
+constexpr double kLongNumber = 1.0 / 3.0;
+
+// Of layers that were not decomposed for the plan.
+void fill_errors(StageRecord& record) {
+  if (!record.factorise) return;
+  for (LayerReport& row : record.factorise->layers) {
+    if (row.ranks) row.relative_error = kLongNumber;
+  }
+}
+
+void finish(StageRecord& record, bool trains) {
+  record.done = true;
+  if (!trains) return;
+  record.loss = record.accuracy = record.best_accuracy = kLongNumber;
+  record.best_step = 0;
+}
+
+// Checkpoints that a stage saves before its last step, of which the best is not counted.
+std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t per_epoch, bool best) {
+  const std::int64_t inner = std::max<std::int64_t>(0, steps - 1);
+  const std::int64_t timed = inner / every;
+  if (!best) return timed;
+  const std::int64_t improved = inner / per_epoch;  // at most one an epoch
+  std::int64_t both = 0;
+  if (every % per_epoch == 0) both = timed;
+  if (per_epoch % every == 0) both = improved;
+  return std::max<std::int64_t>(0, timed + improved - both - (improved > 0 ? 1 : 0));
+}
+
+}  // namespace
+
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history) {
+  DiskPlan plan;
+  const State weights = model_state(model);
+  fill_errors(history.of(stage.name));
+  if (!stage.train) {
+    finish(history.of(stage.name), false);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, classes);
+    return plan;
+  }
+  std::map<std::string, State> parts = StageTrainer(model, stage.training, 0, 1, 1).state();
+  parts["model"] = weights;
+  plan.training_bytes = encoded_bytes(parts, model, history, classes);
+  finish(history.of(stage.name), true);
+  parts.erase("hook.ema");  // has become the weights
+  plan.end_bytes = encoded_bytes(parts, model, history, classes);
+  return plan;
+}
+
+void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,
+               std::int64_t steps_per_epoch, bool validates) {
+  std::int64_t left = config.keep;
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    if (stages[i].training_bytes == 0) continue;
+    const std::int64_t every = std::max<std::int64_t>(1, config.every.resolve(steps_per_epoch, steps[i]));
+    const bool best = config.best && validates;
+    stages[i].best = best && steps[i] > steps_per_epoch ? 1 : 0;
+    stages[i].newest = std::min(left, saves_within(steps[i], every, steps_per_epoch, best));
+    left -= stages[i].newest;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// How much disk the checkpoints of a run will take.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/nn/module.h"
+#include "train/experiment.h"
+#include "train/run/history.h"
+
+namespace tessera {
+
+// Checkpoints of one stage: how large, and how many stay when the run has ended.
+struct DiskPlan {
+  std::int64_t training_bytes = 0;  // one saved while the stage trains; 0 when it does not train
+  std::int64_t end_bytes = 0;  // the one at the stage's end, which always stays
+  std::int64_t best = 0;  // 1 when the best one, always kept too, may be another than the last
+  std::int64_t newest = 0;  // of the newest `checkpoint.keep` that are neither, at most this many are of this stage
+
+  std::int64_t bytes() const { return end_bytes + (best + newest) * training_bytes; }
+};
+
+// Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
+// counters in the manifest, and the choices that a clock will take (about 100 bytes each). `newest` is left to plan_kept.
+// `history` is as it is once the stage's pass has run; it is brought to the stage's end.
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history);
+
+// Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
+void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,
+               std::int64_t steps_per_epoch, bool validates);
+
+}  // namespace tessera

@@ -1,0 +1,197 @@
+#include "train/plan/plan.h"
+
+#include <algorithm>
+
+#include "compress/pass_runner.h"
+#include "core/support/error.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "train/plan/check.h"
+#include "train/run/environment.h"
+#include "train/run/import_weights.h"
+#include "train/run/model_state.h"
+
+namespace tessera {
+namespace {
+
+Trace trace_of(const Module& model, const Shape& input) {
+  Trace trace;
+  model.output_shape(input, &trace);
+  return trace;
+}
+
+double fraction(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1.0;
+}
+
+std::unique_ptr<Module> copied(Module& model) {
+  std::unique_ptr<Module> copy = rebuild(describe(model), builtin_layers());
+  load_model_state(*copy, model_state(model));
+  return copy;
+}
+
+// In the order in which the rows first ask.
+std::vector<RanksPlan> plan_ranks(const PassReport& report) {
+  std::vector<RanksPlan> plans;
+  std::vector<Cost> before, after;
+  for (const LayerReport& row : report.layers) {
+    const auto same =
+        std::find_if(plans.begin(), plans.end(), [&](const RanksPlan& plan) { return plan.asked == row.ranks_asked; });
+    const auto i = static_cast<std::size_t>(same - plans.begin());
+    if (same == plans.end()) {
+      plans.emplace_back().asked = row.ranks_asked;
+      before.emplace_back();
+      after.emplace_back();
+    }
+    ++plans[i].layers;
+    plans[i].factored += row.decision == Decision::factored ? 1 : 0;
+    before[i].parameters += row.parameters_before;
+    before[i].macs += row.macs_before;
+    after[i].parameters += row.parameters_after;
+    after[i].macs += row.macs_after;
+  }
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    plans[i].parameters_kept = fraction(after[i].parameters, before[i].parameters);
+    plans[i].macs_kept = fraction(after[i].macs, before[i].macs);
+  }
+  return plans;
+}
+
+// The first step after which the rate stops rising. Every schedule rises strictly through its warm-up and never again.
+std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& length) {
+  const double base = training.optimizer.lr();
+  const auto rises = [&](std::int64_t step) {
+    return scheduled_lr(training.schedule, base, step + 1, length) > scheduled_lr(training.schedule, base, step, length);
+  };
+  std::int64_t low = 0;
+  std::int64_t high = length.steps - 1;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (rises(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+class Planner {
+ public:
+  Planner(const ExperimentConfig& config, DataSplits data) : config_(config), data_(std::move(data)) {
+    plan_.input = data_.train.dataset->batch_shape(1);
+    plan_.data = config.data.name;
+    plan_.train_samples = data_.train.size();
+    plan_.val_samples = data_.val.size();
+    plan_.test_samples = data_.test.size();
+    plan_.batch = config.data.batch;
+    plan_.steps_per_epoch = steps_per_epoch(config.data, data_.train.size());
+    plan_.device = resolve_device(config.device).name();
+    plan_.precision = config.precision;
+    model_ = initial_model(real_vfs(), config.model, plan_.input, static_cast<std::uint64_t>(config.seed)).model;
+    plan_.layers = trace_of(*model_, plan_.input);
+    plan_.cost = total_cost(*model_, plan_.input);
+  }
+
+  Plan run() {
+    for (const StageConfig& stage : config_.stages) plan_.stages.push_back(plan_stage(stage));
+    plan_disk();
+    return std::move(plan_);
+  }
+
+ private:
+  StagePlan plan_stage(const StageConfig& stage) {
+    StagePlan plan;
+    plan.name = stage.name;
+    if (stage.factorise) factorise(stage, plan);
+    plan.layers = trace_of(*model_, plan_.input);
+    plan.cost = total_cost(*model_, plan_.input);
+    if (stage.train) {
+      plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
+      plan.memory = memory_of(*model_, stage);
+    }
+    RunHistory before = history_;
+    plan.disk = plan_checkpoint(*model_, stage, data_.train.dataset->classes, history_);
+    if (dense_) count_dense(stage, before, plan);
+    return plan;
+  }
+
+  void factorise(const StageConfig& stage, StagePlan& plan) {
+    plan.only_faster = stage.factorise->keep == "faster";
+    if (plan.only_faster && !dense_) dense_ = copied(*model_);
+    FactorisePass pass(*stage.factorise, Factors::zeros);
+    if (dense_ && !plan.only_faster) run_pass(dense_, pass, plan_.input);
+    plan.factorised = run_pass(model_, pass, plan_.input);
+    plan.ranks = plan_ranks(*plan.factorised);
+    history_.of(stage.name).factorise = plan.factorised;
+  }
+
+  // The clock may leave every layer of `keep: faster` dense: what needs more counts.
+  void count_dense(const StageConfig& stage, RunHistory& history, StagePlan& plan) {
+    const DiskPlan disk = plan_checkpoint(*dense_, stage, data_.train.dataset->classes, history);
+    if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
+    if (!plan.memory) return;
+    const MemoryPlan memory = memory_of(*dense_, stage);
+    if (memory.peak() > plan.memory->peak()) plan.memory = memory;
+  }
+
+  MemoryPlan memory_of(Module& model, const StageConfig& stage) const {
+    return plan_memory(model, config_, stage.training, data_, plan_.input);
+  }
+
+  void plan_disk() {
+    std::vector<DiskPlan> disks;
+    std::vector<std::int64_t> steps;
+    for (const StagePlan& stage : plan_.stages) {
+      disks.push_back(stage.disk);
+      steps.push_back(stage.schedule ? stage.schedule->steps : 0);
+    }
+    plan_kept(disks, steps, config_.checkpoint, plan_.steps_per_epoch, plan_.val_samples > 0);
+    for (std::size_t i = 0; i < disks.size(); ++i) plan_.stages[i].disk = disks[i];
+  }
+
+  const ExperimentConfig& config_;
+  DataSplits data_;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
+  RunHistory history_;  // what a checkpoint's manifest would hold
+  Plan plan_;
+};
+
+}  // namespace
+
+SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch) {
+  const StageLength length{.steps = steps, .steps_per_epoch = steps_per_epoch};
+  const auto lr = [&](std::int64_t step) { return scheduled_lr(training.schedule, training.optimizer.lr(), step, length); };
+  SchedulePlan plan;
+  plan.name = std::visit([](const auto& form) { return std::string(form.kName); }, training.schedule.form);
+  plan.steps = steps;
+  plan.epochs = static_cast<double>(steps) / static_cast<double>(steps_per_epoch);
+  const std::int64_t top = end_of_rise(training, length);
+  plan.warmup_steps = top > 0 ? top + 1 : 0;
+  plan.first_lr = lr(0);
+  plan.last_lr = lr(steps - 1);
+  plan.peak_lr = std::max(lr(top), plan.last_lr);  // a floor above the base rate is approached from below
+  return plan;
+}
+
+std::int64_t Plan::memory_peak() const {
+  std::int64_t peak = 0;
+  for (const StagePlan& stage : stages) {
+    if (stage.memory) peak = std::max(peak, stage.memory->peak());
+  }
+  return peak;
+}
+
+std::int64_t Plan::disk_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StagePlan& stage : stages) bytes += stage.disk.bytes();
+  return bytes;
+}
+
+Plan make_plan(const Experiment& experiment) {
+  set_compute_threads(experiment.config.threads.compute);  // kernels' work memory depends on them
+  return Planner(experiment.config, check_experiment(experiment)).run();
+}
+
+}  // namespace tessera

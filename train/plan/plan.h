@@ -1,0 +1,71 @@
+// What an experiment will do and need, found without training: the content of `tessera plan`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/pass_runner.h"
+#include "train/experiment.h"
+#include "train/plan/disk_plan.h"
+#include "train/run/memory_plan.h"
+
+namespace tessera {
+
+// Learning rates of a stage, by the function that training calls.
+struct SchedulePlan {
+  std::string name;  // of the schedule
+  std::int64_t steps = 0;  // of the stage
+  double epochs = 0;
+  double first_lr = 0;
+  double peak_lr = 0;
+  double last_lr = 0;
+  std::int64_t warmup_steps = 0;  // the rate rises during these; 0 when the first step has the peak
+};
+SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch);
+
+// Layers whose ranks were asked for in the same words, and the fractions of them that the factorisation keeps.
+struct RanksPlan {
+  std::string asked;  // "macs 0.4 per matched"
+  std::int64_t layers = 0;
+  std::int64_t factored = 0;
+  double parameters_kept = 1;
+  double macs_kept = 1;
+};
+
+struct StagePlan {
+  std::string name;
+  std::optional<PassReport> factorised;  // ranks are chosen from the initial weights here, from the trained ones in a run
+  std::vector<RanksPlan> ranks;
+  // Layers that are not go back. Layers and cost are of none that did; memory and disk of none or all, whichever needs more.
+  bool only_faster = false;
+  Trace layers;  // after the factorisation
+  Cost cost;
+  std::optional<SchedulePlan> schedule;  // empty: the stage does not train
+  std::optional<MemoryPlan> memory;
+  DiskPlan disk;
+};
+
+struct Plan {
+  std::string data;
+  std::int64_t train_samples = 0, val_samples = 0, test_samples = 0;
+  std::int64_t batch = 0, steps_per_epoch = 0;
+  std::string device, precision;
+  Shape input;  // [1, h, w, c]
+  Trace layers;  // before the first stage
+  Cost cost;
+  std::vector<StagePlan> stages;
+
+  std::int64_t memory_peak() const;  // of the stage that needs most; 0 when none trains
+  std::int64_t disk_bytes() const;  // checkpoints at the end of the run, at most
+};
+
+// Checks the experiment first (train/plan/check.h) and throws what that throws. Sets the number of compute threads.
+Plan make_plan(const Experiment& experiment);
+
+// For another program: the keys that docs/json.md lists.
+Value to_value(const Plan& plan);
+Value to_value(const Trace& trace);
+
+}  // namespace tessera

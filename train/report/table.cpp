@@ -1,0 +1,200 @@
+#include "train/report/table.h"
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
+#include "layers/fold.h"
+#include "train/checkpoint/store.h"
+#include "train/config/yaml.h"
+#include "train/data/builtin.h"
+#include "train/experiment.h"
+#include "train/report/bench_device.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/evaluate.h"
+#include "train/run/position.h"
+#include "train/run/run_folder.h"
+#include "train/run/saved_model.h"
+
+namespace tessera {
+namespace {
+
+// One finished stage of one run, as its checkpoint gives it back.
+struct StageModel {
+  std::string stage;
+  std::unique_ptr<Module> model;
+  std::int64_t file_bytes = 0;
+};
+
+struct LoadedRun {
+  RunFolder folder;
+  ExperimentConfig config;
+  DataSplits data;
+  Shape input;
+  Device device;
+  std::vector<StageModel> stages;
+  Value settings;  // what runs of one experiment have in common
+};
+
+// Runs that differ in nothing but the seed.
+struct Group {
+  Value settings;
+  std::string name;
+  std::string path;  // of the first run
+  std::vector<TableRow> rows;
+};
+
+StageModel load_stage(Vfs& vfs, const CheckpointStore& store, std::int64_t step, const Value& manifest) {
+  const Checkpoint checkpoint = store.load(step);
+  // An older revision of the step stands before the stage's end.
+  TESSERA_CHECK(checkpoint.manifest == manifest, IoError, "table: the last checkpoint of stage '",
+                manifest.at("stage_name").as_string(), "', step ", step,
+                ", is damaged: ", checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
+  StageModel stage;
+  stage.stage = manifest.at("stage_name").as_string();
+  stage.model = saved_model(checkpoint);
+  stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
+  return stage;
+}
+
+// The last checkpoint of each stage that has ended, in stage order. Reads the tensors of no other.
+std::vector<StageModel> load_stages(Vfs& vfs, const RunFolder& folder) {
+  const CheckpointStore store(vfs, folder.checkpoints());
+  std::vector<StageModel> stages;
+  for (const std::int64_t step : store.steps()) {
+    const Value manifest = store.manifest(step);
+    if (read<Position>(manifest.at("position")).stage_done) stages.push_back(load_stage(vfs, store, step, manifest));
+  }
+  TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");
+  return stages;
+}
+
+Value common_settings(Value resolved) {
+  for (const char* key : {"seed", "checkpoint", "report", "log_every"}) resolved.erase(key);
+  if (Value* threads = resolved.find("threads")) threads->erase("loader");
+  return resolved;
+}
+
+LoadedRun load_run(Vfs& vfs, const std::string& path, const std::string& asked_device) {
+  RunFolder folder = RunFolder::open(vfs, path);
+  Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
+  if (!asked_device.empty()) experiment.config.device = asked_device;
+  const Device device = resolve_device(experiment.config.device);
+  DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
+  const Shape input = data.test.dataset->batch_shape(1);
+  std::vector<StageModel> stages = load_stages(vfs, folder);
+  for (const StageModel& stage : stages) move_to(*stage.model, device);
+  return {std::move(folder),
+          std::move(experiment.config),
+          std::move(data),
+          input,
+          device,
+          std::move(stages),
+          common_settings(std::move(experiment.resolved))};
+}
+
+void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
+  std::vector<std::unique_ptr<Module>> copies;
+  std::vector<Module*> networks;
+  for (const StageModel& stage : run.stages) {
+    networks.push_back(copies.emplace_back(for_inference(*stage.model)).get());
+  }
+  bool replayed = true;
+  for (const std::int64_t batch : run.config.report.latency.batch) {
+    Shape input = run.input;
+    input.set(0, batch);
+    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats, compute_dtype_of(run.config));
+    replayed = replayed && timing.replayed;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i]});
+  }
+  if (run.device.is_cpu()) return;
+  const char* const how = replayed ? ", recorded and replayed" : ", as queued by the host";
+  for (TableRow& row : rows) row.processor += how;
+}
+
+void set_machine(TableRow& row, const LoadedRun& run) {
+  if (run.device.is_cuda()) {
+    row.processor = gpu_text(device_info(run.device));
+    return;
+  }
+  row.processor = describe_environment(run.config).at("processor").as_string();
+  row.threads = resolve_compute_threads(run.config.threads.compute);
+}
+
+std::vector<TableRow> make_rows(const LoadedRun& run) {
+  std::vector<TableRow> rows;
+  for (const StageModel& stage : run.stages) {
+    const Cost cost = total_cost(*stage.model, run.input);
+    TableRow row;
+    row.experiment = run.config.name;
+    row.stage = stage.stage;
+    row.parameters = cost.parameters;
+    row.macs = cost.macs;
+    row.file_bytes = stage.file_bytes;
+    set_machine(row, run);
+    rows.push_back(std::move(row));
+  }
+  add_latency(run, rows);
+  return rows;
+}
+
+Group& find_group(std::vector<Group>& groups, const LoadedRun& run) {
+  const auto found = std::ranges::find(groups, run.settings, &Group::settings);
+  if (found != groups.end()) return *found;
+  return groups.emplace_back(Group{run.settings, run.config.name, run.folder.path(), make_rows(run)});
+}
+
+void add_cost(TableRow& row, const Cost& cost) {
+  if (!row.range && cost.parameters == row.parameters && cost.macs == row.macs) return;
+  CostRange range = row.cost_range();
+  range.least_parameters = std::min(range.least_parameters, cost.parameters);
+  range.greatest_parameters = std::max(range.greatest_parameters, cost.parameters);
+  range.least_macs = std::min(range.least_macs, cost.macs);
+  range.greatest_macs = std::max(range.greatest_macs, cost.macs);
+  row.range = range;
+}
+
+void add_run(Group& group, const LoadedRun& run) {
+  const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageModel::stage, &TableRow::stage);
+  TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '",
+                run.stages.back().stage, "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '",
+                group.rows.back().stage, "'; runs of one experiment must have come equally far");
+  for (std::size_t i = 0; i < group.rows.size(); ++i) {
+    add_cost(group.rows[i], total_cost(*run.stages[i].model, run.input));
+    group.rows[i].accuracies.push_back(
+        evaluate_split(*run.stages[i].model, run.data.test, run.data.normalization, run.config).accuracy());
+  }
+}
+
+}  // namespace
+
+Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out, const std::string& device) {
+  const DecisionScope fastest({.measure = true});  // every network at its best; the runs' own choices are not touched
+  std::vector<Group> groups;
+  for (const std::string& path : runs) {
+    const LoadedRun run = load_run(vfs, path, device);
+    set_compute_threads(run.config.threads.compute);
+    const Tf32Products products(takes_tf32(run.config));
+    if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
+    add_run(find_group(groups, run), run);
+  }
+  Table table;
+  for (Group& group : groups) {
+    const bool alone = std::ranges::count(groups, group.name, &Group::name) == 1;
+    for (TableRow& row : group.rows) {
+      if (!alone) row.experiment += str(" (", group.path, ')');
+      table.rows.push_back(std::move(row));
+    }
+  }
+  if (!table.rows.empty()) {
+    table.processor = table.rows.front().processor;
+    table.threads = table.rows.front().threads;
+  }
+  return table;
+}
+
+}  // namespace tessera

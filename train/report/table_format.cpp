@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "compress/report.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/report/table.h"
+
+namespace tessera {
+namespace {
+
+std::string accuracy_cell(const TableRow& row) {
+  const std::string mean = formatted("%.2f", 100.0 * row.mean_accuracy());
+  if (row.accuracies.size() < 2) return mean;
+  return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
+}
+
+std::string mmacs(std::int64_t macs) { return formatted("%.2f", static_cast<double>(macs) / 1e6); }
+
+std::string cost_cells(const TableRow& row) {
+  if (!row.range) return str(row.parameters, " | ", mmacs(row.macs));
+  const CostRange& range = *row.range;
+  return str(row.parameters, " (", range.least_parameters, '-', range.greatest_parameters, ") | ", mmacs(row.macs), " (",
+             mmacs(range.least_macs), '-', mmacs(range.greatest_macs), ')');
+}
+
+const std::string& processor_of(const Table& table, const TableRow& row) {
+  return row.processor.empty() ? table.processor : row.processor;
+}
+
+std::int64_t threads_of(const Table& table, const TableRow& row) {
+  return row.processor.empty() && row.threads == 0 ? table.threads : row.threads;
+}
+
+// A GPU has no threads to tell.
+std::string place_of(const std::string& processor, std::int64_t threads) {
+  return threads > 0 ? str(processor, ", ", threads, " threads") : processor;
+}
+
+std::string latency_cells(const TableRow& row, std::int64_t batch) {
+  const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
+  if (found == row.latency.end()) return "  |  |";
+  const auto cell = [](const Summary& timing) {
+    return str(' ', formatted("%.2f", timing.median), " (", formatted("%.2f", timing.p10), '-', formatted("%.2f", timing.p90),
+               ") |");
+  };
+  return cell(found->time) + cell(found->speedup);
+}
+
+// Each processor and number of threads there is; with their experiments when there are several.
+std::string timed_on(const Table& table) {
+  std::vector<std::pair<std::string, std::set<std::string>>> places;
+  for (const TableRow& row : table.rows) {
+    const std::string place = place_of(processor_of(table, row), threads_of(table, row));
+    auto found = std::ranges::find(places, place, [](const auto& entry) { return entry.first; });
+    if (found == places.end()) found = places.insert(places.end(), {place, {}});
+    found->second.insert(row.experiment);
+  }
+  if (places.empty()) return place_of(table.processor, table.threads);
+  if (places.size() == 1) return places.front().first;
+  std::string text;
+  for (const auto& [place, experiments] : places) {
+    std::string names;
+    for (const std::string& name : experiments) names += (names.empty() ? "" : ", ") + name;
+    text += str(text.empty() ? "" : "; ", place, ": ", names);
+  }
+  return text + ";";
+}
+
+}  // namespace
+
+CostRange TableRow::cost_range() const {
+  return range.value_or(
+      CostRange{.least_parameters = parameters, .greatest_parameters = parameters, .least_macs = macs, .greatest_macs = macs});
+}
+
+double TableRow::mean_accuracy() const {
+  double sum = 0;
+  for (const double accuracy : accuracies) sum += accuracy;
+  return accuracies.empty() ? 0.0 : sum / static_cast<double>(accuracies.size());
+}
+
+double TableRow::stddev_accuracy() const {
+  if (accuracies.size() < 2) return 0.0;
+  const double mean = mean_accuracy();
+  double sum = 0;
+  for (const double accuracy : accuracies) sum += (accuracy - mean) * (accuracy - mean);
+  return std::sqrt(sum / static_cast<double>(accuracies.size() - 1));
+}
+
+std::string to_markdown(const Table& table) {
+  std::string text = "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB |";
+  std::string rule = "|---|---|---|---|---|---|---|";
+  std::set<std::int64_t> batches;
+  for (const TableRow& row : table.rows) {
+    for (const TableLatency& latency : row.latency) batches.insert(latency.batch);
+  }
+  for (const std::int64_t batch : batches) {
+    text += str(" batch ", batch, ": ms (p10-p90) | speed-up (p10-p90) |");
+    rule += "---|---|";
+  }
+  text += "\n" + rule + "\n";
+  for (const TableRow& row : table.rows) {
+    text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
+                accuracy_cell(row), " | ", cost_cells(row), " | ",
+                formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
+    for (const std::int64_t batch : batches) text += latency_cells(row, batch);
+    text += "\n";
+  }
+  text += str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
+              " networks interleaved, batch norm folded; speed-up over the first stage.\n");
+  if (std::ranges::none_of(table.rows, [](const TableRow& row) { return row.range.has_value(); })) return text;
+  return text + "Where seeds have different networks, size and time are the first run's, with the range over all in brackets.\n";
+}
+
+std::string to_csv(const Table& table) {
+  std::string text =
+      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n";
+  for (const TableRow& row : table.rows) {
+    const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
+                                 formatted("%.6f", row.mean_accuracy()), ',', formatted("%.6f", row.stddev_accuracy()), ',',
+                                 row.parameters, ',', row.macs, ',', row.file_bytes);
+    const CostRange range = row.cost_range();
+    const std::string tail =
+        str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',
+            range.greatest_parameters, ',', range.least_macs, ',', range.greatest_macs, '\n');
+    for (const TableLatency& latency : row.latency) {
+      text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',
+                  latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
+    }
+    if (row.latency.empty()) text += head + ",,,,,,," + tail;
+  }
+  return text;
+}
+
+Value to_value(const Table& table) {
+  Value::List rows;
+  for (const TableRow& row : table.rows) {
+    Value item = Value::map();
+    item.set("experiment", row.experiment);
+    item.set("stage", row.stage);
+    item.set("processor", processor_of(table, row));
+    item.set("threads", threads_of(table, row));
+    item.set("top1", Value::list(Value::List(row.accuracies.begin(), row.accuracies.end())));
+    item.set("top1_mean", row.mean_accuracy());
+    item.set("top1_sd", row.stddev_accuracy());
+    item.set("parameters", row.parameters);
+    item.set("macs", row.macs);
+    item.set("file_bytes", row.file_bytes);
+    const CostRange range = row.cost_range();
+    item.set("parameters_range", Value::list({range.least_parameters, range.greatest_parameters}));
+    item.set("macs_range", Value::list({range.least_macs, range.greatest_macs}));
+    Value::List latencies;
+    for (const TableLatency& latency : row.latency) {
+      Value entry = Value::map();
+      entry.set("batch", latency.batch);
+      entry.set("ms", to_value(latency.time));
+      entry.set("speedup", to_value(latency.speedup));
+      latencies.push_back(std::move(entry));
+    }
+    item.set("latency", Value::list(std::move(latencies)));
+    rows.push_back(std::move(item));
+  }
+  Value value = Value::map();
+  value.set("processor", table.processor);
+  value.set("threads", table.threads);
+  value.set("rows", Value::list(std::move(rows)));
+  return value;
+}
+
+}  // namespace tessera

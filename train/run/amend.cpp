@@ -1,0 +1,68 @@
+#include "train/run/amend.h"
+
+#include <vector>
+
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/checkpoint/run_lock.h"
+#include "train/checkpoint/store.h"
+#include "train/config/yaml.h"
+#include "train/config/yaml_writer.h"
+#include "train/experiment.h"
+#include "train/run/config_change.h"
+#include "train/run/position.h"
+#include "train/run/saved_point.h"
+
+namespace tessera {
+namespace {
+
+// What to do instead of a refused change: the fork from the newest checkpoint that can take it, or a new run.
+std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std::span<const std::string> overrides) {
+  std::string words;
+  for (const std::string& text : overrides) words += str(' ', shell_word(text));
+  const std::vector<SavedPoint> points = saved_points(vfs, folder);
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    try {
+      check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), point->position);
+      return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()),
+                 words);
+    } catch (const ConfigError&) {  // an earlier checkpoint may take it
+    }
+  }
+  return str("no checkpoint of it can take this either: train a new run, tessera train <experiment file>", words);
+}
+
+// The stage that is under way or comes next: stages behind it may still be changed in length.
+std::int64_t begun_stages(const CheckpointStore& store) {
+  if (store.empty()) return 0;
+  return read<Position>(store.load_latest().manifest.at("position")).stage + 1;
+}
+
+bool alters_the_past(const std::string& key, std::int64_t begun) {
+  for (const std::string_view harmless : {"checkpoint.", "report.", "threads.loader"}) {
+    if (key.starts_with(harmless)) return false;
+  }
+  if (key == "device") return false;  // checkpoints cross devices; that the bytes may differ is said when the run goes on
+  if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
+  return true;
+}
+
+}  // namespace
+
+void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides) {
+  const RunLock lock(folder.path());
+  // Read as an experiment, so that keys of later versions have their defaults on both sides.
+  const Value before = parse_experiment(load_yaml(folder.resolved_config())).resolved;
+  const std::int64_t begun = begun_stages(CheckpointStore(vfs, folder.checkpoints()));
+  Value after = with_overrides(before, overrides, 0);
+  for (const std::string& key : changed_keys(before, after)) {
+    TESSERA_CHECK(!alters_the_past(key, begun), ConfigError, "resume: ", key, " cannot change in a run that has begun; ",
+                  instead(vfs, folder, before, overrides));
+  }
+  after.set("device", resolve_device(after.at("device").as_string()).name());  // one that is not there is refused, not stored
+  write_file_atomically(vfs, folder.resolved_config(), to_yaml(after));
+  append_overrides(folder, "resumed", overrides);
+}
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// Changes to a run that has begun: the few that resume may take. All others need a fork (train/run/fork.h).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/io/vfs.h"
+#include "train/run/run_folder.h"
+
+namespace tessera {
+
+// Applies overrides to the run's resolved config when none can alter the past: length of stages not begun, checkpointing, report,
+// loader threads. Anything else throws ConfigError naming the key and a fork command that takes it. Holds the run's lock
+// meanwhile: IoError, and nothing changed, while the run is being trained. Appends to the run's train.log.
+void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides);
+
+}  // namespace tessera

@@ -1,0 +1,156 @@
+#include "train/run/config_change.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "core/support/error.h"
+#include "train/config/overrides.h"
+#include "train/experiment.h"
+
+namespace tessera {
+namespace {
+
+void flatten(const Value& value, const std::string& path, Leaves& leaves) {
+  if (value.is_map()) {
+    for (const Value::Entry& entry : value.as_map())
+      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
+  } else if (value.is_list() &&
+             std::any_of(value.as_list().begin(), value.as_list().end(), [](const Value& v) { return v.is_map(); })) {
+    for (std::size_t i = 0; i < value.as_list().size(); ++i) flatten(value.as_list()[i], str(path, '[', i, ']'), leaves);
+  } else {
+    leaves[path] = value;
+  }
+}
+
+bool is_training_override(std::string_view path) {
+  const auto keys = training_keys();
+  return std::find(keys.begin(), keys.end(), path.substr(0, path.find_first_of(".[="))) != keys.end();
+}
+
+// Stages of a resolved config own their training keys, so one given for the run is set in each stage from `open` on. Not at the
+// top: from there a key that stages of the past lack would reach them too.
+void set_in_stages(Value& root, const std::string& text, std::size_t open) {
+  for (std::size_t i = open; i < root.at("stages").as_list().size(); ++i) apply_override(root, str("stages[", i, "].", text));
+}
+
+// Dropped at the top as well, or the stages would take it from there again. To drop what a stage never had is no mistake.
+void drop_in_stages(Value& root, const std::string& path, std::size_t open) {
+  apply_override(root, "~" + path);
+  for (std::size_t i = open; i < root.at("stages").as_list().size(); ++i) {
+    try {
+      apply_override(root, str("~stages[", i, "].", path));
+    } catch (const ConfigError&) {
+    }
+  }
+}
+
+bool within(const std::string& key, const std::string& block) {
+  return key.starts_with(block) && (key.size() == block.size() || key[block.size()] == '.' || key[block.size()] == '[');
+}
+
+bool within_any(const std::string& key, std::initializer_list<std::string> blocks) {
+  return std::any_of(blocks.begin(), blocks.end(), [&](const std::string& block) { return within(key, block); });
+}
+
+// Momentum of 0 keeps no tensor per weight, so the optimiser's saved state fits only one side of it.
+bool momentum_appears_or_ends(const Value& before, const Value& after, std::size_t stage) {
+  const auto kept = [stage](const Value& root) {
+    const Value* momentum = root.at("stages").as_list()[stage].at("optimizer").find("momentum");
+    return momentum != nullptr && momentum->as_double() > 0;
+  };
+  return kept(before) != kept(after);
+}
+
+// Why a fork from `position` cannot take another value of `key`; empty when it can.
+std::string why_fixed(const std::string& key, const Value& before, const Value& after, const Position& position) {
+  if (within(key, "model")) return "the network comes from the checkpoint; train a new run for another network";
+  if (key == "seed") return "it drew the data, its split and its order; train a new run for another seed";
+  const bool sets_steps = within_any(key, {"data.batch", "data.drop_last"});
+  if (within(key, "data") && !sets_steps && !within(key, "data.augment")) {
+    return "the checkpoint was trained on this data; train a new run for other data";
+  }
+  for (std::int64_t stage = 0; stage < finished_stages(position); ++stage) {
+    if (within(key, str("stages[", stage, ']'))) return "this stage is over at the fork; fork from an earlier checkpoint";
+  }
+  if (position.stage_done) return "";
+  if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
+  const std::string stage = str("stages[", position.stage, "].");
+  const bool state = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise"});
+  const bool slots =
+      key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
+  if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";
+  return "";
+}
+
+void check_stage_order(const Value& before, const Value& after, std::int64_t last) {
+  const Value::List& old_stages = before.at("stages").as_list();
+  const Value::List& new_stages = after.at("stages").as_list();
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(last); ++i) {
+    const std::string& name = old_stages.at(i).at("name").as_string();
+    const std::string other = i < new_stages.size() ? new_stages[i].at("name").as_string() : "absent";
+    TESSERA_CHECK(name == other, ConfigError, "fork: stages[", i, "] is ", name, ", would be ", other,
+                  "; names and order of the stages up to the fork cannot change");
+  }
+}
+
+}  // namespace
+
+std::int64_t finished_stages(const Position& position) { return position.stage + (position.stage_done ? 1 : 0); }
+
+Value with_overrides(const Value& before, std::span<const std::string> overrides, std::int64_t open) {
+  Value changed = before;
+  for (const std::string& text : overrides) {
+    const bool drops = text.starts_with('~');
+    const std::string path = text.substr(drops ? 1 : 0);
+    if (!is_training_override(path) || (!drops && path.find('=') == std::string::npos)) {
+      apply_override(changed, text);
+    } else if (drops) {
+      drop_in_stages(changed, path, static_cast<std::size_t>(open));
+    } else {
+      set_in_stages(changed, text, static_cast<std::size_t>(open));
+    }
+  }
+  return parse_experiment(std::move(changed)).resolved;
+}
+
+Leaves config_leaves(const Value& config) {
+  Leaves leaves;
+  flatten(config, "", leaves);
+  return leaves;
+}
+
+// Texts are compared, so that 1 and 1.0 differ.
+std::vector<KeyChange> changes(const Leaves& before, const Leaves& after) {
+  std::vector<KeyChange> found;
+  for (const auto& [key, value] : before) {
+    const auto now = after.find(key);
+    if (now == after.end()) {
+      found.push_back({key, value, {}});
+    } else if (to_json(now->second) != to_json(value)) {
+      found.push_back({key, value, now->second});
+    }
+  }
+  for (const auto& [key, value] : after) {
+    if (!before.contains(key)) found.push_back({key, {}, value});
+  }
+  return found;
+}
+
+std::vector<std::string> changed_keys(const Value& before, const Value& after) {
+  std::vector<std::string> keys;
+  for (KeyChange& change : changes(config_leaves(before), config_leaves(after))) keys.push_back(std::move(change.key));
+  return keys;
+}
+
+void check_fork(const Value& before, const Value& after, const Position& position) {
+  check_stage_order(before, after, position.stage);
+  for (const std::string& key : changed_keys(before, after)) {
+    const std::string reason = why_fixed(key, before, after, position);
+    TESSERA_CHECK(reason.empty(), ConfigError, "fork: ", key, " cannot change: ", reason);
+  }
+  TESSERA_CHECK(finished_stages(position) < static_cast<std::int64_t>(after.at("stages").as_list().size()), ConfigError,
+                "fork: no stage is left to train after this checkpoint; fork from an earlier one");
+}
+
+}  // namespace tessera

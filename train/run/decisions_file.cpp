@@ -1,0 +1,68 @@
+#include "train/run/decisions_file.h"
+
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "train/run/kill_point.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+
+}  // namespace
+
+Value to_value(const DecisionMap& decisions) {
+  Value choices = Value::map();
+  for (const auto& [key, choice] : decisions) choices.set(key, choice);
+  Value value = Value::map();
+  value.set("version", kVersion);
+  value.set("decisions", std::move(choices));
+  return value;
+}
+
+DecisionMap decisions_from(const Value& value) {
+  const std::int64_t version = value.at("version").as_int();
+  TESSERA_CHECK(version == kVersion, ConfigError, "decisions: version is ", version, "; this program reads ", kVersion);
+  DecisionMap decisions;
+  for (const Value::Entry& entry : value.at("decisions").as_map()) decisions[entry.key] = entry.value.as_string();
+  return decisions;
+}
+
+DecisionMap read_decisions(Vfs& vfs, const std::filesystem::path& path) {
+  const std::string text = vfs.read_file(path);
+  try {
+    return decisions_from(parse_json(text, path.string()));
+  } catch (const Error& error) {
+    throw ConfigError(str(path.string(), ": not a decisions.json of a run: ", error.what()));
+  }
+}
+
+void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions) {
+  write_file_atomically(vfs, path, to_json(to_value(decisions), 2) + "\n");
+}
+
+DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, const Value* saved) {
+  DecisionMap decisions;
+  try {
+    decisions = read_decisions(vfs, path);
+  } catch (const Error& error) {
+    log_warning(str("resume: ", error.what(), "; choices that the checkpoint lacks are measured again and bytes may differ"));
+  }
+  if (saved != nullptr) decisions.merge(decisions_from(*saved));
+  return decisions;
+}
+
+std::unique_ptr<DecisionScope> decide_for_run(Vfs& vfs, const std::filesystem::path& path, DecisionMap known,
+                                              bool deterministic) {
+  write_decisions(vfs, path, known);
+  const auto record = [&vfs, path, all = known, count = std::int64_t{0}](const std::string& key,
+                                                                         const std::string& choice) mutable {
+    kill_point("timing", ++count);
+    all[key] = choice;
+    write_decisions(vfs, path, all);
+  };
+  return std::make_unique<DecisionScope>(
+      DecisionPolicy{.measure = !deterministic, .known = std::move(known), .on_measured = record});
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include "train/run/history.h"
+
+#include <algorithm>
+
+#include "core/support/error.h"
+#include "core/support/text.h"
+
+namespace tessera {
+namespace {
+
+std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : std::string("-"); }
+
+std::string stage_row(const StageRecord& stage) {
+  const std::string loss = stage.loss ? formatted("%.6g", *stage.loss) : std::string("-");
+  std::string best = percent_or_dash(stage.best_accuracy);
+  if (stage.best_step) best += str(" (step ", *stage.best_step, ')');
+  return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ",
+             percent_or_dash(stage.accuracy), " | ", best, " |\n");
+}
+
+}  // namespace
+
+std::string percent(double fraction) { return formatted("%.2f %%", 100.0 * fraction); }
+
+void StageRecord::fields(Fields& f) {
+  f.add("name", name, {.help = "stage name"});
+  f.add("done", done, {.help = "the stage's last step is done"});
+  f.add("steps", steps, {.help = "training steps of the stage", .range = non_negative});
+  f.add("end_step", end_step, {.help = "steps of the run at its end", .range = non_negative});
+  f.add("loss", loss, {.help = "mean training loss of its last logged interval"});
+  f.add("accuracy", accuracy, {.help = "validation accuracy at its end"});
+  f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy"});
+  f.add("best_step", best_step, {.help = "where it was reached"});
+  f.add("factorise", factorise, {.help = "what the factorisation did"});
+}
+
+void RunHistory::fields(Fields& f) { f.add("stages", stages, {.help = "stages begun"}); }
+
+StageRecord& RunHistory::of(const std::string& stage) {
+  if (stages.empty() || stages.back().name != stage) stages.emplace_back().name = stage;
+  return stages.back();
+}
+
+bool RunHistory::any_done() const {
+  return std::any_of(stages.begin(), stages.end(), [](const StageRecord& stage) { return stage.done; });
+}
+
+bool has_layers(const RunHistory& history) {
+  return std::any_of(history.stages.begin(), history.stages.end(), [](const StageRecord& stage) { return stage.factorise; });
+}
+
+std::string layers_csv(const RunHistory& history) {
+  std::string csv = layers_csv_header();
+  for (const StageRecord& stage : history.stages) {
+    if (stage.factorise) csv += layers_csv_rows(stage.name, stage.factorise->layers);
+  }
+  return csv;
+}
+
+std::string report_markdown(const std::string& name, std::int64_t seed, const RunHistory& history) {
+  std::string text = str("# ", name, "\n\nSeed ", seed, ". In this folder:\n\n```sh\n",
+                         "tessera resume .   # go on with the run\n"
+                         "tessera table .    # test accuracy, size and speed of its stages\n```\n\n"
+                         "## Stages\n\n"
+                         "| stage | steps | ends at step | train loss | val accuracy | best val accuracy |\n"
+                         "|---|---:|---:|---:|---:|---:|\n");
+  for (const StageRecord& stage : history.stages) {
+    if (stage.done) text += stage_row(stage);
+  }
+  for (const StageRecord& stage : history.stages) {
+    if (stage.done && stage.factorise) text += str("\n## Factorisation: ", stage.name, "\n\n", pass_markdown(*stage.factorise));
+  }
+  return text;
+}
+
+}  // namespace tessera

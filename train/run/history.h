@@ -1,0 +1,47 @@
+// What a run's stages came to, in reproducible numbers only. Part of every checkpoint, so that report.md and layers.csv of a
+// resumed run are those of one that was never interrupted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/report.h"
+#include "core/config/fields.h"
+#include "train/run/position.h"
+
+namespace tessera {
+
+struct StageRecord {
+  std::string name;
+  bool done = false;  // what stands below "done" is known from then on
+  std::int64_t steps = 0;
+  std::int64_t end_step = 0;  // of the run
+  std::optional<double> loss{};  // mean over the last logged interval; empty for a stage that does not train, as are the next
+  std::optional<double> accuracy{};  // on val, at the end; empty without a val split
+  std::optional<double> best_accuracy{};
+  std::optional<std::int64_t> best_step{};
+  std::optional<PassReport> factorise{};
+
+  void fields(Fields& f);
+};
+
+struct RunHistory {
+  std::vector<StageRecord> stages;  // begun, in order
+
+  void fields(Fields& f);
+  StageRecord& of(const std::string& stage);  // the last record; made when it is another stage's
+  bool any_done() const;
+};
+
+std::string percent(double fraction);  // "93.28 %"
+
+// The content of layers.csv: every factorisation's layers.
+std::string layers_csv(const RunHistory& history);
+bool has_layers(const RunHistory& history);
+
+// The content of report.md: the stages that are done. docs/report.md defines every number.
+std::string report_markdown(const std::string& name, std::int64_t seed, const RunHistory& history);
+
+}  // namespace tessera

@@ -1,0 +1,246 @@
+#include "train/run/import_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config/suggest.h"
+#include "core/io/safetensors.h"
+#include "core/support/error.h"
+#include "train/checkpoint/folder_name.h"
+#include "train/checkpoint/manifest.h"
+#include "train/checkpoint/store.h"
+#include "train/run/run_folder.h"
+#include "train/run/saved_model.h"
+#include "train/run/saved_point.h"
+#include "train/torch/torch_layout.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kLayoutKey = "tessera.layout";
+constexpr std::string_view kBatchesTracked = "num_batches_tracked";
+constexpr std::string_view kMask = ".mask";
+constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
+
+struct Source {
+  std::string name;  // for messages: the file
+  std::map<std::string, Tensor> tensors;
+  bool torch = false;
+};
+
+bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
+  const std::string extension = path.extension().string();
+  return extension == ".pth" || extension == ".pt" || bytes.starts_with("PK\x03\x04");
+}
+
+[[noreturn]] void refuse_pickle(const std::filesystem::path& path) {
+  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").filename().string();
+  throw ConfigError(str(path.string(), ": a PyTorch file, which may run code when it is loaded; convert it once in Python:\n",
+                        "  import torch, safetensors.torch\n", "  safetensors.torch.save_file(torch.load('",
+                        path.filename().string(), "', map_location='cpu'), '", to, "')"));
+}
+
+Source read_run(Vfs& vfs, const std::string& path) {
+  const RunFolder folder = RunFolder::open(vfs, path);
+  const Checkpoint checkpoint = load_newest(vfs, folder);
+  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false};
+}
+
+// Inside a checkpoint, what its manifest says of the file has to hold.
+std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  if (!parse_checkpoint_folder_name(folder.filename().string())) return vfs.read_file(path);
+  for (const FileRecord& record : read_manifest(vfs, folder).files) {
+    if (record.name == path.filename()) return read_verified(vfs, folder, record);
+  }
+  return vfs.read_file(path);
+}
+
+Source read_weights_file(Vfs& vfs, const std::string& path) {
+  if (is_pickle(path, "")) refuse_pickle(path);
+  const std::string bytes = read_checked(vfs, path);
+  if (is_pickle(path, bytes)) refuse_pickle(path);
+  SafetensorsFile file = decode_safetensors(bytes, path);
+  const auto found = file.metadata.find(std::string(kLayoutKey));
+  const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
+  TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
+                "'; must be OHWI (tessera) or OIHW (PyTorch)");
+  return {path, std::move(file.tensors), layout == "OIHW"};
+}
+
+Source read_source(Vfs& vfs, const std::string& path) {
+  TESSERA_CHECK(vfs.exists(path), ConfigError, "weights: no file or run folder ", path);
+  return std::filesystem::is_directory(path) ? read_run(vfs, path) : read_weights_file(vfs, path);
+}
+
+// The layer that makes the logits.
+std::string find_head(Module& root, bool reset) {
+  std::string path;
+  std::string kind = "absent";
+  for_each_module(root, [&](Module& module) {
+    if (module.parameters().empty()) return;
+    path = module.path();
+    kind = module.kind();
+  });
+  TESSERA_CHECK(!reset || kind == "linear" || kind == "conv2d", ConfigError,
+                "head: reset: the network's last layer with parameters, '", path, "', is ", kind,
+                "; it must be linear or conv2d");
+  return path;
+}
+
+std::int64_t count_non_finite(const Tensor& f32) {
+  const Tensor values = f32.contiguous();
+  const float* data = values.data<float>();
+  return std::count_if(data, data + values.numel(), [](float value) { return !std::isfinite(value); });
+}
+
+// One pass over the network's tensors that judges everything, then one that writes.
+class Importer {
+ public:
+  Importer(Module& model, const ModelConfig& config, const Shape& input, Source source)
+      : config_(config), source_(std::move(source)), reset_(config.head == "reset"), head_(find_head(model, reset_)) {
+    for (const NamedParameter& entry : named_parameters(model)) parameters_[entry.path] = entry.parameter;
+    for (const NamedBuffer& entry : named_buffers(model)) buffers_[entry.path] = entry.buffer;
+    if (source_.torch) {
+      layout_ = torch_tensors(model, input);
+    } else {
+      for (const auto& [path, parameter] : parameters_) layout_.push_back({path, path});
+      for (const auto& [path, buffer] : buffers_) layout_.push_back({path, path});
+    }
+  }
+
+  std::string run() {
+    for (const TorchTensor& entry : layout_) judge(entry);
+    for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
+    check();
+    for (const auto& [path, value] : values_) write(path, value);
+    for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask.clone());
+    return summary();
+  }
+
+ private:
+  bool in_head(const std::string& path) const { return path.starts_with(head_ + '.'); }
+  const Tensor& own(const std::string& path) const {
+    const auto parameter = parameters_.find(path);
+    return parameter != parameters_.end() ? parameter->second->value() : buffers_.at(path)->value;
+  }
+
+  void judge(const TorchTensor& entry) {
+    known_.insert(entry.name);
+    if (!source_.torch && parameters_.contains(entry.path)) known_.insert(entry.path + std::string(kMask));
+    if (reset_ && in_head(entry.path)) return;
+    const auto found = source_.tensors.find(entry.name);
+    const Shape wanted = torch_shape(own(entry.path).shape(), entry);
+    if (found == source_.tensors.end()) {
+      missing_.emplace_back(entry.name, wanted);
+      head_fault_ = head_fault_ || in_head(entry.path);
+      return;
+    }
+    const Tensor& stored = found->second;
+    if (stored.shape() != wanted || !is_floating(stored.dtype())) {
+      faults_ +=
+          str("\n  mismatched: ", entry.name, " is ", stored.dtype(), ' ', stored.shape(), ", the network needs f32 ", wanted);
+      head_fault_ = head_fault_ || in_head(entry.path);
+      return;
+    }
+    const Tensor value = from_torch(stored.to(DType::f32), entry).clone();
+    const std::int64_t bad = config_.allow_nonfinite ? 0 : count_non_finite(value);
+    if (bad > 0) faults_ += str("\n  not finite: ", entry.name, ' ', wanted, " has ", bad, " NaN or Inf of ", value.numel());
+    non_finite_ = non_finite_ || bad > 0;
+    values_[entry.path] = value;
+    if (!source_.torch && parameters_.contains(entry.path)) judge_mask(entry.path);
+  }
+
+  void judge_mask(const std::string& path) {
+    const auto found = source_.tensors.find(path + std::string(kMask));
+    if (found == source_.tensors.end()) return;
+    const Tensor& mask = found->second;
+    const bool fits = mask.dtype() == DType::u8 && mask.shape() == own(path).shape();
+    if (!fits) {
+      faults_ += str("\n  mismatched: ", found->first, " is ", mask.dtype(), ' ', mask.shape(), ", the network needs u8 ",
+                     own(path).shape());
+    }
+    if (fits) masks_[path] = mask;
+  }
+
+  // A tensor of the file that no tensor of the network asked for.
+  void judge_rest(const std::string& name) {
+    if (known_.contains(name)) return;
+    const std::size_t dot = name.rfind('.');
+    const std::string stem = dot == std::string::npos ? std::string() : name.substr(0, dot + 1);
+    if (source_.torch && name == stem + std::string(kBatchesTracked) && buffers_.contains(stem + "running_mean")) {
+      ++ignored_;
+      return;
+    }
+    unexpected_.push_back(name);
+  }
+
+  void check() const {
+    std::vector<std::string_view> candidates(unexpected_.begin(), unexpected_.end());
+    if (candidates.size() > kMostSuggested) candidates.clear();
+    std::string text;
+    for (const auto& [name, shape] : missing_) {
+      text += str("\n  missing: ", name, ' ', shape);
+      const std::vector<std::string> nearest = nearest_names(name, candidates, 1);
+      if (!nearest.empty()) text += str("; the file has '", nearest.front(), "'");
+    }
+    for (const std::string& name : unexpected_) text += str("\n  unexpected: ", name, ' ', source_.tensors.at(name).shape());
+    text += faults_;
+    if (text.empty()) return;
+    if (non_finite_) text += "\nallow_nonfinite: true takes NaN and Inf as they are";
+    if (head_fault_) text += "\nhead: reset draws the last layer anew and asks the file nothing of it";
+    throw ConfigError(str(source_.name, " does not fit the network ", config_.name, " (",
+                          source_.torch ? "PyTorch's names, convolutions OIHW" : "tessera's names, convolutions OHWI",
+                          "):", text));
+  }
+
+  void write(const std::string& path, const Tensor& value) {
+    const auto parameter = parameters_.find(path);
+    if (parameter == parameters_.end()) {
+      Tensor& buffer = buffers_.at(path)->value;
+      return buffer.copy_from(value.to(buffer.device()));
+    }
+    parameter->second->set_value(value.to(parameter->second->value().device()));
+  }
+
+  std::string summary() const {
+    std::string text = str("weights: ", values_.size(), " tensors from ", source_.name);
+    if (ignored_ > 0) text += str(", ", ignored_, ' ', kBatchesTracked, " ignored");
+    if (reset_) text += str(", ", head_, " drawn anew");
+    return text;
+  }
+
+  const ModelConfig& config_;
+  Source source_;
+  bool reset_;
+  std::string head_;
+  std::map<std::string, Parameter*> parameters_;
+  std::map<std::string, Buffer*> buffers_;
+  std::vector<TorchTensor> layout_;
+  std::set<std::string> known_;
+  std::vector<std::pair<std::string, Shape>> missing_;
+  std::vector<std::string> unexpected_;
+  std::string faults_;
+  bool non_finite_ = false;
+  bool head_fault_ = false;
+  std::map<std::string, Tensor> values_;
+  std::map<std::string, Tensor> masks_;
+  std::int64_t ignored_ = 0;
+};
+
+}  // namespace
+
+InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
+  InitialModel result{build_model(config, input), {}};
+  initialize(*result.model, seed);
+  if (config.weights.empty()) return result;
+  result.imported = Importer(*result.model, config, input, read_source(vfs, config.weights)).run();
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// The network that a run starts from: the `model` block built, drawn from the seed and, when it names weights, filled from them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/io/vfs.h"
+#include "layers/models/model.h"
+
+namespace tessera {
+
+struct InitialModel {
+  std::unique_ptr<Module> model;
+  std::string imported;  // one line on what came from where; "" when all weights are drawn
+};
+
+// `input` is [n, h, w, c] as for build_model. `config.weights` is one of
+// - a run folder: the model of its newest good checkpoint;
+// - a safetensors file of ours, metadata tessera.layout OHWI: our names, convolutions [out, kh, kw, in], masks;
+// - any other safetensors file, tessera.layout OIHW or absent: a PyTorch state dict (train/torch/torch_layout.h). Only the metadata
+//   decides, never a shape. `num_batches_tracked` of a batch norm is ignored.
+// A file inside a checkpoint must be what the checkpoint's manifest says, one with a checksum (core/io/safetensors.h) what that
+// says. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 rounded to nearest; other
+// dtypes do not fit. NaN and Inf, after this conversion, are refused unless config.allow_nonfinite. With `head: reset` the last
+// layer that has parameters, a linear layer or a convolution, keeps its drawn values, whatever the file says of it. Throws
+// ConfigError with one line per missing, unexpected, mismatched and non-finite tensor; IoError on files that cannot be read; and
+// what build_model throws.
+InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed);
+
+}  // namespace tessera

@@ -1,0 +1,173 @@
+#include "train/run/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/device/decisions.h"
+#include "core/device/memory_history.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "layers/scores.h"
+#include "train/data/device_feed.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/model_state.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera {
+namespace {
+
+std::int64_t in_use(Device device) { return static_cast<std::int64_t>(memory_stats(device).in_use); }
+
+std::int64_t bytes_of(const State& state) {
+  std::int64_t bytes = 0;
+  for (const auto& [path, tensor] : state.tensors) bytes += static_cast<std::int64_t>(tensor.bytes());
+  return bytes;
+}
+
+std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.pixel_bytes() + data.labels.bytes()); }
+
+Batch blank_batch(const Shape& sample, std::int64_t samples, Device device) {
+  return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}, DType::f32, device),
+          Tensor::zeros({samples}, DType::i64, device)};
+}
+
+// Samples of the dry steps. With fewer than 8 the library's weight gradients have less to share among threads, and take less than
+// their line would say.
+std::vector<std::int64_t> dry_sizes(std::int64_t micro_batch) {
+  if (micro_batch <= 8) return {micro_batch};
+  std::int64_t small = micro_batch;
+  while (small % 2 == 0 && small >= 16) small /= 2;
+  if (2 * small > kDrySamples) small = 8;
+  return 2 * small <= micro_batch ? std::vector{small, 2 * small} : std::vector{small};
+}
+
+// Something measured at some sizes, at `size`.
+double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>& values, std::int64_t size) {
+  if (sizes.size() == 1) return values[0];
+  const double slope = (values[1] - values[0]) / static_cast<double>(sizes[1] - sizes[0]);
+  return values[0] + slope * static_cast<double>(size - sizes[0]);
+}
+
+// A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
+class DryRun {
+ public:
+  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample, DType compute,
+         Device device)
+      : device_(device),
+        sample_(sample),
+        compute_(compute),
+        micro_batch_(training.micro_batch.value_or(batch)),
+        accumulates_(micro_batch_ < batch),
+        training_(training) {
+    const std::int64_t before = in_use(device_);
+    model_ = rebuild(describe(model), builtin_layers());
+    move_to(*model_, device_);
+    load_model_state(*model_, model_state(model));
+    weights_ = in_use(device_) - before;
+  }
+
+  std::int64_t weights() const { return weights_; }
+
+  // Fills all that a step adds to the weights.
+  void measure(MemoryPlan& plan) {
+    const std::vector<std::int64_t> sizes = dry_sizes(micro_batch_);
+    std::vector<double> activations;
+    std::vector<std::vector<double>> histories;
+    for (const std::int64_t size : sizes) {
+      // The second micro-batch meets the gradients of the first; a third meets no more.
+      training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
+      const std::int64_t before = in_use(device_);
+      StageTrainer trainer(*model_, training_, 0, 1, 2, compute_);
+      measure_state(trainer, in_use(device_) - before, plan);
+      activations.push_back(saved_by_forward(size));
+      histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
+    }
+    for (const NamedParameter& entry : named_parameters(*model_)) {
+      if (entry.parameter->trainable()) plan.gradients += static_cast<std::int64_t>(entry.parameter->value().bytes());
+    }
+    plan.activations = std::llround(at_size(sizes, activations, micro_batch_));
+    plan.temporaries = std::llround(highest(sizes, histories)) - plan.gradients - plan.activations;
+  }
+
+ private:
+  static void measure_state(const StageTrainer& trainer, std::int64_t all, MemoryPlan& plan) {
+    plan.hooks = 0;
+    for (const auto& [name, state] : trainer.state()) {
+      if (name.starts_with("hook.")) plan.hooks += bytes_of(state);
+    }
+    plan.optimizer = all - plan.hooks;
+  }
+
+  double saved_by_forward(std::int64_t size) {
+    const Batch batch = blank_batch(sample_, size, device_);
+    const StepState step(device_);
+    const Context context{.training = true, .seed = 0, .step = &step};
+    { scores(*model_, batch.x, context, compute_); }  // what a first call keeps for good is not the graph's
+    const std::int64_t before = in_use(device_);
+    const Var output = scores(*model_, batch.x, context, compute_);
+    return static_cast<double>(in_use(device_) - before);
+  }
+
+  // Above what is in use between steps.
+  std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
+    const Batch batch = blank_batch(sample_, samples, device_);
+    trainer.step(batch, 0, 0);
+    const std::int64_t before = in_use(device_);
+    const MemoryHistory history(device_);
+    trainer.step(batch, 1, 1);
+    std::vector<double> above;
+    for (const std::size_t bytes : history.in_use())
+      above.push_back(static_cast<double>(static_cast<std::int64_t>(bytes) - before));
+    return above;
+  }
+
+  // Steps of another structure (a library chose other algorithms) are compared by their peaks alone.
+  double highest(const std::vector<std::int64_t>& sizes, std::vector<std::vector<double>> histories) const {
+    if (histories.front().size() != histories.back().size()) {
+      for (std::vector<double>& history : histories) history = {*std::max_element(history.begin(), history.end())};
+    }
+    double peak = 0;
+    for (std::size_t i = 0; i < histories.front().size(); ++i) {
+      peak = std::max(peak, at_size(sizes, {histories.front()[i], histories.back()[i]}, micro_batch_));
+    }
+    return peak;
+  }
+
+  Device device_;
+  Shape sample_;
+  DType compute_;
+  std::int64_t micro_batch_;
+  bool accumulates_;
+  TrainingConfig training_;
+  std::unique_ptr<Module> model_;
+  std::int64_t weights_ = 0;
+};
+
+std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample, Device device) {
+  const std::int64_t before = in_use(device);
+  const Batch batch{Tensor::empty({config.data.batch, sample[1], sample[2], sample[3]}, DType::f32, device),
+                    Tensor::empty({config.data.batch}, DType::i64, device)};
+  const std::int64_t ahead = config.threads.loader > 0 ? LoaderOptions().prefetch : 0;
+  const std::int64_t batches = device.is_cpu() ? ahead + 1 : DeviceFeed::kSlots + 1;
+  return batches * (in_use(device) - before);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
+                       const Shape& sample) {
+  const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
+  const Tf32Products products(takes_tf32(config));
+  const Device device = resolve_device(config.device);
+  MemoryPlan plan;
+  if (device.is_cpu()) plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
+  plan.loader = loader_bytes(config, sample, device);
+  DryRun run(model, training, config.data.batch, sample, compute_dtype_of(config), device);
+  plan.weights = run.weights();
+  run.measure(plan);
+  if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// How much memory a training step will need, found by dry steps at small batch sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "core/nn/module.h"
+#include "train/data/builtin.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+// Bytes of the device's memory at the highest point of a training step, by what they are: data sets and snapshots are the host's
+// where that is a GPU. Libraries' own memory and the program's text are not in it.
+struct MemoryPlan {
+  std::int64_t data_set = 0;  // pixels and labels of all splits
+  std::int64_t loader = 0;  // batches held ahead, and the one in use; on a GPU also the one that a recorded step reads
+  std::int64_t weights = 0;  // parameters, masks and buffers
+  std::int64_t optimizer = 0;  // its state
+  std::int64_t hooks = 0;  // moving averages
+  std::int64_t snapshot = 0;  // the copy that an asynchronous save writes
+  std::int64_t gradients = 0;  // of all trainable parameters
+  std::int64_t activations = 0;  // saved for backward, of one micro-batch
+  std::int64_t temporaries = 0;  // the rest of the step; negative when gradients and activations are not all alive at once
+
+  std::int64_t peak() const {
+    return data_set + loader + weights + optimizer + hooks + snapshot + gradients + activations + temporaries;
+  }
+};
+
+// Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use
+// after each allocation, and extrapolates every one of them linearly to the micro-batch; the peak is the highest. Exact, on the
+// CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size, for the algorithms
+// that run without a clock: buffers of blocked and Winograd convolutions are not counted. `sample` is [1, h, w, c].
+// Validation between epochs is not counted.
+inline constexpr std::int64_t kDrySamples = 32;
+MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
+                       const Shape& sample);
+
+}  // namespace tessera

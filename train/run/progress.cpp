@@ -1,0 +1,70 @@
+#include "train/run/progress.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/support/error.h"
+
+namespace tessera {
+
+std::string format_seconds(double seconds) {
+  const auto total = static_cast<long long>(std::llround(std::fmax(seconds, 0.0)));
+  char text[32];
+  if (total >= 3600) {
+    std::snprintf(text, sizeof text, "%lldh%02lldm", total / 3600, total / 60 % 60);
+  } else if (total >= 60) {
+    std::snprintf(text, sizeof text, "%lldm%02llds", total / 60, total % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%llds", total);
+  }
+  return text;
+}
+
+Progress::Progress(std::ostream* out, bool terminal, const std::string& log)
+    : out_(out), terminal_(terminal), log_(log, std::ios::app) {
+  TESSERA_CHECK(log_.is_open(), IoError, "cannot open ", log, " for writing");
+}
+
+void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step) {
+  label_ = label;
+  first_ = first_step;
+  total_ = total_steps;
+  samples_ = samples_per_step;
+  start_ = Clock::now();
+  drawn_ = start_;
+}
+
+double Progress::samples_per_second(std::int64_t step) const {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  return elapsed > 0 ? static_cast<double>((step - first_) * samples_) / elapsed : 0.0;
+}
+
+double Progress::seconds_left(std::int64_t step) const {
+  const double rate = samples_per_second(step);
+  return rate > 0 ? static_cast<double>((total_ - step) * samples_) / rate : 0.0;
+}
+
+void Progress::step(std::int64_t step, double loss) {
+  if (out_ == nullptr || !terminal_) return;
+  const auto now = Clock::now();
+  if (now - drawn_ < std::chrono::milliseconds(100) && step < total_) return;
+  drawn_ = now;
+  constexpr int width = 24;
+  const int filled = total_ > 0 ? static_cast<int>(width * step / total_) : width;
+  char text[200];
+  std::snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f img/s  ETA %s", static_cast<long long>(step),
+                static_cast<long long>(total_), loss, samples_per_second(step), format_seconds(seconds_left(step)).c_str());
+  *out_ << '\r' << label_ << " [" << std::string(static_cast<std::size_t>(filled), '=')
+        << std::string(static_cast<std::size_t>(width - filled), ' ') << "] " << text << "\033[K" << std::flush;
+  dirty_ = true;
+}
+
+void Progress::line(const std::string& text) {
+  log_ << text << std::endl;
+  if (out_ == nullptr) return;
+  if (dirty_) *out_ << "\r\033[K";
+  dirty_ = false;
+  *out_ << text << std::endl;
+}
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+#include "train/run/run_saver.h"
+
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "core/support/log.h"
+#include "train/run/kill_point.h"
+
+namespace tessera {
+
+RunSaver::RunSaver(Vfs& vfs, const std::filesystem::path& folder, const CheckpointConfig& config, const RunLock& lock)
+    : store_(std::make_unique<CheckpointStore>(vfs, folder, static_cast<int>(config.keep))),
+      background_(*store_),
+      best_(config.best),
+      async_(config.async) {
+  store_->open_for_writing(lock);
+}
+
+void RunSaver::resumed_from(const Checkpoint& checkpoint, const Position& position) {
+  asked_ = last_step_ = position.global_step;
+  const auto saved = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(checkpoint.folder));
+  last_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
+  const bool best_is_stage_end = position.stage_done && position.best_step == position.global_step;
+  pinned_best_ = best_is_stage_end ? -1 : position.best_step;
+  // What the store pins is the newest checkpoint's view, which may be damaged and passed over.
+  if (best_ && position.best_step >= 0) store_->pin(position.best_step);
+  for (const std::int64_t step : store_->steps()) {
+    if (step > position.global_step) store_->unpin(step);
+  }
+}
+
+void RunSaver::save(const Position& position, const std::map<std::string, State>& parts, const Value& manifest) {
+  finish();
+  pin(position);
+  const std::int64_t step = position.global_step;
+  asked_ = step;
+  if (async_ && !position.stage_done) {
+    background_.start(step, parts, manifest, [step] { kill_point("save", step); });
+    return;
+  }
+  const SaveResult result = store_->save(step, parts, manifest);
+  kill_point("save", step);
+  note(result);
+}
+
+bool RunSaver::poll() {
+  const std::optional<SaveResult> result = background_.poll();
+  if (result) note(*result);
+  return result.has_value();
+}
+
+bool RunSaver::finish() {
+  const std::optional<SaveResult> result = background_.wait();
+  if (result) note(*result);
+  return result.has_value();
+}
+
+void RunSaver::note(const SaveResult& result) {
+  for (const std::string& warning : result.warnings) log_warning(warning);
+  last_step_ = asked_;
+  last_time_ = static_cast<std::int64_t>(std::time(nullptr));
+}
+
+// The last checkpoint of each stage and the best one are kept whatever `keep` says.
+void RunSaver::pin(const Position& position) {
+  const bool best = best_ && position.best_step == position.global_step;
+  if (!best_ && pinned_best_ >= 0) store_->unpin(std::exchange(pinned_best_, -1));  // turned off by a resume
+  if (best || position.stage_done) store_->pin(position.global_step);
+  if (best && pinned_best_ >= 0 && pinned_best_ != position.global_step) store_->unpin(pinned_best_);
+  if (best) pinned_best_ = position.stage_done ? -1 : position.global_step;  // a stage's end stays pinned
+}
+
+}  // namespace tessera

@@ -1,0 +1,175 @@
+#include "train/run/run_state.h"
+
+#include <algorithm>
+
+#include "compress/factorise.h"
+#include "core/support/error.h"
+#include "core/support/profile.h"
+#include "layers/fold.h"
+#include "layers/model_tree.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/import_weights.h"
+#include "train/run/model_state.h"
+#include "train/run/saved_model.h"
+
+namespace tessera {
+namespace {
+
+Shape sample_shape(const DataSplits& data) {
+  return data.train.dataset->batch_shape(1);
+}
+
+Value sizes_of(const Shape& shape) {
+  Value sizes = Value::list();
+  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
+  return sizes;
+}
+
+std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
+
+}  // namespace
+
+VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report) {
+  const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
+  return {.only_faster = factorise.keep == "faster",
+          .batch = factorise.keep_for.batch.value_or(largest),
+          .timing = {.phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference,
+                     .folded = for_inference}};
+}
+
+void settle_for_run(ExperimentConfig& config) {
+  config.device = resolve_device(config.device).name();
+  config.threads.compute = resolve_compute_threads(config.threads.compute);
+  for (StageConfig& stage : config.stages) {
+    if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, config.report).batch;
+  }
+}
+
+RunState::RunState(ExperimentConfig config, DataSplits data)
+    : config_(std::move(config)),
+      data_(std::move(data)),
+      device_(resolve_device(config_.device)),
+      steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
+
+std::string RunState::start(Vfs& vfs) {
+  InitialModel initial = initial_model(vfs, config_.model, sample_shape(data_), seed_of(config_));
+  model_ = std::move(initial.model);
+  move_to(*model_, device_);  // drawn and imported on the host: both devices start from the same bytes
+  return initial.imported;
+}
+
+void RunState::load(const Checkpoint& checkpoint) {
+  try {
+    load_parts(checkpoint);
+  } catch (const ConfigError& error) {  // its hashes are right, so another program wrote it
+    throw IoError(str(checkpoint.folder.string(), ": ", error.what()));
+  }
+}
+
+void RunState::load_parts(const Checkpoint& checkpoint) {
+  model_ = saved_model(checkpoint);
+  move_to(*model_, device_);
+  position_ = read<Position>(checkpoint.manifest.at("position"));
+  const std::string content = fingerprint(*data_.train.dataset);
+  const std::string& before = checkpoint.manifest.at("data").as_string();
+  TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
+                ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ", before);
+  restored_ = checkpoint.parts;
+  restored_.erase("model");
+}
+
+std::int64_t RunState::stage_steps() const {
+  const std::int64_t steps = stage().train->resolve(steps_per_epoch_, 0);
+  TESSERA_CHECK(steps >= 1, ConfigError, "stage ", stage().name, ": train ", to_string(*stage().train), " is less than one step");
+  return steps;
+}
+
+std::optional<PassReport> RunState::prepare_stage(const std::function<void(const std::string&)>& before_timing,
+                                                  std::optional<std::int64_t> timings) {
+  if (position_.stage_ready) return {};
+  std::optional<PassReport> report;
+  if (stage().factorise) {
+    FactorisePass pass(*stage().factorise);
+    VetoOptions options = veto_options(*stage().factorise, config_.report);
+    options.timing.compute = compute_dtype_of(config_);
+    options.timing.device = device_;
+    options.timing.rounds = timings.value_or(options.timing.rounds);
+    options.before_timing = before_timing;
+    const Veto veto(options);
+    report = run_pass(model_, pass, sample_shape(data_), &veto);
+    ++position_.global_step;
+  }
+  position_.stage_ready = true;
+  return report;
+}
+
+void RunState::begin_training() {
+  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
+                                            compute_dtype_of(config_));
+  if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
+  restored_.clear();
+  LoaderOptions options =
+      training_options(config_.data, data_.normalization, seed_of(config_), static_cast<int>(config_.threads.loader));
+  options.device = device_;
+  loader_ = std::make_unique<Loader>(data_.train, std::move(options));
+  // Every epoch of every stage has an order and augmentations of its own.
+  loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
+}
+
+Batch RunState::next_batch() {
+  try {
+    Batch batch = loader_->next();
+    charge_profile(ProfilePart::data, "wait for the batch");
+    return batch;
+  } catch (const OutOfMemoryError& error) {
+    throw error.at("loader");
+  }
+}
+
+void RunState::step() {
+  trainer_->step(next_batch(), position_.stage_step, position_.global_step);
+  ++position_.stage_step;
+  ++position_.global_step;
+  if (position_.stage_step % steps_per_epoch_ == 0) trainer_->end_epoch();
+}
+
+void RunState::end_stage() {
+  loader_.reset();
+  if (trainer_) trainer_->end_stage();
+  position_.stage_done = true;
+}
+
+void RunState::next_stage() {
+  const Position done = position_;
+  position_ = {.stage = done.stage + 1,
+               .global_step = done.global_step,
+               .metrics_bytes = done.metrics_bytes,
+               .timing_bytes = done.timing_bytes,
+               .best_accuracy = -1,
+               .best_step = -1};
+  trainer_.reset();
+  restored_.clear();
+}
+
+std::map<std::string, State> RunState::parts() const {
+  std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
+  parts["model"] = model_state(*model_);
+  for (auto& [name, part] : parts) {
+    for (auto& [path, tensor] : part.tensors) tensor = tensor.to(Device::cpu());
+  }
+  return parts;
+}
+
+Value RunState::manifest() const {
+  Value keys = Value::map();
+  keys.set("model", describe(*model_));
+  keys.set("position", write(position_));
+  keys.set("stage_name", stage().name);
+  keys.set("input", sizes_of(sample_shape(data_)));
+  keys.set("data", fingerprint(*data_.train.dataset));
+  keys.set("classes", to_value(data_.train.dataset->classes));
+  return keys;
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// The computing half of a run: the model, where it stands, and the trainer and loader of the stage under way. Writes no file, so
+// that the same steps can be run a second time beside a run's folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "compress/pass_runner.h"
+#include "core/nn/module.h"
+#include "train/checkpoint/store.h"
+#include "train/data/builtin.h"
+#include "train/data/loader.h"
+#include "train/experiment.h"
+#include "train/run/position.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera {
+
+// What a stage's factored layers have to be; its batch is the report's largest where the stage names none.
+VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report);
+
+// What a run settles at its start and keeps: the device and the compute threads, so that a resume on another machine is told and
+// one on another number of processors has the same bytes, and the batch that decides which layers stay, which must not follow the
+// report, because a resume may change that. Throws ConfigError when the device cannot be used.
+void settle_for_run(ExperimentConfig& config);
+
+class RunState {
+ public:
+  RunState(ExperimentConfig config, DataSplits data);
+
+  // At the first stage's beginning, weights from the seed or from where `model` says. One line on what was imported, or "".
+  std::string start(Vfs& vfs);
+  // Throws IoError when the training data is not what the checkpoint's run had.
+  void load(const Checkpoint& checkpoint);
+
+  const ExperimentConfig& config() const noexcept { return config_; }
+  const DataSplits& data() const noexcept { return data_; }
+  Device device() const noexcept { return device_; }
+  Position& position() noexcept { return position_; }
+  const Position& position() const noexcept { return position_; }
+  Module& model() const noexcept { return *model_; }
+  StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
+
+  const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }
+  bool at_last_stage() const { return position_.stage + 1 == static_cast<std::int64_t>(config_.stages.size()); }
+  std::int64_t steps_per_epoch() const noexcept { return steps_per_epoch_; }
+  std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
+
+  // Runs the stage's passes unless they have run. The report of the factorisation, where there was one.
+  // `before_timing` is told what the veto is about to time, and may throw: what was timed until then is recorded.
+  std::optional<PassReport> prepare_stage(const std::function<void(const std::string&)>& before_timing = {},
+                                          std::optional<std::int64_t> timings = {});
+  void begin_training();  // from where the position says
+  void step();  // one step of training, and the epoch's end where it is one
+  void end_stage();
+  void next_stage();
+
+  // What a checkpoint holds: tensors by part, on the host, and the manifest's keys that rebuild the rest. On the CPU they are the
+  // run's own tensors, copies where it computes on a GPU.
+  std::map<std::string, State> parts() const;
+  Value manifest() const;
+
+ private:
+  void load_parts(const Checkpoint& checkpoint);
+  Batch next_batch();
+
+  ExperimentConfig config_;
+  DataSplits data_;
+  Device device_;
+  std::unique_ptr<Module> model_;  // on device_
+  std::unique_ptr<StageTrainer> trainer_;
+  std::unique_ptr<Loader> loader_;
+  std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
+  Position position_;
+  std::int64_t steps_per_epoch_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,93 @@
+#include "train/run/saved_point.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "train/checkpoint/folder_name.h"
+#include "train/checkpoint/part_files.h"
+
+namespace tessera {
+namespace {
+
+std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& run, std::string_view verb) {
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    if (point->position.best_step >= 0) return std::to_string(point->position.best_step);
+  }
+  throw ConfigError(str(verb, ": ", run.path(), " has no best checkpoint: nothing was validated yet, or data.val is 0"));
+}
+
+}  // namespace
+
+std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
+  std::vector<SavedPoint> points;
+  const std::filesystem::path root = run.checkpoints();
+  if (!vfs.exists(root)) return points;
+  for (const DirectoryEntry& entry : vfs.list(root)) {
+    const std::optional<CheckpointNumber> number = parse_checkpoint_folder_name(entry.name);
+    if (!entry.is_directory || !number) continue;
+    try {
+      Manifest manifest = read_manifest(vfs, root / entry.name);
+      TESSERA_CHECK(manifest.step == number->step, IoError, "checkpoint: ", (root / entry.name).string(),
+                    ": its manifest is of step ", manifest.step);
+      const Position position = read<Position>(manifest.extra.at("position"));
+      const std::string stage = manifest.extra.at("stage_name").as_string();
+      points.push_back({root / entry.name, std::move(manifest), position, stage});
+    } catch (const IoError& error) {
+      log_warning(str("passed over a damaged checkpoint: ", error.what()));
+    }
+  }
+  // The longer name of one step is its later revision: step-7, step-7.1, ..., step-7.10.
+  std::ranges::sort(points, {}, [](const SavedPoint& point) {
+    const std::string name = point.folder.filename().string();
+    return std::tuple(point.manifest.step, name.size(), name);
+  });
+  return points;
+}
+
+std::string damage(Vfs& vfs, const SavedPoint& point) {
+  try {
+    for (const FileRecord& record : point.manifest.files) read_verified(vfs, point.folder, record);
+    return "";
+  } catch (const IoError& error) {
+    return error.what();
+  }
+}
+
+const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at, std::string_view verb) {
+  std::string damaged;
+  std::string known;
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    const std::string step = std::to_string(point->manifest.step);
+    known = str(' ', step, point->position.stage_done ? "=" + point->stage : "", known);
+    if (at != step && !(point->position.stage_done && at == point->stage)) continue;
+    const std::string reason = damage(vfs, *point);
+    if (reason.empty()) return *point;
+    damaged += "\n  " + reason;
+  }
+  TESSERA_CHECK(damaged.empty(), IoError, verb, ": the checkpoint '", at, "' is damaged:", damaged);
+  throw ConfigError(str(verb, ": no checkpoint '", at, "'; there are:", known.empty() ? " none" : known));
+}
+
+Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {
+  Checkpoint newest = CheckpointStore(vfs, run.checkpoints()).load_latest();
+  for (const std::string& message : newest.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
+  return newest;
+}
+
+Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {
+  return {point.manifest.step, point.folder, read_parts(vfs, point.folder, point.manifest), point.manifest.extra, {}};
+}
+
+Checkpoint load_at(Vfs& vfs, const RunFolder& run, const std::string& at, std::string_view verb) {
+  const CheckpointStore store(vfs, run.checkpoints());
+  TESSERA_CHECK(!store.empty(), ConfigError, verb, ": ", run.path(), " has no checkpoint yet");
+  if (at.empty()) return load_newest(vfs, run);
+  const std::vector<SavedPoint> points = saved_points(vfs, run);
+  return load_point(vfs, find_point(vfs, points, at == "best" ? best_step(points, run, verb) : at, verb));
+}
+
+}  // namespace tessera

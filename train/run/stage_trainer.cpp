@@ -1,0 +1,223 @@
+#include "train/run/stage_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/autograd/accumulate.h"
+#include "core/autograd/backward.h"
+#include "core/autograd/numeric_check.h"
+#include "core/finite.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/where.h"
+#include "core/support/error.h"
+#include "core/support/profile.h"
+#include "layers/scores.h"
+#include "optim/grad_clip.h"
+#include "optim/loss_scale.h"
+#include "train/run/step_check.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gradients with clip_norm";
+
+// The sign of a NaN means nothing.
+std::string spelled(double value) { return std::isnan(value) ? std::string("nan") : str(value); }
+
+std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
+
+}  // namespace
+
+StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
+                           std::int64_t total_steps, DType compute)
+    : model_(model),
+      config_(config),
+      seed_(seed),
+      compute_(compute),
+      scales_loss_(compute == DType::f16),
+      length_{.steps = total_steps, .steps_per_epoch = steps_per_epoch},
+      parameters_(named_parameters(model)),
+      buffers_(named_buffers(model)),
+      step_state_(device_of(model)),
+      optimizer_(make_optimizer(config.optimizer, parameters_)),
+      loss_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())),
+      norm_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())) {
+  if (config_.ema) {
+    auto ema = std::make_unique<Ema>(*config_.ema, model_);
+    ema_ = ema.get();
+    hooks_.push_back(std::move(ema));
+  }
+  if (scales_loss_) step_state_.load(kInitialLossScale, 0);
+  const bool on_host = std::ranges::any_of(hooks_, [](const auto& hook) { return hook->acts_on_host(); });
+  if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
+}
+
+Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
+  const Var logits = scores(model_, x, context, compute_);
+  try {
+    return cross_entropy(logits, y, {.label_smoothing = config_.loss.label_smoothing});
+  } catch (const OutOfMemoryError& error) {
+    throw error.at("cross_entropy (loss) forward");
+  }
+}
+
+void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
+  const std::int64_t samples = batch.x.dim(0);
+  const std::int64_t micro = config_.micro_batch.value_or(samples);
+  for (std::int64_t begin = 0; begin < samples; begin += micro) {
+    const std::int64_t end = std::min(begin + micro, samples);
+    const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
+    if (begin > 0) step_state_.set_micro_step(begin / micro);
+    Var value = loss(batch.x.slice(0, begin, end), batch.y.slice(0, begin, end), context);
+    if (end - begin != samples) value = mul_scalar(value, share);
+    accumulate(loss_sum_, value.value().to(DType::f64));
+    charge_profile(ProfilePart::metrics, "loss");
+    const NumericCheckPause pause(may_overflow());
+    backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value);
+  }
+}
+
+// A scale above 1 is lowered until they do not; below it they overflow by themselves.
+bool StageTrainer::may_overflow() const { return scales_loss_ && NumericCheck::active() && step_state_.read().loss_scale > 1; }
+
+void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
+  publish(stage_step, global_step);
+  const Device device = step_state_.tensor().device();
+  const StepGraph::Work work{.run = [this](const Batch& inputs) { compute_step(inputs); },
+                             .abandon = [this] { drop_gradients(); }};
+  if (batch.x.device() == device) {
+    graph_.run(batch, memory(), work);
+  } else {
+    graph_.run({batch.x.to(device), batch.y.to(device)}, memory(), work);
+  }
+  ++loss_count_;
+}
+
+void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
+  StepStateData state;
+  state.step = global_step;
+  state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
+  for (const auto& hook : hooks_) hook->on_step_begin(model_, state);
+  step_state_.set(state);
+  charge_profile(ProfilePart::hooks, "on_step_begin");
+}
+
+void StageTrainer::compute_step(const Batch& batch) {
+  if (NumericCheck::active()) check_batch(batch.x);
+  accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
+  if (scales_loss_) unscale_gradients(parameters_, step_state_);
+  for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
+  charge_profile(ProfilePart::hooks, "after_backward");
+  try {
+    update_weights();
+  } catch (const OutOfMemoryError& error) {
+    throw error.at(str(optimizer_->name(), " update"));
+  }
+  drop_gradients();
+}
+
+void StageTrainer::drop_gradients() {
+  for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
+}
+
+// Of whatever may be replaced by another tensor between two steps: loading and swapped averages do.
+std::vector<const void*> StageTrainer::memory() const {
+  std::vector<const void*> addresses;
+  if (step_state_.tensor().device().is_cpu()) return addresses;
+  for (const NamedParameter& entry : parameters_) {
+    addresses.push_back(entry.parameter->value().raw());
+    addresses.push_back(entry.parameter->mask().defined() ? entry.parameter->mask().raw() : nullptr);
+  }
+  for (const NamedBuffer& entry : buffers_) addresses.push_back(entry.buffer->value.raw());
+  return addresses;
+}
+
+void StageTrainer::update_weights() {
+  if (NumericCheck::active() && !may_overflow()) check_gradients(model_, parameters_);
+  add_norm(config_.clip_norm ? clip_grad_norm(parameters_, *config_.clip_norm) : grad_norm(parameters_));
+  charge_profile(ProfilePart::update, config_.clip_norm ? "clip_norm" : "grad_norm");
+  optimizer_->step(step_state_);
+  charge_profile(ProfilePart::update, optimizer_->name());
+  for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
+  charge_profile(ProfilePart::hooks, "after_step");
+  if (NumericCheck::active()) check_update(parameters_, optimizer_->state());
+  if (scales_loss_) update_loss_scale(step_state_);
+}
+
+void StageTrainer::add_norm(const Tensor& norm) const {
+  if (!scales_loss_) return accumulate(norm_sum_, norm);
+  const NoGrad no_grad;
+  constexpr auto kSkip = static_cast<std::int64_t>(offsetof(StepStateData, skip));  // 0 or 1: its lowest byte is the whole of it
+  const Tensor skipped = step_state_.tensor().slice(0, kSkip, kSkip + 1).reshape({});
+  const Var none(Tensor::zeros({}, norm.dtype(), norm.device()));
+  accumulate(norm_sum_, where(skipped, none, Var(norm)).value());
+}
+
+double StageTrainer::take_mean_loss() {
+  const double mean = loss_count_ > 0 ? loss_sum_.item() / static_cast<double>(loss_count_) : 0.0;
+  loss_sum_.fill(0.0);
+  loss_count_ = 0;
+  TESSERA_CHECK(std::isfinite(mean), NumericError, "training: the loss is ", spelled(mean), "; ", kAdvice);
+  return mean;
+}
+
+void StageTrainer::check_finite() const {
+  for (const NamedParameter& entry : parameters_) {
+    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "training: ", entry.path, " holds a NaN or Inf; ", kAdvice);
+  }
+  for (const NamedBuffer& entry : buffers_) {
+    TESSERA_CHECK(all_finite(entry.buffer->value), NumericError, "training: ", entry.path, " holds a NaN or Inf; ", kAdvice);
+  }
+  for (const auto& [name, tensor] : optimizer_->state().tensors) {
+    TESSERA_CHECK(all_finite(tensor), NumericError, "training: the optimiser's ", name, " holds a NaN or Inf; ", kAdvice);
+  }
+  TESSERA_CHECK(all_finite(loss_sum_), NumericError, "training: the loss is ", spelled(loss_sum_.item()), "; ", kAdvice);
+  TESSERA_CHECK(all_finite(norm_sum_), NumericError, "training: a gradient held a NaN or Inf; ", kAdvice);
+  TESSERA_CHECK(!scales_loss_ || step_state_.read().loss_scale > kSmallestLossScale, NumericError,
+                "training: gradients hold a NaN or Inf at any scale of the loss; ", kAdvice);
+}
+
+void StageTrainer::end_epoch() {
+  for (const auto& hook : hooks_) hook->on_epoch_end(model_);
+}
+
+void StageTrainer::end_stage() {
+  graph_.forget();
+  for (const auto& hook : hooks_) hook->on_stage_end(model_);
+  if (ema_ == nullptr) return;
+  ema_->swap(model_);
+  std::erase_if(hooks_, [&](const auto& hook) { return hook.get() == ema_; });
+  ema_ = nullptr;
+}
+
+std::map<std::string, State> StageTrainer::state() const {
+  std::map<std::string, State> parts;
+  parts["optimizer"] = optimizer_->state();
+  for (const auto& hook : hooks_) parts[part_name(*hook)] = hook->state();
+  parts["trainer"].tensors["loss_sum"] = loss_sum_;
+  parts["trainer"].meta.set("loss_count", loss_count_);
+  if (!scales_loss_) return parts;
+  const StepStateData kept = step_state_.read();
+  parts["trainer"].meta.set("loss_scale", kept.loss_scale);
+  parts["trainer"].meta.set("good_steps", kept.good_steps);
+  return parts;
+}
+
+void StageTrainer::load_state(const std::map<std::string, State>& parts) {
+  const auto part = [&](const std::string& name) -> const State& {
+    const auto found = parts.find(name);
+    TESSERA_CHECK(found != parts.end(), IoError, "checkpoint: the part '", name, "' is missing");
+    return found->second;
+  };
+  optimizer_->load_state(part("optimizer"));
+  for (const auto& hook : hooks_) hook->load_state(part(part_name(*hook)));
+  loss_sum_.copy_from(part("trainer").tensors.at("loss_sum").to(loss_sum_.device()));
+  const Value& meta = part("trainer").meta;
+  loss_count_ = meta.at("loss_count").as_int();
+  const Value* scale = meta.find("loss_scale");  // none where the run computed in another precision until now
+  if (scales_loss_ && scale != nullptr) step_state_.load(scale->as_double(), meta.at("good_steps").as_int());
+}
+
+}  // namespace tessera

@@ -1,0 +1,91 @@
+// The training step: batch -> forward -> loss -> backward -> clip -> update -> hooks. Knows nothing of files or stages' order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device/step_state.h"
+#include "core/nn/hook.h"
+#include "core/nn/module.h"
+#include "optim/ema.h"
+#include "optim/optimizer.h"
+#include "train/data/loader.h"
+#include "train/experiment.h"
+#include "train/run/step_graph.h"
+
+namespace tessera {
+
+class StageTrainer {
+ public:
+  // `model` must outlive the trainer, which computes on its device. `total_steps` is the stage's length, for the schedule.
+  // `compute`: what activations are in.
+  StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
+               std::int64_t total_steps, DType compute = DType::f32);
+
+  // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum. On a GPU it does
+  // not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError naming the first op, or the first
+  // part of the step between ops, that made a NaN or Inf.
+  void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
+
+  // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
+  void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
+  // Gives back the memory of a recorded step; later steps record anew.
+  void forget_recording() { graph_.forget(); }
+
+  // Mean loss since the last call; clears the sum. The only read of a device value in training.
+  double take_mean_loss();
+  double last_lr() const noexcept { return step_state_.host().lr; }
+
+  // Throws NumericError naming the first parameter, buffer or optimiser value with a NaN or Inf, or saying that a loss or
+  // gradient since the trainer was made held one. That is kept in sums of its own: a mask may hide a bad gradient from every
+  // weight. A gradient that the loss's scale made overflow is none of these, but where no scale helps it says so.
+  void check_finite() const;
+
+  // Evaluation weights: the moving average where there is one. Calls `body` with them in place.
+  template <class Body>
+  void with_evaluation_weights(Body&& body) {
+    if (ema_) ema_->swap(model_);
+    body();
+    if (ema_) ema_->swap(model_);
+  }
+
+  // Tells the hooks; between steps.
+  void end_epoch();
+  void end_stage();  // the moving average, where there is one, becomes the model's weights; no step may follow
+
+  // Parts for the checkpoint: "optimizer", "trainer" and one "hook.<name>" per hook.
+  std::map<std::string, State> state() const;
+  void load_state(const std::map<std::string, State>& parts);
+
+ private:
+  void publish(std::int64_t stage_step, std::int64_t global_step);
+  void compute_step(const Batch& batch);  // all of a step that a graph may record
+  void drop_gradients();
+  bool may_overflow() const;  // gradients now, without being a fault
+  void add_norm(const Tensor& norm) const;
+  std::vector<const void*> memory() const;
+  Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
+  void accumulate_gradients(const Batch& batch, const Context& context);
+  void update_weights();
+
+  Module& model_;
+  TrainingConfig config_;
+  std::uint64_t seed_;
+  DType compute_;
+  bool scales_loss_;  // f16, see optim/loss_scale.h
+  StageLength length_;
+  std::vector<NamedParameter> parameters_;
+  std::vector<NamedBuffer> buffers_;
+  StepState step_state_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
+  Ema* ema_ = nullptr;  // one of hooks_, when the stage averages
+  Tensor loss_sum_;  // f64 scalar
+  Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was
+  std::int64_t loss_count_ = 0;
+  StepGraph graph_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+#include "train/run/status.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "core/config/read.h"
+#include "core/support/host.h"
+
+namespace tessera {
+void RunStatus::fields(Fields& f) {
+  f.add("state", state, {.help = "what the run is doing", .choices = {"training", "stopped", "finished", "failed"}});
+  f.add("stage", stage, {.help = "stage name"});
+  f.add("stage_step", stage_step, {.help = "steps done in the stage"});
+  f.add("stage_steps", stage_steps, {.help = "steps of the stage"});
+  f.add("global_step", global_step, {.help = "steps done in the run"});
+  f.add("loss", loss, {.help = "last logged loss"});
+  f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy; below 0 = none yet"});
+  f.add("seconds_left", seconds_left, {.help = "of the stage"});
+  f.add("last_checkpoint_step", last_checkpoint_step, {.help = "global step of the newest checkpoint"});
+  f.add("last_checkpoint_time", last_checkpoint_time, {.help = "when it was written"});
+  f.add("time", time, {.help = "when this file was written"});
+  f.add("host", host, {.help = "machine"});
+  f.add("pid", pid, {.help = "process"});
+}
+
+void save_status(Vfs& vfs, const std::string& path, RunStatus status) {
+  status.time = static_cast<std::int64_t>(std::time(nullptr));
+  status.host = host_name();
+  status.pid = getpid();
+  write_file_atomically(vfs, path, to_json(write(status), 2) + "\n");
+}
+
+RunStatus load_status(Vfs& vfs, const std::string& path) { return read<RunStatus>(parse_json(vfs.read_file(path), path)); }
+
+bool is_local(const RunStatus& status) { return status.host == host_name(); }
+
+bool is_alive(const RunStatus& status) {
+  if (!is_local(status) || status.pid <= 0) return false;
+  return kill(static_cast<pid_t>(status.pid), 0) == 0 || errno == EPERM;
+}
+
+}  // namespace tessera

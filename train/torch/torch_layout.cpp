@@ -1,0 +1,163 @@
+#include "train/torch/torch_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array<std::string_view, 7> kElementwise{"dropout", "gelu", "identity", "relu", "sigmoid", "silu", "tanh"};
+constexpr std::array<std::string_view, 3> kPools{"avg_pool2d", "global_avg_pool", "max_pool2d"};
+constexpr std::array<std::string_view, 3> kBlocks{"basic_block", "bottleneck", "residual"};
+
+template <std::size_t n>
+bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+[[noreturn]] void refuse(const Module& module, std::string_view why) {
+  throw ConfigError(str("layer '", module.path(), "' (", module.kind(), ") has no form in PyTorch's layout: ", why));
+}
+
+// Follows the shape through the tree, because what a flatten does to the order of features depends on it.
+class Walker {
+ public:
+  void visit(const Module& module, const Shape& input) {
+    const std::string_view kind = module.kind();
+    if (kind == "sequential") return visit_chain(module, input);
+    if (contains(kBlocks, kind)) return visit_block(module, input);
+    if (kind == "conv2d" || kind == "tucker2_conv2d") return add_convolution(module);
+    if (kind == "linear") return add_linear(module, input);
+    if (kind == "batch_norm" || kind == "layer_norm") return add_norm(module, input);
+    if (kind == "flatten") return visit_flatten(module, input);
+    if (!contains(kElementwise, kind) && !contains(kPools, kind)) refuse(module, "its kind is not supported");
+  }
+
+  std::vector<TorchTensor> finish(const Module& root) {
+    if (channels_ > 0) refuse(root, "it ends in a flattened image, whose features PyTorch has in another order");
+    return std::move(tensors_);
+  }
+
+ private:
+  void visit_chain(const Module& module, const Shape& input) {
+    Shape shape = input;
+    for (const Module::Child& child : module.children()) {
+      visit(*child.module, shape);
+      shape = child.module->output_shape(shape);
+    }
+  }
+
+  // A block's children do not change the order of features, so the block's own input stands for that of each.
+  void visit_block(const Module& module, const Shape& input) {
+    if (channels_ > 0) refuse(module, "a block follows a flattened image");
+    ++depth_;
+    for (const Module::Child& child : module.children()) visit(*child.module, input);
+    --depth_;
+  }
+
+  void visit_flatten(const Module& module, const Shape& input) {
+    if (depth_ > 0) refuse(module, "a flatten stands inside a block");
+    if (input.rank() == 4 && input[1] * input[2] > 1 && input[3] > 1) channels_ = input[3];
+  }
+
+  void add_convolution(const Module& module) {
+    for (const std::string& name : tensor_names(module)) {
+      const bool bias = name == "bias";
+      add(module, name, bias ? TorchAxes::same : TorchAxes::convolution);
+    }
+  }
+
+  void add_linear(const Module& module, const Shape& input) {
+    if (input.rank() == 4) refuse(module, "it acts on the channels of an image; use a 1x1 convolution");
+    for (const std::string& name : tensor_names(module)) {
+      add(module, name, name == "weight" && channels_ > 0 ? TorchAxes::flattened : TorchAxes::same);
+    }
+    channels_ = 0;
+  }
+
+  void add_norm(const Module& module, const Shape& input) {
+    if (module.kind() == "layer_norm" && input.rank() == 4) refuse(module, "it normalises the channels of an image");
+    for (const std::string& name : tensor_names(module)) {
+      add(module, name, channels_ > 0 ? TorchAxes::flattened : TorchAxes::same);
+    }
+  }
+
+  void add(const Module& module, const std::string& name, TorchAxes axes) {
+    const std::string torch = module.kind() == "tucker2_conv2d" ? tucker2_name(module, name) : name;
+    tensors_.push_back(
+        {join_path(module.path(), name), join_path(module.path(), torch), axes, axes == TorchAxes::flattened ? channels_ : 1});
+  }
+
+  // The convolutions that a Tucker-2 layer has, numbered in forward order; the last one has the bias.
+  static std::string tucker2_name(const Module& module, const std::string& name) {
+    const std::vector<std::string> present = tensor_names(module);
+    int index = -1;
+    for (const std::string_view part : {"in_factor", "core", "out_factor"}) {
+      index += std::find(present.begin(), present.end(), part) != present.end();
+      if (part == name) break;
+    }
+    return str(index, name == "bias" ? ".bias" : ".weight");
+  }
+
+  static std::vector<std::string> tensor_names(const Module& module) {
+    std::vector<std::string> names;
+    for (const auto& parameter : module.parameters()) names.push_back(parameter->name());
+    for (const auto& buffer : module.buffers()) names.push_back(buffer->name);
+    return names;
+  }
+
+  std::vector<TorchTensor> tensors_;
+  std::int64_t channels_ = 0;  // of the image whose features are flattened; 0 when they are not
+  int depth_ = 0;  // blocks around the module under visit
+};
+
+// Splits the last axis in two and swaps the halves' order.
+Tensor swap_last(const Tensor& tensor, std::int64_t outer, std::int64_t inner) {
+  const Shape rows = tensor.shape().erase(tensor.rank() - 1);
+  const Tensor split = tensor.reshape({rows.numel(), outer, inner});
+  return split.permute({0, 2, 1}).contiguous().reshape(tensor.shape());
+}
+
+std::int64_t pixels_of(const Shape& shape, const TorchTensor& layout) {
+  const bool fits = shape.rank() >= 1 && shape.dim(-1) % layout.channels == 0;
+  TESSERA_CHECK(fits, ShapeError, layout.name, " is ", shape, "; the last axis must be a multiple of the ", layout.channels,
+                " channels of the flattened image");
+  return shape.dim(-1) / layout.channels;
+}
+
+void check_convolution(const Shape& shape, const TorchTensor& layout) {
+  TESSERA_CHECK(shape.rank() == 4, ShapeError, layout.name, " is ", shape, "; a convolution's weight has 4 axes");
+}
+
+}  // namespace
+
+std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input) {
+  Walker walker;
+  walker.visit(root, input);
+  return walker.finish(root);
+}
+
+Tensor to_torch(const Tensor& ours, const TorchTensor& layout) {
+  if (layout.axes == TorchAxes::same) return ours;
+  if (layout.axes == TorchAxes::flattened) return swap_last(ours, pixels_of(ours.shape(), layout), layout.channels);
+  check_convolution(ours.shape(), layout);
+  return ours.permute({0, 3, 1, 2});
+}
+
+Tensor from_torch(const Tensor& torch, const TorchTensor& layout) {
+  if (layout.axes == TorchAxes::same) return torch;
+  if (layout.axes == TorchAxes::flattened) return swap_last(torch, layout.channels, pixels_of(torch.shape(), layout));
+  check_convolution(torch.shape(), layout);
+  return torch.permute({0, 2, 3, 1});
+}
+
+Shape torch_shape(const Shape& ours, const TorchTensor& layout) {
+  if (layout.axes != TorchAxes::convolution) return ours;
+  check_convolution(ours, layout);
+  return {ours[0], ours[3], ours[1], ours[2]};
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// A module tree's tensors as PyTorch names and lays them out, for importers and exporters: images NCHW, convolution weights
+// [out, in/groups, kh, kw], and behind a flatten the features of an image in the order (c, h, w) where ours have (h, w, c).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/nn/module.h"
+
+namespace tessera {
+
+enum class TorchAxes {
+  same,
+  convolution,  // ours [out, kh, kw, in] <-> [out, in, kh, kw]
+  flattened,  // last axis: ours (pixels, channels) <-> (channels, pixels)
+};
+
+struct TorchTensor {
+  std::string path;  // ours: "layer1.0.conv2.in_factor"
+  std::string name;  // PyTorch's: "layer1.0.conv2.0.weight"
+  TorchAxes axes = TorchAxes::same;
+  std::int64_t channels = 1;  // flattened only
+};
+
+// Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. A factored convolution is a
+// Sequential of three: 1x1, core, 1x1. Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is
+// not listed here, a linear layer or layer norm over the channels of an image, a flatten inside a block or at the network's end.
+std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
+
+// Views where strides can express it. The shape decides nothing: both throw ShapeError when it does not fit the axes.
+Tensor to_torch(const Tensor& ours, const TorchTensor& layout);
+Tensor from_torch(const Tensor& torch, const TorchTensor& layout);
+Shape torch_shape(const Shape& ours, const TorchTensor& layout);
+
+}  // namespace tessera
