@@ -1,4 +1,5 @@
 """Result lines of benchmark programs: reading them, which go together, what to say of those. Used by benchmark_tables.py."""
+import functools
 import json
 import sys
 from statistics import median
@@ -9,7 +10,7 @@ AGREEMENT = 0.05
 
 
 class Unusable(Exception):
-    """A result line or a README that tables cannot be made from."""
+    """A result line or a page that tables cannot be made from."""
 
 
 class Line:
@@ -69,6 +70,10 @@ def effort(line):
     return f"medians of {line['rounds']} interleaved rounds{steps}, p10 to p90 in brackets{sweep}."
 
 
+def days(lines):
+    return " to ".join(dict.fromkeys((min(line["date"][:10] for line in lines), max(line["date"][:10] for line in lines))))
+
+
 def conditions(lines, program):
     """What held for these lines, which share their conditions; the clock of a machine varies, so its peak is a range."""
     last = lines[-1]
@@ -76,12 +81,18 @@ def conditions(lines, program):
     peaks = [line["fma_peak_gflops"] for line in lines if "fma_peak_gflops" in line.value and
              line.value.get("fma_peak_threads", line["compute_threads"]) == line["compute_threads"]]
     peak = f"; multiply-add peak {span(peaks, '.0f', '-')} GFLOP/s" if peaks else ""
-    dates = sorted(line["date"][:10] for line in lines)
     return (
-        f"`{program}` at {last['commit']}, {dates[0] if dates[0] == dates[-1] else f'{dates[0]} to {dates[-1]}'}: "
+        f"`{program}` at {last['commit']}, {days(lines)}: "
         f"{last['processor']}, {last['compute_threads']} threads, OMP_WAIT_POLICY {last['omp_wait_policy']}, "
         f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; {effort(last)}"
     )
+
+
+def where(lines):
+    """When and on what lines of several programs were measured."""
+    commits = ", ".join(dict.fromkeys(line["commit"] for line in lines))
+    machines = "; ".join(dict.fromkeys(f"{line['processor']}, {line['compute_threads']} threads" for line in lines))
+    return f"Measured at {commits}, {days(lines)}: {machines}."
 
 
 def failures(lines):
@@ -94,8 +105,12 @@ def failures(lines):
     return f"{'' if len(set(counts)) == 1 else 'Up to '}{failed} of {tried} settings of PyTorch failed. "
 
 
+def precision_of(line):
+    return line.value.get("precision", "f32")  # lines without one are from before there was a choice
+
+
 def train_key(line):
-    return line["model"], line.value.get("precision", "f32"), line["batch"], line["shape"], line["torch"]["version"]
+    return line["model"], precision_of(line), line["batch"], line["shape"], line["torch"]["version"]
 
 
 def infer_key(line):
@@ -114,8 +129,31 @@ def tucker_key(line):
 KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "tucker_bench": tucker_key}
 
 
+@functools.cache
 def results(root, program):
     return read_lines(root / "bench" / "results" / f"{program}.jsonl")
+
+
+# Which lines the tables show.
+def last_run(lines):
+    return same(lines, "date") if lines else []
+
+
+def train_runs(lines):
+    """The lines of each network, precision and version of PyTorch, in the order of their first lines."""
+    groups = {}
+    for line in lines:
+        groups.setdefault(train_key(line), []).append(line)
+    return [same(group) for group in groups.values()]
+
+
+def infer_runs(lines):
+    """For each version of PyTorch the last line of each network and batch."""
+    groups = []
+    for version in dict.fromkeys(line["torch"]["version"] for line in lines):
+        runs = same([line for line in lines if line["torch"]["version"] == version])
+        groups.append(list({(line["model"], line["batch"]): line for line in runs}.values()))
+    return groups
 
 
 def agreement(runs):

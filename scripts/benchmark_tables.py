@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the README's benchmark tables from bench/results/*.jsonl, between two markers.
+"""Writes the measured tables of docs/benchmarks.md and README.md, each between two markers.
 
 Usage: benchmark_tables.py [--check | --compare] [ROOT]
-  --check    changes nothing; exit status 1 when the README is not what the committed results give
+  --check    changes nothing; exit status 1 when a page is not what the committed results give
   --compare  changes nothing; of each row's lines at the newest commit and under the same conditions, prints how far the median
              ratio of the later half is from that of the earlier half; exit status 1 when one is farther than 5 %, or when the
              lines of a row are odd in number: to compare needs two calls of scripts/bench
-Tables show the last run of each program: the lines that share its date. Of train_bench, whose run is one line, they show, for
-each network, precision and version of PyTorch, every line of the last one's commit and conditions (processor, threads, builds:
-what is printed above the table); of infer_bench, for each version of PyTorch, the last line of each network and batch among
-these. A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
-Exit status: 0 written, current or in agreement, 1 not so, 2 a line or the README cannot be used.
+docs/benchmarks.md has all that bench/results/*.jsonl gives. Its tables show the last run of each program: the lines that share
+its date. Of train_bench, whose run is one line, they show, for each network, precision and version of PyTorch, every line of the
+last one's commit and conditions (processor, threads, builds: what is printed above the table); of infer_bench, for each version
+of PyTorch, the last line of each network and batch among these. A line from a changed checkout ("-dirty") is ignored, which is
+said. A program without results has no table.
+README.md has the least ratio of each kind among these (of training in f32, for each network), and the table of
+configs/fashion-mnist/resnet20_tucker.md.
+Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page cannot be used.
 """
 import argparse
 import difflib
@@ -18,11 +21,11 @@ import pathlib
 import sys
 import textwrap
 
-from benchmark_results import Unusable, compare, conditions, failures, results, same, span, train_key
+from benchmark_results import (Unusable, compare, conditions, failures, infer_runs, last_run, precision_of, results, span,
+                               train_runs, where)
 
-BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
-END = "<!-- benchmarks: end -->"
-PASSES = ("forward", "backward_input", "backward_weight")
+PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
+ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
 
 
 def milliseconds(summary):
@@ -55,22 +58,21 @@ def torch_way(line, mode):
     return f"{mode}, {threads} thread{'' if threads == 1 else 's'}, {settings['wait_policy']} wait"
 
 
+def train_mode(line):
+    return "compiled" if line.value.get("torch_settings", {}).get("compiled") else "eager"
+
+
 def train_way(line):
-    return torch_way(line, "compiled" if line.value.get("torch_settings", {}).get("compiled") else "eager")
+    return torch_way(line, train_mode(line))
 
 
 def train_tables(lines):
-    """A table for each network, precision and version of PyTorch, in the order of their first lines."""
-    groups = {}
-    for line in lines:  # lines without a precision are from before there was a choice
-        groups.setdefault(train_key(line), []).append(line)
-    return sum((train_table(key[1], group) for key, group in groups.items()), [])
+    return sum((train_table(group) for group in train_runs(lines)), [])
 
 
-def train_table(precision, lines):
-    lines = same(lines)
+def train_table(lines):
     last = lines[-1]
-    torch = last["torch"]
+    torch, precision = last["torch"], precision_of(last)
     rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
              f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else "", train_way(line)]
             for i, line in enumerate(lines, 1)]
@@ -84,19 +86,21 @@ def train_table(precision, lines):
     return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", "PyTorch's way"], rows)
 
 
+def infer_case(line):
+    return f"{line['model']}, {line['shape']}, batch {line['batch']}"
+
+
 def infer_tables(lines):
-    """A table for each version of PyTorch, from its last line of each network and batch."""
     parts = []
-    for version in dict.fromkeys(line["torch"]["version"] for line in lines):
-        runs = same([line for line in lines if line["torch"]["version"] == version])
-        last = {(line["model"], line["batch"]): line for line in runs}
-        rows = [[f"{model}, {line['shape']}, batch {batch}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
-                 spread(line["ratio"]), torch_way(line, line["torch_settings"]["mode"])] for (model, batch), line in last.items()]
+    for runs in infer_runs(lines):
+        rows = [[infer_case(line), milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
+                 spread(line["ratio"]), torch_way(line, line["torch_settings"]["mode"])] for line in runs]
+        version = runs[-1]["torch"]["version"]
         text = (f"Inference with batch norm folded into convolutions, f32, against PyTorch {version}, which folds too, in the "
                 "fastest of its ways: layout, malloc, instruction set, what waiting threads do, for one image also one thread; "
                 "eager, frozen, optimised and, where it knows it, compiled graphs. The weights are the same and the logits agree "
                 "to 1e-4 of the largest. " +
-                failures(last.values()) + conditions(list(last.values()), "infer_bench"))
+                failures(runs) + conditions(runs, "infer_bench"))
         parts += paragraph(text) + table(["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
     return parts
 
@@ -145,7 +149,7 @@ def memory_tables(lines):
 
 
 def op_tables(lines):
-    lines = same(lines, "date")
+    lines = last_run(lines)
     parts = [paragraph(conditions(lines, "op_bench"))]
     products = [line for line in lines if line["op"] == "matmul"]
     convolutions = [line for line in lines if line["op"] == "conv2d"]
@@ -163,7 +167,7 @@ def verdict(line):
 
 
 def tucker_tables(lines):
-    lines = same(lines, "date")
+    lines = last_run(lines)
     kept = all(line.value.get("weights") == "constant" for line in lines if line["phase"] == "forward")
     rows = [[f"{line['rank_out']} / {line['rank_in']}, {line['phase']}", milliseconds(line["rival"]["ms"]),
              milliseconds(line["tucker"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
@@ -181,34 +185,107 @@ def tucker_tables(lines):
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "tucker_bench": tucker_tables}
 
 
-def render(root):
+def tables(root):
+    """All that was measured."""
     text = []
     for program, make in TABLES.items():
         lines = results(root, program)
         if lines:
             text += make(lines)
-    return [BEGIN, "", *text, END]
+    return text
 
 
-def updated(readme, block):
-    """The README's lines with everything from marker to marker replaced."""
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.index(BEGIN) > readme.index(END):
-        raise Unusable(f"README.md: needs the line '{BEGIN}' and behind it '{END}', once each")
-    return readme[: readme.index(BEGIN)] + block + readme[readme.index(END) + 1 :]
+def train_case(line):
+    network = NETWORKS.get(line["model"], line["model"])
+    return f"training step, {network}, {line['shape']}, batch {line['batch']}"
+
+
+def dense_case(line):
+    kind = "matrix product" if line["op"] == "matmul" else "convolution"
+    step = "" if line["op"] == "matmul" else f", {PASSES[line['pass']]}"
+    return f"{kind} {line['shape']}{step}"
+
+
+def tucker_case(line):
+    return f"Tucker-2, ranks {line['rank_out']} / {line['rank_in']}, of {line['shape']}, {line['phase']}"
+
+
+def compared_rows(root):
+    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
+    networks = {}
+    for group in train_runs(results(root, "train_bench")):
+        if precision_of(group[-1]) == "f32":
+            networks.setdefault(group[-1]["model"], []).extend(group)
+    for lines in networks.values():
+        yield lines, lambda line: (train_case(line), f"PyTorch {line['torch']['version']}, {train_mode(line)}",
+                                   line["tessera_ms"], line["torch_ms"])
+    yield sum(infer_runs(results(root, "infer_bench")), []), lambda line: (
+        f"inference, {infer_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
+        line["tessera_ms"], line["torch_ms"])
+    yield [line for line in last_run(results(root, "op_bench")) if line["op"] in ("matmul", "conv2d")], lambda line: (
+        dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
+    yield last_run(results(root, "tucker_bench")), lambda line: (
+        tucker_case(line), line["rival"]["name"], line["tucker"]["ms"], line["rival"]["ms"])
+
+
+def least_rows(root):
+    """The row of each kind that is worst for us, and what held for these."""
+    rows, shown = [], []
+    for lines, describe in compared_rows(root):
+        if lines:
+            line = min(lines, key=lambda line: line["ratio"]["median"])
+            what, rival, ours, theirs = describe(line)
+            rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines))])
+            shown.append(line)
+    if not rows:
+        return []
+    head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "least of"]
+    return table(head, rows) + paragraph(where(shown))
+
+
+def accuracy(root):
+    """The table of an experiment without its first column, which names the experiment, and how it was timed."""
+    path = root / ACCURACY
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    rows = ["|" + line.split("|", 2)[2] for line in lines if line.startswith("|")]
+    return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith("Timed on")))] if rows else []
+
+
+# What is written: for each page the blocks between its markers.
+PAGES = {"README.md": {"accuracy": accuracy, "benchmarks": least_rows}, "docs/benchmarks.md": {"benchmarks": tables}}
+
+
+def updated(page, lines, name, text):
+    """The page's lines with everything between the block's markers replaced."""
+    begin, end = f"<!-- {name}: begin, written by scripts/benchmark_tables.py -->", f"<!-- {name}: end -->"
+    if lines.count(begin) != 1 or lines.count(end) != 1 or lines.index(begin) > lines.index(end):
+        raise Unusable(f"{page}: needs the line '{begin}' and behind it '{end}', once each")
+    return lines[: lines.index(begin)] + [begin, "", *text, end] + lines[lines.index(end) + 1 :]
+
+
+def changes(root):
+    """For each page that is not current: its lines, and what they should be."""
+    found = {}
+    for page, blocks in PAGES.items():
+        before = (root / page).read_text(encoding="utf-8").splitlines()
+        after = before
+        for name, make in blocks.items():
+            after = updated(page, after, name, make(root))
+        if before != after:
+            found[page] = (before, after)
+    return found
 
 
 def run(root, check):
-    path = root / "README.md"
-    before = path.read_text(encoding="utf-8").splitlines()
-    after = updated(before, render(root))
-    if check and before != after:
-        difference = "\n".join(difflib.unified_diff(before, after, "README.md", "from bench/results", lineterm=""))
-        print(f"benchmark_tables: README.md is not what bench/results gives; run scripts/benchmark_tables.py\n{difference}",
-              file=sys.stderr)
-        return 1
-    if not check and before != after:
-        path.write_text("\n".join(after) + "\n", encoding="utf-8")
-    return 0
+    found = changes(root)
+    for page, (before, after) in found.items():
+        if check:
+            difference = "\n".join(difflib.unified_diff(before, after, page, "from the results", lineterm=""))
+            print(f"benchmark_tables: {page} is not what the results give; run scripts/benchmark_tables.py\n{difference}",
+                  file=sys.stderr)
+        else:
+            (root / page).write_text("\n".join(after) + "\n", encoding="utf-8")
+    return 1 if check and found else 0
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls a README current."""
+"""scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the two pages current."""
 import json
 import pathlib
 import subprocess
@@ -10,6 +10,8 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "benchmark_tables.py"
 BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
 END = "<!-- benchmarks: end -->"
+ACCURACY = "<!-- accuracy: begin, written by scripts/benchmark_tables.py -->\n"
+ACCURACY_END = "<!-- accuracy: end -->\n"
 SURROUNDINGS = {"commit": "abc1234", "date": "2026-01-02T03:04:05Z", "processor": "Some CPU", "compute_threads": 2,
                 "omp_wait_policy": "passive", "onednn": "2.6.3 avx2", "compiler": "GNU 12.2.0", "build_type": "Release",
                 "rounds": 30}
@@ -44,8 +46,8 @@ def memory(op, step, share, **changes):
 
 def tucker(phase, ratio, **changes):
     return SURROUNDINGS | {"shape": "8x14x14x256 -> 256, 3x3", "rank_out": 64, "rank_in": 32, "phase": phase,
-                           "rival": {"ms": summary(5.0)}, "tucker": {"ms": summary(1.0)}, "ratio": summary(ratio),
-                           "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
+                           "rival": {"name": "oneDNN: Winograd", "ms": summary(5.0)}, "tucker": {"ms": summary(1.0)},
+                           "ratio": summary(ratio), "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
 
 
 class Tables(unittest.TestCase):
@@ -54,8 +56,11 @@ class Tables(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         (self.root / "bench" / "results").mkdir(parents=True)
+        (self.root / "docs").mkdir()
+        self.page = self.root / "docs" / "benchmarks.md"
+        self.page.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
         self.readme = self.root / "README.md"
-        self.readme.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
+        self.readme.write_text(f"# name\n{ACCURACY}old\n{ACCURACY_END}between\n{BEGIN}\nold\n{END}\nbehind\n")
 
     def results(self, program, *lines):
         text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
@@ -67,7 +72,13 @@ class Tables(unittest.TestCase):
 
     def written(self):
         self.assertEqual(self.run_script(), (0, ""))
-        return self.readme.read_text()
+        return self.page.read_text()
+
+    def readme_rows(self):
+        """What the README has of the results, without the head of its table."""
+        self.assertEqual(self.run_script(), (0, ""))
+        text = self.readme.read_text()
+        return text[text.index(BEGIN) : text.index(END)].rstrip().split("\n")[4:]
 
     def prose(self):
         return " ".join(self.written().split())
@@ -78,6 +89,38 @@ class Tables(unittest.TestCase):
 
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
+        self.assertEqual(self.readme.read_text(), f"# name\n{ACCURACY}\n{ACCURACY_END}between\n{BEGIN}\n\n{END}\nbehind\n")
+
+    def test_the_readme_has_the_least_ratio_of_each_kind(self):
+        self.results("train_bench", train(1.1, commit="older00"), train(1.35), train(1.25), train(1.45),
+                     train(1.15, precision="bf16"), train(1.5, torch={"version": "2.15"}, torch_settings={"compiled": True}),
+                     train(2.0, model="resnet18", torch={"version": "2.15"}, torch_settings={"compiled": True}))
+        self.results("infer_bench", infer("resnet20", 1, 2.75), infer("resnet20", 32, 1.75), infer("resnet20", 1, 2.5))
+        self.results("op_bench", dense("matmul", "64x64x9", "forward", 1.02), memory("relu", "forward", 0.5),
+                     dense("conv2d", "8x3 -> 4", "backward_weight", 0.97))
+        self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
+        self.assertEqual(self.readme_rows(), [
+            "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 |",
+            "| training step, ResNet-18, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 |",
+            "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 |",
+            "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 |",
+            "| Tucker-2, ranks 64 / 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 |",
+            "", "Measured at abc1234, 2026-01-02: Some CPU, 2 threads."])
+
+    def test_the_readme_tells_all_commits_days_and_machines_of_its_rows(self):
+        self.results("train_bench", train(1.25), train(1.5, model="resnet18", commit="def5678", date="2026-01-04T00:00:00Z",
+                                                       compute_threads=8))
+        self.assertIn("Measured at abc1234, def5678, 2026-01-02 to 2026-01-04: Some CPU, 2 threads; Some CPU, 8 threads.",
+                      self.readme_rows())
+
+    def test_the_readme_has_the_accuracy_of_an_experiment_without_its_name(self):
+        (self.root / "configs" / "fashion-mnist").mkdir(parents=True)
+        (self.root / "configs" / "fashion-mnist" / "resnet20_tucker.md").write_text(
+            "# title\ntext\n\n| experiment | stage | top-1 % |\n|---|---|---|\n| some-name | dense | 93.1 |\n\n"
+            "Timed on Some CPU.\n\nMore.\n")
+        self.written()
+        self.assertIn(f"{ACCURACY}\n| stage | top-1 % |\n|---|---|\n| dense | 93.1 |\n\nTimed on Some CPU.\n\n{ACCURACY_END}",
+                      self.readme.read_text())
 
     def test_training_shows_the_lines_of_the_last_commit_and_machine(self):
         self.results("train_bench", train(1.5, commit="older00"), train(1.9, processor="Other CPU"), train(1.25), train(1.35))
@@ -146,8 +189,10 @@ class Tables(unittest.TestCase):
         code, message = self.run_script()
         self.assertEqual(code, 0)
         self.assertIn("train_bench.jsonl:2: ignored: no commit holds what abc1234-dirty was", message)
-        self.assertIn("1.25 (1.15-1.35)", self.readme.read_text())
-        self.assertNotIn("1.75", self.readme.read_text())
+        self.assertEqual(message.count("ignored"), 1)
+        for page in (self.page, self.readme):
+            self.assertIn("1.25 (1.15-1.35)", page.read_text())
+            self.assertNotIn("1.75", page.read_text())
 
     def test_compare_takes_the_medians_of_the_earlier_and_the_later_half_of_a_rows_lines(self):
         self.results("train_bench", train(3.0, rounds=8), train(1.0), train(5.0), train(1.1), train(1.14), train(1.12),
@@ -155,7 +200,7 @@ class Tables(unittest.TestCase):
                      train(2.05, model="resnet18"))
         self.assertEqual(self.compared(), (0, "train_bench resnet20 f32 128 32x32x3 1.13: 1.10, 1.12: 1.8 %\n"
                                               "train_bench resnet18 f32 128 32x32x3 1.13: 2.00, 2.05: 2.5 %\n"))
-        self.assertIn("\nold\n", self.readme.read_text())
+        self.assertIn("\nold\n", self.page.read_text())
 
     def test_compare_refuses_rows_that_one_call_gave(self):
         row = "train_bench resnet20 f32 128 32x32x3 1.13: "
@@ -253,13 +298,24 @@ class Tables(unittest.TestCase):
         self.results("train_bench", train(1.25))
         self.written()
         self.assertEqual(self.run_script("--check"), (0, ""))
-        before = self.readme.read_text()
+        before = self.page.read_text()
         self.results("train_bench", train(1.75))
         code, message = self.run_script("--check")
         self.assertEqual(code, 1)
-        self.assertIn("run scripts/benchmark_tables.py", message)
+        self.assertIn("docs/benchmarks.md is not what the results give; run scripts/benchmark_tables.py", message)
         self.assertIn("+| run 1 | 170 | 221 | 1.75 (1.65-1.85) |", message)
-        self.assertEqual(self.readme.read_text(), before)
+        self.assertIn("README.md is not what the results give", message)
+        self.assertEqual(self.page.read_text(), before)
+
+    def test_check_looks_at_each_page(self):
+        self.results("train_bench", train(1.25))
+        for page, other in ((self.page, "README.md"), (self.readme, "docs/benchmarks.md")):
+            self.written()
+            page.write_text(page.read_text().replace("1.25", "1.26"))
+            code, message = self.run_script("--check")
+            self.assertEqual(code, 1)
+            self.assertIn(f"{page.relative_to(self.root)} is not what", message)
+            self.assertNotIn(f"{other} is not what", message)
 
     def test_unusable_lines_are_named(self):
         self.results("train_bench", train(1.25), "{not json\n")
@@ -271,12 +327,17 @@ class Tables(unittest.TestCase):
         self.assertIn("train_bench.jsonl:1: there is no key 'ratio'", self.run_script()[1])
 
     def test_markers_must_be_there_once_and_in_order(self):
-        for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
-            self.readme.write_text(text + "\n")
-            code, message = self.run_script()
-            self.assertEqual(code, 2)
-            self.assertIn("README.md: needs the line", message)
-            self.assertEqual(self.readme.read_text(), text + "\n")
+        self.results("train_bench", train(1.25))
+        before = {page: page.read_text() for page in (self.page, self.readme)}
+        for page, name in ((self.page, "docs/benchmarks.md"), (self.readme, "README.md")):
+            for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
+                page.write_text(f"{ACCURACY}{ACCURACY_END}{text}\n")
+                changed = {other: other.read_text() for other in before}
+                code, message = self.run_script()
+                self.assertEqual(code, 2)
+                self.assertIn(f"{name}: needs the line", message)
+                self.assertEqual({other: other.read_text() for other in before}, changed)
+            page.write_text(before[page])
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ class BuildInfo(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.source = self.folder / "source"
         (self.source / "bench" / "results").mkdir(parents=True)
+        (self.source / "docs").mkdir()
         (self.folder / "in.h").write_text("@TESSERA_COMMIT@\n")
-        for name in ("code.cpp", "README.md", "bench/code.cpp", "bench/results/a.jsonl"):
+        for name in ("code.cpp", "README.md", "bench/code.cpp", "bench/results/a.jsonl", "docs/bench.md", "docs/benchmarks.md"):
             (self.source / name).write_text("before\n")
 
     def git(self, *words):
@@ -45,13 +46,14 @@ class BuildInfo(unittest.TestCase):
         self.assertEqual(self.recorded(), commit)
         (self.source / "bench" / "results" / "a.jsonl").write_text("after\n")
         (self.source / "README.md").write_text("after\n")
+        (self.source / "docs" / "benchmarks.md").write_text("after\n")
         self.assertEqual(self.recorded(), commit)
         self.git("add", ".")
         self.assertEqual(self.recorded(), commit)
 
     def test_other_changes_make_it_dirty_staged_or_not(self):
         commit = self.commit()
-        for name in ("code.cpp", "bench/code.cpp"):
+        for name in ("code.cpp", "bench/code.cpp", "docs/bench.md"):
             (self.source / name).write_text("after\n")
             self.assertEqual(self.recorded(), commit + "-dirty")
             self.git("add", ".")
