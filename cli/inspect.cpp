@@ -1,10 +1,11 @@
 // layers, schema: what an experiment file means.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 
 #include "cli/file_verb.h"
-#include "compress/factorise.h"
+#include "compress/formats/builtin.h"
 #include "core/config/range_text.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
@@ -24,12 +25,31 @@ Value compressible_layers(const ExperimentConfig& config) {
   model->output_shape(input, &trace);
   Value rows = to_value(trace);
   for (Value& row : rows.as_list()) {
-    const std::string reason = why_not_factorise(find_module(*model, row.at("path").as_string()));
-    Value& tucker2 = row.set("tucker2", Value::map());
-    tucker2.set("possible", reason.empty());
-    tucker2.set("reason", reason);
+    const Module& module = find_module(*model, row.at("path").as_string());
+    const LayerCost& cost = *std::ranges::find(trace, module.path(), &LayerCost::path);
+    const std::optional<DenseLayer> dense = dense_layer(module, cost);
+    Value& formats = row.set("formats", Value::map());
+    for (const Format* format : builtin_formats()) {
+      const std::string reason = dense ? format->why_not(*dense) : str("is a ", module.kind(), ", which has no weight to factor");
+      Value& entry = formats.set(format->name(), Value::map());
+      entry.set("possible", reason.empty());
+      entry.set("reason", reason);
+    }
   }
   return rows;
+}
+
+// Those that can hold the layer, then why the others cannot.
+std::string formats_cell(const Value& formats) {
+  std::string possible, reasons;
+  for (const Value::Entry& format : formats.as_map()) {
+    if (format.value.at("possible").as_bool()) {
+      possible += str(possible.empty() ? "" : ", ", format.key);
+    } else {
+      reasons += str(reasons.empty() ? "" : "; ", "no ", format.key, ": ", format.value.at("reason").as_string());
+    }
+  }
+  return possible.empty() ? reasons : str(possible, reasons.empty() ? "" : "; ", reasons);
 }
 
 int layers(const FileArguments& arguments) {
@@ -40,12 +60,11 @@ int layers(const FileArguments& arguments) {
     std::cout << to_json(answer, 2) << '\n';
     return kDone;
   }
-  std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "tucker2");
+  std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "formats");
   for (const Value& row : rows.as_list()) {
-    const Value& tucker2 = row.at("tucker2");
     std::printf("%-32s %-16s %12lld %14lld  %s\n", row.at("path").as_string().c_str(), row.at("kind").as_string().c_str(),
                 static_cast<long long>(row.at("parameters").as_int()), static_cast<long long>(row.at("macs").as_int()),
-                tucker2.at("possible").as_bool() ? "yes" : ("no: " + tucker2.at("reason").as_string()).c_str());
+                formats_cell(row.at("formats")).c_str());
   }
   std::cout << "next: tessera train " << arguments.config << '\n';
   return kDone;

@@ -28,15 +28,18 @@ void print_trace(const Trace& trace, const Cost& total) {
   std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", "total", "", "", "", Count{total.parameters}, Count{total.macs});
 }
 
-void print_factorisation(const StagePlan& stage) {
-  std::printf("factorise (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n");
-  std::cout << summary(*stage.factorised) << '\n';
-  for (const RanksPlan& ranks : stage.ranks) {
-    std::printf("asked %s: %lld of %lld layers factored, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
-                Count{ranks.factored}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
+void print_passes(const StagePlan& stage) {
+  for (const PassPlan& plan : stage.passes) {
+    std::printf("%s (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n",
+                plan.report.pass.c_str());
+    std::cout << summary(plan.report) << '\n';
+    for (const RanksPlan& ranks : plan.ranks) {
+      std::printf("asked %s: %lld of %lld layers changed, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
+                  Count{ranks.changed}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
+    }
   }
   if (stage.only_faster) {
-    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints are of the factored\n"
+    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints are of the compressed\n"
                 "or the dense network, whichever needs more\n");
   }
   print_trace(stage.layers, stage.cost);
@@ -92,7 +95,7 @@ int plan(const FileArguments& arguments) {
   std::printf("weights and buffers on disk: %.1f KiB\n", static_cast<double>(plan.cost.weight_bytes) / 1024.0);
   for (const StagePlan& stage : plan.stages) {
     std::printf("\nstage %s\n", stage.name.c_str());
-    if (stage.factorised) print_factorisation(stage);
+    if (!stage.passes.empty()) print_passes(stage);
     if (stage.schedule) print_schedule(plan, *stage.schedule);
     if (stage.memory) print_memory(*stage.memory);
     print_disk(stage.disk);

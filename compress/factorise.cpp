@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "compress/formats/builtin.h"
 #include "core/finite.h"
-#include "core/linalg/tucker.h"
+#include "core/linalg/relative_error.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 
@@ -12,41 +14,30 @@ namespace tessera {
 
 namespace {
 
-std::int64_t pixels(const Shape& nhwc) { return nhwc.dim(1) * nhwc.dim(2); }
-
-RankLayer rank_layer(const Conv2d& conv, const LayerCost& cost, bool with_spectra) {
-  const Conv2dConfig& options = conv.options();
-  RankLayer layer{.path = conv.path(),
-                  .out = options.out,
-                  .in = options.in,
-                  .taps = options.kernel.h * options.kernel.w,
-                  .input_pixels = pixels(cost.input),
-                  .output_pixels = pixels(cost.output),
-                  .bias = options.bias ? options.out : 0,
-                  .out_spectrum = {},
-                  .in_spectrum = {}};
-  if (with_spectra) {
-    layer.out_spectrum = linalg::mode_spectrum(conv.weight().value(), 0);
-    layer.in_spectrum = linalg::mode_spectrum(conv.weight().value(), 3);
-  }
-  return layer;
-}
-
-// Explicit ranks outside their modes, at the key that says so. An empty group of layers has none.
+// Explicit ranks that a layer cannot have, at the key that says so.
 void append_rank_problems(const RankConfig& ranks, const std::vector<RankLayer>& layers, const std::string& key,
                           std::vector<BlockProblem>& problems) {
-  if (!ranks.out) return;
-  for (const RankLayer& layer : layers) {
-    const std::pair<const char*, Tucker2Ranks> modes[]{{".out", {.out = *ranks.out, .in = 1}},
-                                                       {".in", {.out = 1, .in = *ranks.in}}};
-    for (const auto& [mode, asked] : modes) {
-      try {
-        check_ranks(layer.path, layer.out, layer.in, asked);
-      } catch (const ConfigError& error) {
-        problems.push_back({key + mode, error.what()});
+  if (ranks.explicit_ranks.empty()) return;
+  // Rank by rank, as the file has them.
+  for (const Rank& rank : ranks.explicit_ranks) {
+    for (const RankLayer& layer : layers) {
+      for (const RankProblem& problem : layer.format->rank_problems(layer.dense, ranks.explicit_ranks)) {
+        if (problem.rank == rank.name) {
+          problems.push_back({str(key, '.', rank.name), str("layer '", layer.dense.path, "': ", problem.message)});
+        }
       }
     }
   }
+}
+
+// Every rank rule of the block, with its key.
+std::vector<std::pair<std::string, const RankConfig*>> rank_configs(const FactoriseConfig& config) {
+  if (config.rank_rules.empty()) return {{"ranks", &config.ranks}};
+  std::vector<std::pair<std::string, const RankConfig*>> all;
+  for (std::size_t r = 0; r < config.rank_rules.size(); ++r) {
+    all.emplace_back(str("ranks[", r, ']'), &config.rank_rules[r].ranks);
+  }
+  return all;
 }
 
 std::vector<std::string> layer_paths(Module& root) {
@@ -79,7 +70,7 @@ void FactoriseConfig::fields(Fields& f) {
          .observable = "report",
          .required = true});
   f.add("format", format,
-        {.help = "form of the factored weight", .choices = {"tucker2"}, .observable = "none: only tucker2 exists"});
+        {.help = "form of the factored weight", .choices = format_names(), .observable = "report"});
   f.add_one_or_list("ranks", ranks, rank_rules,
                     {.help = "how many ranks to keep; in a list of rules the last that matches a layer holds for it",
                      .example = "[{layers: '*', macs: 0.4}, {layers: layer3.1.conv2, out: 32, in: 32}]",
@@ -94,22 +85,26 @@ void FactoriseConfig::fields(Fields& f) {
   f.add("hooi", hooi, {.help = "refinement of the decomposition", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
+  const std::vector<std::string_view> known = format_names();
+  if (std::ranges::find(known, format) == known.end()) return;  // reported as no choice
+  const Format& form = format_named(format);
+  for (const auto& [key, config] : rank_configs(*this)) {
+    const std::string problem = why_not_ranks_of(form, *config);
+    f.require(problem.empty(), key, problem);
+  }
+  const HooiConfig usual;
+  const bool swept = hooi.iterations != usual.iterations || hooi.tolerance != usual.tolerance;
+  f.require(form.sweeps() || !swept, "hooi", str(format, " is no iteration over its factors; leave hooi out"));
 }
 
-std::string why_not_factorise(const Module& module) {
-  const auto* conv = dynamic_cast<const Conv2d*>(&module);
-  if (conv == nullptr) return str("is a ", module.kind(), "; tucker2 factors conv2d");
-  const Conv2dConfig& options = conv->options();
-  if (options.groups != 1) return str("has ", options.groups, " groups; tucker2 needs 1");
-  if (options.kernel == Extent{1, 1}) return "has a 1x1 kernel; tucker2 needs a larger one";
-  return "";
-}
+FactorisePass::FactorisePass(FactoriseConfig config, Values values)
+    : config_(std::move(config)), format_(format_named(config_.format)), values_(values) {}
 
-// What a network offers: its leaves, and which of them are matched convolutions.
+// What a network offers: its leaves, and which of them are matched layers of the format's kinds.
 struct FactorisePass::Matched {
   Trace trace;
   std::vector<std::size_t> rows;  // of the trace
-  std::vector<const Conv2d*> convs;  // at these rows
+  std::vector<DenseLayer> layers;  // at these rows
 };
 
 // The rows, as indices into Matched, that one rule holds for.
@@ -132,28 +127,28 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
   root.output_shape(input, &matched.trace);
   for (std::size_t row = 0; row < matched.trace.size(); ++row) {
     const std::string& path = matched.trace[row].path;
-    const auto* conv = dynamic_cast<const Conv2d*>(&find_module(root, path));
-    if (conv == nullptr || std::find(selected.begin(), selected.end(), path) == selected.end()) continue;
+    const Module& module = find_module(root, path);
+    if (!is_form_of(format_, module) || std::ranges::find(selected, path) == selected.end()) continue;
     matched.rows.push_back(row);
-    matched.convs.push_back(conv);
+    matched.layers.push_back(dense_layer(module, matched.trace[row]).value());
   }
-  if (!matched.convs.empty()) return matched;
-  problems.push_back({"layers", str("factorise: layers ", to_json(config_.layers),
-                                    " match no convolution; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
+  if (!matched.layers.empty()) return matched;
+  std::string kinds;
+  for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
+  problems.push_back({"layers", str("factorise: layers ", to_json(config_.layers), " match no ", kinds,
+                                    "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
   return std::nullopt;
 }
 
 std::vector<FactorisePass::Group> FactorisePass::groups(const Matched& matched, std::vector<BlockProblem>& problems) const {
   std::vector<Group> made;
   std::vector<std::string> paths;
-  for (const Conv2d* conv : matched.convs) paths.push_back(conv->path());
+  for (const DenseLayer& layer : matched.layers) paths.push_back(layer.path);
+  for (auto& [key, ranks] : rank_configs(config_)) made.push_back({ranks, std::move(key), {}});
   if (config_.rank_rules.empty()) {
-    made.push_back({&config_.ranks, "ranks", std::vector<std::size_t>(paths.size())});
-    std::iota(made.back().members.begin(), made.back().members.end(), std::size_t{0});
+    made.front().members.resize(paths.size());
+    std::iota(made.front().members.begin(), made.front().members.end(), std::size_t{0});
     return made;
-  }
-  for (std::size_t r = 0; r < config_.rank_rules.size(); ++r) {
-    made.push_back({&config_.rank_rules[r].ranks, str("ranks[", r, ']'), {}});
   }
   const auto rule_of = assign_rules(config_.rank_rules, paths, problems);
   for (std::size_t i = 0; i < rule_of.size(); ++i) {
@@ -170,15 +165,17 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
   std::vector<RankLayer> layers;
   for (const std::size_t i : group.members) {
     const LayerCost& row = matched.trace[matched.rows[i]];
-    const Conv2d& conv = *matched.convs[i];
+    const DenseLayer& dense = matched.layers[i];
+    Planned& planned = plan_[row.path];
+    planned.layer = dense;
+    planned.asked = to_string(ranks);
     fixed.other -= cost_of(row);
-    if (std::string reason = why_not_factorise(conv); reason.empty()) {
-      layers.push_back(rank_layer(conv, row, !ranks.out));
+    if (std::string reason = format_.why_not(dense); reason.empty()) {
+      layers.push_back({.format = &format_, .dense = dense});
+      if (ranks.explicit_ranks.empty()) layers.back().spectra = format_.spectra(dense.weight());
     } else {
       fixed.matched += cost_of(row);
-      Planned& planned = plan_[row.path];
       planned.choice.reason = std::move(reason);
-      planned.asked = to_string(ranks);
     }
   }
   const std::size_t before = problems.size();
@@ -186,11 +183,7 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
   if (problems.size() > before) return;
   try {
     const std::vector<RankChoice> choices = select_ranks(ranks, layers, fixed);
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      Planned& planned = plan_[layers[i].path];
-      planned.choice = choices[i];
-      planned.asked = to_string(ranks);
-    }
+    for (std::size_t i = 0; i < layers.size(); ++i) plan_[layers[i].dense.path].choice = choices[i];
   } catch (const ConfigError& error) {
     problems.push_back({group.key, error.what()});
   }
@@ -206,32 +199,26 @@ std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& 
   return problems;
 }
 
-void FactorisePass::prepare(Module& root, const Shape& input) {
-  std::string lines;
-  for (const BlockProblem& problem : try_prepare(root, input)) lines += str(lines.empty() ? "" : "\n", problem.message);
-  if (!lines.empty()) throw ConfigError(lines);
-}
-
 bool FactorisePass::matches(const std::string& path, const Module&) const { return plan_.find(path) != plan_.end(); }
 
 std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport& report) const {
-  const auto& [choice, asked] = plan_.at(module.path());
+  const auto& [planned, choice, asked] = plan_.at(module.path());
   report.format = config_.format;
   report.ranks_asked = asked;
   report.reason = choice.reason;
   if (!choice.ranks) return nullptr;
-  const auto& dense = static_cast<const Conv2d&>(module);
+  DenseLayer dense = planned;
+  dense.module = &module;
+  const Tensor& weight = dense.weight();
   report.ranks = choice.ranks;
-  report.decision = Decision::factored;
-  if (factors_ == Factors::zeros) {
-    TESSERA_CHECK(all_finite(dense.weight().value()), NumericError, "layer '", dense.path(), "': the weight contains NaN or Inf");
-    return Tucker2Conv2d::shaped_for(dense, *choice.ranks);
+  if (values_ == Values::zeros) {
+    TESSERA_CHECK(all_finite(weight), NumericError, "layer '", dense.path, "': the weight contains NaN or Inf");
+    return format_.layer(dense, *choice.ranks);
   }
-  auto factored = Tucker2Conv2d::from_dense(dense, *choice.ranks,
-                                            {.max_iterations = config_.hooi.iterations, .tolerance = config_.hooi.tolerance});
-  move_to(*factored, dense.weight().value().device());
-  report.relative_error = linalg::relative_error(factored->dense_weight(), dense.weight().value());
-  return factored;
+  const Factors factors = format_.project(weight, *choice.ranks,
+                                          {.iterations = config_.hooi.iterations, .tolerance = config_.hooi.tolerance});
+  report.relative_error = linalg::relative_error(format_.compose(factors, weight.shape()).to(weight.device()), weight);
+  return format_.layer(dense, *choice.ranks, &factors);
 }
 
 }  // namespace tessera

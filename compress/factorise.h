@@ -1,10 +1,11 @@
-// The pass that replaces convolutions by their Tucker-2 form.
+// The pass that replaces dense layers by their factored form.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "compress/formats/builtin.h"
 #include "compress/pass.h"
 #include "compress/ranks/rank_rules.h"
 #include "compress/ranks/rank_select.h"
@@ -13,6 +14,7 @@
 
 namespace tessera {
 
+// How a decomposition ends that sweeps over its factors, as higher-order orthogonal iteration does.
 struct HooiConfig {
   std::int64_t iterations = 100;
   double tolerance = 1e-4;
@@ -22,39 +24,36 @@ struct HooiConfig {
 // The `factorise` block of a stage.
 struct FactoriseConfig {
   Value layers;  // a selector, or a list of selectors (core/nn/selector.h)
-  std::string format = "tucker2";
+  std::string format{builtin_formats().front()->name()};
   RankConfig ranks;  // for all layers; not read when there are rules
   std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
   std::string keep = "faster";
   KeepForConfig keep_for;
-  HooiConfig hooi;
+  HooiConfig hooi;  // of formats that sweep
   void fields(Fields& f);
 };
 
-// Why a module cannot be factored; "" when it can.
-std::string why_not_factorise(const Module& module);
-
 // What replacements hold: the decomposed weights, or zeros, for those who ask for shapes and costs alone and cannot wait. Errors
 // of zeros are not known, and 0 in the report.
-enum class Factors { decomposed, zeros };
+enum class Values { decomposed, zeros };
 
-// Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that are no convolutions
-// are passed over; convolutions that cannot be factored are reported dense with the reason.
+// Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that the format is no form
+// of are passed over; layers whose weight it cannot hold are reported dense with the reason.
 class FactorisePass final : public Pass {
  public:
-  explicit FactorisePass(FactoriseConfig config, Factors factors = Factors::decomposed)
-      : config_(std::move(config)), factors_(factors) {}
+  explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed);
 
   std::string_view name() const override { return "factorise"; }
-  // What prepare would throw, with the key of each problem: a selector that matches no layer or no convolution, rules that do not
-  // fit (rank_rules.h), ranks that cannot be had (rank_select.h). All of them; none when the pass is prepared.
-  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input);
-  void prepare(Module& root, const Shape& input) override;  // throws ConfigError with one line per problem
+  std::string_view done() const override { return "factored"; }
+  // A selector that matches no layer, or none of the format's kinds; rules that do not fit (rank_rules.h); ranks that cannot be
+  // had (rank_select.h).
+  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input) override;
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
 
  private:
   struct Planned {
+    DenseLayer layer;
     RankChoice choice;
     std::string asked;  // as the report says it
   };
@@ -66,7 +65,8 @@ class FactorisePass final : public Pass {
   void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
 
   FactoriseConfig config_;
-  Factors factors_;
+  const Format& format_;
+  Values values_;
   std::map<std::string, Planned> plan_;  // by path
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "core/finite.h"
@@ -39,23 +40,6 @@ void verify(std::string_view pass, const Module& before, const Module& after, co
                 " for input ", cost.input, ", its replacement gives ", output);
 }
 
-const Parameter* find_parameter(const Module& module, std::string_view name) {
-  for (const auto& parameter : module.parameters()) {
-    if (parameter->name() == name) return parameter.get();
-  }
-  return nullptr;
-}
-
-// A parameter survives a rewrite when its name and shape do: a bias does, a factored weight does not.
-void append_changes(const std::string& layer, const Module& before, const Module& after, std::vector<ModelChange>& changes) {
-  for (const auto& parameter : before.parameters()) {
-    const std::string path = join_path(layer, parameter->name());
-    const Parameter* same = find_parameter(after, parameter->name());
-    const bool survives = same != nullptr && same->value().shape() == parameter->value().shape();
-    changes.push_back({path, survives ? path : ""});
-  }
-}
-
 std::vector<std::string> matched_paths(Module& root, const Pass& pass) {
   std::vector<std::string> paths;
   for_each_module(root, [&](Module& module) {
@@ -83,62 +67,41 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
     row.kind_after = after->kind();
     row.parameters_after = reached.parameters;
     row.macs_after = reached.macs;
-    if (!veto || veto->keeps(before, *after, cost.input, first, row)) {
-      replaced.push_back({cost.path, replace_module(root, cost.path, std::move(after))});
+    row.decision = std::string(pass.done());
+    LayerVerdict verdict;
+    if (veto) verdict = veto->judge(before, *after, cost.input, first);
+    row.speed = verdict.speed;
+    if (verdict.stays) {
+      row.reason = std::move(verdict.reason);
+      replaced.push_back({cost.path, replace_module(root, cost.path, std::move(after)), verdict.speed});
     } else {
-      row.stay_dense(std::move(row.reason));
+      row.stay_dense(std::move(verdict.reason));
     }
   }
   report.layers.push_back(std::move(row));
 }
 
+// What the network's time says of the layers that stand in it.
+void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replaced>& replaced, const Shape& input,
+            PassReport& report) {
+  const NetworkVerdict verdict = veto.settle(root, replaced, input);
+  report.speed = verdict.speed;
+  if (report.speed) report.timed_at = veto.where();
+  for (const std::string& path : verdict.went_back) {
+    std::ranges::find(report.layers, path, &LayerReport::path)->stay_dense(verdict.reason);
+  }
+  for (LayerReport& row : report.layers) {
+    if (!row.speed || !verdict.dense_ms) continue;
+    row.network_share = std::round(1e4 * row.speed->dense_ms / *verdict.dense_ms) / 1e4;  // of times with four digits
+  }
+}
+
 }  // namespace
 
-void LayerReport::stay_dense(std::string why) {
-  kind_after = kind_before;
-  parameters_after = parameters_before;
-  macs_after = macs_before;
-  ranks.reset();
-  relative_error = 0;
-  decision = Decision::dense;
-  reason = std::move(why);
-}
-
-void LayerReport::fields(Fields& f) {
-  f.add("path", path, {.help = "dotted path"});
-  f.add("kind_before", kind_before, {.help = "module kind"});
-  f.add("kind_after", kind_after, {.help = "module kind"});
-  f.add("format", format, {.help = "form of the factored weight"});
-  f.add("ranks_asked", ranks_asked, {.help = "as the experiment file says"});
-  std::optional<std::int64_t> out = ranks ? std::optional(ranks->out) : std::nullopt;
-  std::optional<std::int64_t> in = ranks ? std::optional(ranks->in) : std::nullopt;
-  f.add("rank_out", out, {.help = "output rank reached"});
-  f.add("rank_in", in, {.help = "input rank reached"});
-  ranks = out && in ? std::optional(Tucker2Ranks{*out, *in}) : std::nullopt;
-  f.add("relative_error", relative_error, {.help = "of the weight"});
-  f.add("parameters_before", parameters_before, {.help = "of the layer"});
-  f.add("parameters_after", parameters_after, {.help = "of the layer"});
-  f.add("macs_before", macs_before, {.help = "per sample"});
-  f.add("macs_after", macs_after, {.help = "per sample"});
-  std::string text(name_of(decision));
-  f.add("decision", text, {.help = "what became of it", .choices = {"dense", "factored"}});
-  decision = text == "factored" ? Decision::factored : Decision::dense;
-  f.add("reason", reason, {.help = "why it stays dense, or that it is not faster"});
-  f.add("speed", speed, {.help = "as timed beside its dense original"});
-  f.add("network_share", network_share, {.help = "of the dense network's time"});
-}
-
-void PassReport::fields(Fields& f) {
-  f.add("pass", pass, {.help = "its name"});
-  f.add("layers", layers, {.help = "matched layers"});
-  f.add("parameters_before", before.parameters, {.help = "of the network"});
-  f.add("parameters_after", after.parameters, {.help = "of the network"});
-  f.add("macs_before", before.macs, {.help = "of the network, per sample"});
-  f.add("macs_after", after.macs, {.help = "of the network, per sample"});
-  f.add("weight_bytes_before", before.weight_bytes, {.help = "of the network"});
-  f.add("weight_bytes_after", after.weight_bytes, {.help = "of the network"});
-  f.add("speed", speed, {.help = "of the network after the pass, over the one before"});
-  f.add("timed_at", timed_at, {.help = "batch, phase and threads"});
+void Pass::prepare(Module& root, const Shape& input) {
+  std::string lines;
+  for (const BlockProblem& problem : try_prepare(root, input)) lines += str(lines.empty() ? "" : "\n", problem.message);
+  if (!lines.empty()) throw ConfigError(lines);
 }
 
 PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto) {
@@ -155,11 +118,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
     rewrite_layer(root, pass, cost->second, path == first, veto, report, replaced);
   }
-  if (veto) {
-    report.speed = veto->settle(root, replaced, report.layers, input);
-    if (report.speed) report.timed_at = veto->where();
-  }
-  for (const Replaced& layer : replaced) append_changes(layer.path, *layer.dense, find_module(*root, layer.path), report.changes);
+  if (veto) settle(root, *veto, replaced, input, report);
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);
   TESSERA_CHECK(reached == output, InternalError, "pass '", pass.name(), "': the model gave ", output, " for input ", input,

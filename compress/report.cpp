@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 
@@ -10,25 +12,47 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kHeader =
-    "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
-    "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,network_share,decision,reason\n";
+// The leaves of LayerReport::fields(), in its order, with their keys as Value trees have them.
+struct Leaf {
+  std::string key;  // "speed.dense_ms"
+  LayerColumn column;
+};
 
-std::string timing_fields(const LayerReport& layer) {
-  if (!layer.speed) return ",,,,,";
-  const Speed& speed = *layer.speed;
-  return str(shortest(speed.dense_ms), ',', shortest(speed.compressed_ms), ',', shortest(speed.ratio.median), ',',
-             shortest(speed.ratio.low), ',', shortest(speed.ratio.high), ',',
-             layer.network_share ? formatted("%.4f", *layer.network_share) : "");
+const std::vector<Leaf>& leaves() {
+  static const std::vector<Leaf> all = [] {
+    std::vector<Leaf> made;
+    for (const SchemaEntry& entry : schema<LayerReport>()) {
+      if (entry.type == "block") continue;
+      made.push_back({entry.path, {entry.path.substr(entry.path.rfind('.') + 1), entry.spec.clock}});
+    }
+    return made;
+  }();
+  return all;
+}
+
+// The value at a dotted key; null where there is none.
+Value value_at(const Value& row, std::string_view key) {
+  const std::size_t dot = key.find('.');
+  const Value* found = row.find(key.substr(0, dot));
+  if (found == nullptr) return {};
+  return dot == std::string_view::npos ? *found : value_at(*found, key.substr(dot + 1));
+}
+
+std::string csv_cell(const Value& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return csv_field(value.as_string());
+  if (value.kind() == Value::Kind::real) return shortest(value.as_double());
+  if (!value.is_map()) return to_json(value);
+  std::string cell;
+  for (const Value::Entry& entry : value.as_map()) cell += str(cell.empty() ? "" : " ", entry.key, ' ', csv_cell(entry.value));
+  return cell;
 }
 
 std::string csv_row(const std::string& stage, const LayerReport& layer) {
-  const std::string out = layer.ranks ? std::to_string(layer.ranks->out) : "";
-  const std::string in = layer.ranks ? std::to_string(layer.ranks->in) : "";
-  return str(csv_field(stage), ',', csv_field(layer.path), ',', layer.kind_before, ',', layer.kind_after, ',', layer.format, ',',
-             csv_field(layer.ranks_asked), ',', out, ',', in, ',', shortest(layer.relative_error), ',', layer.parameters_before,
-             ',', layer.parameters_after, ',', layer.macs_before, ',', layer.macs_after, ',', timing_fields(layer), ',',
-             name_of(layer.decision), ',', csv_field(layer.reason), '\n');
+  const Value row = write(layer);
+  std::string text = csv_field(stage);
+  for (const Leaf& leaf : leaves()) text += ',' + csv_cell(value_at(row, leaf.key));
+  return text + '\n';
 }
 
 struct Totals {
@@ -56,7 +80,7 @@ std::string totals_row(const char* label, const Totals& totals) {
 
 std::string ranks_cell(const LayerReport& layer) {
   if (!layer.ranks) return str("dense: ", layer.reason);
-  return str("out ", layer.ranks->out, ", in ", layer.ranks->in, layer.reason.empty() ? "" : "; ", layer.reason);
+  return str(to_string(*layer.ranks), layer.reason.empty() ? "" : "; ", layer.reason);
 }
 
 std::string time_cell(const std::optional<Speed>& speed) {
@@ -81,14 +105,37 @@ std::string asked(std::span<const LayerReport> layers) {
   return text;
 }
 
-std::size_t count_factored(std::span<const LayerReport> layers) {
-  return static_cast<std::size_t>(
-      std::count_if(layers.begin(), layers.end(), [](const LayerReport& layer) { return layer.decision == Decision::factored; }));
+// "2 of 3 matched layers factored", with the words of all that was done to some.
+std::string count_changed(std::span<const LayerReport> layers) {
+  std::size_t changed = 0;
+  std::vector<std::string> words;
+  for (const LayerReport& layer : layers) {
+    if (layer.stays_dense()) continue;
+    ++changed;
+    if (std::ranges::find(words, layer.decision) == words.end()) words.push_back(layer.decision);
+  }
+  std::string text;
+  for (const std::string& word : words) text += str(text.empty() ? "" : " or ", word);
+  return str(changed, " of ", layers.size(), " matched layers ", text.empty() ? "changed" : text);
 }
 
 }  // namespace
 
-std::string layers_csv_header() { return std::string(kHeader); }
+std::vector<LayerColumn> layer_columns() {
+  std::vector<LayerColumn> columns;
+  for (const Leaf& leaf : leaves()) columns.push_back(leaf.column);
+  return columns;
+}
+
+bool is_clock_column(std::string_view name) {
+  return std::ranges::any_of(leaves(), [&](const Leaf& leaf) { return leaf.column.name == name && leaf.column.clock; });
+}
+
+std::string layers_csv_header() {
+  std::string header = "stage";
+  for (const Leaf& leaf : leaves()) header += ',' + leaf.column.name;
+  return header + '\n';
+}
 
 std::string layers_csv_rows(const std::string& stage, std::span<const LayerReport> layers) {
   std::string rows;
@@ -107,8 +154,7 @@ std::string markdown_cell(std::string_view text) {
 
 std::string pass_markdown(const PassReport& report) {
   const std::span<const LayerReport> layers = report.layers;
-  std::string text = str("Asked: ", asked(layers), ". ", count_factored(layers), " of ", layers.size(),
-                         " matched layers factored.\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
+  std::string text = str("Asked: ", asked(layers), ". ", count_changed(layers), ".\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
   text +=
       totals_row("parameters, matched layers", total(layers, &LayerReport::parameters_before, &LayerReport::parameters_after));
   text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));
@@ -121,15 +167,16 @@ std::string pass_markdown(const PassReport& report) {
 }
 
 std::string summary(const PassReport& report) {
-  std::int64_t factored = 0;
   std::int64_t macs_before = 0;
   std::int64_t macs_after = 0;
   std::string remarks;
   for (const LayerReport& layer : report.layers) {
-    const bool dense = layer.decision == Decision::dense;
-    if (dense || !layer.reason.empty()) remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason);
+    const bool dense = layer.stays_dense();
+    if (dense || !layer.reason.empty()) {
+      remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason);
+      if (layer.speed) remarks += str(", ", describe(layer.speed->ratio));
+    }
     if (dense) continue;
-    ++factored;
     macs_before += layer.macs_before;
     macs_after += layer.macs_after;
   }
@@ -139,8 +186,8 @@ std::string summary(const PassReport& report) {
                   " at ", report.timed_at);
   }
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
-  return str(factored, " of ", report.layers.size(), " matched layers factored, ", std::round(10.0 * kept) / 10.0,
-             " % of their MACs kept; network: parameters ", report.before.parameters, " -> ", report.after.parameters, ", MACs ",
+  return str(count_changed(report.layers), ", ", std::round(10.0 * kept) / 10.0, " % of their MACs kept; network: parameters ",
+             report.before.parameters, " -> ", report.after.parameters, ", MACs ",
              report.before.macs, " -> ", report.after.macs, network, remarks);
 }
 

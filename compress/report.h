@@ -5,10 +5,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "compress/pass_runner.h"
+#include "compress/layer_report.h"
 
 namespace tessera {
+
+// A column of layers.csv, behind the stage's.
+struct LayerColumn {
+  std::string name;    // the last word of its key in LayerReport::fields()
+  bool clock = false;  // holds a time or a ratio of times, in which two runs that are otherwise equal differ
+};
+std::vector<LayerColumn> layer_columns();
+bool is_clock_column(std::string_view name);
 
 // layers.csv: the header, and one line per layer of a stage. RFC 4180 quoting, "\n" line ends, numbers in the shortest form that
 // reads back equal.

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "core/linalg/tucker.h"
+#include "core/linalg/relative_error.h"
 #include "layers/tucker2_conv2d.h"
 
 namespace {

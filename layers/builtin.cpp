@@ -11,6 +11,8 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "layers/svd_conv2d.h"
+#include "layers/svd_linear.h"
 #include "layers/tucker2_conv2d.h"
 
 namespace tessera {
@@ -35,6 +37,8 @@ Registry<Module> builtin_layers() {
   layers.add<Sequential>("sequential");
   layers.add<Sigmoid>("sigmoid");
   layers.add<Silu>("silu");
+  layers.add<SvdConv2d>("svd_conv2d");
+  layers.add<SvdLinear>("svd_linear");
   layers.add<Tanh>("tanh");
   layers.add<Tucker2Conv2d>("tucker2_conv2d");
   return layers;

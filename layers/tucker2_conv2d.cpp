@@ -20,7 +20,9 @@ Conv2dOptions core_options(const Tucker2Conv2dConfig& config) {
 }
 
 const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
-  check_ranks("", config.out, config.in, {.out = config.rank_out, .in = config.rank_in});
+  const std::int64_t taps = config.kernel.h * config.kernel.w;
+  check_ranks("", "tucker2_conv2d",
+              tucker2_rank_problems(config.out, config.in, taps, {.out = config.rank_out, .in = config.rank_in}));
   const bool in_fits = config.in_factor || config.rank_in == config.in;
   const bool out_fits = config.out_factor || config.rank_out == config.out;
   TESSERA_CHECK(in_fits && out_fits, ConfigError, "tucker2_conv2d: only a mode of full rank can do without its factor");
@@ -33,12 +35,55 @@ std::int64_t pixels(const Shape& nhwc) { return nhwc[1] * nhwc[2]; }
 
 }  // namespace
 
-void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tucker2Ranks ranks) {
-  const std::string layer = path.empty() ? "tucker2_conv2d" : str("layer '", path, "'");
-  TESSERA_CHECK(ranks.out >= 1 && ranks.out <= out, ConfigError, layer, ": out rank is ", ranks.out, ", the mode has size ", out,
-                "; legal range is 1..", out);
-  TESSERA_CHECK(ranks.in >= 1 && ranks.in <= in, ConfigError, layer, ": in rank is ", ranks.in, ", the mode has size ", in,
-                "; legal range is 1..", in);
+std::vector<RankProblem> tucker2_rank_problems(std::int64_t out, std::int64_t in, std::int64_t taps, Tucker2Ranks ranks) {
+  std::vector<RankProblem> problems;
+  append_range_problem("out", ranks.out, out, problems);
+  append_range_problem("in", ranks.in, in, problems);
+  const auto exceeds = [&](const char* name, std::int64_t rank, const char* other_name, std::int64_t other) {
+    if (!problems.empty() || rank <= taps * other) return;
+    problems.push_back({name, str(name, " rank is ", rank, ", more than the ", taps, " taps times the ", other_name, " rank ", other,
+                                  "; no core has it")});
+  };
+  exceeds("out", ranks.out, "in", ranks.in);
+  exceeds("in", ranks.in, "out", ranks.out);
+  return problems;
+}
+
+Tucker2Factors tucker2_project(const Tensor& weight, Tucker2Ranks ranks, const linalg::HooiOptions& options) {
+  std::vector<int> modes;
+  std::vector<std::int64_t> sizes;
+  if (ranks.out < weight.dim(kOut)) {
+    modes.push_back(kOut);
+    sizes.push_back(ranks.out);
+  }
+  if (ranks.in < weight.dim(kIn)) {
+    modes.push_back(kIn);
+    sizes.push_back(ranks.in);
+  }
+  Tucker2Factors factors;
+  if (modes.empty()) {
+    TESSERA_CHECK(all_finite(weight), NumericError, "tucker2_conv2d: the weight contains NaN or Inf");
+    factors.core = weight.clone();
+    return factors;
+  }
+  const linalg::Tucker tucker = linalg::hooi(weight, modes, sizes, options);
+  factors.core = tucker.core.contiguous();
+  if (modes.front() == kOut) factors.out_factor = tucker.factors.front();
+  if (modes.back() == kIn) factors.in_factor = tucker.factors.back().permute({1, 0}).contiguous();
+  return factors;
+}
+
+Tensor tucker2_compose(const Tucker2Factors& factors) {
+  linalg::Tucker tucker{factors.core, {}, {}};
+  if (factors.out_factor.defined()) {
+    tucker.factors.push_back(factors.out_factor);
+    tucker.modes.push_back(kOut);
+  }
+  if (factors.in_factor.defined()) {
+    tucker.factors.push_back(factors.in_factor.permute({1, 0}));
+    tucker.modes.push_back(kIn);
+  }
+  return linalg::reconstruct(tucker);
 }
 
 void Tucker2Conv2dConfig::fields(Fields& f) {
@@ -69,7 +114,7 @@ Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::shaped_for(const Conv2d& dense, Tucker2Ranks ranks) {
   const Conv2dConfig& conv = dense.options();
   TESSERA_CHECK(conv.groups == 1, ConfigError, "layer '", dense.path(), "': groups is ", conv.groups, "; Tucker-2 needs 1");
-  check_ranks(dense.path(), conv.out, conv.in, ranks);
+  check_ranks(dense.path(), "conv2d", tucker2_rank_problems(conv.out, conv.in, conv.kernel.h * conv.kernel.w, ranks));
   auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = conv.in, .out = conv.out, .kernel = conv.kernel,
                                                                       .stride = conv.stride, .padding = conv.padding,
                                                                       .dilation = conv.dilation, .rank_in = ranks.in,
@@ -79,41 +124,21 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::shaped_for(const Conv2d& dense, Tu
   for (Parameter* part : {&factored->core_, factored->out_factor_, factored->in_factor_}) {
     if (part != nullptr) part->set_trainable(dense.weight().trainable());
   }
-  if (conv.bias) {
-    factored->bias_->set_value(dense.bias()->value().clone());
-    factored->bias_->set_trainable(dense.bias()->trainable());
-  }
+  copy_bias(dense.bias(), factored->bias_);
   return factored;
 }
 
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tucker2Ranks ranks,
                                                          const linalg::HooiOptions& options) {
   auto factored = shaped_for(dense, ranks);
-  factored->decompose(dense.weight().value(), options);
+  factored->set_factors(tucker2_project(dense.weight().value(), ranks, options));
   return factored;
 }
 
-void Tucker2Conv2d::decompose(const Tensor& weight, const linalg::HooiOptions& options) {
-  std::vector<int> modes;
-  std::vector<std::int64_t> ranks;
-  if (out_factor_ != nullptr) {
-    modes.push_back(kOut);
-    ranks.push_back(config_.rank_out);
-  }
-  if (in_factor_ != nullptr) {
-    modes.push_back(kIn);
-    ranks.push_back(config_.rank_in);
-  }
-  if (modes.empty()) {
-    TESSERA_CHECK(all_finite(weight), NumericError, "tucker2_conv2d: the weight contains NaN or Inf");
-    return core_.set_value(weight.clone());
-  }
-  const linalg::Tucker tucker = linalg::hooi(weight, modes, ranks, options);
-  core_.set_value(tucker.core.contiguous());
-  if (out_factor_ != nullptr) out_factor_->set_value(tucker.factors.front().reshape({config_.out, 1, 1, config_.rank_out}));
-  if (in_factor_ != nullptr) {
-    in_factor_->set_value(tucker.factors.back().permute({1, 0}).contiguous().reshape({config_.rank_in, 1, 1, config_.in}));
-  }
+void Tucker2Conv2d::set_factors(const Tucker2Factors& factors) {
+  core_.set_value(factors.core);
+  if (out_factor_ != nullptr) out_factor_->set_value(factors.out_factor.reshape({config_.out, 1, 1, config_.rank_out}));
+  if (in_factor_ != nullptr) in_factor_->set_value(factors.in_factor.reshape({config_.rank_in, 1, 1, config_.in}));
 }
 
 Value Tucker2Conv2d::config() const { return write(config_); }
@@ -165,28 +190,34 @@ void Tucker2Conv2d::reset_parameters(std::uint64_t seed) {
 }
 
 Tensor Tucker2Conv2d::dense_weight() const {
-  linalg::Tucker tucker{core_.value(), {}, {}};
-  if (out_factor_) {
-    tucker.factors.push_back(out_factor_->value().reshape({config_.out, config_.rank_out}));
-    tucker.modes.push_back(kOut);
-  }
-  if (in_factor_) {
-    tucker.factors.push_back(in_factor_->value().reshape({config_.rank_in, config_.in}).permute({1, 0}));
-    tucker.modes.push_back(kIn);
-  }
-  return linalg::reconstruct(tucker);
+  Tucker2Factors factors{.out_factor = {}, .core = core_.value(), .in_factor = {}};
+  if (out_factor_) factors.out_factor = out_factor_->value().reshape({config_.out, config_.rank_out});
+  if (in_factor_) factors.in_factor = in_factor_->value().reshape({config_.rank_in, config_.in});
+  return tucker2_compose(factors);
 }
 
-std::unique_ptr<Conv2d> Tucker2Conv2d::to_dense() const {
+std::vector<TorchPart> Tucker2Conv2d::torch_parts() const {
+  std::vector<TorchPart> parts;
+  int index = 0;
+  const auto add = [&](const Parameter* factor) {
+    if (factor == nullptr) return;
+    parts.push_back({.parameter = factor->name(), .name = str(index, ".weight"), .convolution = true});
+    ++index;
+  };
+  add(in_factor_);
+  add(&core_);
+  add(out_factor_);
+  if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = str(index - 1, ".bias")});
+  return parts;
+}
+
+std::unique_ptr<Module> Tucker2Conv2d::to_dense() const {
   auto dense = std::make_unique<Conv2d>(Conv2dConfig{.in = config_.in, .out = config_.out, .kernel = config_.kernel,
                                                      .stride = config_.stride, .padding = config_.padding,
                                                      .dilation = config_.dilation, .bias = config_.bias});
   dense->weight().set_value(dense_weight());
   dense->weight().set_trainable(core_.trainable());
-  if (bias_ != nullptr) {
-    dense->bias()->set_value(bias_->value().clone());
-    dense->bias()->set_trainable(bias_->trainable());
-  }
+  copy_bias(bias_, dense->bias());
   return dense;
 }
 

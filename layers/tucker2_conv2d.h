@@ -11,6 +11,7 @@
 #include "core/config/fields.h"
 #include "core/linalg/tucker.h"
 #include "core/ops/conv2d.h"
+#include "layers/compressed.h"
 #include "layers/conv2d.h"
 #include "layers/convolution.h"
 
@@ -25,19 +26,28 @@ struct Tucker2Conv2dConfig {
   void fields(Fields& f);
 };
 
-// Tucker-2 ranks by the mode that they belong to: 1 <= out <= output channels, 1 <= in <= input channels.
 struct Tucker2Ranks {
   std::int64_t out = 1;
   std::int64_t in = 1;
   friend bool operator==(const Tucker2Ranks&, const Tucker2Ranks&) = default;
 };
 
-// Throws ConfigError naming the layer, the mode's size and the legal range.
-void check_ranks(const std::string& path, std::int64_t out, std::int64_t in, Tucker2Ranks ranks);
+// What no weight [out, kh, kw, in] with kh kw = taps can have: ranks outside of 1..out and 1..in, and a rank above taps times the
+// other, which the core's unfolding cannot have.
+std::vector<RankProblem> tucker2_rank_problems(std::int64_t out, std::int64_t in, std::int64_t taps, Tucker2Ranks ranks);
+
+// A weight [out, kh, kw, in] in Tucker-2 form: out_factor [out, a], core [a, kh, kw, b], in_factor [b, in]. A mode of full rank
+// has no factor.
+struct Tucker2Factors {
+  Tensor out_factor, core, in_factor;
+};
+// HOOI on the modes that have a factor, computed in double, in the weight's dtype. Throws NumericError on NaN or Inf.
+Tucker2Factors tucker2_project(const Tensor& weight, Tucker2Ranks ranks, const linalg::HooiOptions& options = {});
+Tensor tucker2_compose(const Tucker2Factors& factors);
 
 // Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out], of
 // which the config leaves out what it says.
-class Tucker2Conv2d final : public Convolution {
+class Tucker2Conv2d final : public Convolution, public CompressedLayer {
  public:
   using Config = Tucker2Conv2dConfig;
   explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks or factors that cannot be
@@ -49,6 +59,7 @@ class Tucker2Conv2d final : public Convolution {
 
   // The same without its values: factors and core are zeros. Nothing is decomposed.
   static std::unique_ptr<Tucker2Conv2d> shaped_for(const Conv2d& dense, Tucker2Ranks ranks);
+  void set_factors(const Tucker2Factors& factors);
 
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
@@ -60,13 +71,13 @@ class Tucker2Conv2d final : public Convolution {
   void reset_parameters(std::uint64_t seed) override;
 
   const Tucker2Conv2dConfig& options() const noexcept { return config_; }
-  Tensor dense_weight() const;  // [out, kh, kw, in]
-  // The convolution that computes the same, with dense_weight(). Bias and trainability are copied.
-  std::unique_ptr<Conv2d> to_dense() const;
+  Ranks ranks() const override { return {{"out", config_.rank_out}, {"in", config_.rank_in}}; }
+  Tensor dense_weight() const override;  // [out, kh, kw, in]
+  std::unique_ptr<Module> to_dense() const override;  // a Conv2d
+  std::vector<TorchPart> torch_parts() const override;
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
-  void decompose(const Tensor& weight, const linalg::HooiOptions& options);  // into core and factors
 
   Tucker2Conv2dConfig config_;
   Parameter* in_factor_;  // null without one

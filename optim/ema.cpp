@@ -48,23 +48,6 @@ void Ema::after_step(Module& model, const StepState& step) {
   TESSERA_DISPATCH(step.tensor().device(), ema_update, all, step.tensor());
 }
 
-void Ema::on_model_changed(Module& model, const std::vector<ModelChange>& changes) {
-  TESSERA_CHECK(!swapped_, InternalError, "ema: the model changed while the averages are swapped in");
-  std::map<std::string, Tensor> survivors;
-  for (auto& [path, average] : averages_) {
-    const std::string now = changed_path(path, changes);
-    if (!now.empty()) survivors.emplace(now, std::move(average));
-  }
-  averages_ = copies(model);
-  for (auto& [path, average] : averages_) {
-    const auto survivor = survivors.find(path);
-    if (survivor == survivors.end()) continue;
-    TESSERA_CHECK(survivor->second.shape() == average.shape(), InternalError, "ema: ", path, " was ", describe(survivor->second),
-                  ", is now ", describe(average), "; the pass must report the change");
-    average = std::move(survivor->second);
-  }
-}
-
 State Ema::state() const {
   TESSERA_CHECK(!swapped_, InternalError, "ema: state asked for while the averages are swapped in");
   State state;

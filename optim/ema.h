@@ -24,8 +24,6 @@ class Ema final : public Hook {
   std::string_view name() const override { return "ema"; }
   void on_step_begin(Module& model, StepStateData& data) override;  // sets ema_decay
   void after_step(Module& model, const StepState& step) override;
-  // Averages that survive move with their path; new parameters start at their values.
-  void on_model_changed(Module& model, const std::vector<ModelChange>& changes) override;
 
   // Tensors under the parameter's or buffer's path. Throw InternalError while swapped in.
   State state() const override;

@@ -8,26 +8,9 @@ namespace tessera {
 
 namespace {
 
-bool is_below(std::string_view path, std::string_view ancestor) {
-  if (ancestor.empty() || path == ancestor) return true;
-  return path.size() > ancestor.size() && path.starts_with(ancestor) && path[ancestor.size()] == '.';
-}
-
 bool same_layout(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && a.dtype() == b.dtype(); }
 
 }  // namespace
-
-std::string changed_path(const std::string& path, const std::vector<ModelChange>& changes) {
-  const ModelChange* nearest = nullptr;
-  for (const ModelChange& change : changes) {
-    if (!is_below(path, change.old_path)) continue;
-    if (nearest == nullptr || change.old_path.size() > nearest->old_path.size()) nearest = &change;
-  }
-  if (nearest == nullptr) return path;
-  if (nearest->new_path.empty()) return {};
-  if (nearest->old_path.empty()) return join_path(nearest->new_path, path);
-  return nearest->new_path + path.substr(nearest->old_path.size());
-}
 
 void Optimizer::bind(const std::vector<NamedParameter>& parameters) {
   entries_.clear();
@@ -78,25 +61,6 @@ void Optimizer::load_state(const State& state) {
   for (const Entry& entry : entries_) {
     for (const auto& [slot, tensor] : entry.slots) {
       tensor.copy_from(state.tensors.at(str(entry.path, '.', slot)).to(tensor.device()));
-    }
-  }
-}
-
-void Optimizer::rebind(const std::vector<NamedParameter>& parameters, const std::vector<ModelChange>& changes) {
-  std::map<std::string, Slots> survivors;
-  for (Entry& entry : entries_) {
-    const std::string path = changed_path(entry.path, changes);
-    if (!path.empty()) survivors.emplace(path, std::move(entry.slots));
-  }
-  bind(parameters);
-  for (Entry& entry : entries_) {
-    const auto survivor = survivors.find(entry.path);
-    if (survivor == survivors.end()) continue;
-    for (auto& [slot, tensor] : entry.slots) {
-      Tensor& kept = survivor->second.at(slot);
-      TESSERA_CHECK(same_layout(kept, tensor), InternalError, name(), ": ", entry.path, ".", slot, " was ", describe(kept),
-                    ", is now ", describe(tensor), "; the pass must report the change");
-      tensor = std::move(kept);
     }
   }
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/device/step_state.h"
-#include "core/nn/hook.h"
 #include "core/nn/module.h"
 #include "core/nn/state.h"
 
@@ -39,10 +38,6 @@ class Optimizer {
   State state() const;
   void load_state(const State& state);  // throws IoError on a missing, unexpected or mismatched tensor, or another optimiser's
 
-  // After a pass changed the model: parameters that survive keep their state under their new path, new ones start fresh.
-  // Throws InternalError when a survivor has another shape: its change was not reported.
-  void rebind(const std::vector<NamedParameter>& parameters, const std::vector<ModelChange>& changes);
-
  protected:
   using Slots = std::map<std::string, Tensor>;
   Optimizer() = default;
@@ -64,9 +59,6 @@ class Optimizer {
   };
   std::vector<Entry> entries_;
 };
-
-// Where a path of the old model lives now; empty when it is gone. The longest matching old_path decides.
-std::string changed_path(const std::string& path, const std::vector<ModelChange>& changes);
 
 // The decay that holds for a parameter: normalisation parameters and biases may be spared.
 inline double decay_for(const Parameter& parameter, double weight_decay, bool decay_norm_bias) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/ranks/block_problem.h"
 #include "compress/ranks/rank_select.h"
 #include "core/config/fields.h"
 
@@ -19,12 +20,6 @@ struct RankRule {
   Value layers;  // a selector, or a list of selectors (core/nn/selector.h), among the layers that the stage matches
   RankConfig ranks;
   void fields(Fields& f);
-};
-
-// What the network shows to be wrong with a block, and at which of its keys: "ranks[1].layers".
-struct BlockProblem {
-  std::string key;
-  std::string message;
 };
 
 // The rule that holds for each path. A rule of which a selector matches no path (naming the nearest), a rule whose paths all

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "compress/formats/builtin.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -12,18 +13,41 @@ namespace {
 
 constexpr Range kFraction{.min = 0, .max = 1, .open_min = true};
 
+// Squared singular values that a rank discards, as a fraction of all.
+double discarded(std::span<const double> spectrum, std::int64_t rank) {
+  const auto add_square = [](double sum, double s) { return sum + s * s; };
+  const double all = std::accumulate(spectrum.begin(), spectrum.end(), 0.0, add_square);
+  const auto kept = std::min<std::int64_t>(rank, std::ssize(spectrum));
+  return all > 0 ? std::accumulate(spectrum.begin() + kept, spectrum.end(), 0.0, add_square) / all : 0.0;
+}
+
 // Ranks of each layer under one budget, and the cost that the budget is counted in.
 class Selection {
  public:
-  Selection(const RankConfig& config, std::span<const RankLayer> layers)
-      : config_(config), layers_(layers), ranks_(layers.size()) {}
-
-  void set(std::size_t i, Tucker2Ranks ranks) { ranks_[i] = ranks; }
-  void set_energy(double energy) {
-    for (std::size_t i = 0; i < layers_.size(); ++i) ranks_[i] = ranks_at(layers_[i], energy);
+  Selection(const RankConfig& config, std::span<const RankLayer> layers) : config_(config), layers_(layers) {
+    for (const RankLayer& layer : layers) {
+      largest_.push_back(layer.format->largest_ranks(layer.dense));
+      Ranks& ranks = ranks_.emplace_back();
+      for (const RankName& rank : layer.format->rank_names()) ranks.push_back({std::string(rank.name), 1});
+    }
   }
+
+  // `rank_at(i, k)`: rank k of layer i, before it is lowered to what the others allow.
+  template <class F>
+  void set(F&& rank_at) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      for (std::size_t k = 0; k < ranks_[i].size(); ++k) ranks_[i][k].value = rank_at(i, k);
+      ranks_[i] = layers_[i].format->legal_ranks(layers_[i].dense, std::move(ranks_[i]));
+    }
+  }
+  void set_energy(double energy) {
+    set([&](std::size_t i, std::size_t k) {
+      return round_rank(energy_rank(layers_[i].spectra.at(k), energy), largest_[i][k], config_.multiple_of);
+    });
+  }
+  std::int64_t largest(std::size_t i, std::size_t k) const { return largest_[i][k]; }
   std::int64_t dense(std::size_t i) const {
-    return counts_parameters() ? layers_[i].dense_parameters() : layers_[i].dense_macs();
+    return counts_parameters() ? layers_[i].dense.parameters() : layers_[i].dense.macs();
   }
   std::int64_t dense_total() const {
     return total([this](std::size_t i) { return dense(i); });
@@ -37,8 +61,9 @@ class Selection {
 
  private:
   bool counts_parameters() const { return config_.params.has_value(); }
-  std::int64_t factored(std::size_t i, Tucker2Ranks r) const {
-    return counts_parameters() ? layers_[i].tucker_parameters(r) : layers_[i].tucker_macs(r);
+  std::int64_t factored(std::size_t i, const Ranks& ranks) const {
+    const FormatCost cost = layers_[i].format->cost(layers_[i].dense, ranks);
+    return counts_parameters() ? cost.parameters : cost.macs;
   }
   template <class F>
   std::int64_t total(F&& cost) const {
@@ -46,48 +71,43 @@ class Selection {
     for (std::size_t i = 0; i < layers_.size(); ++i) sum += cost(i);
     return sum;
   }
-  Tucker2Ranks ranks_at(const RankLayer& layer, double energy) const {
-    return {.out = round_rank(energy_rank(layer.out_spectrum, energy), layer.out, config_.multiple_of),
-            .in = round_rank(energy_rank(layer.in_spectrum, energy), layer.in, config_.multiple_of)};
-  }
-  std::int64_t next(std::int64_t rank, std::int64_t size) const { return std::min(size, rank + config_.multiple_of); }
+  std::optional<Ranks> raised(std::size_t i, std::size_t k) const;
 
   const RankConfig& config_;
   std::span<const RankLayer> layers_;
-  std::vector<Tucker2Ranks> ranks_;
+  std::vector<std::vector<std::int64_t>> largest_;
+  std::vector<Ranks> ranks_;
 };
 
-// Squared singular values that a rank discards, as a fraction of all.
-double discarded(std::span<const double> spectrum, std::int64_t rank) {
-  const auto add_square = [](double sum, double s) { return sum + s * s; };
-  const double all = std::accumulate(spectrum.begin(), spectrum.end(), 0.0, add_square);
-  const auto kept = std::min<std::int64_t>(rank, std::ssize(spectrum));
-  return all > 0 ? std::accumulate(spectrum.begin() + kept, spectrum.end(), 0.0, add_square) / all : 0.0;
+// The layer's ranks with rank k one step higher; none where it cannot be, or not beside the others.
+std::optional<Ranks> Selection::raised(std::size_t i, std::size_t k) const {
+  Ranks wider = ranks_[i];
+  wider[k].value = std::min(largest_[i][k], wider[k].value + config_.multiple_of);
+  if (wider == ranks_[i] || !layers_[i].format->rank_problems(layers_[i].dense, wider).empty()) return std::nullopt;
+  return wider;
 }
 
-// Raises one rank by one step: of those that fit into the slack and still pay, the mode that discards most. False when none fits.
+// Raises one rank by one step: of those that fit into the slack and still pay, the one that discards most. False when none fits.
 bool Selection::grow(std::int64_t slack) {
   double most = -1;
   std::size_t chosen = 0;
-  Tucker2Ranks raised;
+  Ranks best;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const RankLayer& layer = layers_[i];
-    const Tucker2Ranks now = ranks_[i];
     if (!pays(i)) continue;
-    const Tucker2Ranks wider_out{.out = next(now.out, layer.out), .in = now.in};
-    const Tucker2Ranks wider_in{.out = now.out, .in = next(now.in, layer.in)};
-    const std::pair<Tucker2Ranks, double> steps[]{{wider_out, discarded(layer.out_spectrum, now.out)},
-                                                  {wider_in, discarded(layer.in_spectrum, now.in)}};
-    for (const auto& [wider, loss] : steps) {
-      const std::int64_t cost = factored(i, wider);
-      if (wider == now || loss <= most || cost >= dense(i) || cost - factored(i, now) > slack) continue;
+    const std::int64_t now = factored(i, ranks_[i]);
+    for (std::size_t k = 0; k < ranks_[i].size(); ++k) {
+      const double loss = discarded(layers_[i].spectra.at(k), ranks_[i][k].value);
+      const std::optional<Ranks> wider = loss > most ? raised(i, k) : std::nullopt;
+      if (!wider) continue;
+      const std::int64_t cost = factored(i, *wider);
+      if (cost >= dense(i) || cost - now > slack) continue;
       most = loss;
       chosen = i;
-      raised = wider;
+      best = *wider;
     }
   }
   if (most < 0) return false;
-  ranks_[chosen] = raised;
+  ranks_[chosen] = best;
   return true;
 }
 
@@ -99,8 +119,8 @@ std::vector<RankChoice> Selection::choices() const {
       continue;
     }
     const std::string_view unit = counts_parameters() ? "parameters" : "MACs";
-    all.push_back({std::nullopt, str("factored ", unit, " ", factored(i, ranks_[i]), " at ranks out ", ranks_[i].out, " in ",
-                                     ranks_[i].in, " are not below dense ", dense(i))});
+    all.push_back({std::nullopt, str("factored ", unit, " ", factored(i, ranks_[i]), " at ranks ", to_string(ranks_[i]),
+                                     " are not below dense ", dense(i))});
   }
   return all;
 }
@@ -134,7 +154,7 @@ std::vector<RankChoice> select_by_fraction(const RankConfig& config, std::span<c
     std::vector<RankChoice> all;
     for (const RankLayer& layer : layers) {
       Selection one(config, {&layer, 1});
-      fit(one, config, 0, one.dense_total(), str(" for layer '", layer.path, "'"));
+      fit(one, config, 0, one.dense_total(), str(" for layer '", layer.dense.path, "'"));
       all.push_back(one.choices().front());
     }
     return all;
@@ -148,12 +168,19 @@ std::vector<RankChoice> select_by_fraction(const RankConfig& config, std::span<c
 }  // namespace
 
 void RankConfig::fields(Fields& f) {
-  f.add("out", out, {.help = "rank of the output channels", .range = at_least(1), .example = "32", .observable = "report"});
-  f.add("in", in, {.help = "rank of the input channels", .range = at_least(1), .example = "64", .observable = "report"});
+  Ranks named;
+  for (const RankName& rank : all_rank_names()) {
+    const auto given = std::ranges::find(explicit_ranks, rank.name, &Rank::name);
+    std::optional<std::int64_t> value;
+    if (given != explicit_ranks.end()) value = given->value;
+    f.add(rank.name, value, {.help = rank.help, .range = at_least(1), .example = rank.example, .observable = "report"});
+    if (value) named.push_back({std::string(rank.name), *value});
+  }
+  explicit_ranks = std::move(named);
   f.add("params", params, {.help = "fraction of parameters kept", .range = kFraction, .example = "0.3", .observable = "report"});
   f.add("macs", macs, {.help = "fraction of MACs kept", .range = kFraction, .example = "0.4", .observable = "report"});
   f.add("energy", energy,
-        {.help = "fraction of each mode's squared singular values kept",
+        {.help = "fraction of the squared singular values kept, of each rank's spectrum",
          .range = kFraction,
          .example = "0.9",
          .observable = "report"});
@@ -161,15 +188,29 @@ void RankConfig::fields(Fields& f) {
         {.help = "what params and macs are a fraction of", .choices = {"layer", "matched", "network"}, .observable = "report"});
   f.add("multiple_of", multiple_of,
         {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16", .observable = "report"});
-  f.require(out.has_value() == in.has_value(), out ? "out" : "in", "explicit ranks name both modes: {out: 32, in: 64}");
-  f.require(kinds() == 1, "", "give exactly one of {out, in}, params, macs, energy");
+  f.require(kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy");
 }
 
 std::string to_string(const RankConfig& config) {
   if (config.params) return str("params ", *config.params, " per ", config.per);
   if (config.macs) return str("macs ", *config.macs, " per ", config.per);
   if (config.energy) return str("energy ", *config.energy);
-  return str("out ", config.out.value_or(0), " in ", config.in.value_or(0));
+  return to_string(config.explicit_ranks);
+}
+
+std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
+  if (config.explicit_ranks.empty()) return "";
+  std::string names, example;
+  for (const RankName& rank : format.rank_names()) {
+    names += str(names.empty() ? "" : ", ", rank.name);
+    example += str(example.empty() ? "" : ", ", rank.name, ": ", rank.example);
+  }
+  for (const Rank& rank : config.explicit_ranks) {
+    if (std::ranges::find(format.rank_names(), rank.name, &RankName::name) == format.rank_names().end())
+      return str(format.name(), " has no rank '", rank.name, "'; it has: ", names);
+  }
+  if (config.explicit_ranks.size() == format.rank_names().size()) return "";
+  return str("explicit ranks of ", format.name(), " name all of: ", names, "; e.g. {", example, '}');
 }
 
 std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multiple_of) {
@@ -193,22 +234,21 @@ std::int64_t energy_rank(std::span<const double> spectrum, double energy) {
 std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed) {
   if (config.params || config.macs) return select_by_fraction(config, layers, fixed);
   Selection selection(config, layers);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const RankLayer& layer = layers[i];
-    if (config.energy) {
-      // Rounded up, unlike the others: rounding down would keep less than was asked for.
-      const auto at_least_energy = [&](std::span<const double> spectrum, std::int64_t size) {
-        const std::int64_t m = config.multiple_of;
-        return std::min((energy_rank(spectrum, *config.energy) + m - 1) / m * m, size);
-      };
-      selection.set(i,
-                    {.out = at_least_energy(layer.out_spectrum, layer.out), .in = at_least_energy(layer.in_spectrum, layer.in)});
-    } else {
-      check_ranks(layer.path, layer.out, layer.in, {.out = *config.out, .in = *config.in});
-      selection.set(i, {.out = round_rank(*config.out, layer.out, config.multiple_of),
-                        .in = round_rank(*config.in, layer.in, config.multiple_of)});
-    }
+  if (config.energy) {
+    // Rounded up, unlike the others: rounding down would keep less than was asked for.
+    selection.set([&](std::size_t i, std::size_t k) {
+      const std::int64_t m = config.multiple_of;
+      return std::min((energy_rank(layers[i].spectra.at(k), *config.energy) + m - 1) / m * m, selection.largest(i, k));
+    });
+    return selection.choices();
   }
+  for (const RankLayer& layer : layers) {
+    check_ranks(layer.dense.path, "", layer.format->rank_problems(layer.dense, config.explicit_ranks));
+  }
+  selection.set([&](std::size_t i, std::size_t k) {
+    const std::string_view name = layers[i].format->rank_names()[k].name;
+    return round_rank(rank_of(config.explicit_ranks, name), selection.largest(i, k), config.multiple_of);
+  });
   return selection.choices();
 }
 

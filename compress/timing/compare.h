@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace tessera {
 struct Replaced {
   std::string path;
   std::unique_ptr<Module> dense;
+  std::optional<Speed> speed = {};  // of the layer alone, where a veto timed it
 };
 
 // Milliseconds of each round's run.

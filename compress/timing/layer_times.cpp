@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/support/profile.h"
-#include "layers/tucker2_conv2d.h"
+#include "layers/compressed.h"
 
 namespace tessera {
 namespace {
@@ -81,8 +81,7 @@ LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replac
 std::vector<Replaced> dense_twins(Module& root) {
   std::vector<Replaced> twins;
   for_each_module(root, [&](Module& module) {
-    if (const auto* factored = dynamic_cast<const Tucker2Conv2d*>(&module))
-      twins.push_back({module.path(), factored->to_dense()});
+    if (const CompressedLayer* compressed = as_compressed(module)) twins.push_back({module.path(), compressed->to_dense()});
   });
   return twins;
 }

@@ -30,7 +30,7 @@ struct LayerTiming {
   bool replayed = false;  // as Timings say
 };
 
-// The factored layers of a network as the convolutions that compute the same: what their dense originals cost.
+// The compressed layers of a network as the dense ones that compute the same: what their originals cost.
 std::vector<Replaced> dense_twins(Module& root);
 
 // A row per leaf in the order of the forward, then the network. Each layer runs alone, on random input of the shape that it has

@@ -28,11 +28,11 @@ constexpr Figure kFigures[]{{.name = "dense_ms", .value = &Speed::dense_ms},
 }  // namespace
 
 void Speed::fields(Fields& f) {
-  f.add("dense_ms", dense_ms, {.help = "milliseconds per batch"});
-  f.add("compressed_ms", compressed_ms, {.help = "milliseconds per batch"});
-  f.add("ratio", ratio.median, {.help = "dense time over compressed time, median"});
-  f.add("low", ratio.low, {.help = "of its 95 % confidence interval"});
-  f.add("high", ratio.high, {.help = "of its 95 % confidence interval"});
+  f.add("dense_ms", dense_ms, {.help = "milliseconds per batch", .clock = true});
+  f.add("compressed_ms", compressed_ms, {.help = "milliseconds per batch", .clock = true});
+  f.add("speedup", ratio.median, {.help = "dense time over compressed time, median", .clock = true});
+  f.add("speedup_low", ratio.low, {.help = "of its 95 % confidence interval", .clock = true});
+  f.add("speedup_high", ratio.high, {.help = "of its 95 % confidence interval", .clock = true});
   f.add("faster", faster, {.help = "whether the interval lies above 1.02"});
 }
 
@@ -54,6 +54,8 @@ Speed speed_from(std::string_view text) {
   TESSERA_CHECK(good && !(words >> word), ConfigError, "'", text, "' is not a timing; expected '", to_text(Speed{}), "'");
   return speed;
 }
+
+std::string verdict_of(std::string_view text) { return std::string(text.substr(0, text.find(' '))); }
 
 std::string describe(const MedianInterval& ratio) {
   return str(formatted("%.2f", ratio.median), "x (", formatted("%.2f", ratio.low), '-', formatted("%.2f", ratio.high), ')');

@@ -24,6 +24,8 @@ struct Speed {
 // digits.
 std::string to_text(const Speed& speed);
 Speed speed_from(std::string_view text);  // throws ConfigError
+// The word of such a text that decides: "faster" or "not-faster".
+std::string verdict_of(std::string_view text);
 
 // "1.53x (1.49-1.58)"
 std::string describe(const MedianInterval& ratio);

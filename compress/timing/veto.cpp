@@ -67,16 +67,19 @@ std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::
   return std::nullopt;
 }
 
-bool Veto::keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const {
+LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, bool first) const {
   const Shape batch = with_batch(input, options_.batch);
   const bool no_input_gradient = first && options_.timing.phase == Phase::training;
   const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               no_input_gradient ? "first " : "", where());
-  row.speed = known_or_measured(
-      key, row.path, [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing)); });
-  if (!row.speed || row.speed->faster) return true;
-  row.reason = str("not faster: ", describe(row.speed->ratio), " at ", where());
-  return !options_.only_faster;
+  LayerVerdict verdict;
+  verdict.speed = known_or_measured(key, dense.path(), [&] {
+    return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing));
+  });
+  if (!verdict.speed || verdict.speed->faster) return verdict;
+  verdict.reason = str("not faster at ", where());
+  verdict.stays = !options_.only_faster;
+  return verdict;
 }
 
 std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
@@ -88,27 +91,20 @@ std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::spa
   return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, options_.timing)); });
 }
 
-std::optional<Speed> Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
-                                  const Shape& input) const {
-  std::optional<double> dense_network_ms;
-  std::optional<Speed> speed;
+NetworkVerdict Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const {
+  NetworkVerdict verdict;
   while (!replaced.empty()) {
-    speed = network_speed(root, replaced, input);
-    if (speed && !dense_network_ms) dense_network_ms = speed->dense_ms;
-    if (!speed || speed->faster || !options_.only_faster) break;
-    const auto row_of = [&](const Replaced& layer) { return std::ranges::find(rows, layer.path, &LayerReport::path); };
-    const auto worst =
-        std::ranges::min_element(replaced, {}, [&](const Replaced& layer) { return row_of(layer)->speed->ratio.median; });
-    const auto row = row_of(*worst);
+    verdict.speed = network_speed(root, replaced, input);
+    if (verdict.speed && !verdict.dense_ms) verdict.dense_ms = verdict.speed->dense_ms;
+    if (!verdict.speed || verdict.speed->faster || !options_.only_faster) break;
+    const auto worst = std::ranges::min_element(replaced, {}, [](const Replaced& layer) { return layer.speed->ratio.median; });
     replace_module(root, worst->path, std::move(worst->dense));
-    row->stay_dense(str("the network is not faster with it: ", describe(speed->ratio), " at ", where()));
+    verdict.went_back.push_back(worst->path);
     replaced.erase(worst);
-    speed.reset();
+    verdict.speed.reset();
   }
-  for (LayerReport& row : rows) {
-    if (row.speed && dense_network_ms) row.network_share = row.speed->dense_ms / *dense_network_ms;
-  }
-  return speed;
+  verdict.reason = str("the network is not faster with it at ", where());
+  return verdict;
 }
 
 }  // namespace tessera

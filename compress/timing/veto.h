@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compress/pass.h"
 #include "compress/timing/compare.h"
+#include "compress/timing/speed.h"
 #include "core/config/fields.h"
 
 namespace tessera {
@@ -34,21 +34,32 @@ struct VetoOptions {
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
 };
 
+struct LayerVerdict {
+  bool stays = true;
+  std::optional<Speed> speed = {};  // empty where nothing was timed
+  std::string reason = {};          // why it goes back, or stays and is not faster; without the clock's figures
+};
+
+struct NetworkVerdict {
+  std::optional<Speed> speed = {};  // of the network as it is left; empty without a layer left, or a timing
+  std::optional<double> dense_ms = {};  // of the dense network, where it was timed
+  std::vector<std::string> went_back = {};  // paths, in the order in which they went
+  std::string reason = {};  // of each of those
+};
+
 // Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
-  // Whether the compressed layer stays. Fills the row's speed, and where the layer is not faster its reason. The batch of `input`
-  // is not read. `first`: no layer before it has parameters, so that training needs no gradient of its input. Throws ConfigError
-  // where the answer is needed, is not known and may not be measured.
-  bool keeps(Module& dense, Module& compressed, const Shape& input, bool first, LayerReport& row) const;
+  // Whether the compressed layer, which is to stand at `path`, stays. The batch of `input` is not read. `first`: no layer before
+  // it has parameters, so that training needs no gradient of its input. Throws ConfigError where the answer is needed, is not
+  // known and may not be measured.
+  LayerVerdict judge(Module& dense, Module& compressed, const Shape& input, bool first) const;
 
   // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest
-  // speed-up goes back: into the tree, out of `replaced`, and its row says so. The network's speed as it is left; empty without a
-  // layer left, or a timing. Shares of the network's time are filled in where layers were timed.
-  std::optional<Speed> settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, std::span<LayerReport> rows,
-                              const Shape& input) const;
+  // speed-up goes back: into the tree and out of `replaced`.
+  NetworkVerdict settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const;
 
   // "batch 32, folded inference, 2 threads", a GPU's name in the place of threads, and ", bf16" unless it is f32.
   std::string where() const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/linalg/eigh.h"
 #include "core/linalg/mode_product.h"
@@ -107,16 +106,6 @@ Tensor reconstruct(const Tucker& tucker) {
   Tensor tensor = tucker.core.to(DType::f64);
   for (std::size_t i = 0; i < tucker.modes.size(); ++i) tensor = mode_product(tensor, tucker.factors[i], tucker.modes[i]);
   return tensor.to(tucker.core.dtype());
-}
-
-double relative_error(const Tensor& approximation, const Tensor& reference) {
-  TESSERA_CHECK(approximation.shape() == reference.shape(), ShapeError, "relative_error: approximation is ",
-                approximation.shape(), ", reference is ", reference.shape(), "; shapes must be equal");
-  const Tensor wide = reference.to(DType::f64);
-  const double difference = distance_f64(approximation.to(DType::f64), wide);
-  if (difference == 0) return 0;
-  const double whole = norm_f64(wide);
-  return whole > 0 ? difference / whole : std::numeric_limits<double>::infinity();
 }
 
 std::vector<double> mode_spectrum(const Tensor& tensor, int mode) {

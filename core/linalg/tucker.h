@@ -34,9 +34,6 @@ Tucker hooi(const Tensor& tensor, std::span<const int> modes, std::span<const st
 
 Tensor reconstruct(const Tucker& tucker);
 
-// ||approximation - reference||_F / ||reference||_F in double; 0 when both are zero, infinity when only the reference is.
-double relative_error(const Tensor& approximation, const Tensor& reference);
-
 // The n_mode singular values of the unfolding along a mode, descending, with zeros where it has fewer columns than rows.
 // A wide unfolding goes through the eigenvalues of its Gram matrix, so values below 1e-8 of the largest are noise.
 std::vector<double> mode_spectrum(const Tensor& tensor, int mode);

@@ -1,20 +1,12 @@
 // Something that takes part in training beside the optimiser: gradual pruning, ADMM, EMA, checkpointing, progress.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/nn/module.h"
 #include "core/nn/state.h"
 
 namespace tessera {
-
-// A pass replaced modules: parameters below `old_path` now live below `new_path`, or are gone when it is empty.
-struct ModelChange {
-  std::string old_path;
-  std::string new_path;
-};
 
 class Hook {
  public:
@@ -33,7 +25,6 @@ class Hook {
   // Between steps.
   virtual void on_epoch_end(Module&) {}
   virtual void on_stage_end(Module&) {}
-  virtual void on_model_changed(Module&, const std::vector<ModelChange>&) {}
 
   // Pure, so that no hook can be left out of a checkpoint; a hook without state returns {}.
   virtual State state() const = 0;

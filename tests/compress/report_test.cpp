@@ -15,16 +15,16 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
                              .kind_after = "tucker2_conv2d",
                              .format = "tucker2",
                              .ranks_asked = "out 8 in 4",
-                             .ranks = Tucker2Ranks{8, 4},
+                             .ranks = Ranks{{"out", 8}, {"in", 4}},
                              .relative_error = 0.25,
                              .parameters_before = 1000,
                              .parameters_after = 300,
                              .macs_before = 64000,
                              .macs_after = 20000,
-                             .decision = Decision::factored,
-                             .reason = "",
                              .speed = kSpeed,
                              .network_share = 0.125,
+                             .decision = "factored",
+                             .reason = "",
                              .seconds = 0.5};
   const LayerReport dense{.path = "conv1",
                           .kind_before = "conv2d",
@@ -40,12 +40,25 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
   const LayerReport layers[]{factored, dense};
   EXPECT_EQ(
       layers_csv_header() + layers_csv_rows("tucker, once", layers),
-      "stage,path,kind_before,kind_after,format,ranks_asked,rank_out,rank_in,relative_error,parameters_before,parameters_after,"
-      "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,network_share,decision,reason\n"
-      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,8,4,0.25,1000,300,"
-      "64000,20000,2.31,1.51,1.53,1.49,1.58,0.1250,factored,\n"
-      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,,0,9,9,"
-      "81,81,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
+      "stage,path,kind_before,kind_after,format,ranks_asked,ranks,relative_error,parameters_before,parameters_after,"
+      "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,faster,network_share,decision,reason\n"
+      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,out 8 in 4,0.25,1000,300,"
+      "64000,20000,2.31,1.51,1.53,1.49,1.58,true,0.125,factored,\n"
+      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,0,9,9,"
+      "81,81,,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
+}
+
+// Two runs that are otherwise equal differ in these.
+TEST(LayersCsv, KnowsTheColumnsThatAClockFills) {
+  std::string clocked;
+  for (const LayerColumn& column : layer_columns()) {
+    EXPECT_EQ(is_clock_column(column.name), column.clock);
+    if (column.clock) clocked += column.name + ' ';
+  }
+  EXPECT_EQ(clocked, "dense_ms compressed_ms speedup speedup_low speedup_high network_share ");
+  EXPECT_FALSE(is_clock_column("reason"));
+  EXPECT_EQ(verdict_of(to_text(kSpeed)), "faster");
+  EXPECT_EQ(verdict_of(to_text(Speed{})), "not-faster");
 }
 
 TEST(LayersCsv, HasNoRowsWithoutLayers) { EXPECT_EQ(layers_csv_rows("stage", {}), ""); }
@@ -58,21 +71,22 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
   factored.path = std::string("a");  // not a literal: GCC 12 warns of an overlap that is not there
   factored.macs_before = 64000;
   factored.macs_after = 20000;
-  factored.decision = Decision::factored;
+  factored.decision = "factored";
   LayerReport& dense = report.layers.emplace_back();
   dense.path = std::string("b");
   dense.reason = std::string("has 4 groups");
   LayerReport& kept = report.layers.emplace_back();
   kept.path = std::string("c");
-  kept.decision = Decision::factored;
-  kept.reason = std::string("not faster: 0.98x (0.97-0.99) at batch 32, inference, 2 threads");
+  kept.decision = "factored";
+  kept.reason = std::string("not faster at batch 32, inference, 2 threads");
+  kept.speed = Speed{.dense_ms = 1, .compressed_ms = 1.02, .ratio = {.median = 0.98, .low = 0.97, .high = 0.99}};
   report.speed = kSpeed;
   report.timed_at = std::string("batch 32, inference, 2 threads");
   EXPECT_EQ(summary(report),
             "2 of 3 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000; "
             "1.53x (1.49-1.58) as fast at batch 32, inference, 2 threads\n"
             "  b stays dense: has 4 groups\n"
-            "  c is kept: not faster: 0.98x (0.97-0.99) at batch 32, inference, 2 threads");
+            "  c is kept: not faster at batch 32, inference, 2 threads, 0.98x (0.97-0.99)");
 }
 
 PassReport two_layers() {
@@ -85,16 +99,16 @@ PassReport two_layers() {
                            .kind_after = "tucker2_conv2d",
                            .format = "tucker2",
                            .ranks_asked = "macs 0.4 per matched",
-                           .ranks = Tucker2Ranks{8, 4},
+                           .ranks = Ranks{{"out", 8}, {"in", 4}},
                            .relative_error = 0.25,
                            .parameters_before = 1000,
                            .parameters_after = 300,
                            .macs_before = 64000,
                            .macs_after = 20000,
-                           .decision = Decision::factored,
-                           .reason = "",
                            .speed = kSpeed,
                            .network_share = 0.125,
+                           .decision = "factored",
+                           .reason = "",
                            .seconds = 0.5});
   report.layers.push_back({.path = "b",
                            .kind_before = "conv2d",
@@ -127,7 +141,7 @@ TEST(PassMarkdown, TellsAskedReachedAndEveryLayer) {
             "\n"
             "| layer | format | ranks | relative error | parameters | MACs | time |\n"
             "|---|---|---|---:|---:|---:|---|\n"
-            "| a | tucker2 | out 8, in 4 | 0.2500 | 1000 -> 300 | 64000 -> 20000 | 2.31 -> 1.51 ms, 1.53x (1.49-1.58) |\n"
+            "| a | tucker2 | out 8 in 4 | 0.2500 | 1000 -> 300 | 64000 -> 20000 | 2.31 -> 1.51 ms, 1.53x (1.49-1.58) |\n"
             "| b | tucker2 | dense: has 4 \\| groups | 0.0000 | 200 -> 200 | 16000 -> 16000 | - |\n");
 }
 

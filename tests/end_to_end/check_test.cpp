@@ -77,7 +77,7 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
         "13:45: stages[0].factorise.ranks[1].in: layer 'conv2': in rank is 9, the mode has size 8; legal range is 1..8",
         "14:20: stages[0].factorise.ranks[2].layers: selector 'convx' matches no layer; nearest: conv1, conv2, conv3",
         "15:54: stages[1].factorise.ranks: no rule covers 'conv1', 'conv3'; add a rule for it, or match fewer layers",
-        "17:39: stages[3].factorise.layers: factorise: layers \"conv2\" match no convolution; matched: conv2"}) {
+        "17:39: stages[3].factorise.layers: factorise: layers \"conv2\" match no conv2d; matched: conv2"}) {
     expected += str(file_, ":", problem, "\n");
   }
   EXPECT_EQ(outcome.output, expected);

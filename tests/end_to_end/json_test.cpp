@@ -82,10 +82,9 @@ TEST_F(Json, PlanHasNumbersThatAddUp) {
   std::int64_t disk = 0;
   for (const Value& stage : stages.as_list()) disk += stage.at("disk").at("bytes").as_int();
   EXPECT_EQ(plan.at("disk_bytes").as_int(), disk);
-  const Value& conv2 = stages.as_list()[1].at("factorise").at("layers").as_list().at(1);
+  const Value& conv2 = stages.as_list()[1].at("passes").as_list().at(0).at("layers").as_list().at(1);
   EXPECT_EQ(conv2.at("path").as_string(), "conv2");
-  EXPECT_EQ(conv2.at("rank_out").as_int(), 2);
-  EXPECT_EQ(conv2.at("rank_in").as_int(), 3);
+  EXPECT_EQ(to_json(conv2.at("ranks")), R"({"out":2,"in":3})");
 }
 
 TEST_F(Json, PlanForPeopleSaysTheSame) {
@@ -93,7 +92,7 @@ TEST_F(Json, PlanForPeopleSaysTheSame) {
   for (const char* part :
        {"train: 18 steps of 10 samples = 2 epochs of 9 steps\n", "learning rate (cosine): first 0.05, peak 0.25, last 0.00363",
         "; warm-up ends after 5 steps\n", "memory at the peak of a training step: ", "  saved activations",
-        "asked out 2 in 3: 1 of 1 layers factored, ", "checkpoints: ", "\nin all: memory "}) {
+        "asked out 2 in 3: 1 of 1 layers changed, ", "checkpoints: ", "\nin all: memory "}) {
     expect_in(text, part);
   }
 }
@@ -102,11 +101,16 @@ TEST_F(Json, LayersSaysWhatMayBeCompressed) {
   const Value answer = json({"layers", file_, "--json"});
   const auto& rows = answer.at("layers").as_list();
   ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(keys_of(rows[0]), (Texts{"path", "kind", "input", "output", "parameters", "macs", "weight_bytes", "tucker2"}));
+  EXPECT_EQ(keys_of(rows[0]), (Texts{"path", "kind", "input", "output", "parameters", "macs", "weight_bytes", "formats"}));
   EXPECT_EQ(rows[1].at("path").as_string(), "conv2");
-  EXPECT_TRUE(rows[1].at("tucker2").at("possible").as_bool());
-  EXPECT_FALSE(rows[3].at("tucker2").at("possible").as_bool());
-  EXPECT_EQ(rows[3].at("tucker2").at("reason").as_string(), "is a linear; tucker2 factors conv2d");
+  const Value& conv2 = rows[1].at("formats");
+  EXPECT_EQ(keys_of(conv2), (Texts{"tucker2", "svd"}));
+  EXPECT_TRUE(conv2.at("tucker2").at("possible").as_bool());
+  EXPECT_EQ(conv2.at("svd").at("reason").as_string(), "has a 3x3 kernel; svd needs 1x1");
+  const Value& linear = rows[3].at("formats");
+  EXPECT_FALSE(linear.at("tucker2").at("possible").as_bool());
+  EXPECT_EQ(linear.at("tucker2").at("reason").as_string(), "is a linear; tucker2 factors conv2d");
+  EXPECT_TRUE(linear.at("svd").at("possible").as_bool());
 }
 
 TEST_F(Json, ValidateAnswersYes) {

@@ -103,10 +103,10 @@ TEST_F(Smoke, JsonSaysWhatWasDone) {
   EXPECT_EQ(stages[0].at("name").as_string(), "dense");
   EXPECT_EQ(stages[0].at("steps").as_int(), 2);
   EXPECT_EQ(stages[0].at("stage_steps").as_int(), 4500);
-  EXPECT_TRUE(stages[0].at("factorised").is_null());
+  EXPECT_TRUE(stages[0].at("passes").is_null());
   EXPECT_GT(stages[0].at("checkpoint_bytes").as_int(), 0);
   EXPECT_GE(stages[0].at("seconds").as_double(), 0);
-  EXPECT_TRUE(stages[1].at("factorised").is_string());
+  EXPECT_TRUE(stages[1].at("passes").is_string());
   EXPECT_TRUE(stages[1].at("loss").is_null());
 }
 

@@ -6,6 +6,7 @@
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/linalg/mode_product.h"
+#include "core/linalg/relative_error.h"
 #include "core/linalg/unfold.h"
 #include "core/ops/conv2d.h"
 #include "core/support/error.h"
@@ -73,9 +74,9 @@ TEST(Tucker2Conv2d, BackToDenseComputesTheSame) {
     const auto original = random_conv(config);
     original->weight().set_trainable(false);
     const auto factored = Tucker2Conv2d::from_dense(*original, {.out = (config.out + 1) / 2, .in = (config.in + 1) / 2});
-    const auto dense = factored->to_dense();
+    const std::unique_ptr<Module> dense = factored->to_dense();
     EXPECT_EQ(to_json(dense->config()), to_json(original->config()));
-    EXPECT_FALSE(dense->weight().trainable());
+    EXPECT_FALSE(dense->parameter("weight").trainable());
     const Var x(image(config.in));
     const Tensor expected = factored->forward(x, {}).value();
     EXPECT_LT(largest_difference(dense->forward(x, {}).value(), expected), 1e-4 * std::max(1.0, largest(expected)));
@@ -238,8 +239,12 @@ TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
 TEST(Tucker2Conv2d, MessagesNameModeSizeAndLegalRange) {
   EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 6}); }),
             "tucker2_conv2d: in rank is 6, the mode has size 5; legal range is 1..5");
-  EXPECT_EQ(message_of<ConfigError>([] { check_ranks("layer1.0.conv1", 7, 5, {.out = 0, .in = 1}); }),
+  EXPECT_EQ(message_of<ConfigError>([] { check_ranks("layer1.0.conv1", "conv2d", tucker2_rank_problems(7, 5, 9, {.out = 0, .in = 1})); }),
             "layer 'layer1.0.conv1': out rank is 0, the mode has size 7; legal range is 1..7");
+  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 30, .kernel = {3, 1}, .rank_in = 2, .rank_out = 7}); }),
+            "tucker2_conv2d: out rank is 7, more than the 3 taps times the in rank 2; no core has it");
+  EXPECT_TRUE(tucker2_rank_problems(30, 5, 3, {.out = 6, .in = 2}).empty());
+  EXPECT_EQ(tucker2_rank_problems(2, 30, 3, {.out = 2, .in = 7}).front().rank, "in");
   const auto grouped = random_conv({.in = 4, .out = 6, .groups = 2});
   EXPECT_NE(message_of<ConfigError>([&] { Tucker2Conv2d::from_dense(*grouped, {}); }).find("groups is 2; Tucker-2 needs 1"),
             std::string::npos);

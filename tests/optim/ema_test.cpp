@@ -111,21 +111,5 @@ TEST(Ema, StateRoundTripIsExact) {
   EXPECT_THROW(again.load_state(other), IoError);
 }
 
-TEST(Ema, SurvivorsMoveWithTheirPath) {
-  const auto model = make_model();
-  Ema ema({.decay = 0.9}, *model);
-  run_steps(ema, *model, 2);
-  const State before = ema.state();
-  testing::Holder changed;
-  auto& stem = static_cast<testing::Holder&>(changed.add_child("stem", std::make_unique<testing::Holder>()));
-  stem.add_parameter("weight", Tensor::zeros({3, 5}));
-  stem.add_parameter("extra", Tensor::full({2}, 4));
-  ema.on_model_changed(changed, {{"conv", "stem"}, {"norm", ""}});
-  const State after = ema.state();
-  EXPECT_EQ(after.tensors.size(), 2u);
-  EXPECT_EQ(to_doubles(after.tensors.at("stem.weight")), to_doubles(before.tensors.at("conv.weight")));
-  EXPECT_EQ(to_doubles(after.tensors.at("stem.extra")), (std::vector<double>{4, 4}));
-}
-
 }  // namespace
 }  // namespace tessera

@@ -209,46 +209,6 @@ TEST(Optimizer, RefusesAStateThatDoesNotFit) {
   EXPECT_NE(load_failure(*sgd, other).find("'conv.bias.momentum' is f32 [4] on cpu, needs f32 [3] on cpu"), std::string::npos);
 }
 
-TEST(Optimizer, RebindKeepsTheStateOfSurvivors) {
-  const auto model = make_model();
-  const auto optimizer = make_optimizer({SgdConfig{}}, named_parameters(*model));
-  set_gradients(*model, 1);
-  optimizer->step(step_state(0.1));
-  const State before = optimizer->state();
-  // conv moves into block.first, norm is replaced by a module of its own shape, which starts fresh.
-  testing::Holder changed;
-  auto& block = changed.add_child("block", std::make_unique<testing::Holder>());
-  auto& first = static_cast<testing::Holder&>(block.add_child("first", std::make_unique<testing::Holder>()));
-  first.add_parameter("weight", Tensor::zeros({3, 5}));
-  first.add_parameter("bias", Tensor::zeros({3}), ParameterRole::bias);
-  auto& norm = static_cast<testing::Holder&>(changed.add_child("norm", std::make_unique<testing::Holder>()));
-  norm.add_parameter("weight", Tensor::zeros({7}));
-  optimizer->rebind(named_parameters(changed), {{"conv", "block.first"}, {"norm", ""}});
-  const State after = optimizer->state();
-  ASSERT_EQ(after.tensors.size(), 3u);
-  EXPECT_EQ(to_doubles(after.tensors.at("block.first.weight.momentum")), to_doubles(before.tensors.at("conv.weight.momentum")));
-  EXPECT_EQ(to_doubles(after.tensors.at("block.first.bias.momentum")), to_doubles(before.tensors.at("conv.bias.momentum")));
-  EXPECT_EQ(to_doubles(after.tensors.at("norm.weight.momentum")), std::vector<double>(7));
-}
-
-TEST(Optimizer, RebindRefusesAnUnreportedChange) {
-  const auto model = make_model();
-  const auto optimizer = make_optimizer({SgdConfig{}}, named_parameters(*model));
-  testing::Holder changed;
-  auto& norm = static_cast<testing::Holder&>(changed.add_child("norm", std::make_unique<testing::Holder>()));
-  norm.add_parameter("weight", Tensor::zeros({8}));
-  EXPECT_THROW(optimizer->rebind(named_parameters(changed), {}), InternalError);
-}
-
-TEST(Optimizer, LongestChangeDecidesAPath) {
-  const std::vector<ModelChange> changes{{"a", "b"}, {"a.c", ""}, {"a.d", "e.f"}};
-  EXPECT_EQ(changed_path("a.weight", changes), "b.weight");
-  EXPECT_EQ(changed_path("a.c.weight", changes), "");
-  EXPECT_EQ(changed_path("a.d.weight", changes), "e.f.weight");
-  EXPECT_EQ(changed_path("ab.weight", changes), "ab.weight");
-  EXPECT_EQ(changed_path("weight", {{"", "model"}}), "model.weight");
-}
-
 TEST(Optimizer, ReadsItsBlock) {
   const auto adamw = read<OptimizerConfig>(parse_json(R"({"name": "adamw", "beta2": 0.95})", "test"));
   EXPECT_EQ(std::get<AdamWConfig>(adamw.form).beta2, 0.95);

@@ -72,7 +72,7 @@ TEST(Experiment, TheResolvedFileLoadsToTheSameConfig) {
   EXPECT_EQ(again.resolved, first.resolved);
   EXPECT_DOUBLE_EQ(again.config.stages[0].training.optimizer.lr(), 0.25);
   EXPECT_EQ(again.config.stages[1].training.micro_batch, 16);
-  EXPECT_EQ(again.config.stages[2].factorise->rank_rules.at(0).ranks.out, 3);
+  EXPECT_EQ(again.config.stages[2].factorise->rank_rules.at(0).ranks.explicit_ranks.at(0).value, 3);
 }
 
 TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {

@@ -40,8 +40,8 @@ FileRecord decode_record(const Value& value, std::string_view origin) {
 
 Manifest decode_fields(const Value& value, std::string_view origin) {
   const std::int64_t version = value.at("format_version").as_int();
-  TESSERA_CHECK(1 <= version && version <= kCheckpointFormatVersion, IoError, "checkpoint: ", origin, ": format_version is ",
-                version, ", this tessera reads up to ", kCheckpointFormatVersion, "; use a newer tessera");
+  TESSERA_CHECK(version == kCheckpointFormatVersion, IoError, "checkpoint: ", origin, ": format_version is ", version,
+                ", this tessera reads ", kCheckpointFormatVersion, "; use the tessera that wrote it (commit in the run's env.json)");
   Manifest manifest;
   manifest.step = value.at("step").as_int();
   manifest.tensors = value.at("tensors").as_int();

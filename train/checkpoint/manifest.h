@@ -1,11 +1,12 @@
 // MANIFEST.json: what a checkpoint folder holds and what each byte of it hashes to. Written last: a folder without a manifest
 // that matches it is not a checkpoint. Its own last key, "xxh3_128", is the hash of everything before that key.
 //
-//   { "format_version": 1, "step": 1200, "tensors": 62, "files": [{"name": ..., "bytes": ..., "xxh3_128": ...}, ...],
+//   { "format_version": 2, "step": 1200, "tensors": 62, "files": [{"name": ..., "bytes": ..., "xxh3_128": ...}, ...],
 //     "pinned": [...], <what the run adds>, "xxh3_128": "..." }
 //
 // Compatibility: keys may be added without raising format_version, and readers ignore keys that they do not know. format_version
-// rises when an older reader would misread the rest; a reader accepts every version up to its own and refuses newer ones.
+// rises when a reader of another version would misread the rest; a reader refuses every version but its own in one sentence.
+// 2: what the passes of a stage did is a list.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace tessera {
 
-inline constexpr std::int64_t kCheckpointFormatVersion = 1;
+inline constexpr std::int64_t kCheckpointFormatVersion = 2;
 inline constexpr std::string_view kManifestName = "MANIFEST.json";
 
 struct FileRecord {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <functional>
 
-#include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/import_weights.h"
 #include "train/run/run_state.h"
+#include "train/run/stage_passes.h"
 
 namespace tessera {
 namespace {
@@ -74,39 +74,45 @@ class Checker {
                       " is less than one of the ", steps_per_epoch_, " steps of an epoch");
       });
     }
-    if (stage.factorise && model_) attempt(path + ".factorise", [&] { check_factorise(path + ".factorise", index); });
+    if (!model_) return;
+    std::vector<StagePass> passes = stage_passes(stage, config_.report, Values::zeros);
+    for (StagePass& pass : passes) {
+      const std::string key = str(path, '.', pass.key);
+      attempt(key, [&] { check_pass(key, index, pass); });
+    }
   }
 
-  // A later stage meets factored layers, of which only the shapes matter.
-  void check_factorise(const std::string& path, std::size_t index) {
-    const FactoriseConfig& config = *config_.stages[index].factorise;
-    FactorisePass pass(config, Factors::zeros);
-    std::vector<BlockProblem> found = pass.try_prepare(*model_, input_);
-    // What an earlier stage's veto leaves dense is met here as it was.
-    if (found.empty() && dense_) found = FactorisePass(config).try_prepare(*dense_, input_);
+  // A later stage meets compressed layers, of which only the shapes matter.
+  void check_pass(const std::string& path, std::size_t index, StagePass& pass) {
+    // What an earlier stage's veto leaves dense is met here as it was. Tried first: the pass is then prepared for the model.
+    const std::vector<BlockProblem> on_dense = dense_ ? pass.pass->try_prepare(*dense_, input_) : std::vector<BlockProblem>();
+    std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
+    if (found.empty()) found = on_dense;
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
-    const bool met_later =
-        std::any_of(later, config_.stages.end(), [](const StageConfig& stage) { return stage.factorise.has_value(); });
+    const bool met_later = std::any_of(later, config_.stages.end(), has_passes);
     if (!found.empty() || !met_later) return;
-    if (config.keep == "faster" && !dense_) dense_ = initial();
-    run_pass(model_, pass, input_);
+    if (pass.only_faster() && !dense_) dense_ = initial();
+    run_pass(model_, *pass.pass, input_);
   }
 
   void check_decisions(const DecisionMap& given) {
     if (!config_.deterministic) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      const std::optional<FactoriseConfig>& pass = config_.stages[i].factorise;
-      if (!pass || pass->keep != "faster") continue;
-      const std::string where = decided_where(*pass);
-      const auto decides = [&](const auto& decision) {
-        return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
-      };
-      if (std::ranges::any_of(given, decides)) continue;
-      add(str("stages[", i, "].factorise.keep"),
-          str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so, at ",
-              where, ", with --decisions FILE, or set keep: always"));
+      for (const StagePass& pass : stage_passes(config_.stages[i], config_.report)) {
+        if (pass.only_faster()) check_decided(given, str("stages[", i, "].", pass.key, ".keep"), *pass.veto);
+      }
     }
+  }
+
+  void check_decided(const DecisionMap& given, const std::string& path, const VetoOptions& veto) {
+    const std::string where = decided_where(veto);
+    const auto decides = [&](const auto& decision) {
+      return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
+    };
+    if (std::ranges::any_of(given, decides)) return;
+    add(path, str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so, "
+                  "at ", where, ", with --decisions FILE, or set keep: always"));
   }
 
   void check_all(const DecisionMap* given) {
@@ -122,8 +128,7 @@ class Checker {
 
  private:
   // As a Veto of the run will say it.
-  std::string decided_where(const FactoriseConfig& pass) const {
-    const VetoOptions veto = veto_options(pass, config_.report);
+  std::string decided_where(const VetoOptions& veto) const {
     const Device device = resolve_device(config_.device);
     return where_timed({.batch = veto.batch,
                         .phase = veto.timing.phase,

@@ -51,9 +51,10 @@ constexpr double kLongNumber = 1.0 / 3.0;
 
 // Of layers that were not decomposed for the plan.
 void fill_errors(StageRecord& record) {
-  if (!record.factorise) return;
-  for (LayerReport& row : record.factorise->layers) {
-    if (row.ranks) row.relative_error = kLongNumber;
+  for (PassReport& pass : record.passes) {
+    for (LayerReport& row : pass.layers) {
+      if (!row.stays_dense()) row.relative_error = kLongNumber;
+    }
   }
 }
 

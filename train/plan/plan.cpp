@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compress/pass_runner.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -10,6 +9,7 @@
 #include "train/run/environment.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
+#include "train/run/stage_passes.h"
 
 namespace tessera {
 namespace {
@@ -44,7 +44,7 @@ std::vector<RanksPlan> plan_ranks(const PassReport& report) {
       after.emplace_back();
     }
     ++plans[i].layers;
-    plans[i].factored += row.decision == Decision::factored ? 1 : 0;
+    plans[i].changed += row.stays_dense() ? 0 : 1;
     before[i].parameters += row.parameters_before;
     before[i].macs += row.macs_before;
     after[i].parameters += row.parameters_after;
@@ -103,7 +103,7 @@ class Planner {
   StagePlan plan_stage(const StageConfig& stage) {
     StagePlan plan;
     plan.name = stage.name;
-    if (stage.factorise) factorise(stage, plan);
+    for (StagePass& pass : stage_passes(stage, config_.report, Values::zeros)) run(stage, pass, plan);
     plan.layers = trace_of(*model_, plan_.input);
     plan.cost = total_cost(*model_, plan_.input);
     if (stage.train) {
@@ -116,14 +116,14 @@ class Planner {
     return plan;
   }
 
-  void factorise(const StageConfig& stage, StagePlan& plan) {
-    plan.only_faster = stage.factorise->keep == "faster";
-    if (plan.only_faster && !dense_) dense_ = copied(*model_);
-    FactorisePass pass(*stage.factorise, Factors::zeros);
-    if (dense_ && !plan.only_faster) run_pass(dense_, pass, plan_.input);
-    plan.factorised = run_pass(model_, pass, plan_.input);
-    plan.ranks = plan_ranks(*plan.factorised);
-    history_.of(stage.name).factorise = plan.factorised;
+  void run(const StageConfig& stage, StagePass& pass, StagePlan& plan) {
+    plan.only_faster = plan.only_faster || pass.only_faster();
+    if (pass.only_faster() && !dense_) dense_ = copied(*model_);
+    if (dense_ && !pass.only_faster()) run_pass(dense_, *pass.pass, plan_.input);
+    PassReport report = run_pass(model_, *pass.pass, plan_.input);
+    history_.of(stage.name).passes.push_back(report);
+    std::vector<RanksPlan> ranks = plan_ranks(report);
+    plan.passes.push_back({std::move(report), std::move(ranks)});
   }
 
   // The clock may leave every layer of `keep: faster` dense: what needs more counts.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/pass_runner.h"
+#include "compress/layer_report.h"
 #include "train/experiment.h"
 #include "train/plan/disk_plan.h"
 #include "train/run/memory_plan.h"
@@ -25,22 +25,27 @@ struct SchedulePlan {
 };
 SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch);
 
-// Layers whose ranks were asked for in the same words, and the fractions of them that the factorisation keeps.
+// Layers whose ranks were asked for in the same words, and the fractions of them that the pass keeps.
 struct RanksPlan {
   std::string asked;  // "macs 0.4 per matched"
   std::int64_t layers = 0;
-  std::int64_t factored = 0;
+  std::int64_t changed = 0;  // that do not stay dense
   double parameters_kept = 1;
   double macs_kept = 1;
 };
 
+// A pass of a stage, run on the initial weights; a run chooses ranks from the trained ones.
+struct PassPlan {
+  PassReport report;
+  std::vector<RanksPlan> ranks;
+};
+
 struct StagePlan {
   std::string name;
-  std::optional<PassReport> factorised;  // ranks are chosen from the initial weights here, from the trained ones in a run
-  std::vector<RanksPlan> ranks;
+  std::vector<PassPlan> passes;
   // Layers that are not go back. Layers and cost are of none that did; memory and disk of none or all, whichever needs more.
   bool only_faster = false;
-  Trace layers;  // after the factorisation
+  Trace layers;  // after the passes
   Cost cost;
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train
   std::optional<MemoryPlan> memory;

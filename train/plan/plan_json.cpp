@@ -10,13 +10,6 @@ Value list_of(const Shape& shape) {
   return list;
 }
 
-Value before_after(std::int64_t before, std::int64_t after) {
-  Value value = Value::map();
-  value.set("before", before);
-  value.set("after", after);
-  return value;
-}
-
 Value network(const Trace& layers, const Cost& cost) {
   Value value = Value::map();
   value.set("parameters", cost.parameters);
@@ -30,38 +23,22 @@ Value to_value(const RanksPlan& ranks) {
   Value value = Value::map();
   value.set("asked", ranks.asked);
   value.set("layers", ranks.layers);
-  value.set("factored", ranks.factored);
+  value.set("changed", ranks.changed);
   value.set("parameters_kept", ranks.parameters_kept);
   value.set("macs_kept", ranks.macs_kept);
   return value;
 }
 
-Value to_value(const LayerReport& row) {
-  Value value = Value::map();
-  value.set("path", row.path);
-  value.set("decision", std::string(name_of(row.decision)));
-  value.set("reason", row.reason);
-  value.set("format", row.format);
-  value.set("ranks_asked", row.ranks_asked);
-  value.set("rank_out", row.ranks ? Value(row.ranks->out) : Value());
-  value.set("rank_in", row.ranks ? Value(row.ranks->in) : Value());
-  value.set("relative_error", Value());  // nothing was decomposed
-  value.set("parameters", before_after(row.parameters_before, row.parameters_after));
-  value.set("macs", before_after(row.macs_before, row.macs_after));
-  return value;
-}
-
-Value factorisation(const StagePlan& stage) {
-  if (!stage.factorised) return {};
-  const PassReport& report = *stage.factorised;
-  Value value = Value::map();
-  value.set("parameters", before_after(report.before.parameters, report.after.parameters));
-  value.set("macs", before_after(report.before.macs, report.after.macs));
-  Value& ranks = value.set("ranks", Value::list());
-  for (const RanksPlan& plan : stage.ranks) ranks.as_list().push_back(to_value(plan));
-  Value& layers = value.set("layers", Value::list());
-  for (const LayerReport& row : report.layers) layers.as_list().push_back(to_value(row));
-  return value;
+Value passes(const StagePlan& stage) {
+  Value list = Value::list();
+  for (const PassPlan& plan : stage.passes) {
+    PassReport report = plan.report;
+    Value pass = write(report);  // nothing was decomposed or timed: errors are 0 and speeds absent
+    Value& ranks = pass.set("ranks", Value::list());
+    for (const RanksPlan& each : plan.ranks) ranks.as_list().push_back(to_value(each));
+    list.as_list().push_back(std::move(pass));
+  }
+  return list;
 }
 
 Value training(const std::optional<SchedulePlan>& schedule) {
@@ -143,7 +120,7 @@ Value to_value(const Plan& plan) {
   for (const StagePlan& stage : plan.stages) {
     Value entry = Value::map();
     entry.set("name", stage.name);
-    entry.set("factorise", factorisation(stage));
+    entry.set("passes", passes(stage));
     entry.set("network", network(stage.layers, stage.cost));
     entry.set("train", training(stage.schedule));
     entry.set("memory", memory_of(stage.memory));

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <filesystem>
 
-#include "compress/pass_runner.h"
 #include "compress/timing/layer_times.h"
 #include "core/config/suggest.h"
 #include "core/device/precision.h"
@@ -18,6 +17,7 @@
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
+#include "train/run/stage_passes.h"
 
 namespace tessera {
 namespace {
@@ -94,9 +94,9 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
   network.input = options.input.empty() ? check_experiment(experiment).train.dataset->batch_shape(1) : parse_input(options.input);
   network.model = initial_model(vfs, config.model, network.input, static_cast<std::uint64_t>(config.seed)).model;
   for (const StageConfig& stage : config.stages) {
-    if (!stage.factorise) continue;
-    FactorisePass pass(*stage.factorise, Factors::zeros);
-    run_pass(network.model, pass, network.input);
+    for (StagePass& pass : stage_passes(stage, config.report, Values::zeros)) {
+      run_pass(network.model, *pass.pass, network.input);
+    }
   }
   initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // values with which nothing is zero
   network.state = "ranks chosen before training, random weights";

@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "compress/timing/clock_figures.h"
+#include "compress/report.h"
+#include "compress/timing/veto.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/checkpoint/store.h"
@@ -70,11 +71,13 @@ class SideReader {
   Leaves decisions() {
     Leaves leaves;
     if (!vfs_.exists(folder_.decisions())) return leaves;
-    for (const auto& [key, choice] : read_decisions(vfs_, folder_.decisions())) leaves[key] = without_times(key, choice);
+    for (const auto& [key, choice] : read_decisions(vfs_, folder_.decisions())) {
+      leaves[key] = key.starts_with(kKeepDecision) ? verdict_of(choice) : choice;  // without the times
+    }
     return leaves;
   }
 
-  // A run has the file from its first factorisation on.
+  // A run has the file from its first pass on.
   Leaves layers() {
     Leaves leaves;
     const std::string path = folder_.layers();
@@ -87,7 +90,7 @@ class SideReader {
         const std::string& name = rows[0][column];
         if (is_clock_column(name)) continue;
         const std::string& field = rows[i][column];
-        leaves[str(rows[i][0], ':', rows[i][1], ':', name)] = number_or_text(name == "reason" ? without_speeds(field) : field);
+        leaves[str(rows[i][0], ':', rows[i][1], ':', name)] = number_or_text(field);
       }
     }
     return leaves;

@@ -60,7 +60,7 @@ void check_equal(const std::map<std::string, State>& saved, const std::map<std::
 
 std::string line_of(const SmokeStage& stage) {
   std::string text = str("smoke ", stage.name, ": ");
-  if (!stage.factorised.empty()) text += stage.factorised + "; ";
+  if (!stage.passes.empty()) text += stage.passes + "; ";
   if (stage.steps > 0) {
     text += str(stage.steps, " of ", stage.stage_steps, " steps, loss ", formatted("%.6g", stage.loss.value_or(0.0)), "; ");
   }
@@ -117,9 +117,13 @@ class Smoke {
     const Clock clock;
     SmokeStage stage;
     stage.name = state_.stage().name;
-    begin_in_stage("factorise");
-    const auto before_timing = [&](const std::string& what) { begin_in_stage(str("factorise, timing ", what)); };
-    if (const std::optional<PassReport> pass = state_.prepare_stage(before_timing, kTimings)) stage.factorised = summary(*pass);
+    begin_in_stage("passes");
+    const auto before_timing = [&](const std::string& key, const std::string& what) {
+      begin_in_stage(str(key, ", timing ", what));
+    };
+    for (const PassReport& pass : state_.prepare_stage(before_timing, kTimings)) {
+      stage.passes += (stage.passes.empty() ? "" : "; ") + summary(pass);
+    }
     const bool trains = state_.stage().train.has_value();
     if (trains) train(stage);
     save_and_reload(stage, trains);
@@ -192,7 +196,7 @@ class Smoke {
 Value to_value(const SmokeStage& stage) {
   Value value = Value::map();
   value.set("name", stage.name);
-  value.set("factorised", stage.factorised.empty() ? Value() : Value(stage.factorised));
+  value.set("passes", stage.passes.empty() ? Value() : Value(stage.passes));
   value.set("steps", stage.steps);
   value.set("stage_steps", stage.stage_steps);
   value.set("loss", stage.loss ? Value(*stage.loss) : Value());

@@ -1,4 +1,4 @@
-// A dry run of an experiment, in a temporary folder: two steps of every stage, its factorisation in full, a save, a reload that
+// A dry run of an experiment, in a temporary folder: two steps of every stage, its passes in full, a save, a reload that
 // must give back every byte, and the table. The content of `tessera validate --smoke`.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tessera {
 
 struct SmokeStage {
   std::string name;
-  std::string factorised;  // what the factorisation did; empty without one
+  std::string passes;  // what the passes did; empty without one
   std::int64_t steps = 0;  // taken: two, or all there are
   std::int64_t stage_steps = 0;  // of the stage in a real run
   std::optional<double> loss{};  // mean over the steps
@@ -29,7 +29,7 @@ struct SmokeReport {
   std::vector<SmokeStage> stages;  // gone through
   std::int64_t table_rows = 0;  // 0 before the table
   double table_seconds = 0;
-  std::string where;  // of the first failure: "stage tucker, reload"; empty when there was none
+  std::string where;  // of the first failure: "stage small, reload"; empty when there was none
   std::string failure;
   bool bad_input = false;  // the failure is a ConfigError
   bool stopped = false;  // on request

@@ -47,13 +47,12 @@ void copy_checkpoints(Vfs& vfs, const std::vector<SavedPoint>& points, const Sav
   copy_checkpoint(vfs, start, to);
 }
 
-// The last stage whose factorisation has run, which wrote layers.csv.
-std::optional<std::size_t> last_factorised(const Value& root, const Position& position) {
+// The last stage whose passes have run, which wrote layers.csv.
+std::optional<std::size_t> last_compressed(const ExperimentConfig& config, const Position& position) {
   std::optional<std::size_t> last;
   const std::size_t ready = static_cast<std::size_t>(position.stage) + (position.stage_ready ? 1 : 0);
   for (std::size_t i = 0; i < ready; ++i) {
-    const Value* pass = root.at("stages").as_list().at(i).find("factorise");
-    if (pass != nullptr && !pass->is_null()) last = i;
+    if (has_passes(config.stages.at(i))) last = i;
   }
   return last;
 }
@@ -63,7 +62,8 @@ std::optional<std::size_t> last_factorised(const Value& root, const Position& po
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs) {
   // Read as an experiment, so that keys of later versions have their defaults on both sides.
-  const Value before = parse_experiment(load_yaml(parent.resolved_config())).resolved;
+  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
+  const Value& before = parsed.resolved;
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
   const SavedPoint& start = find_point(vfs, points, at, "fork");
   Value after = with_overrides(before, overrides, finished_stages(start.position));
@@ -77,10 +77,10 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   copy(parent.environment(), folder.environment());
   copy(parent.metrics(), folder.metrics());
   copy(parent.timing(), folder.timing());
-  const auto factorised = last_factorised(before, start.position);
-  if (factorised && factorised == last_factorised(before, points.back().position)) copy(parent.layers(), folder.layers());
+  const auto compressed = last_compressed(parsed.config, start.position);
+  if (compressed && compressed == last_compressed(parsed.config, points.back().position)) copy(parent.layers(), folder.layers());
   // What was chosen before this point is in the checkpoint. What the parent chose behind it is left: layers that a later stage
-  // factorises are timed here and now.
+  // compresses are timed here and now.
   write_decisions(vfs, folder.decisions(), {});
   copy_checkpoints(vfs, points, start, folder);
   append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);

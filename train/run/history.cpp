@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compress/report.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 
@@ -31,7 +32,7 @@ void StageRecord::fields(Fields& f) {
   f.add("accuracy", accuracy, {.help = "validation accuracy at its end"});
   f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy"});
   f.add("best_step", best_step, {.help = "where it was reached"});
-  f.add("factorise", factorise, {.help = "what the factorisation did"});
+  f.add("passes", passes, {.help = "what the stage's passes did"});
 }
 
 void RunHistory::fields(Fields& f) { f.add("stages", stages, {.help = "stages begun"}); }
@@ -46,13 +47,13 @@ bool RunHistory::any_done() const {
 }
 
 bool has_layers(const RunHistory& history) {
-  return std::any_of(history.stages.begin(), history.stages.end(), [](const StageRecord& stage) { return stage.factorise; });
+  return std::any_of(history.stages.begin(), history.stages.end(), [](const StageRecord& stage) { return !stage.passes.empty(); });
 }
 
 std::string layers_csv(const RunHistory& history) {
   std::string csv = layers_csv_header();
   for (const StageRecord& stage : history.stages) {
-    if (stage.factorise) csv += layers_csv_rows(stage.name, stage.factorise->layers);
+    for (const PassReport& pass : stage.passes) csv += layers_csv_rows(stage.name, pass.layers);
   }
   return csv;
 }
@@ -68,7 +69,8 @@ std::string report_markdown(const std::string& name, std::int64_t seed, const Ru
     if (stage.done) text += stage_row(stage);
   }
   for (const StageRecord& stage : history.stages) {
-    if (stage.done && stage.factorise) text += str("\n## Factorisation: ", stage.name, "\n\n", pass_markdown(*stage.factorise));
+    if (!stage.done) continue;
+    for (const PassReport& pass : stage.passes) text += str("\n## ", stage.name, ": ", pass.pass, "\n\n", pass_markdown(pass));
   }
   return text;
 }

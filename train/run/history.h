@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/report.h"
+#include "compress/layer_report.h"
 #include "core/config/fields.h"
 #include "train/run/position.h"
 
@@ -22,7 +22,7 @@ struct StageRecord {
   std::optional<double> accuracy{};  // on val, at the end; empty without a val split
   std::optional<double> best_accuracy{};
   std::optional<std::int64_t> best_step{};
-  std::optional<PassReport> factorise{};
+  std::vector<PassReport> passes{};
 
   void fields(Fields& f);
 };
@@ -37,7 +37,7 @@ struct RunHistory {
 
 std::string percent(double fraction);  // "93.28 %"
 
-// The content of layers.csv: every factorisation's layers.
+// The content of layers.csv: every pass's layers.
 std::string layers_csv(const RunHistory& history);
 bool has_layers(const RunHistory& history);
 

@@ -1,11 +1,7 @@
 #include "train/run/run_state.h"
 
-#include <algorithm>
-
-#include "compress/factorise.h"
 #include "core/support/error.h"
 #include "core/support/profile.h"
-#include "layers/fold.h"
 #include "layers/model_tree.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
@@ -30,20 +26,10 @@ std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::
 
 }  // namespace
 
-VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report) {
-  const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
-  return {.only_faster = factorise.keep == "faster",
-          .batch = factorise.keep_for.batch.value_or(largest),
-          .timing = {.phase = factorise.keep_for.phase == "training" ? Phase::training : Phase::inference,
-                     .folded = for_inference}};
-}
-
 void settle_for_run(ExperimentConfig& config) {
   config.device = resolve_device(config.device).name();
   config.threads.compute = resolve_compute_threads(config.threads.compute);
-  for (StageConfig& stage : config.stages) {
-    if (stage.factorise) stage.factorise->keep_for.batch = veto_options(*stage.factorise, config.report).batch;
-  }
+  for (StageConfig& stage : config.stages) settle_passes(stage, config.report);
 }
 
 RunState::RunState(ExperimentConfig config, DataSplits data)
@@ -85,23 +71,24 @@ std::int64_t RunState::stage_steps() const {
   return steps;
 }
 
-std::optional<PassReport> RunState::prepare_stage(const std::function<void(const std::string&)>& before_timing,
-                                                  std::optional<std::int64_t> timings) {
+std::vector<PassReport> RunState::prepare_stage(const BeforeTiming& before_timing, std::optional<std::int64_t> timings) {
   if (position_.stage_ready) return {};
-  std::optional<PassReport> report;
-  if (stage().factorise) {
-    FactorisePass pass(*stage().factorise);
-    VetoOptions options = veto_options(*stage().factorise, config_.report);
-    options.timing.compute = compute_dtype_of(config_);
-    options.timing.device = device_;
-    options.timing.rounds = timings.value_or(options.timing.rounds);
-    options.before_timing = before_timing;
-    const Veto veto(options);
-    report = run_pass(model_, pass, sample_shape(data_), &veto);
+  std::vector<PassReport> reports;
+  for (StagePass& each : stage_passes(stage(), config_.report)) {
+    std::optional<Veto> veto;
+    if (each.veto) {
+      VetoOptions options = *each.veto;
+      options.timing.compute = compute_dtype_of(config_);
+      options.timing.device = device_;
+      options.timing.rounds = timings.value_or(options.timing.rounds);
+      if (before_timing) options.before_timing = [&](const std::string& what) { before_timing(each.key, what); };
+      veto.emplace(options);
+    }
+    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), veto ? &*veto : nullptr));
     ++position_.global_step;
   }
   position_.stage_ready = true;
-  return report;
+  return reports;
 }
 
 void RunState::begin_training() {

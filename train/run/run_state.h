@@ -2,24 +2,23 @@
 // that the same steps can be run a second time beside a run's folder.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "compress/pass_runner.h"
 #include "core/nn/module.h"
 #include "train/checkpoint/store.h"
 #include "train/data/builtin.h"
 #include "train/data/loader.h"
 #include "train/experiment.h"
 #include "train/run/position.h"
+#include "train/run/stage_passes.h"
 #include "train/run/stage_trainer.h"
 
 namespace tessera {
-
-// What a stage's factored layers have to be; its batch is the report's largest where the stage names none.
-VetoOptions veto_options(const FactoriseConfig& factorise, const ReportConfig& report);
 
 // What a run settles at its start and keeps: the device and the compute threads, so that a resume on another machine is told and
 // one on another number of processors has the same bytes, and the batch that decides which layers stay, which must not follow the
@@ -48,10 +47,11 @@ class RunState {
   std::int64_t steps_per_epoch() const noexcept { return steps_per_epoch_; }
   std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
 
-  // Runs the stage's passes unless they have run. The report of the factorisation, where there was one.
-  // `before_timing` is told what the veto is about to time, and may throw: what was timed until then is recorded.
-  std::optional<PassReport> prepare_stage(const std::function<void(const std::string&)>& before_timing = {},
-                                          std::optional<std::int64_t> timings = {});
+  // Runs the stage's passes unless they have run, and gives their reports.
+  // `before_timing` is told the pass's key and what the veto is about to time, and may throw: what was timed until then is
+  // recorded.
+  using BeforeTiming = std::function<void(const std::string& key, const std::string& what)>;
+  std::vector<PassReport> prepare_stage(const BeforeTiming& before_timing = {}, std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
   void step();  // one step of training, and the epoch's end where it is one
   void end_stage();

@@ -56,7 +56,7 @@ class Session {
   void begin_next_stage();
   void end_stage();
   void prepare_stage();
-  std::optional<PassReport> run_passes();
+  std::vector<PassReport> run_passes();
   RunOutcome train_stage();
   RunOutcome train_steps(std::int64_t total);
   void take_step();

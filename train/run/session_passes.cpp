@@ -7,25 +7,28 @@
 namespace tessera {
 
 void Session::prepare_stage() {
-  const std::optional<PassReport> report = run_passes();
-  if (!report) return;
-  kill_point("factorise", state_.position().stage);
-  records_->history().of(stage().name).factorise = *report;
+  const std::vector<PassReport> reports = run_passes();
+  if (reports.empty()) return;
+  for (const PassReport& report : reports) kill_point(report.pass, state_.position().stage);
+  records_->history().of(stage().name).passes = reports;
   records_->write_layers();
-  progress_.line(str(stage().name, ": ", summary(*report)));
+  for (const PassReport& report : reports) progress_.line(str(stage().name, ": ", summary(report)));
 }
 
-std::optional<PassReport> Session::run_passes() {
-  const auto before_timing = [&](const std::string& what) {
+std::vector<PassReport> Session::run_passes() {
+  std::string timed;  // key of the pass whose layers are timed
+  const auto before_timing = [&](const std::string& key, const std::string& what) {
+    timed = key;
     if (options_.stop.requested()) throw Stopped();
-    progress_.line(str(stage().name, ": timing ", what, " dense and factored"));
+    progress_.line(str(stage().name, ": timing ", what, " dense and compressed"));
   };
   try {
-    const bool passes = stage().factorise && !state_.position().stage_ready;
+    const bool passes = has_passes(stage()) && !state_.position().stage_ready;
     if (passes && options_.stop.requested()) throw Stopped();
     return state_.prepare_stage(before_timing);
   } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(error.what() + way_on(str("stages[", state_.position().stage, "].factorise.keep_for.batch=1")));
+    if (timed.empty()) throw;
+    throw OutOfMemoryError(error.what() + way_on(str("stages[", state_.position().stage, "].", timed, ".keep_for.batch=1")));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/support/error.h"
+#include "layers/compressed.h"
 
 namespace tessera {
 namespace {
@@ -29,7 +30,8 @@ class Walker {
     const std::string_view kind = module.kind();
     if (kind == "sequential") return visit_chain(module, input);
     if (contains(kBlocks, kind)) return visit_block(module, input);
-    if (kind == "conv2d" || kind == "tucker2_conv2d") return add_convolution(module);
+    if (const CompressedLayer* compressed = as_compressed(module)) return add_compressed(module, *compressed, input);
+    if (kind == "conv2d") return add_convolution(module);
     if (kind == "linear") return add_linear(module, input);
     if (kind == "batch_norm" || kind == "layer_norm") return add_norm(module, input);
     if (kind == "flatten") return visit_flatten(module, input);
@@ -70,8 +72,23 @@ class Walker {
     }
   }
 
-  void add_linear(const Module& module, const Shape& input) {
+  // Its parts are the layers of a Sequential, which names them.
+  void add_compressed(const Module& module, const CompressedLayer& compressed, const Shape& input) {
+    for (const TorchPart& part : compressed.torch_parts()) {
+      if (part.reads_features) refuse_image(module, input);
+      const bool flattened = part.reads_features && channels_ > 0;
+      add(module, part.parameter, part.name,
+          flattened ? TorchAxes::flattened : part.convolution ? TorchAxes::convolution : TorchAxes::same);
+      if (part.reads_features) channels_ = 0;
+    }
+  }
+
+  static void refuse_image(const Module& module, const Shape& input) {
     if (input.rank() == 4) refuse(module, "it acts on the channels of an image; use a 1x1 convolution");
+  }
+
+  void add_linear(const Module& module, const Shape& input) {
+    refuse_image(module, input);
     for (const std::string& name : tensor_names(module)) {
       add(module, name, name == "weight" && channels_ > 0 ? TorchAxes::flattened : TorchAxes::same);
     }
@@ -85,21 +102,10 @@ class Walker {
     }
   }
 
-  void add(const Module& module, const std::string& name, TorchAxes axes) {
-    const std::string torch = module.kind() == "tucker2_conv2d" ? tucker2_name(module, name) : name;
+  void add(const Module& module, const std::string& name, TorchAxes axes) { add(module, name, name, axes); }
+  void add(const Module& module, const std::string& name, const std::string& torch, TorchAxes axes) {
     tensors_.push_back(
         {join_path(module.path(), name), join_path(module.path(), torch), axes, axes == TorchAxes::flattened ? channels_ : 1});
-  }
-
-  // The convolutions that a Tucker-2 layer has, numbered in forward order; the last one has the bias.
-  static std::string tucker2_name(const Module& module, const std::string& name) {
-    const std::vector<std::string> present = tensor_names(module);
-    int index = -1;
-    for (const std::string_view part : {"in_factor", "core", "out_factor"}) {
-      index += std::find(present.begin(), present.end(), part) != present.end();
-      if (part == name) break;
-    }
-    return str(index, name == "bias" ? ".bias" : ".weight");
   }
 
   static std::vector<std::string> tensor_names(const Module& module) {

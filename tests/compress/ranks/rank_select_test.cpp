@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "compress/formats/builtin.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
@@ -11,14 +12,23 @@
 namespace tessera::testing {
 namespace {
 
+const Format& kTucker2 = format_named("tucker2");
+
+std::vector<double> falling(std::int64_t count, double decay) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(std::pow(decay, static_cast<double>(i)));
+  return values;
+}
+
 // A 3x3 convolution whose singular values fall geometrically.
 RankLayer layer(const std::string& path, std::int64_t out, std::int64_t in, std::int64_t pixels, double decay = 0.95) {
-  RankLayer made{.path = path, .out = out, .in = in, .taps = 9, .input_pixels = pixels, .output_pixels = pixels,
-                 .out_spectrum = {}, .in_spectrum = {}};
-  for (std::int64_t i = 0; i < out; ++i) made.out_spectrum.push_back(std::pow(decay, static_cast<double>(i)));
-  for (std::int64_t i = 0; i < in; ++i) made.in_spectrum.push_back(std::pow(decay, static_cast<double>(i)));
-  return made;
+  return {.format = &kTucker2,
+          .dense = {.path = path, .out = out, .in = in, .kernel = {3, 3}, .input_positions = pixels, .output_positions = pixels},
+          .spectra = {falling(out, decay), falling(in, decay)}};
 }
+
+RankConfig explicit_ranks(std::int64_t out, std::int64_t in) { return {.explicit_ranks = {{"out", out}, {"in", in}}}; }
+Ranks ranks(std::int64_t out, std::int64_t in) { return {{"out", out}, {"in", in}}; }
 
 const std::vector<RankLayer> kNetwork{layer("a", 64, 64, 256), layer("b", 128, 64, 64, 0.9), layer("c", 128, 128, 64, 0.98),
                                       layer("d", 67, 31, 49)};
@@ -28,8 +38,8 @@ double kept_macs(std::span<const RankLayer> layers, const std::vector<RankChoice
   double dense = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const RankLayer& l = layers[i];
-    kept += static_cast<double>(choices[i].ranks ? l.tucker_macs(*choices[i].ranks) : l.dense_macs());
-    dense += static_cast<double>(l.dense_macs());
+    kept += static_cast<double>(choices[i].ranks ? l.format->cost(l.dense, *choices[i].ranks).macs : l.dense.macs());
+    dense += static_cast<double>(l.dense.macs());
   }
   return kept / dense;
 }
@@ -49,8 +59,8 @@ TEST(RankSelect, ParametersReachTheAskedFraction) {
   double dense = 0;
   for (std::size_t i = 0; i < kNetwork.size(); ++i) {
     ASSERT_TRUE(choices[i].ranks);
-    kept += static_cast<double>(kNetwork[i].tucker_parameters(*choices[i].ranks));
-    dense += static_cast<double>(kNetwork[i].dense_parameters());
+    kept += static_cast<double>(kTucker2.cost(kNetwork[i].dense, *choices[i].ranks).parameters);
+    dense += static_cast<double>(kNetwork[i].dense.parameters());
   }
   EXPECT_LE(kept / dense, 0.3);
   EXPECT_GT(kept / dense, 0.295);
@@ -59,7 +69,7 @@ TEST(RankSelect, ParametersReachTheAskedFraction) {
 TEST(RankSelect, PerLayerHoldsTheFractionInEachLayer) {
   const std::vector<RankChoice> choices = select_ranks({.macs = 0.4, .per = "layer"}, kNetwork);
   for (std::size_t i = 0; i < kNetwork.size(); ++i) {
-    SCOPED_TRACE(kNetwork[i].path);
+    SCOPED_TRACE(kNetwork[i].dense.path);
     const double kept = kept_macs({&kNetwork[i], 1}, {choices[i]});
     EXPECT_LE(kept, 0.4);
     EXPECT_GT(kept, 0.35);
@@ -68,7 +78,7 @@ TEST(RankSelect, PerLayerHoldsTheFractionInEachLayer) {
 
 TEST(RankSelect, FixedCostsCountInTheirTotals) {
   std::int64_t dense = 0;
-  for (const RankLayer& l : kNetwork) dense += l.dense_macs();
+  for (const RankLayer& l : kNetwork) dense += l.dense.macs();
   // As much again, unchanged: 0.7 of everything leaves 0.4 for the layers.
   const FixedCost matched{.matched = dense, .other = 0};
   EXPECT_NEAR(kept_macs(kNetwork, select_ranks({.macs = 0.7}, kNetwork, matched)), 0.4, 0.005);
@@ -81,10 +91,11 @@ TEST(RankSelect, RanksAreMultiplesWithinTheModes) {
   const std::vector<RankChoice> choices = select_ranks({.macs = 0.4, .multiple_of = 16}, kNetwork);
   EXPECT_LE(kept_macs(kNetwork, choices), 0.4);
   for (std::size_t i = 0; i < kNetwork.size(); ++i) {
-    ASSERT_TRUE(choices[i].ranks) << kNetwork[i].path;
-    const Tucker2Ranks r = *choices[i].ranks;
-    EXPECT_TRUE(r.out % 16 == 0 || r.out == kNetwork[i].out) << r.out;
-    EXPECT_TRUE(r.in % 16 == 0 || r.in == kNetwork[i].in) << r.in;
+    ASSERT_TRUE(choices[i].ranks) << kNetwork[i].dense.path;
+    const std::int64_t out = rank_of(*choices[i].ranks, "out");
+    const std::int64_t in = rank_of(*choices[i].ranks, "in");
+    EXPECT_TRUE(out % 16 == 0 || out == kNetwork[i].dense.out) << out;
+    EXPECT_TRUE(in % 16 == 0 || in == kNetwork[i].dense.in) << in;
   }
   EXPECT_EQ(round_rank(23, 64, 16), 16);
   EXPECT_EQ(round_rank(24, 64, 16), 32);
@@ -102,21 +113,21 @@ TEST(RankSelect, EnergyGivesTheSmallestRanks) {
   EXPECT_EQ(energy_rank(spectrum, 0.0), 1);
   EXPECT_EQ(energy_rank(std::vector<double>{0, 0}, 0.5), 1);
   RankLayer one = layer("a", 64, 64, 4);
-  one.out_spectrum = one.in_spectrum = std::vector<double>(64, 1.0);
-  EXPECT_EQ(*select_ranks({.energy = 0.25}, {&one, 1})[0].ranks, (Tucker2Ranks{16, 16}));
-  EXPECT_EQ(*select_ranks({.energy = 0.26, .multiple_of = 8}, {&one, 1})[0].ranks, (Tucker2Ranks{24, 24}));
+  one.spectra = {std::vector<double>(64, 1.0), std::vector<double>(64, 1.0)};
+  EXPECT_EQ(*select_ranks({.energy = 0.25}, {&one, 1})[0].ranks, ranks(16, 16));
+  EXPECT_EQ(*select_ranks({.energy = 0.26, .multiple_of = 8}, {&one, 1})[0].ranks, ranks(24, 24));
 }
 
 TEST(RankSelect, ALayerThatWouldNotGetCheaperStaysDense) {
-  const std::vector<RankChoice> choices = select_ranks({.out = 60, .in = 60}, {kNetwork.data(), 1});
+  const std::vector<RankChoice> choices = select_ranks(explicit_ranks(60, 60), {kNetwork.data(), 1});
   EXPECT_FALSE(choices[0].ranks);
   EXPECT_EQ(choices[0].reason, "factored MACs 10260480 at ranks out 60 in 60 are not below dense 9437184");
   EXPECT_EQ(select_ranks({.macs = 1.0}, kNetwork)[0].ranks, std::nullopt);
 }
 
 TEST(RankSelect, ExplicitRanksNameLayerModeAndRange) {
-  EXPECT_EQ(*select_ranks({.out = 30, .in = 20}, kNetwork)[2].ranks, (Tucker2Ranks{.out = 30, .in = 20}));
-  EXPECT_EQ(message_of<ConfigError>([] { select_ranks({.out = 64, .in = 32}, kNetwork); }),
+  EXPECT_EQ(*select_ranks(explicit_ranks(30, 20), kNetwork)[2].ranks, ranks(30, 20));
+  EXPECT_EQ(message_of<ConfigError>([] { select_ranks(explicit_ranks(64, 32), kNetwork); }),
             "layer 'd': in rank is 32, the mode has size 31; legal range is 1..31");
 }
 
@@ -133,12 +144,53 @@ TEST(RankSelect, ConfigTakesExactlyOneForm) {
   EXPECT_EQ(write(read<RankConfig>(ranks)).find("macs")->as_double(), 0.4);
   ranks.set("energy", 0.9);
   EXPECT_NE(message_of<ConfigError>([&] { read<RankConfig>(ranks); }).find("give exactly one of"), std::string::npos);
-  Value half = Value::map();
-  half.set("out", 3);
-  EXPECT_NE(message_of<ConfigError>([&] { read<RankConfig>(half); }).find("name both modes"), std::string::npos);
+  Value named = Value::map();
+  named.set("in", 3);
+  named.set("out", 4);
+  EXPECT_EQ(read<RankConfig>(named).explicit_ranks, ranks(4, 3)) << "in the formats' order";
+  EXPECT_EQ(to_json(write(read<RankConfig>(named))), R"({"out":4,"in":3,"per":"matched","multiple_of":1})");
   Value none = Value::map();
   none.set("params", 0);
   EXPECT_NE(message_of<ConfigError>([&] { read<RankConfig>(none); }), "");
+}
+
+TEST(RankSelect, ExplicitRanksAreTheFormatsOwn) {
+  EXPECT_EQ(why_not_ranks_of(kTucker2, explicit_ranks(4, 3)), "");
+  EXPECT_EQ(why_not_ranks_of(kTucker2, {.macs = 0.4}), "");
+  EXPECT_EQ(why_not_ranks_of(kTucker2, {.explicit_ranks = {{"out", 4}}}),
+            "explicit ranks of tucker2 name all of: out, in; e.g. {out: 32, in: 64}");
+  EXPECT_EQ(why_not_ranks_of(kTucker2, {.explicit_ranks = {{"rank", 4}}}), "tucker2 has no rank 'rank'; it has: out, in");
+  EXPECT_EQ(why_not_ranks_of(format_named("svd"), explicit_ranks(4, 3)), "svd has no rank 'out'; it has: rank");
+}
+
+TEST(RankSelect, RanksThatDoNotGoTogetherAreLowered) {
+  // One tap: the core of a 1x1 kernel is a matrix, whose ranks are equal.
+  RankLayer one = layer("a", 64, 64, 4);
+  one.dense.kernel = {1, 1};
+  one.spectra = {falling(64, 0.99), falling(64, 0.5)};
+  const std::vector<RankChoice> choices = select_ranks({.energy = 0.99}, {&one, 1});
+  ASSERT_TRUE(choices[0].ranks) << choices[0].reason;
+  EXPECT_EQ(rank_of(*choices[0].ranks, "out"), rank_of(*choices[0].ranks, "in"));
+  EXPECT_EQ(message_of<ConfigError>([&] { select_ranks(explicit_ranks(8, 4), {&one, 1}); }),
+            "layer 'a': out rank is 8, more than the 1 taps times the in rank 4; no core has it");
+}
+
+// A 48 -> 32 linear layer for 7 rows beside one for one: one rank each, budgets shared.
+TEST(RankSelect, AnyNumberOfRanks) {
+  const Format& svd = format_named("svd");
+  const auto linear = [&](std::int64_t rows, double decay) {
+    return RankLayer{.format = &svd,
+                     .dense = {.path = "fc", .out = 32, .in = 48, .input_positions = rows, .output_positions = rows},
+                     .spectra = {falling(32, decay)}};
+  };
+  const std::vector<RankLayer> layers{linear(7, 0.9), linear(1, 0.97)};
+  const std::vector<RankChoice> choices = select_ranks({.macs = 0.5}, layers);
+  const double kept = kept_macs(layers, choices);
+  EXPECT_LE(kept, 0.5);
+  EXPECT_GT(kept, 0.45);
+  EXPECT_EQ(*select_ranks({.explicit_ranks = {{"rank", 5}}}, layers)[0].ranks, (Ranks{{"rank", 5}}));
+  EXPECT_EQ(message_of<ConfigError>([&] { select_ranks({.explicit_ranks = {{"rank", 33}}}, layers); }),
+            "layer 'fc': rank is 33, the weight is 32 x 48; legal range is 1..32");
 }
 
 }  // namespace

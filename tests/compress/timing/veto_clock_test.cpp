@@ -23,10 +23,11 @@ class Tucker final : public Pass {
  public:
   explicit Tucker(std::int64_t rank) : ranks_{.out = rank, .in = rank} {}
   std::string_view name() const override { return "tucker"; }
-  void prepare(Module&, const Shape&) override {}
+  std::string_view done() const override { return "factored"; }
+  std::vector<BlockProblem> try_prepare(Module&, const Shape&) override { return {}; }
   bool matches(const std::string&, const Module& module) const override { return module.kind() == "conv2d"; }
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
-    row.decision = Decision::factored;
+    row.decision = "factored";
     return Tucker2Conv2d::from_dense(dynamic_cast<const Conv2d&>(module), ranks_);
   }
 
@@ -46,7 +47,7 @@ TEST_P(VetoClock, ATuckerLayerOfAlmostFullRankGoesBack) {
   const DecisionScope fastest({.measure = true});
   auto root = network();
   const PassReport report = factorise(root, 63, GetParam());
-  EXPECT_EQ(report.layers.at(0).decision, Decision::dense) << describe(report.layers.at(0).speed->ratio);
+  EXPECT_EQ(report.layers.at(0).decision, "dense") << describe(report.layers.at(0).speed->ratio);
   EXPECT_LT(report.layers.at(0).speed->ratio.median, 1.0);
 }
 
@@ -57,7 +58,7 @@ TEST_P(VetoClock, ATuckerLayerOfFullRankGoesBack) {
   const auto full = Tucker2Conv2d::from_dense(dynamic_cast<const Conv2d&>(find_module(*root, "conv")), {.out = 64, .in = 64});
   EXPECT_EQ(full->parameters().size(), root->child("conv").parameters().size());
   const PassReport report = factorise(root, 64, GetParam());
-  EXPECT_EQ(report.layers.at(0).decision, Decision::dense) << describe(report.layers.at(0).speed->ratio);
+  EXPECT_EQ(report.layers.at(0).decision, "dense") << describe(report.layers.at(0).speed->ratio);
   EXPECT_FALSE(report.speed) << "nothing is left to time";
 }
 
@@ -65,7 +66,7 @@ TEST_P(VetoClock, ATuckerLayerOfLowRankStays) {
   const DecisionScope fastest({.measure = true});
   auto root = network();
   const PassReport report = factorise(root, 8, GetParam());
-  EXPECT_EQ(report.layers.at(0).decision, Decision::factored) << report.layers.at(0).reason;
+  EXPECT_EQ(report.layers.at(0).decision, "factored") << report.layers.at(0).reason;
   ASSERT_TRUE(report.speed);
   EXPECT_TRUE(report.speed->faster) << describe(report.speed->ratio);
 }

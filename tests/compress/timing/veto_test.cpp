@@ -22,11 +22,11 @@ class TestPass final : public Pass {
  public:
   explicit TestPass(Compressed compressed) : compressed_(std::move(compressed)) {}
   std::string_view name() const override { return "test"; }
-  void prepare(Module&, const Shape&) override {}
+  std::string_view done() const override { return "factored"; }
+  std::vector<BlockProblem> try_prepare(Module&, const Shape&) override { return {}; }
   bool matches(const std::string&, const Module& module) const override { return module.kind() == "dense"; }
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
-    row.decision = Decision::factored;
-    row.ranks = {.out = 1, .in = 1};
+    row.ranks = {{"out", 1}, {"in", 1}};
     row.relative_error = 0.5;
     return compressed_(module.path());
   }
@@ -67,7 +67,7 @@ TEST_F(VetoTest, AFasterLayerStaysWithItsTimes) {
     EXPECT_GE(row.speed->compressed_ms, 0.02);
     EXPECT_LE(row.speed->ratio.low, row.speed->ratio.median);
     EXPECT_LE(row.speed->ratio.median, row.speed->ratio.high);
-    EXPECT_EQ(row.decision, Decision::factored);
+    EXPECT_EQ(row.decision, "factored");
     EXPECT_EQ(row.reason, "");
     ASSERT_TRUE(row.network_share);
     EXPECT_GT(*row.network_share, 0) << "how much, planted times say below";
@@ -107,13 +107,11 @@ TEST_F(VetoTest, ALayerSlowedByABusyWaitGoesBack) {
   const PassReport report = run(everywhere(kSlow));
   EXPECT_EQ(&find_module(*root_, "a"), before);
   const LayerReport& row = report.layers.at(0);
-  EXPECT_EQ(row.decision, Decision::dense);
+  EXPECT_EQ(row.decision, "dense");
   EXPECT_EQ(row.kind_after, "dense");
   EXPECT_FALSE(row.ranks);
   EXPECT_EQ(row.relative_error, 0);
-  EXPECT_TRUE(row.reason.starts_with("not faster: 0.")) << row.reason;
-  EXPECT_NE(row.reason.find(" at batch 3, inference, "), std::string::npos) << row.reason;
-  EXPECT_TRUE(report.changes.empty());
+  EXPECT_TRUE(row.reason.starts_with("not faster at batch 3, inference, ")) << row.reason;
   EXPECT_FALSE(report.speed) << "nothing is left to time";
 }
 
@@ -122,9 +120,9 @@ TEST_F(VetoTest, KeepAlwaysLeavesItAndMarksIt) {
   const PassReport report = run(everywhere(kSlow), /*only_faster=*/false);
   EXPECT_EQ(kind_of("a"), "factored");
   const LayerReport& row = report.layers.at(0);
-  EXPECT_EQ(row.decision, Decision::factored);
+  EXPECT_EQ(row.decision, "factored");
   EXPECT_TRUE(row.ranks);
-  EXPECT_TRUE(row.reason.starts_with("not faster: 0.")) << row.reason;
+  EXPECT_TRUE(row.reason.starts_with("not faster at batch 3, inference, ")) << row.reason;
   ASSERT_TRUE(report.speed);
   EXPECT_FALSE(report.speed->faster);
 }
@@ -139,10 +137,10 @@ TEST_F(VetoTest, WhileTheNetworkIsNotFasterItsWorstLayerGoesBack) {
   });
   EXPECT_EQ(kind_of("a"), "dense");
   EXPECT_EQ(kind_of("b"), "factored");
-  EXPECT_EQ(report.layers.at(0).decision, Decision::dense);
+  EXPECT_EQ(report.layers.at(0).decision, "dense");
   EXPECT_TRUE(report.layers.at(0).speed->faster) << "its own time stays on record";
-  EXPECT_TRUE(report.layers.at(0).reason.starts_with("the network is not faster with it: 0.")) << report.layers.at(0).reason;
-  EXPECT_EQ(report.layers.at(1).decision, Decision::factored);
+  EXPECT_TRUE(report.layers.at(0).reason.starts_with("the network is not faster with it at batch 3, ")) << report.layers.at(0).reason;
+  EXPECT_EQ(report.layers.at(1).decision, "factored");
   ASSERT_TRUE(report.speed);
   EXPECT_TRUE(report.speed->faster);
 }
@@ -154,7 +152,6 @@ TEST_F(VetoTest, ANetworkThatIsNeverFasterEndsDense) {
   EXPECT_EQ(kind_of("a"), "dense");
   EXPECT_EQ(kind_of("b"), "dense");
   EXPECT_FALSE(report.speed);
-  EXPECT_TRUE(report.changes.empty());
 }
 
 TEST_F(VetoTest, TimesAreRecordedBeforeTheyAreUsedAndReplayed) {
@@ -192,7 +189,7 @@ TEST_F(VetoTest, ARecordedWordDecides) {
   }
   root_->replace_child("a", std::make_unique<Busy>("dense", kSlow));
   const DecisionScope scope({.measure = false, .known = known});
-  EXPECT_EQ(run(everywhere(kQuick)).layers.at(0).decision, Decision::dense);
+  EXPECT_EQ(run(everywhere(kQuick)).layers.at(0).decision, "dense");
 }
 
 TEST_F(VetoTest, ALayersShareIsItsDenseTimeOverTheDenseNetworks) {

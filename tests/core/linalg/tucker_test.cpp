@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/linalg/mode_product.h"
+#include "core/linalg/relative_error.h"
 #include "core/support/error.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"

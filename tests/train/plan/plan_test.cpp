@@ -186,12 +186,12 @@ TEST(PlanRanks, GivesAskedAndReachedOfEachRule) {
       layers: "conv*"
       ranks: [{layers: "conv*", macs: 0.5}, {layers: conv1, out: 4, in: 1}]
 )")));
-  const std::vector<RanksPlan>& ranks = plan.stages[0].ranks;
+  const std::vector<RanksPlan>& ranks = plan.stages[0].passes.at(0).ranks;
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[0].asked, "out 4 in 1");
   EXPECT_EQ(ranks[1].asked, "macs 0.5 per matched");
   EXPECT_EQ(ranks[1].layers, 1);
-  EXPECT_EQ(ranks[1].factored, 1);
+  EXPECT_EQ(ranks[1].changed, 1);
   EXPECT_LE(ranks[1].macs_kept, 0.5);
   EXPECT_GT(ranks[1].macs_kept, 0.4);
   EXPECT_FALSE(plan.stages[0].memory);

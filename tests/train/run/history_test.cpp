@@ -19,7 +19,8 @@ RunHistory three_stages() {
   StageRecord& factorised = history.of("factorised");
   factorised.done = true;
   factorised.end_step = 27;
-  PassReport& pass = factorised.factorise.emplace();
+  PassReport& pass = factorised.passes.emplace_back();
+  pass.pass = std::string("factorise");
   LayerReport& layer = pass.layers.emplace_back();
   layer.path = std::string("conv2");
   layer.ranks_asked = std::string("out 8 in 4");
@@ -40,7 +41,7 @@ constexpr const char* kStages =
 TEST(RunHistory, ReportsTheStagesThatAreDone) {
   const std::string report = report_markdown("small", 3, three_stages());
   EXPECT_TRUE(report.starts_with(kStages)) << report;
-  EXPECT_NE(report.find("\n## Factorisation: factorised\n\nAsked: out 8 in 4. 0 of 1 matched layers factored.\n"),
+  EXPECT_NE(report.find("\n## factorised: factorise\n\nAsked: out 8 in 4. 0 of 1 matched layers changed.\n"),
             std::string::npos);
   EXPECT_EQ(report.find("under way"), std::string::npos);
 }
@@ -59,9 +60,10 @@ TEST(RunHistory, ComesBackFromACheckpoint) {
   EXPECT_EQ(again.stages.back().steps, 3);
 }
 
-TEST(RunHistory, LayersAreThoseOfEveryFactorisation) {
+TEST(RunHistory, LayersAreThoseOfEveryPass) {
   RunHistory history = three_stages();
-  history.of("again").factorise = history.stages[1].factorise;
+  const std::vector<PassReport> passes = history.stages[1].passes;
+  history.of("again").passes = passes;
   const std::string csv = layers_csv(history);
   EXPECT_NE(csv.find("\nfactorised,conv2,"), std::string::npos) << csv;
   EXPECT_NE(csv.find("\nagain,conv2,"), std::string::npos) << csv;

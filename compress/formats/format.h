@@ -1,0 +1,103 @@
+// One compressed form of a layer's weight: all that the rest of the program knows of it. A form is a file pair of this folder and a
+// layer of layers/; compress/formats/builtin.h lists them. Selection, passes, timing, import, export and reports ask here and of
+// CompressedLayer (layers/compressed.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/nn/module.h"
+#include "core/support/extent.h"
+#include "layers/ranks.h"
+
+namespace tessera {
+
+// A dense layer as formats see it: a weight [out, kh, kw, in / groups], of one tap for a linear layer's [out, in], and how often
+// it is applied to one sample.
+struct DenseLayer {
+  const Module* module = nullptr;
+  std::string path;
+  std::int64_t out = 1, in = 1;
+  Extent kernel{1, 1};
+  std::int64_t groups = 1;
+  bool bias = false;
+  std::int64_t input_positions = 1, output_positions = 1;  // pixels of an image, rows of a sequence; 1 for a vector
+
+  std::int64_t taps() const { return kernel.h * kernel.w; }
+  std::int64_t weights() const { return out * taps() * (in / groups); }
+  std::int64_t bias_parameters() const { return bias ? out : 0; }
+  std::int64_t parameters() const { return weights() + bias_parameters(); }
+  std::int64_t macs() const { return weights() * output_positions; }  // per sample
+  const Tensor& weight() const;  // as the module holds it
+};
+
+// The layer of a network's trace; empty where the module has no weight that a form could hold: all but conv2d and linear.
+std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row);
+
+// A rank as files write it.
+struct RankName {
+  std::string_view name;
+  std::string_view help;
+  std::string_view example;
+};
+
+// Per sample; bias included.
+struct FormatCost {
+  std::int64_t parameters = 0;
+  std::int64_t macs = 0;
+  std::int64_t activations = 0;  // elements between the factors, which a training step stores for its backward
+};
+
+// How a decomposition that sweeps over its factors ends.
+struct ProjectOptions {
+  std::int64_t iterations = 100;
+  double tolerance = 1e-4;  // a sweep that lowers the relative error by less is the last
+};
+
+// In the order that the form's header states. An undefined factor stands for an identity.
+using Factors = std::vector<Tensor>;
+
+class Format {
+ public:
+  virtual ~Format() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
+  virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
+  virtual bool sweeps() const = 0;                              // whether project() reads its options
+
+  // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.
+  virtual std::string why_not(const DenseLayer& layer) const = 0;
+
+  // The largest legal value of each rank beside the largest others, in the order of rank_names().
+  virtual std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const = 0;
+  // What is wrong with the ranks, judged together; none where a layer can have them.
+  virtual std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const = 0;
+  // Ranks between 1 and the largest, lowered to ones that go together.
+  virtual Ranks legal_ranks(const DenseLayer& layer, Ranks ranks) const = 0;
+
+  virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
+  // For each rank the singular values that it cuts, descending.
+  virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;
+
+  // The factors of the nearest weight that the form reaches, computed in double, in the weight's dtype. Throws NumericError on
+  // NaN or Inf.
+  virtual Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const = 0;
+  virtual Tensor compose(const Factors& factors, const Shape& weight) const = 0;  // in the dense weight's shape
+
+  // The layer that takes the dense one's place, with its bias and trainability, on the host. Without factors its weights are zeros.
+  virtual std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors = nullptr) const = 0;
+};
+
+// The value of a rank that `ranks` has.
+std::int64_t rank_of(const Ranks& ranks, std::string_view name);
+
+// Whether the format is one of this module's kind, whatever its ranks.
+bool is_form_of(const Format& format, const Module& module);
+
+}  // namespace tessera

@@ -1,0 +1,71 @@
+#include "compress/formats/svd.h"
+
+#include <algorithm>
+
+#include "core/linalg/tucker.h"
+#include "core/support/error.h"
+#include "layers/svd_conv2d.h"
+#include "layers/svd_linear.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kKinds[]{"conv2d", "linear"};
+constexpr RankName kNames[]{{"rank", "rank of the weight", "32"}};
+
+// [out, 1, 1, in] and [out, in].
+Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(-1)}); }
+
+}  // namespace
+
+std::span<const std::string_view> SvdFormat::kinds() const { return kKinds; }
+std::span<const RankName> SvdFormat::rank_names() const { return kNames; }
+
+std::string SvdFormat::why_not(const DenseLayer& layer) const {
+  if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; svd factors linear and 1x1 conv2d");
+  if (layer.groups != 1) return str("has ", layer.groups, " groups; svd needs 1");
+  if (layer.taps() != 1) return str("has a ", layer.kernel, " kernel; svd needs 1x1");
+  return "";
+}
+
+std::vector<std::int64_t> SvdFormat::largest_ranks(const DenseLayer& layer) const { return {std::min(layer.out, layer.in)}; }
+
+std::vector<RankProblem> SvdFormat::rank_problems(const DenseLayer& layer, const Ranks& ranks) const {
+  return svd_rank_problems(layer.out, layer.in, rank_of(ranks, "rank"));
+}
+
+Ranks SvdFormat::legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
+
+FormatCost SvdFormat::cost(const DenseLayer& layer, const Ranks& ranks) const {
+  const std::int64_t rank = rank_of(ranks, "rank");
+  const std::int64_t weights = rank * (layer.in + layer.out);
+  // The first factor has a convolution's stride, so that both are applied at the outputs.
+  return {.parameters = weights + layer.bias_parameters(),
+          .macs = weights * layer.output_positions,
+          .activations = rank * layer.output_positions};
+}
+
+std::vector<std::vector<double>> SvdFormat::spectra(const Tensor& weight) const {
+  return {linalg::mode_spectrum(as_matrix(weight), 0)};
+}
+
+Factors SvdFormat::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&) const {
+  const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"));
+  return {factors.out_factor, factors.in_factor};
+}
+
+Tensor SvdFormat::compose(const Factors& factors, const Shape& weight) const {
+  return svd_compose({.out_factor = factors.at(0), .in_factor = factors.at(1)}).reshape(weight);
+}
+
+std::unique_ptr<Module> SvdFormat::layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const {
+  const auto filled = [&](auto made) -> std::unique_ptr<Module> {
+    if (factors != nullptr) made->set_factors({.out_factor = factors->at(0), .in_factor = factors->at(1)});
+    return made;
+  };
+  const std::int64_t rank = rank_of(ranks, "rank");
+  if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) return filled(SvdLinear::shaped_for(*linear, rank));
+  return filled(SvdConv2d::shaped_for(dynamic_cast<const Conv2d&>(*dense.module), rank));
+}
+
+}  // namespace tessera

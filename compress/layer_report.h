@@ -1,0 +1,53 @@
+// What a pass did to a layer and to the network: the one description from which layers.csv, report.md, JSON and plans are printed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/timing/speed.h"
+#include "core/config/fields.h"
+#include "core/nn/cost.h"
+#include "layers/ranks.h"
+
+namespace tessera {
+
+// What was decided about a layer, by name; a pass that does more to a layer than to leave it names that: "factored".
+inline constexpr const char* kDense = "dense";
+
+// One row of layers.csv. The runner fills paths, kinds, parameters, MACs and times; the pass fills the rest.
+struct LayerReport {
+  std::string path;
+  std::string kind_before;
+  std::string kind_after;
+  std::string format;            // "tucker2"
+  std::string ranks_asked;       // as the experiment file says it: "macs 0.4", "out 32 in 64"
+  std::optional<Ranks> ranks;    // reached; empty when the layer stays dense
+  double relative_error = 0;     // of the weight, Frobenius norm
+  std::int64_t parameters_before = 0;
+  std::int64_t parameters_after = 0;
+  std::int64_t macs_before = 0;  // per sample
+  std::int64_t macs_after = 0;
+  std::optional<Speed> speed = {};           // as timed at the report's batch and phase
+  std::optional<double> network_share = {};  // dense time of the layer over that of the network before the pass
+  std::string decision = kDense;
+  std::string reason;            // why the layer stays dense, or that it is kept and not faster; else empty. No figure of a clock
+  double seconds = 0;            // spent in rewrite
+
+  bool stays_dense() const { return decision == kDense; }
+  void stay_dense(std::string why);  // the layer as it was
+  void fields(Fields& f);            // all but the seconds, which no two runs share
+};
+
+struct PassReport {
+  std::string pass;
+  std::vector<LayerReport> layers;  // matched layers, in tree order
+  Cost before;  // of the whole network
+  Cost after;
+  std::optional<Speed> speed = {};  // of the network after the pass, over the network before it
+  std::string timed_at = {};        // "batch 32, inference, 2 threads"; empty where it was not timed
+  void fields(Fields& f);
+};
+
+}  // namespace tessera

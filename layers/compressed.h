@@ -1,0 +1,41 @@
+// What layers answer whose weight is held in a compressed form, beside being modules, so that selection, timing, exports and
+// reports know no form.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/nn/module.h"
+#include "layers/ranks.h"
+
+namespace tessera {
+
+// A parameter as PyTorch names and lays it out. The layer is a Sequential there, whose parts stand in the order of the forward:
+// in_factor is "0.weight", the bias belongs to the last part.
+struct TorchPart {
+  std::string parameter;  // ours: "in_factor"
+  std::string name;       // PyTorch's: "0.weight"
+  bool convolution = false;     // ours is [out, kh, kw, in], PyTorch's [out, in, kh, kw]
+  bool reads_features = false;  // its last axis is the layer's input features, whose order a flatten before it decides
+};
+
+class CompressedLayer {
+ public:
+  virtual ~CompressedLayer() = default;
+  virtual Ranks ranks() const = 0;
+  // The weight that the factors compose, in the shape of the dense layer's.
+  virtual Tensor dense_weight() const = 0;
+  // The dense layer that computes the same. Bias and trainability are copied.
+  virtual std::unique_ptr<Module> to_dense() const = 0;
+  // Every parameter, in the order of the module's.
+  virtual std::vector<TorchPart> torch_parts() const = 0;
+};
+
+// The module as what it answers beside; null for a layer that is dense.
+inline const CompressedLayer* as_compressed(const Module& module) { return dynamic_cast<const CompressedLayer*>(&module); }
+
+// Value and trainability of a bias, between a dense layer and its compressed form; neither has one where `from` is null.
+void copy_bias(const Parameter* from, Parameter* to);
+
+}  // namespace tessera

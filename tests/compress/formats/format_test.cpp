@@ -1,0 +1,230 @@
+// What every format promises, over one table: a row for each kind of layer that it holds.
+#include "compress/formats/format.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "compress/formats/builtin.h"
+#include "core/config/read.h"
+#include "core/linalg/relative_error.h"
+#include "core/support/error.h"
+#include "layers/builtin.h"
+#include "layers/compressed.h"
+#include "layers/conv2d.h"
+#include "layers/linear.h"
+#include "layers/model_tree.h"
+#include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::testing {
+namespace {
+
+struct Case {
+  std::string format;
+  Value dense;  // {kind: config}
+  Shape input;
+  std::vector<Ranks> ranks;  // legal, the last one of full rank
+  Ranks illegal;
+  std::string message;
+};
+
+std::vector<Case> cases() {
+  const auto config = [](const char* json) { return parse_json(json, "test"); };
+  return {
+      {"tucker2", config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"), {2, 7, 9, 5},
+       {{{"out", 1}, {"in", 1}}, {{"out", 4}, {"in", 3}}, {{"out", 4}, {"in", 5}}, {{"out", 7}, {"in", 5}}},
+       {{"out", 8}, {"in", 3}}, "out rank is 8, the mode has size 7; legal range is 1..7"},
+      {"tucker2", config(R"({"conv2d": {"in": 8, "out": 3, "kernel": [3, 5], "stride": 2, "padding": [0, 2], "bias": false}})"),
+       {2, 7, 9, 8}, {{{"out", 2}, {"in", 3}}, {{"out", 3}, {"in", 8}}}, {{"out", 1}, {"in", 16}},
+       "in rank is 16, the mode has size 8; legal range is 1..8"},
+      {"tucker2", config(R"({"conv2d": {"in": 2, "out": 33, "kernel": [2, 2]}})"), {1, 5, 5, 2},
+       {{{"out", 4}, {"in", 1}}, {{"out", 8}, {"in", 2}}}, {{"out", 5}, {"in", 1}},
+       "out rank is 5, more than the 4 taps times the in rank 1; no core has it"},
+      {"svd", config(R"({"conv2d": {"in": 9, "out": 7, "kernel": 1, "stride": 2, "padding": 1}})"), {2, 7, 5, 9},
+       {{{"rank", 1}}, {{"rank", 3}}, {{"rank", 7}}}, {{"rank", 8}}, "rank is 8, the weight is 7 x 9; legal range is 1..7"},
+      {"svd", config(R"({"conv2d": {"in": 1, "out": 1, "kernel": 1, "bias": false}})"), {1, 3, 3, 1}, {{{"rank", 1}}},
+       {{"rank", 0}}, "rank is 0, the weight is 1 x 1; legal range is 1..1"},
+      {"svd", config(R"({"linear": {"in": 13, "out": 17}})"), {3, 13}, {{{"rank", 1}}, {{"rank", 5}}, {{"rank", 13}}},
+       {{"rank", 14}}, "rank is 14, the weight is 17 x 13; legal range is 1..13"},
+      {"svd", config(R"({"linear": {"in": 7, "out": 3, "bias": false}})"), {2, 11, 7}, {{{"rank", 2}}, {{"rank", 3}}},
+       {{"rank", 4}}, "rank is 4, the weight is 3 x 7; legal range is 1..3"},
+  };
+}
+
+class FormatTest : public ::testing::TestWithParam<Case> {
+ protected:
+  FormatTest() : format_(format_named(GetParam().format)) {
+    const Value::Entry& entry = GetParam().dense.as_map().at(0);
+    module_ = builtin_layers().build(entry.key, entry.value);
+    module_->reset_parameters(7);
+    if (Parameter* bias = bias_of(*module_)) bias->set_value(random_tensor(bias->value().shape(), DType::f32, 8));
+    Trace trace;
+    module_->output_shape(GetParam().input, &trace);
+    dense_ = dense_layer(*module_, trace.at(0)).value();
+  }
+
+  static Parameter* bias_of(Module& module) {
+    for (const auto& parameter : module.parameters()) {
+      if (parameter->name() == "bias") return parameter.get();
+    }
+    return nullptr;
+  }
+  std::unique_ptr<Module> factored(const Ranks& ranks) const {
+    const Factors factors = format_.project(dense_.weight(), ranks);
+    return format_.layer(dense_, ranks, &factors);
+  }
+  Tensor input() const { return random_tensor(GetParam().input, DType::f32, 9); }
+  static Tensor forward(Module& module, const Tensor& x) { return module.forward(Var(x), {}).value(); }
+
+  const Format& format_;
+  std::unique_ptr<Module> module_;
+  DenseLayer dense_;
+};
+
+double largest(const Tensor& tensor) { return largest_difference(tensor, Tensor::zeros(tensor.shape())); }
+
+TEST_P(FormatTest, HoldsTheLayer) {
+  EXPECT_EQ(format_.why_not(dense_), "");
+  EXPECT_EQ(dense_.macs(), total_cost(*module_, GetParam().input).macs);
+  EXPECT_EQ(dense_.parameters(), total_cost(*module_, GetParam().input).parameters);
+}
+
+TEST_P(FormatTest, FullRankEqualsTheDenseLayer) {
+  const auto full = factored(GetParam().ranks.back());
+  EXPECT_LT(linalg::relative_error(as_compressed(*full)->dense_weight(), dense_.weight()), 1e-5);
+  const Tensor expected = forward(*module_, input());
+  EXPECT_LT(largest_difference(forward(*full, input()), expected), 1e-5 * std::max(1.0, largest(expected)));
+}
+
+TEST_P(FormatTest, ForwardIsTheComposedWeights) {
+  for (const Ranks& ranks : GetParam().ranks) {
+    SCOPED_TRACE(to_string(ranks));
+    const auto layer = factored(ranks);
+    const std::unique_ptr<Module> composed = as_compressed(*layer)->to_dense();
+    EXPECT_EQ(composed->kind(), module_->kind());
+    const Tensor expected = forward(*composed, input());
+    EXPECT_LT(largest_difference(forward(*layer, input()), expected), 1e-5 * std::max(1.0, largest(expected)));
+    const Factors factors = format_.project(dense_.weight(), ranks);
+    const Tensor weight = format_.compose(factors, dense_.weight().shape());
+    EXPECT_EQ(weight.shape(), dense_.weight().shape());
+    EXPECT_LT(linalg::relative_error(as_compressed(*layer)->dense_weight(), weight), 1e-6);
+  }
+}
+
+TEST_P(FormatTest, CostsAreThoseOfTheLayer) {
+  for (const Ranks& ranks : GetParam().ranks) {
+    SCOPED_TRACE(to_string(ranks));
+    const auto layer = format_.layer(dense_, ranks);
+    const Cost cost = total_cost(*layer, GetParam().input);
+    const FormatCost told = format_.cost(dense_, ranks);
+    EXPECT_EQ(told.macs, cost.macs);
+    EXPECT_EQ(told.parameters, cost.parameters);
+    EXPECT_EQ(as_compressed(*layer)->ranks(), ranks);
+    EXPECT_EQ(layer->output_shape(GetParam().input), module_->output_shape(GetParam().input));
+  }
+}
+
+// Each tail alone is a lower bound, together they are an upper one (De Lathauwer et al. 2000; Eckart & Young for one).
+TEST_P(FormatTest, ErrorFallsWithRankBetweenTheBoundsOfItsSpectra) {
+  const std::vector<std::vector<double>> spectra = format_.spectra(dense_.weight());
+  ASSERT_EQ(spectra.size(), format_.rank_names().size());
+  double last = std::numeric_limits<double>::infinity();
+  for (const Ranks& ranks : GetParam().ranks) {
+    SCOPED_TRACE(to_string(ranks));
+    double sum = 0, most = 0, all = 0;
+    for (std::size_t k = 0; k < ranks.size(); ++k) {
+      double tail = 0;
+      all = 0;
+      for (std::size_t i = 0; i < spectra[k].size(); ++i) {
+        const double square = spectra[k][i] * spectra[k][i];
+        all += square;
+        if (static_cast<std::int64_t>(i) >= ranks[k].value) tail += square;
+      }
+      sum += tail;
+      most = std::max(most, tail);
+    }
+    const Factors factors = format_.project(dense_.weight(), ranks);
+    const double error = linalg::relative_error(format_.compose(factors, dense_.weight().shape()), dense_.weight());
+    EXPECT_LE(error, last);
+    EXPECT_LE(error * error, sum / all + 1e-10);
+    EXPECT_GE(error * error, most / all - 1e-6);  // f32 factors
+    last = error;
+  }
+}
+
+TEST_P(FormatTest, IllegalRanksAreOneClearError) {
+  const Case& c = GetParam();
+  const std::vector<RankProblem> problems = format_.rank_problems(dense_, c.illegal);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].message, c.message);
+  EXPECT_TRUE(message_of<ConfigError>([&] { format_.layer(dense_, c.illegal); }).ends_with(": " + c.message));
+  for (const Ranks& ranks : c.ranks) {
+    EXPECT_TRUE(format_.rank_problems(dense_, ranks).empty()) << to_string(ranks);
+    EXPECT_EQ(format_.legal_ranks(dense_, ranks), ranks);
+  }
+  const std::vector<std::int64_t> largest_ranks = format_.largest_ranks(dense_);
+  Ranks largest_legal = c.ranks.back();
+  for (std::size_t k = 0; k < largest_legal.size(); ++k) largest_legal[k].value = largest_ranks.at(k);
+  EXPECT_TRUE(format_.rank_problems(dense_, largest_legal).empty()) << to_string(largest_legal);
+}
+
+TEST_P(FormatTest, KeepsBiasAndTrainability) {
+  module_->parameter("weight").set_trainable(false);
+  const auto layer = factored(GetParam().ranks.front());
+  const Parameter* const bias = bias_of(*module_);
+  for (const auto& parameter : layer->parameters()) {
+    if (parameter->name() != "bias") {
+      EXPECT_FALSE(parameter->trainable()) << parameter->name();
+      continue;
+    }
+    EXPECT_TRUE(parameter->trainable());
+    EXPECT_EQ(values(parameter->value()), values(bias->value()));
+    EXPECT_FALSE(parameter->value().shares_storage(bias->value()));
+  }
+  EXPECT_EQ(bias_of(*layer) != nullptr, bias != nullptr);
+}
+
+TEST_P(FormatTest, ConfigRebuildsTheLayerAndTorchNamesEveryTensor) {
+  const auto layer = factored(GetParam().ranks.front());
+  const std::unique_ptr<Module> rebuilt = rebuild(describe(*layer), builtin_layers());
+  for (const auto& parameter : layer->parameters()) rebuilt->parameter(parameter->name()).set_value(parameter->value());
+  EXPECT_EQ(values(forward(*rebuilt, input())), values(forward(*layer, input())));
+  const std::vector<TorchPart> parts = as_compressed(*layer)->torch_parts();
+  ASSERT_EQ(parts.size(), layer->parameters().size());
+  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].parameter, layer->parameters()[i]->name());
+}
+
+TEST_P(FormatTest, NaNIsRefused) {
+  module_->parameter("weight").value().fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THROW(factored(GetParam().ranks.front()), NumericError);
+  EXPECT_THROW(factored(GetParam().ranks.back()), NumericError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, FormatTest, ::testing::ValuesIn(cases()), [](const auto& info) {
+  return str(info.param.format, '_', info.index);
+});
+
+TEST(Formats, SayWhatTheyCannotHold) {
+  const auto reason = [](const std::string& format, std::unique_ptr<Module> module, const Shape& input) {
+    Trace trace;
+    module->output_shape(input, &trace);
+    return format_named(format).why_not(dense_layer(*module, trace.at(0)).value());
+  };
+  const auto conv = [](const Conv2dConfig& config) { return std::make_unique<Conv2d>(config); };
+  EXPECT_EQ(reason("tucker2", conv({.in = 4, .out = 4, .kernel = {1, 1}}), {1, 3, 3, 4}),
+            "has a 1x1 kernel; tucker2 needs a larger one");
+  EXPECT_EQ(reason("tucker2", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; tucker2 needs 1");
+  EXPECT_EQ(reason("svd", conv({.in = 4, .out = 4}), {1, 3, 3, 4}), "has a 3x3 kernel; svd needs 1x1");
+  EXPECT_EQ(reason("svd", conv({.in = 4, .out = 4, .kernel = {1, 1}, .groups = 4}), {1, 3, 3, 4}), "has 4 groups; svd needs 1");
+  EXPECT_EQ(reason("tucker2", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 3}), {1, 4}),
+            "is a linear; tucker2 factors conv2d");
+}
+
+TEST(Formats, UnknownNamesListTheKnown) {
+  EXPECT_EQ(message_of<ConfigError>([] { format_named("tuker2"); }), "unknown format 'tuker2'; known: tucker2 svd");
+}
+
+}  // namespace
+}  // namespace tessera::testing
