@@ -35,6 +35,7 @@ struct FieldSpec {
   // "none: reason": neither in the plan nor in the bytes.
   std::string_view observable = {};
   bool required = false;
+  bool nullable = false;  // of an optional: an empty one is written as null, and null is read as an empty one
   // Of a key that is kept as a Value: judges it where it is read, appending to `problems` with `path` in front.
   void (*check)(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems) = nullptr;
 };
