@@ -22,6 +22,8 @@ struct SchedulePlan {
   double peak_lr = 0;
   double last_lr = 0;
   std::int64_t warmup_steps = 0;  // the rate rises during these; 0 when the first step has the peak
+
+  void fields(Fields& f);
 };
 SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch);
 
@@ -45,6 +47,8 @@ struct StagePlan {
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train
   std::optional<MemoryPlan> memory;
   DiskPlan disk;
+
+  void fields(Fields& f);
 };
 
 struct Plan {
@@ -59,6 +63,7 @@ struct Plan {
 
   std::int64_t memory_peak() const;  // of the stage that needs most; 0 when none trains
   std::int64_t disk_bytes() const;  // checkpoints at the end of the run, at most
+  void fields(Fields& f);
 };
 
 // Checks the experiment first (train/plan/check.h) and throws what that throws. Sets the number of compute threads.
