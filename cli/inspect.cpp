@@ -70,25 +70,22 @@ int layers(const FileArguments& arguments) {
   return kDone;
 }
 
-Value choices_of(const FieldSpec& spec) {
-  Value choices = Value::list();
-  for (const std::string_view choice : spec.choices) choices.as_list().push_back(std::string(choice));
-  return choices;
-}
+struct SchemaRow {
+  SchemaEntry entry;
 
-Value row_of(const SchemaEntry& entry) {
-  Value row = Value::map();
-  row.set("key", entry.path);
-  row.set("type", entry.type);
-  row.set("default", entry.default_value);
-  row.set("required", entry.spec.required);
-  row.set("range", range_text(entry.spec.range));
-  row.set("choices", choices_of(entry.spec));
-  row.set("example", std::string(entry.spec.example));
-  row.set("help", std::string(entry.spec.help));
-  row.set("observable", std::string(entry.spec.observable));
-  return row;
-}
+  void fields(Fields& f) {
+    const FieldSpec& spec = entry.spec;
+    f.add("key", entry.path, {.help = "dotted; [] stands for an item of a list, (name) for a form of a block"});
+    f.add("type", entry.type, {.help = "of its value"});
+    f.add("default", entry.default_value, {.help = "as JSON, texts without quotes; none where the key is absent"});
+    f.add_computed("required", spec.required, {.help = "a file must have it"});
+    f.add_computed("range", range_text(spec.range), {.help = "legal numbers; empty where any is"});
+    f.add_computed("choices", std::vector<std::string>(spec.choices.begin(), spec.choices.end()), {.help = "legal texts"});
+    f.add_computed("example", std::string(spec.example), {.help = "a legal value"});
+    f.add_computed("help", std::string(spec.help), {.help = "what it says"});
+    f.add_computed("observable", std::string(spec.observable), {.help = "where setting it shows"});
+  }
+};
 
 std::string line_of(const SchemaEntry& entry) {
   std::string text(entry.spec.help);
@@ -104,7 +101,7 @@ int print_schema(bool json) {
   Value list = Value::list();
   for (const SchemaEntry& entry : schema<ExperimentConfig>()) {
     if (json) {
-      list.as_list().push_back(row_of(entry));
+      list.as_list().push_back(write(SchemaRow{entry}));
       continue;
     }
     const std::string fallback = entry.spec.required ? "required" : "default " + entry.default_value;

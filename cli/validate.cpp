@@ -5,6 +5,7 @@
 
 #include "cli/file_verb.h"
 #include "cli/running.h"
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/plan/check.h"
@@ -17,15 +18,29 @@ struct ValidateArguments : FileArguments {
   bool smoke = false;
 };
 
-Value value_of(const ConfigProblem& problem) {
-  Value value = Value::map();
-  value.set("file", problem.mark.file);
-  value.set("line", std::int64_t{problem.mark.line});
-  value.set("column", std::int64_t{problem.mark.column});
-  value.set("path", problem.path);
-  value.set("message", problem.message);
-  return value;
-}
+struct ProblemRow : ConfigProblem {
+  void fields(Fields& f) {
+    f.add("file", mark.file, {.help = "the experiment file, or command line"});
+    f.add_computed("line", std::int64_t{mark.line}, {.help = "from 1; 0 where there is none"});
+    f.add_computed("column", std::int64_t{mark.column}, {.help = "from 1; 0 where there is none"});
+    f.add("path", path, {.help = "the key"});
+    f.add("message", message, {.help = "what is wrong with it"});
+  }
+};
+
+struct ValidateAnswer {
+  std::string file;
+  bool ok = true;
+  std::vector<ProblemRow> errors;
+  std::optional<Value> smoke;
+
+  void fields(Fields& f) {
+    f.add("file", file, {.help = "the experiment file"});
+    f.add("ok", ok, {.help = "nothing is wrong"});
+    f.add("errors", errors, {.help = "all that is wrong in the file"});
+    f.add("smoke", smoke, {.help = "with --smoke: the dry run; null after errors"});
+  }
+};
 
 const DecisionMap kNoDecisions;  // as `train` without --decisions has them
 
@@ -44,13 +59,12 @@ int validate_json(const ValidateArguments& arguments) {
     const ExperimentConfig& config = experiment->config;
     smoked = smoke(*experiment, load_data(config.data, static_cast<std::uint64_t>(config.seed)), StopRequest(), nullptr);
   }
-  Value answer = Value::map();
-  answer.set("file", arguments.config);
-  answer.set("ok", problems.empty() && (!smoked || smoked->ok()));
-  Value& errors = answer.set("errors", Value::list());
-  for (const ConfigProblem& problem : problems) errors.as_list().push_back(value_of(problem));
-  if (arguments.smoke) answer.set("smoke", smoked ? to_value(*smoked) : Value());
-  std::cout << to_json(answer, 2) << '\n';
+  ValidateAnswer answer;
+  answer.file = arguments.config;
+  answer.ok = problems.empty() && (!smoked || smoked->ok());
+  for (const ConfigProblem& problem : problems) answer.errors.push_back(ProblemRow{problem});
+  if (arguments.smoke) answer.smoke = smoked ? to_value(*smoked) : Value();
+  std::cout << to_json(write(answer), 2) << '\n';
   if (!problems.empty()) return kBadInput;
   return smoked ? code_of(*smoked) : kDone;
 }

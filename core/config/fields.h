@@ -1,5 +1,5 @@
 // One description of a block's keys that serves every purpose: strict reading, writing back, `tessera schema`, generated
-// tests. A block is a struct with its defaults in the members and one function:
+// tests, the JSON of reports. A block is a struct with its defaults in the members and one function:
 //
 //   struct SgdConfig {
 //     double lr = 0.1;
@@ -46,7 +46,7 @@ class Fields {
   template <Block T>
   void add(std::string_view key, T& block, const FieldSpec& spec);
 
-  // Absent keys leave an optional empty; an empty optional is not written.
+  // Absent keys leave an optional empty; an empty optional is not written, or as null where FieldSpec::nullable says so.
   template <class T>
   void add(std::string_view key, std::optional<T>& value, const FieldSpec& spec);
 
@@ -58,6 +58,13 @@ class Fields {
   // the two members, the list is the one written when it has items.
   template <Block One, Block Item>
   void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec);
+
+  // What follows from the members, or is shown otherwise than they keep it: written and described. A reader judges what it finds
+  // there and drops it.
+  template <class T>
+  void add_computed(std::string_view key, T value, const FieldSpec& spec) {
+    add(key, value, spec);
+  }
 
   // Selects an alternative by the text under `key` ("name") in the current block, then describes its keys beside it.
   template <class... Ts>
@@ -80,6 +87,8 @@ class Fields {
   virtual void leave() = 0;
 
   virtual bool present(std::string_view key, bool has_value) = 0;
+  // Of a nullable optional: whether null stands in its place.
+  virtual bool is_null(std::string_view key, bool has_value) = 0;
   // Whether the value at a key is a list; has_items: whether the member that stands for one holds any.
   virtual bool is_list(std::string_view key, bool has_items) = 0;
   // The text that selects an alternative. False: it names none, so the keys beside it cannot be judged.
@@ -103,6 +112,7 @@ void Fields::add(std::string_view key, T& block, const FieldSpec& spec) {
 
 template <class T>
 void Fields::add(std::string_view key, std::optional<T>& value, const FieldSpec& spec) {
+  if (spec.nullable && is_null(key, value.has_value())) return value.reset();
   if (!present(key, value.has_value())) return describe_absent<T>(key, spec);
   if (!value) value.emplace();
   add(key, *value, spec);

@@ -116,6 +116,12 @@ class ReadFields final : public Fields {
     return top().map->find(key) != nullptr;
   }
 
+  bool is_null(std::string_view key, bool) override {
+    know(key);
+    const Value* given = top().map->find(key);
+    return given != nullptr && given->is_null();
+  }
+
   bool is_list(std::string_view key, bool) override {
     return top().map->find(key) != nullptr && top().map->find(key)->is_list();
   }

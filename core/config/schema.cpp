@@ -64,6 +64,7 @@ class DescribeFields final : public Fields {
     absent_ = !has_value;
     return has_value;
   }
+  bool is_null(std::string_view, bool) override { return false; }
   bool is_list(std::string_view, bool) override { return false; }
   bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
     add(key, name, spec);
@@ -88,7 +89,7 @@ class DescribeFields final : public Fields {
       other_form->type += str(" or ", type);
       return;
     }
-    entries_.push_back({join(key), std::string(type), std::move(shown), spec});
+    entries_.push_back({join(key), str(type, spec.nullable ? " or null" : ""), std::move(shown), spec});
     SchemaEntry& entry = entries_.back();
     if (entry.spec.example.empty()) entry.spec.example = other_value(entry);
     absent_ = false;

@@ -48,6 +48,10 @@ class WriteFields final : public Fields {
     }
   }
   bool present(std::string_view, bool has_value) override { return has_value; }
+  bool is_null(std::string_view key, bool has_value) override {
+    if (!has_value) put(key, Value());
+    return !has_value;
+  }
   bool is_list(std::string_view, bool has_items) override { return has_items; }
   bool add_name(std::string_view key, std::string& name, const FieldSpec&) override {
     put(key, name);

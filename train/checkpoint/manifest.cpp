@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
 
@@ -55,23 +56,22 @@ Manifest decode_fields(const Value& value, std::string_view origin) {
 
 }  // namespace
 
+void FileRecord::fields(Fields& f) {
+  f.add("name", name, {.help = "in the checkpoint's folder"});
+  f.add("bytes", bytes, {.help = "its length"});
+  f.add("xxh3_128", hash, {.help = "of its bytes"});
+}
+
+void Manifest::fields(Fields& f) {
+  f.add_computed("format_version", kCheckpointFormatVersion, {.help = "readers refuse a newer one"});
+  f.add("step", step, {.help = "steps of the run"});
+  f.add("tensors", tensors, {.help = "in all files"});
+  f.add("files", files, {.help = "what the folder holds beside this file"});
+  f.add_computed("pinned", std::vector(pinned.begin(), pinned.end()), {.help = "steps of checkpoints that always stay"});
+}
+
 std::string encode_manifest(const Manifest& manifest) {
-  Value value = Value::map();
-  value.set("format_version", kCheckpointFormatVersion);
-  value.set("step", manifest.step);
-  value.set("tensors", manifest.tensors);
-  Value files = Value::list();
-  for (const FileRecord& file : manifest.files) {
-    Value record = Value::map();
-    record.set("name", file.name);
-    record.set("bytes", file.bytes);
-    record.set("xxh3_128", file.hash);
-    files.as_list().push_back(std::move(record));
-  }
-  value.set("files", std::move(files));
-  Value pinned = Value::list();
-  for (const std::int64_t step : manifest.pinned) pinned.as_list().emplace_back(step);
-  value.set("pinned", std::move(pinned));
+  Value value = write(manifest);
   for (const Value::Entry& entry : manifest.extra.as_map()) {
     TESSERA_CHECK(!is_own_key(entry.key), InternalError, "checkpoint: manifest key '", entry.key, "' belongs to the format");
     value.set(entry.key, entry.value);

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "core/io/vfs.h"
 
 namespace tessera {
@@ -28,6 +28,8 @@ struct FileRecord {
   std::string name;
   std::int64_t bytes = 0;
   std::string hash;
+
+  void fields(Fields& f);
 };
 
 struct Manifest {
@@ -36,6 +38,8 @@ struct Manifest {
   std::vector<FileRecord> files;
   std::set<std::int64_t> pinned;
   Value extra = Value::map();  // every other key
+
+  void fields(Fields& f);  // the format's own keys, but for the hash of the manifest itself
 };
 
 std::string encode_manifest(const Manifest& manifest);

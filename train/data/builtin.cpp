@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "train/data/cifar.h"
 #include "train/data/glyphs.h"
@@ -39,19 +40,15 @@ MemoryDataset load_split(const DataConfig& config, std::string_view split, std::
   throw ConfigError(str("data.name: unknown data set '", config.name, "'; known: ", known));
 }
 
+// What the cache holds may be damaged: it is measured again then.
 std::optional<Normalization> to_normalization(const std::optional<Value>& value) {
-  if (!value || !value->is_map() || !value->find("mean") || !value->find("std")) return {};
+  if (!value) return {};
   Normalization result;
-  try {
-    for (const Value& number : value->at("mean").as_list()) result.mean.push_back(number.as_double());
-    for (const Value& number : value->at("std").as_list()) result.stddev.push_back(number.as_double());
-  } catch (const ConfigError&) {
-    return {};
-  }
-  return result.mean.size() == 3 && result.stddev.size() == 3 ? std::optional(result) : std::nullopt;
+  std::vector<ConfigProblem> problems;
+  read(*value, result, "", problems);
+  const bool sound = problems.empty() && result.mean.size() == 3 && result.stddev.size() == 3;
+  return sound ? std::optional(result) : std::nullopt;
 }
-
-Value list_of(const std::vector<double>& numbers) { return Value::list({numbers.begin(), numbers.end()}); }
 
 // Measuring decodes images; the same images give the same bits, so the numbers are kept.
 Normalization measure_once(const Subset& subset) {
@@ -60,10 +57,7 @@ Normalization measure_once(const Subset& subset) {
   const ImageCache cache(str("mean and std, 1: ", fingerprint(*subset.dataset), ' ', samples.hex(), ' ', kMeasuredImages));
   if (const std::optional<Normalization> known = to_normalization(cache.find())) return *known;
   const Normalization measured = measure_normalization(subset, kMeasuredImages);
-  Value answer = Value::map();
-  answer.set("mean", list_of(measured.mean));
-  answer.set("std", list_of(measured.stddev));
-  cache.store(answer);
+  cache.store(write(measured));
   return measured;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/config/read.h"
 #include "core/cpu/parallel.h"
 #include "core/support/error.h"
 #include "train/config/utf8.h"
@@ -86,6 +87,36 @@ std::string kind_of(const Duplicates& duplicates) {
   return duplicates.across_classes ? "the same image under several labels" : "the same image twice in one class";
 }
 
+struct SplitRow {
+  const SplitReport& split;
+  const std::vector<std::string>& classes;
+
+  void fields(Fields& f) {
+    Value counts = Value::map();
+    for (std::size_t c = 0; c < classes.size(); ++c) counts.set(classes[c], split.counts[c]);
+    f.add_computed("images", split.samples, {.help = "of the split"});
+    f.add_computed("height", std::vector{split.min_height, split.max_height}, {.help = "least and greatest, as stored"});
+    f.add_computed("width", std::vector{split.min_width, split.max_width}, {.help = "least and greatest, as stored"});
+    f.add_computed("classes", counts, {.help = "images of each class, by its name"});
+  }
+};
+
+Value splits_by_name(const DataReport& report) {
+  Value splits = Value::map();
+  for (const SplitReport& split : report.splits) splits.set(split.name, write(SplitRow{split, report.classes}));
+  return splits;
+}
+
+struct BadRow {
+  std::string path;
+  std::string reason;
+
+  void fields(Fields& f) {
+    f.add("path", path, {.help = "the file"});
+    f.add("reason", reason, {.help = "why it cannot be read"});
+  }
+};
+
 }  // namespace
 
 bool DataReport::clean() const {
@@ -118,39 +149,28 @@ DataReport check_data(const DataConfig& config, std::uint64_t seed) {
   return report;
 }
 
-Value to_value(const DataReport& report) {
-  Value value = Value::map();
-  value.set("clean", report.clean());
-  Value& splits = value.set("splits", Value::map());
-  for (const SplitReport& split : report.splits) {
-    Value& item = splits.set(split.name, Value::map());
-    item.set("images", split.samples);
-    item.set("height", Value::list({Value(split.min_height), Value(split.max_height)}));
-    item.set("width", Value::list({Value(split.min_width), Value(split.max_width)}));
-    Value& counts = item.set("classes", Value::map());
-    for (std::size_t c = 0; c < report.classes.size(); ++c) counts.set(report.classes[c], split.counts[c]);
-  }
-  Value& bad = value.set("bad", Value::list());
-  for (const BadFile& file : report.bad) {
-    Value& item = bad.as_list().emplace_back(Value::map());
-    item.set("path", readable(file.path));
-    item.set("reason", readable(file.reason));
-  }
-  Value& duplicates = value.set("duplicates", Value::list());
-  for (const Duplicates& group : report.duplicates) {
-    Value& item = duplicates.as_list().emplace_back(Value::map());
-    item.set("across_splits", group.across_splits);
-    item.set("across_classes", group.across_classes);
-    Value& members = item.set("images", Value::list());
-    for (const Duplicates::Member& member : group.members) {
-      Value& image = members.as_list().emplace_back(Value::map());
-      image.set("split", member.split);
-      image.set("class", member.class_name);
-      image.set("path", readable(member.origin));
-    }
-  }
-  return value;
+void Duplicates::Member::fields(Fields& f) {
+  f.add("split", split, {.help = "it is in"});
+  f.add("class", class_name, {.help = "its label"});
+  f.add_computed("path", readable(origin), {.help = "where it is from"});
 }
+
+void Duplicates::fields(Fields& f) {
+  f.add("across_splits", across_splits, {.help = "in several splits"});
+  f.add("across_classes", across_classes, {.help = "under several labels: one of them is wrong"});
+  f.add("images", members, {.help = "all equal, by split"});
+}
+
+void DataReport::fields(Fields& f) {
+  std::vector<BadRow> unreadable;
+  for (const BadFile& file : bad) unreadable.push_back({readable(file.path), readable(file.reason)});
+  f.add_computed("clean", clean(), {.help = "no bad file, no image in two splits or under two labels"});
+  f.add_computed("splits", splits_by_name(*this), {.help = "by their names: images, height, width, classes"});
+  f.add_computed("bad", unreadable, {.help = "files that cannot be read"});
+  f.add("duplicates", duplicates, {.help = "images that are there more than once; those across splits first"});
+}
+
+Value to_value(const DataReport& report) { return write(report); }
 
 std::string to_text(const DataReport& report) {
   std::string text;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "train/data/builtin.h"
 
 namespace tessera {
@@ -26,10 +26,14 @@ struct Duplicates {
     std::string split;
     std::string origin;
     std::string class_name;
+
+    void fields(Fields& f);
   };
   std::vector<Member> members;  // by split, then sample
   bool across_splits = false;
   bool across_classes = false;  // one of the labels is wrong
+
+  void fields(Fields& f);
 };
 
 struct DataReport {
@@ -40,6 +44,7 @@ struct DataReport {
 
   // No bad file, no image in two splits or under two labels. An image twice in one class of one split is only reported.
   bool clean() const;
+  void fields(Fields& f);
 };
 
 // Decodes every image, on the OpenMP threads. Files that fail are in no split. Throws what load_data() throws for a set that

@@ -49,6 +49,11 @@ Histogram count_values(const Subset& subset, std::int64_t samples) {
 
 }  // namespace
 
+void Normalization::fields(Fields& f) {
+  f.add("mean", mean, {.help = "of each channel"});
+  f.add("std", stddev, {.help = "standard deviation of each channel"});
+}
+
 void AugmentConfig::fields(Fields& f) {
   f.add("crop", crop,
         {.help = "image-folder: cut the sample out at a random place of the resized image, not in its centre",

@@ -31,6 +31,8 @@ struct AugmentConfig {
 struct Normalization {
   std::vector<double> mean;
   std::vector<double> stddev;
+
+  void fields(Fields& f);
 };
 // Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Of more than
 // `samples` samples, `samples` are read, evenly spread over the subset, unaugmented. Runs on the OpenMP threads, which change no

@@ -79,6 +79,14 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
 
 }  // namespace
 
+void DiskPlan::fields(Fields& f) {
+  f.add_computed("bytes", bytes(), {.help = "of all that stay when the run has ended, at most"});
+  f.add("training_checkpoint", training_bytes, {.help = "bytes of one saved while the stage trains; 0 when it does not train"});
+  f.add("end_checkpoint", end_bytes, {.help = "bytes of the one at the stage's end, which always stays"});
+  f.add("best", best, {.help = "1 when the best one may be another than the last"});
+  f.add("newest", newest, {.help = "of the newest that stay, how many are of this stage, at most"});
+}
+
 DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history) {
   DiskPlan plan;
   const State weights = model_state(model);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/config/fields.h"
 #include "core/nn/module.h"
 #include "train/experiment.h"
 #include "train/run/history.h"
@@ -18,6 +19,7 @@ struct DiskPlan {
   std::int64_t newest = 0;  // of the newest `checkpoint.keep` that are neither, at most this many are of this stage
 
   std::int64_t bytes() const { return end_bytes + (best + newest) * training_bytes; }
+  void fields(Fields& f);
 };
 
 // Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of

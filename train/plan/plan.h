@@ -22,6 +22,8 @@ struct SchedulePlan {
   double peak_lr = 0;
   double last_lr = 0;
   std::int64_t warmup_steps = 0;  // the rate rises during these; 0 when the first step has the peak
+
+  void fields(Fields& f);
 };
 SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, std::int64_t steps_per_epoch);
 
@@ -32,12 +34,14 @@ struct RanksPlan {
   std::int64_t changed = 0;  // that do not stay dense
   double parameters_kept = 1;
   double macs_kept = 1;
+  void fields(Fields& f);
 };
 
 // A pass of a stage, run on the initial weights; a run chooses ranks from the trained ones.
 struct PassPlan {
   PassReport report;
   std::vector<RanksPlan> ranks;
+  void fields(Fields& f);
 };
 
 struct StagePlan {
@@ -50,6 +54,8 @@ struct StagePlan {
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train
   std::optional<MemoryPlan> memory;
   DiskPlan disk;
+
+  void fields(Fields& f);
 };
 
 struct Plan {
@@ -64,6 +70,7 @@ struct Plan {
 
   std::int64_t memory_peak() const;  // of the stage that needs most; 0 when none trains
   std::int64_t disk_bytes() const;  // checkpoints at the end of the run, at most
+  void fields(Fields& f);
 };
 
 // Checks the experiment first (train/plan/check.h) and throws what that throws. Sets the number of compute threads.

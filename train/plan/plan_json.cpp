@@ -4,132 +4,102 @@
 namespace tessera {
 namespace {
 
-Value list_of(const Shape& shape) {
-  Value list = Value::list();
-  for (const std::int64_t size : shape) list.as_list().emplace_back(size);
-  return list;
-}
+std::vector<std::int64_t> sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
-Value network(const Trace& layers, const Cost& cost) {
-  Value value = Value::map();
-  value.set("parameters", cost.parameters);
-  value.set("macs", cost.macs);
-  value.set("weight_bytes", cost.weight_bytes);
-  value.set("layers", to_value(layers));
-  return value;
-}
-
-Value to_value(const RanksPlan& ranks) {
-  Value value = Value::map();
-  value.set("asked", ranks.asked);
-  value.set("layers", ranks.layers);
-  value.set("changed", ranks.changed);
-  value.set("parameters_kept", ranks.parameters_kept);
-  value.set("macs_kept", ranks.macs_kept);
-  return value;
-}
-
-Value passes(const StagePlan& stage) {
-  Value list = Value::list();
-  for (const PassPlan& plan : stage.passes) {
-    PassReport report = plan.report;
-    Value pass = write(report);  // nothing was decomposed or timed: errors are 0 and speeds absent
-    Value& ranks = pass.set("ranks", Value::list());
-    for (const RanksPlan& each : plan.ranks) ranks.as_list().push_back(to_value(each));
-    list.as_list().push_back(std::move(pass));
+struct LayerRow : LayerCost {
+  void fields(Fields& f) {
+    f.add("path", path, {.help = "where it stands in the network"});
+    f.add("kind", kind, {.help = "what it is"});
+    f.add_computed("input", sizes_of(input), {.help = "its shape, of one sample"});
+    f.add_computed("output", sizes_of(output), {.help = "its shape, of one sample"});
+    f.add("parameters", parameters, {.help = "how many it has"});
+    f.add("macs", macs, {.help = "multiply-accumulates per sample"});
+    f.add("weight_bytes", weight_bytes, {.help = "parameters and buffers as stored"});
   }
-  return list;
+};
+
+struct NetworkPlan {
+  Cost cost;
+  std::vector<LayerRow> layers;
+
+  void fields(Fields& f) {
+    f.add("parameters", cost.parameters, {.help = "of all layers"});
+    f.add("macs", cost.macs, {.help = "multiply-accumulates per sample"});
+    f.add("weight_bytes", cost.weight_bytes, {.help = "parameters and buffers as stored"});
+    f.add("layers", layers, {.help = "those without layers inside, in the order of the forward"});
+  }
+};
+
+NetworkPlan network(const Trace& layers, const Cost& cost) {
+  NetworkPlan plan{cost, {}};
+  for (const LayerCost& row : layers) plan.layers.push_back(LayerRow{row});
+  return plan;
 }
 
-Value training(const std::optional<SchedulePlan>& schedule) {
-  if (!schedule) return {};
-  Value value = Value::map();
-  value.set("steps", schedule->steps);
-  value.set("epochs", schedule->epochs);
-  value.set("schedule", schedule->name);
-  value.set("first_lr", schedule->first_lr);
-  value.set("peak_lr", schedule->peak_lr);
-  value.set("last_lr", schedule->last_lr);
-  value.set("warmup_steps", schedule->warmup_steps);
-  return value;
-}
+struct DataPlan {
+  Plan& plan;
 
-Value memory_of(const std::optional<MemoryPlan>& memory) {
-  if (!memory) return {};
-  Value value = Value::map();
-  value.set("peak", memory->peak());
-  value.set("data_set", memory->data_set);
-  value.set("loader", memory->loader);
-  value.set("weights", memory->weights);
-  value.set("optimizer", memory->optimizer);
-  value.set("hooks", memory->hooks);
-  value.set("snapshot", memory->snapshot);
-  value.set("gradients", memory->gradients);
-  value.set("activations", memory->activations);
-  value.set("temporaries", memory->temporaries);
-  return value;
-}
-
-Value disk_of(const DiskPlan& disk) {
-  Value value = Value::map();
-  value.set("bytes", disk.bytes());
-  value.set("training_checkpoint", disk.training_bytes);
-  value.set("end_checkpoint", disk.end_bytes);
-  value.set("best", disk.best);
-  value.set("newest", disk.newest);
-  return value;
-}
-
-Value data_of(const Plan& plan) {
-  Value value = Value::map();
-  value.set("name", plan.data);
-  value.set("train", plan.train_samples);
-  value.set("val", plan.val_samples);
-  value.set("test", plan.test_samples);
-  value.set("input", list_of(plan.input));
-  value.set("batch", plan.batch);
-  value.set("steps_per_epoch", plan.steps_per_epoch);
-  return value;
-}
+  void fields(Fields& f) {
+    f.add("name", plan.data, {.help = "of the data set"});
+    f.add("train", plan.train_samples, {.help = "samples to train on"});
+    f.add("val", plan.val_samples, {.help = "samples to validate on"});
+    f.add("test", plan.test_samples, {.help = "samples to test on"});
+    f.add_computed("input", sizes_of(plan.input), {.help = "shape of one sample: [1, h, w, c]"});
+    f.add("batch", plan.batch, {.help = "samples of a step"});
+    f.add("steps_per_epoch", plan.steps_per_epoch, {.help = "steps that see every sample once"});
+  }
+};
 
 }  // namespace
 
+void SchedulePlan::fields(Fields& f) {
+  f.add("steps", steps, {.help = "of the stage"});
+  f.add("epochs", epochs, {.help = "of the stage"});
+  f.add("schedule", name, {.help = "its name"});
+  f.add("first_lr", first_lr, {.help = "learning rate of the first step"});
+  f.add("peak_lr", peak_lr, {.help = "the highest learning rate"});
+  f.add("last_lr", last_lr, {.help = "learning rate of the last step"});
+  f.add("warmup_steps", warmup_steps, {.help = "steps during which the rate rises; 0 when the first has the peak"});
+}
+
+void RanksPlan::fields(Fields& f) {
+  f.add("asked", asked, {.help = "as the experiment file says"});
+  f.add("layers", layers, {.help = "for which it was asked"});
+  f.add("changed", changed, {.help = "of them, those that do not stay dense"});
+  f.add("parameters_kept", parameters_kept, {.help = "fraction of these layers' parameters"});
+  f.add("macs_kept", macs_kept, {.help = "fraction of these layers' MACs"});
+}
+
+void PassPlan::fields(Fields& f) {
+  report.fields(f);
+  f.add("ranks", ranks, {.help = "asked and reached, by rule"});
+}
+
+void StagePlan::fields(Fields& f) {
+  f.add("name", name, {.help = "of the stage"});
+  f.add("passes", passes, {.help = "what each does to which layer; nothing was decomposed or timed"});
+  f.add_computed("network", network(layers, cost), {.help = "after the passes"});
+  f.add("train", schedule, {.help = "null when the stage does not train", .nullable = true});
+  f.add("memory", memory, {.help = "bytes that a training step needs; null when the stage does not train", .nullable = true});
+  f.add("disk", disk, {.help = "the stage's checkpoints"});
+}
+
+void Plan::fields(Fields& f) {
+  f.add_computed("data", DataPlan{*this}, {.help = "what the run trains on"});
+  f.add("device", device, {.help = "where it trains"});
+  f.add("precision", precision, {.help = "what it computes in"});
+  f.add_computed("network", network(layers, cost), {.help = "before the first stage"});
+  f.add("stages", stages, {.help = "in their order"});
+  f.add_computed("memory_peak", memory_peak(), {.help = "bytes of the stage that needs most; 0 when none trains"});
+  f.add_computed("disk_bytes", disk_bytes(), {.help = "checkpoints at the end of the run, at most"});
+}
+
 Value to_value(const Trace& trace) {
   Value layers = Value::list();
-  for (const LayerCost& row : trace) {
-    Value layer = Value::map();
-    layer.set("path", row.path);
-    layer.set("kind", row.kind);
-    layer.set("input", list_of(row.input));
-    layer.set("output", list_of(row.output));
-    layer.set("parameters", row.parameters);
-    layer.set("macs", row.macs);
-    layer.set("weight_bytes", row.weight_bytes);
-    layers.as_list().push_back(std::move(layer));
-  }
+  for (const LayerCost& row : trace) layers.as_list().push_back(write(LayerRow{row}));
   return layers;
 }
 
-Value to_value(const Plan& plan) {
-  Value value = Value::map();
-  value.set("data", data_of(plan));
-  value.set("device", plan.device);
-  value.set("precision", plan.precision);
-  value.set("network", network(plan.layers, plan.cost));
-  Value& stages = value.set("stages", Value::list());
-  for (const StagePlan& stage : plan.stages) {
-    Value entry = Value::map();
-    entry.set("name", stage.name);
-    entry.set("passes", passes(stage));
-    entry.set("network", network(stage.layers, stage.cost));
-    entry.set("train", training(stage.schedule));
-    entry.set("memory", memory_of(stage.memory));
-    entry.set("disk", disk_of(stage.disk));
-    stages.as_list().push_back(std::move(entry));
-  }
-  value.set("memory_peak", plan.memory_peak());
-  value.set("disk_bytes", plan.disk_bytes());
-  return value;
-}
+Value to_value(const Plan& plan) { return write(plan); }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compress/timing/speed.h"
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/bench_report.h"
@@ -68,33 +69,72 @@ std::string csv_row(const BenchReport& report, const BenchPart& part, const Laye
              csv_field(report.setup), '\n');
 }
 
-Value to_value(const TimedSide& side) {
-  Value value = Value::map();
-  value.set("kind", side.kind);
-  value.set("macs", side.macs);
-  value.set("flops", side.flops);
-  value.set("ms", to_value(side.ms));
-  value.set("gflops_per_second", side.flops > 0 ? Value(side.gflops_per_second()) : Value());
-  return value;
+struct SideRow : TimedSide {
+  std::optional<double> rate() const { return flops > 0 ? std::optional(gflops_per_second()) : std::nullopt; }
+  void fields(Fields& f) {
+    f.add("kind", kind, {.help = "what the layer is"});
+    f.add("macs", macs, {.help = "multiply-accumulates per sample, of a forward"});
+    f.add("flops", flops, {.help = "of one run of the batch"});
+    f.add_computed("ms", to_value(ms), {.help = "milliseconds of one run: median, p10, p90"});
+    f.add_computed("gflops_per_second", rate(), {.help = "null without work to count", .nullable = true});
+  }
+};
+
+struct SpeedupRow : MedianInterval {
+  void fields(Fields& f) {
+    f.add("median", median, {.help = "over the rounds"});
+    f.add("low", low, {.help = "lower end of its 95 % confidence interval"});
+    f.add("high", high, {.help = "upper end of its 95 % confidence interval"});
+  }
+};
+
+struct TimingRow {
+  std::string path;
+  double network_share = 0;
+  SideRow dense;
+  std::optional<SideRow> compressed;
+  std::optional<SpeedupRow> speedup;
+  std::optional<bool> replayed;
+
+  void fields(Fields& f) {
+    f.add("path", path, {.help = "of the layer; empty for the whole network"});
+    f.add("network_share", network_share, {.help = "dense time alone over that of the dense network"});
+    f.add("dense", dense, {.help = "the dense layer"});
+    f.add("compressed", compressed, {.help = "null where the layer is not", .nullable = true});
+    f.add("speedup", speedup, {.help = "dense time over compressed time", .nullable = true});
+    f.add("replayed", replayed, {.help = "on a GPU: recorded work was timed"});
+  }
+};
+
+struct PartRow {
+  std::int64_t batch = 1;
+  std::int64_t threads = 1;
+  std::vector<TimingRow> rows;
+
+  void fields(Fields& f) {
+    f.add("batch", batch, {.help = "samples of one run"});
+    f.add("threads", threads, {.help = "0 on a GPU"});
+    f.add("rows", rows, {.help = "layers in the order of the forward, the network last"});
+  }
+};
+
+TimingRow row_of(const LayerTiming& timing, bool on_gpu) {
+  TimingRow row{timing.path, timing.network_share, SideRow{timing.dense}, {}, {}, {}};
+  if (timing.compressed) {
+    row.compressed = SideRow{*timing.compressed};
+    row.speedup = SpeedupRow{timing.speedup};
+  }
+  if (on_gpu) row.replayed = timing.replayed;
+  return row;
 }
 
-Value to_value(const MedianInterval& ratio) {
-  Value value = Value::map();
-  value.set("median", ratio.median);
-  value.set("low", ratio.low);
-  value.set("high", ratio.high);
-  return value;
-}
-
-Value to_value(const BenchReport& report, const LayerTiming& row) {
-  Value value = Value::map();
-  value.set("path", row.path);
-  value.set("network_share", row.network_share);
-  value.set("dense", to_value(row.dense));
-  value.set("compressed", row.compressed ? to_value(*row.compressed) : Value());
-  value.set("speedup", row.compressed ? to_value(row.speedup) : Value());
-  if (!report.gpu.empty()) value.set("replayed", row.replayed);
-  return value;
+std::vector<PartRow> rows_of(const BenchReport& report) {
+  std::vector<PartRow> parts;
+  for (const BenchPart& part : report.parts) {
+    std::vector<TimingRow>& rows = parts.emplace_back(PartRow{part.batch, part.threads, {}}).rows;
+    for (const LayerTiming& timing : part.rows) rows.push_back(row_of(timing, !report.gpu.empty()));
+  }
+  return parts;
 }
 
 }  // namespace
@@ -122,25 +162,17 @@ std::string to_csv(const BenchReport& report) {
   return text;
 }
 
-Value to_value(const BenchReport& report) {
-  Value value = Value::map();
-  value.set("target", report.target);
-  value.set("state", report.state);
-  value.set("setup", report.setup);
-  value.set("input", Value::list(Value::List(report.input.begin(), report.input.end())));
-  value.set("phase", std::string(name_of(report.phase)));
-  value.set("precision", precision_text(report.compute, report.tf32));
-  value.set("rounds", report.rounds);
-  Value& timings = value.set("timings", Value::list());
-  for (const BenchPart& part : report.parts) {
-    Value entry = Value::map();
-    entry.set("batch", part.batch);
-    entry.set("threads", part.threads);
-    Value& rows = entry.set("rows", Value::list());
-    for (const LayerTiming& row : part.rows) rows.as_list().push_back(to_value(report, row));
-    timings.as_list().push_back(std::move(entry));
-  }
-  return value;
+void BenchReport::fields(Fields& f) {
+  f.add("target", target, {.help = "the run, experiment file or model"});
+  f.add("state", state, {.help = "of the weights"});
+  f.add("setup", setup, {.help = "the machine and the build"});
+  f.add_computed("input", std::vector(input.begin(), input.end()), {.help = "shape of one sample"});
+  f.add_computed("phase", std::string(name_of(phase)), {.help = "what was timed"});
+  f.add_computed("precision", precision_text(compute, tf32), {.help = "what it computed in"});
+  f.add("rounds", rounds, {.help = "timings of each layer"});
+  f.add_computed("timings", rows_of(*this), {.help = "of each batch on each number of threads"});
 }
+
+Value to_value(const BenchReport& report) { return write(report); }
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compress/timing/layer_times.h"
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "train/report/bench_network.h"
 
 namespace tessera {
@@ -31,6 +31,8 @@ struct BenchReport {
   bool tf32 = false;
   std::int64_t rounds = 0;
   std::vector<BenchPart> parts;
+
+  void fields(Fields& f);
 };
 
 // Where one part is timed, as where_timed() says it.

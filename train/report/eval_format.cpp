@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/eval_report.h"
@@ -92,7 +93,39 @@ std::string pair_table(const EvalReport& report) {
              aligned(rows, {false, false, true, true}));
 }
 
-Value share_value(std::int64_t part, std::int64_t whole) { return whole > 0 ? Value(share(part, whole)) : Value(); }
+std::optional<double> share_of_any(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? std::optional(share(part, whole)) : std::nullopt;
+}
+
+struct ClassRow {
+  std::string name;
+  std::int64_t samples = 0;
+  std::int64_t correct = 0;
+
+  void fields(Fields& f) {
+    f.add("name", name, {.help = "of the class"});
+    f.add("samples", samples, {.help = "of the class in the split"});
+    f.add("correct", correct, {.help = "of these, how many were told"});
+    f.add_computed("accuracy", share_of_any(correct, samples), {.help = "null without samples", .nullable = true});
+  }
+};
+
+std::vector<ClassRow> class_rows(const EvalReport& report) {
+  std::vector<ClassRow> rows;
+  for (std::size_t i = 0; i < report.classes.size(); ++i) {
+    rows.push_back({report.classes[i], report.samples_of(i), report.count(i, i)});
+  }
+  return rows;
+}
+
+Value matrix_of(const EvalReport& report) {
+  Value matrix = Value::list();
+  for (std::size_t truth = 0; truth < report.classes.size(); ++truth) {
+    Value& row = matrix.as_list().emplace_back(Value::list());
+    for (std::size_t said = 0; said < report.classes.size(); ++said) row.as_list().emplace_back(report.count(truth, said));
+  }
+  return matrix;
+}
 
 }  // namespace
 
@@ -117,33 +150,22 @@ std::string confusion_csv(const EvalReport& report) {
   return text;
 }
 
-Value to_value(const EvalReport& report) {
-  Value value = Value::map();
-  value.set("run", report.run);
-  value.set("stage", report.stage);
-  value.set("step", report.step);
-  value.set("stage_done", report.stage_done);
-  value.set("averaged", report.averaged);
-  value.set("split", report.split);
-  value.set("samples", report.total.samples);
-  value.set("loss", report.total.loss);
-  value.set("top1", report.total.accuracy());
-  value.set("top5", report.top5 ? share_value(*report.top5, report.total.samples) : Value());
-  Value& classes = value.set("classes", Value::list());
-  Value matrix = Value::list();
-  for (std::size_t truth = 0; truth < report.classes.size(); ++truth) {
-    const std::int64_t samples = report.samples_of(truth);
-    Value& row = classes.as_list().emplace_back(Value::map());
-    row.set("name", report.classes[truth]);
-    row.set("samples", samples);
-    row.set("correct", report.count(truth, truth));
-    row.set("accuracy", share_value(report.count(truth, truth), samples));
-    Value::List counts;
-    for (std::size_t said = 0; said < report.classes.size(); ++said) counts.emplace_back(report.count(truth, said));
-    matrix.as_list().push_back(Value::list(std::move(counts)));
-  }
-  value.set("confusion", std::move(matrix));
-  return value;
+void EvalReport::fields(Fields& f) {
+  const std::optional<double> top5_share = top5 ? share_of_any(*top5, total.samples) : std::nullopt;
+  f.add("run", run, {.help = "its folder"});
+  f.add("stage", stage, {.help = "of the checkpoint"});
+  f.add("step", step, {.help = "of the checkpoint"});
+  f.add("stage_done", stage_done, {.help = "the checkpoint is the stage's end"});
+  f.add("averaged", averaged, {.help = "moving averages of the weights were evaluated"});
+  f.add("split", split, {.help = "evaluated samples", .choices = {"train", "val", "test"}});
+  f.add("samples", total.samples, {.help = "of the split"});
+  f.add("loss", total.loss, {.help = "mean cross-entropy"});
+  f.add_computed("top1", total.accuracy(), {.help = "share of the samples whose class is the likeliest"});
+  f.add_computed("top5", top5_share, {.help = "among the five likeliest; null below ten classes", .nullable = true});
+  f.add_computed("classes", class_rows(*this), {.help = "in their order"});
+  f.add_computed("confusion", matrix_of(*this), {.help = "samples: a list per true class, in it one number per predicted class"});
 }
+
+Value to_value(const EvalReport& report) { return write(report); }
 
 }  // namespace tessera

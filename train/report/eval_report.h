@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "core/io/vfs.h"
 #include "train/run/evaluate.h"
 #include "train/run/run_folder.h"
@@ -36,6 +36,7 @@ struct EvalReport {
 
   std::int64_t count(std::size_t truth, std::size_t predicted) const { return confusion[truth * classes.size() + predicted]; }
   std::int64_t samples_of(std::size_t truth) const;
+  void fields(Fields& f);
 };
 
 // Rebuilds the network from the checkpoint alone and runs the split through it once. Throws ConfigError on a checkpoint that

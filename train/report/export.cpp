@@ -1,5 +1,6 @@
 #include "train/report/export.h"
 
+#include "core/config/read.h"
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
 #include "layers/model_tree.h"
@@ -16,22 +17,38 @@ namespace {
 constexpr std::int64_t kExportFormatVersion = 1;
 
 // [c, h, w] of an image, [features] of a row.
-Value torch_input(const Shape& input) {
-  Value sizes = Value::list();
-  if (input.rank() == 4) sizes.as_list().emplace_back(input[3]);
-  for (int axis = 1; axis < (input.rank() == 4 ? 3 : input.rank()); ++axis) sizes.as_list().emplace_back(input[axis]);
+std::vector<std::int64_t> torch_input(const Shape& input) {
+  std::vector<std::int64_t> sizes;
+  if (input.rank() == 4) sizes.push_back(input[3]);
+  for (int axis = 1; axis < (input.rank() == 4 ? 3 : input.rank()); ++axis) sizes.push_back(input[axis]);
   return sizes;
 }
 
-Value structure(const Module& model, const Shape& input, const Value& origin) {
-  Value root = Value::map();
-  root.set("format_version", kExportFormatVersion);
-  root.set("weights", kExportWeights);
-  root.set("input", torch_input(input));
-  root.set("origin", origin);
-  root.set("network", describe(model));
-  return root;
-}
+struct ModelFile {
+  std::vector<std::int64_t> input;
+  Value origin;
+  Value network;
+
+  void fields(Fields& f) {
+    f.add_computed("format_version", kExportFormatVersion, {.help = "readers refuse a newer one"});
+    f.add_computed("weights", std::string(kExportWeights), {.help = "the file beside this one that holds them"});
+    f.add("input", input, {.help = "[c, h, w] of an image, [features] of a row"});
+    f.add("origin", origin, {.help = "where the network is from"});
+    f.add("network", network, {.help = "the module tree"});
+  }
+};
+
+struct RunOrigin {
+  std::string run;
+  std::string stage;
+  std::int64_t step = 0;
+
+  void fields(Fields& f) {
+    f.add("run", run, {.help = "its folder"});
+    f.add("stage", stage, {.help = "under way or at its end"});
+    f.add("step", step, {.help = "steps of the run"});
+  }
+};
 
 SafetensorsFile torch_state(Module& model, const Shape& input) {
   const State state = model_state(model);
@@ -55,17 +72,15 @@ void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& orig
   std::filesystem::create_directories(folder, error);
   TESSERA_CHECK(!error, IoError, "export: cannot create ", folder.string(), ": ", error.message());
   write_file_atomically(vfs, folder / kExportWeights, weights);
-  write_file_atomically(vfs, folder / kExportModel, to_json(structure(model, input, origin), 2) + "\n");
+  write_file_atomically(vfs, folder / kExportModel,
+                        to_json(write(ModelFile{torch_input(input), origin, describe(model)}), 2) + "\n");
 }
 
 void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {
   const Checkpoint checkpoint = load_newest(vfs, run);
   const std::unique_ptr<Module> model = saved_model(checkpoint);
-  Value origin = Value::map();
-  origin.set("run", run.path());
-  origin.set("stage", checkpoint.manifest.at("stage_name").as_string());
-  origin.set("step", checkpoint.step);
-  export_torch(vfs, *model, input_of(run, checkpoint.manifest), origin, folder);
+  const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
+  export_torch(vfs, *model, input_of(run, checkpoint.manifest), write(origin), folder);
 }
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "core/io/vfs.h"
 #include "train/report/state_diff.h"
 #include "train/run/config_change.h"
@@ -19,6 +19,8 @@ struct DiffSide {
   bool is_run = false;  // else an experiment file
   std::string stage;  // of the newest checkpoint; empty without one
   std::int64_t step = -1;
+
+  void fields(Fields& f);
 };
 
 // The first line of metrics.jsonl where two runs part.
@@ -27,11 +29,15 @@ struct FirstMetric {
   std::string stage;
   std::int64_t step = 0;
   std::vector<KeyChange> values;
+
+  void fields(Fields& f);
 };
 
 struct WeightsDiff {
   std::int64_t tensors = 0;  // of both together
   std::vector<TensorDifference> differing;  // by name
+
+  void fields(Fields& f);
 };
 
 struct RunDiff {
@@ -50,6 +56,7 @@ struct RunDiff {
 
   bool both_runs() const { return a.is_run && b.is_run; }
   bool differ() const;  // also when something was in the way of knowing
+  void fields(Fields& f);
 };
 
 // Each side is a run folder or an experiment file. Throws ConfigError when one is neither, or its settings cannot be read; all

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <optional>
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/run_diff.h"
@@ -70,54 +71,15 @@ std::string side(char name, const DiffSide& side) {
   return text + str(", newest checkpoint at step ", side.step, ", stage ", side.stage, '\n');
 }
 
-Value to_value(const std::vector<KeyChange>& changes) {
-  Value list = Value::list();
-  for (const KeyChange& change : changes) {
-    Value& row = list.as_list().emplace_back(Value::map());
-    row.set("key", change.key);
-    row.set("a", change.before);
-    row.set("b", change.after);
+struct MetricsDiff {
+  std::vector<KeyChange> stages;
+  std::optional<FirstMetric> first;
+
+  void fields(Fields& f) {
+    f.add("stages", stages, {.help = "last loss, last and best validation accuracy of each stage"});
+    f.add("first", first, {.help = "the first line that differs; null when none does", .nullable = true});
   }
-  return list;
-}
-
-Value to_value(const std::optional<std::vector<KeyChange>>& changes) { return changes ? to_value(*changes) : Value(); }
-
-Value to_value(const DiffSide& side) {
-  Value value = Value::map();
-  value.set("path", side.path);
-  value.set("run", side.is_run);
-  value.set("stage", side.step < 0 ? Value() : Value(side.stage));
-  value.set("step", side.step < 0 ? Value() : Value(side.step));
-  return value;
-}
-
-Value metrics_value(const RunDiff& diff) {
-  Value value = Value::map();
-  value.set("stages", to_value(diff.metrics));
-  Value& first = value.set("first", Value());
-  if (!diff.first_metric) return value;
-  first = Value::map();
-  first.set("line", diff.first_metric->line);
-  first.set("stage", diff.first_metric->stage);
-  first.set("step", diff.first_metric->step);
-  first.set("values", to_value(diff.first_metric->values));
-  return value;
-}
-
-Value weights_value(const RunDiff& diff) {
-  if (!diff.weights) return {};
-  Value value = Value::map();
-  value.set("tensors", diff.weights->tensors);
-  Value& differing = value.set("differing", Value::list());
-  for (const TensorDifference& tensor : diff.weights->differing) {
-    Value& row = differing.as_list().emplace_back(Value::map());
-    row.set("name", tensor.name);
-    row.set("what", tensor.what);
-    row.set("max_abs", tensor.what.empty() ? Value(tensor.max_abs) : Value());
-  }
-  return value;
-}
+};
 
 }  // namespace
 
@@ -130,22 +92,43 @@ std::string to_text(const RunDiff& diff) {
   return text;
 }
 
-Value to_value(const RunDiff& diff) {
-  const auto of_runs = [&](Value value) { return diff.both_runs() ? std::move(value) : Value(); };
-  Value value = Value::map();
-  value.set("a", to_value(diff.a));
-  value.set("b", to_value(diff.b));
-  value.set("differ", diff.differ());
-  value.set("keys", to_value(diff.keys));
-  value.set("environment", to_value(diff.environment));
-  value.set("data", to_value(diff.data));
-  value.set("metrics", of_runs(metrics_value(diff)));
-  value.set("decisions", to_value(diff.decisions));
-  value.set("layers", to_value(diff.layers));
-  value.set("weights", of_runs(weights_value(diff)));
-  Value& trouble = value.set("trouble", Value::list());
-  for (const std::string& what : diff.trouble) trouble.as_list().emplace_back(what);
-  return value;
+void DiffSide::fields(Fields& f) {
+  const bool stands = step >= 0;
+  f.add("path", path, {.help = "run folder or experiment file"});
+  f.add("run", is_run, {.help = "it is a run"});
+  f.add_computed("stage", stands ? std::optional(stage) : std::nullopt,
+                 {.help = "of the newest checkpoint; null without one", .nullable = true});
+  f.add_computed("step", stands ? std::optional(step) : std::nullopt,
+                 {.help = "of the newest checkpoint; null without one", .nullable = true});
 }
+
+void FirstMetric::fields(Fields& f) {
+  f.add("line", line, {.help = "of metrics.jsonl, from 1"});
+  f.add("stage", stage, {.help = "of that line"});
+  f.add("step", step, {.help = "of that line"});
+  f.add("values", values, {.help = "those that differ"});
+}
+
+void WeightsDiff::fields(Fields& f) {
+  f.add("tensors", tensors, {.help = "of both together"});
+  f.add("differing", differing, {.help = "by name"});
+}
+
+void RunDiff::fields(Fields& f) {
+  const std::optional<MetricsDiff> of_runs = both_runs() ? std::optional(MetricsDiff{metrics, first_metric}) : std::nullopt;
+  f.add("a", a, {.help = "the one side"});
+  f.add("b", b, {.help = "the other side"});
+  f.add_computed("differ", differ(), {.help = "also when something was in the way of knowing"});
+  f.add("keys", keys, {.help = "of the resolved experiment files"});
+  f.add("environment", environment, {.help = "of env.json; null when not compared", .nullable = true});
+  f.add("data", data, {.help = "fingerprint of the training data; null when not compared", .nullable = true});
+  f.add_computed("metrics", of_runs, {.help = "null unless both sides are runs", .nullable = true});
+  f.add("decisions", decisions, {.help = "choices that a clock took; null when not compared", .nullable = true});
+  f.add("layers", layers, {.help = "of layers.csv; null when not compared", .nullable = true});
+  f.add("weights", weights, {.help = "of the newest intact checkpoints; null unless both have one", .nullable = true});
+  f.add("trouble", trouble, {.help = "what is damaged, and how far it was compared"});
+}
+
+Value to_value(const RunDiff& diff) { return write(diff); }
 
 }  // namespace tessera

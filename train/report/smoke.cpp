@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "compress/report.h"
+#include "core/config/read.h"
 #include "core/io/scratch_folder.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -193,34 +194,25 @@ class Smoke {
   std::string where_;
 };
 
-Value to_value(const SmokeStage& stage) {
-  Value value = Value::map();
-  value.set("name", stage.name);
-  value.set("passes", stage.passes.empty() ? Value() : Value(stage.passes));
-  value.set("steps", stage.steps);
-  value.set("stage_steps", stage.stage_steps);
-  value.set("loss", stage.loss ? Value(*stage.loss) : Value());
-  value.set("tensors", stage.tensors);
-  value.set("checkpoint_bytes", stage.checkpoint_bytes);
-  value.set("seconds", stage.seconds);
-  return value;
-}
+struct SmokeTable {
+  std::int64_t rows = 0;
+  double seconds = 0;
 
-Value table_value(const SmokeReport& report) {
-  if (report.table_rows == 0) return {};
-  Value value = Value::map();
-  value.set("rows", report.table_rows);
-  value.set("seconds", report.table_seconds);
-  return value;
-}
+  void fields(Fields& f) {
+    f.add("rows", rows, {.help = "one per stage"});
+    f.add("seconds", seconds, {.help = "that it took"});
+  }
+};
 
-Value failure_value(const SmokeReport& report) {
-  if (report.where.empty()) return {};
-  Value value = Value::map();
-  value.set("where", report.where);
-  value.set("message", report.failure);
-  return value;
-}
+struct SmokeFailure {
+  std::string where;
+  std::string message;
+
+  void fields(Fields& f) {
+    f.add("where", where, {.help = "stage and part of it"});
+    f.add("message", message, {.help = "the error"});
+  }
+};
 
 }  // namespace
 
@@ -240,15 +232,28 @@ SmokeReport smoke(const Experiment& experiment, const DataSplits& data, const St
   return report;
 }
 
-Value to_value(const SmokeReport& report) {
-  Value value = Value::map();
-  value.set("ok", report.ok());
-  value.set("stopped", report.stopped);
-  Value& stages = value.set("stages", Value::list());
-  for (const SmokeStage& stage : report.stages) stages.as_list().push_back(to_value(stage));
-  value.set("table", table_value(report));
-  value.set("failure", failure_value(report));
-  return value;
+void SmokeStage::fields(Fields& f) {
+  f.add("name", name, {.help = "of the stage"});
+  f.add_computed("passes", passes.empty() ? std::nullopt : std::optional(passes),
+                 {.help = "what the factorisation did; null without one", .nullable = true});
+  f.add("steps", steps, {.help = "taken: two, or all there are"});
+  f.add("stage_steps", stage_steps, {.help = "of the stage in a real run"});
+  f.add("loss", loss, {.help = "mean over the steps; null without any", .nullable = true});
+  f.add("tensors", tensors, {.help = "of the checkpoint, equal after the reload"});
+  f.add("checkpoint_bytes", checkpoint_bytes, {.help = "of these tensors"});
+  f.add("seconds", seconds, {.help = "that the stage took"});
 }
+
+void SmokeReport::fields(Fields& f) {
+  const std::optional<SmokeTable> table = table_rows > 0 ? std::optional(SmokeTable{table_rows, table_seconds}) : std::nullopt;
+  const std::optional<SmokeFailure> failed = where.empty() ? std::nullopt : std::optional(SmokeFailure{where, failure});
+  f.add_computed("ok", ok(), {.help = "nothing failed and nobody stopped it"});
+  f.add("stopped", stopped, {.help = "on request"});
+  f.add("stages", stages, {.help = "gone through"});
+  f.add_computed("table", table, {.help = "null when it did not come to it", .nullable = true});
+  f.add_computed("failure", failed, {.help = "the first one; null when there was none", .nullable = true});
+}
+
+Value to_value(const SmokeReport& report) { return write(report); }
 
 }  // namespace tessera

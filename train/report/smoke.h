@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "train/experiment.h"
 #include "train/run/stop.h"
 
@@ -23,6 +23,8 @@ struct SmokeStage {
   std::int64_t tensors = 0;  // of the checkpoint, equal after the reload
   std::int64_t checkpoint_bytes = 0;  // of these tensors
   double seconds = 0;
+
+  void fields(Fields& f);
 };
 
 struct SmokeReport {
@@ -35,6 +37,7 @@ struct SmokeReport {
   bool stopped = false;  // on request
 
   bool ok() const { return where.empty() && !stopped; }
+  void fields(Fields& f);
 };
 
 // `data` is the experiment's. Nothing is written outside the folder, which is gone on return. Prints a line per stage to `out`

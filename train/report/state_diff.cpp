@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "core/support/error.h"
@@ -31,6 +32,13 @@ double greatest_distance(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+void TensorDifference::fields(Fields& f) {
+  const std::optional<double> apart = what.empty() ? std::optional(max_abs) : std::nullopt;
+  f.add("name", name, {.help = "of the tensor"});
+  f.add("what", what, {.help = "what differs; empty when only values do"});
+  f.add_computed("max_abs", apart, {.help = "greatest |a - b|; null where there is none", .nullable = true});
+}
 
 std::vector<TensorDifference> tensor_differences(const State& a, const State& b) {
   std::vector<TensorDifference> found;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/fields.h"
 #include "core/nn/state.h"
 
 namespace tessera {
@@ -13,6 +14,8 @@ struct TensorDifference {
   std::string what;  // "only in a: f32 [3]", "f32 [3], f32 [4]"; empty when only values differ
   // Greatest |a - b|: 0 where only the signs of zeros or the bits of NaNs do, infinite where one side alone is no number.
   double max_abs = 0;
+
+  void fields(Fields& f);
 };
 
 // By name; tensors of equal bytes are left out.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compress/timing/latency.h"
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "core/io/vfs.h"
 
 namespace tessera {
@@ -19,6 +19,8 @@ struct TableLatency {
   std::int64_t batch = 0;
   Summary time;
   Summary speedup;  // over the first stage's network, timed in the same rounds
+
+  void fields(Fields& f);
 };
 
 // What the networks of a row's runs cost, where ranks or vetoes differ from seed to seed.
@@ -42,12 +44,15 @@ struct TableRow {
   CostRange cost_range() const;
   double mean_accuracy() const;
   double stddev_accuracy() const;  // sample standard deviation; 0 for one run
+  void fields(Fields& f);
 };
 
 struct Table {
   std::string processor;  // of the rows that name none
   std::int64_t threads = 0;  // likewise
   std::vector<TableRow> rows;
+
+  void fields(Fields& f);  // each row names its processor and threads
 };
 
 // Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine, batch norms

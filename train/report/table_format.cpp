@@ -3,6 +3,7 @@
 #include <set>
 
 #include "compress/report.h"
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/table.h"
@@ -66,6 +67,15 @@ std::string timed_on(const Table& table) {
     text += str(text.empty() ? "" : "; ", place, ": ", names);
   }
   return text + ";";
+}
+
+std::vector<TableRow> rows_with_places(const Table& table) {
+  std::vector<TableRow> rows = table.rows;
+  for (TableRow& row : rows) {
+    row.threads = threads_of(table, row);
+    row.processor = processor_of(table, row);
+  }
+  return rows;
 }
 
 }  // namespace
@@ -135,39 +145,36 @@ std::string to_csv(const Table& table) {
   return text;
 }
 
-Value to_value(const Table& table) {
-  Value::List rows;
-  for (const TableRow& row : table.rows) {
-    Value item = Value::map();
-    item.set("experiment", row.experiment);
-    item.set("stage", row.stage);
-    item.set("processor", processor_of(table, row));
-    item.set("threads", threads_of(table, row));
-    item.set("top1", Value::list(Value::List(row.accuracies.begin(), row.accuracies.end())));
-    item.set("top1_mean", row.mean_accuracy());
-    item.set("top1_sd", row.stddev_accuracy());
-    item.set("parameters", row.parameters);
-    item.set("macs", row.macs);
-    item.set("file_bytes", row.file_bytes);
-    const CostRange range = row.cost_range();
-    item.set("parameters_range", Value::list({range.least_parameters, range.greatest_parameters}));
-    item.set("macs_range", Value::list({range.least_macs, range.greatest_macs}));
-    Value::List latencies;
-    for (const TableLatency& latency : row.latency) {
-      Value entry = Value::map();
-      entry.set("batch", latency.batch);
-      entry.set("ms", to_value(latency.time));
-      entry.set("speedup", to_value(latency.speedup));
-      latencies.push_back(std::move(entry));
-    }
-    item.set("latency", Value::list(std::move(latencies)));
-    rows.push_back(std::move(item));
-  }
-  Value value = Value::map();
-  value.set("processor", table.processor);
-  value.set("threads", table.threads);
-  value.set("rows", Value::list(std::move(rows)));
-  return value;
+void TableLatency::fields(Fields& f) {
+  f.add("batch", batch, {.help = "samples of one run"});
+  f.add_computed("ms", to_value(time), {.help = "milliseconds of one run: median, p10, p90"});
+  f.add_computed("speedup", to_value(speedup), {.help = "over the first stage's network: median, p10, p90"});
 }
+
+void TableRow::fields(Fields& f) {
+  const CostRange costs = cost_range();
+  f.add("experiment", experiment, {.help = "its name"});
+  f.add("stage", stage, {.help = "its name"});
+  f.add("processor", processor, {.help = "where it was timed"});
+  f.add("threads", threads, {.help = "0 on a GPU"});
+  f.add("top1", accuracies, {.help = "test accuracy of each run"});
+  f.add_computed("top1_mean", mean_accuracy(), {.help = "over the runs"});
+  f.add_computed("top1_sd", stddev_accuracy(), {.help = "sample standard deviation; 0 for one run"});
+  f.add("parameters", parameters, {.help = "of the first run's network"});
+  f.add("macs", macs, {.help = "per sample, of the first run's network"});
+  f.add("file_bytes", file_bytes, {.help = "of its weights on disk"});
+  f.add_computed("parameters_range", std::vector{costs.least_parameters, costs.greatest_parameters},
+                 {.help = "least and greatest over the runs"});
+  f.add_computed("macs_range", std::vector{costs.least_macs, costs.greatest_macs}, {.help = "least and greatest over the runs"});
+  f.add("latency", latency, {.help = "of each batch"});
+}
+
+void Table::fields(Fields& f) {
+  f.add("processor", processor, {.help = "of this machine"});
+  f.add("threads", threads, {.help = "0 on a GPU"});
+  f.add_computed("rows", rows_with_places(*this), {.help = "one per finished stage"});
+}
+
+Value to_value(const Table& table) { return write(table); }
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "train/run/position.h"
 
 namespace tessera {
@@ -29,6 +29,8 @@ struct KeyChange {
   std::string key;
   Value before;  // null = absent
   Value after;
+
+  void fields(Fields& f);
 };
 // Those of `before` in order, then those that only `after` has.
 std::vector<KeyChange> changes(const Leaves& before, const Leaves& after);

@@ -1,5 +1,6 @@
 #include "train/run/decisions_file.h"
 
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "train/run/kill_point.h"
@@ -9,15 +10,21 @@ namespace {
 
 constexpr std::int64_t kVersion = 1;
 
+struct DecisionsFile {
+  Value choices = Value::map();
+
+  void fields(Fields& f) {
+    f.add_computed("version", kVersion, {.help = "readers refuse another one"});
+    f.add("decisions", choices, {.help = "what was chosen, by what it was chosen for"});
+  }
+};
+
 }  // namespace
 
 Value to_value(const DecisionMap& decisions) {
-  Value choices = Value::map();
-  for (const auto& [key, choice] : decisions) choices.set(key, choice);
-  Value value = Value::map();
-  value.set("version", kVersion);
-  value.set("decisions", std::move(choices));
-  return value;
+  DecisionsFile file;
+  for (const auto& [key, choice] : decisions) file.choices.set(key, choice);
+  return write(file);
 }
 
 DecisionMap decisions_from(const Value& value) {

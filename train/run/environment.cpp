@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
+#include "core/config/read.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/onednn_version.h"
 #include "core/device/device_info.h"
@@ -25,12 +27,37 @@ std::string processor_name() {
   return "unknown";
 }
 
-void set_gpu(Value& env, const DeviceInfo& gpu) {
-  env.set("gpu", gpu.name);
-  env.set("gpu_capability", gpu.capability);
-  env.set("gpu_driver", gpu.driver);
-  env.set("gpu_libraries", gpu.libraries);
-}
+struct Environment {
+  std::string device;
+  std::optional<DeviceInfo> gpu;
+  std::int64_t compute_threads = 0;
+
+  void fields(Fields& f) {
+    const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");
+    f.add_computed("version", std::string(build::kVersion), {.help = "of tessera"});
+    f.add_computed("commit", std::string(build::kCommit), {.help = "it was built from"});
+    f.add_computed("compiler", std::string(build::kCompiler), {.help = "it was built with"});
+    f.add_computed("build_type", std::string(build::kBuildType), {.help = "CMake's name of it"});
+    f.add_computed("onednn", cpu::onednn_version(), {.help = "version of oneDNN"});
+    f.add("device", device, {.help = "where the run computes"});
+    f.add_computed("gpu", of_gpu(&DeviceInfo::name), {.help = "its name"});
+    f.add_computed("gpu_capability", of_gpu(&DeviceInfo::capability), {.help = "compute capability"});
+    f.add_computed("gpu_driver", of_gpu(&DeviceInfo::driver), {.help = "version of the driver"});
+    f.add_computed("gpu_libraries", of_gpu(&DeviceInfo::libraries), {.help = "versions of the CUDA libraries"});
+    f.add_computed("processor", processor_name(), {.help = "its name"});
+    f.add_computed("isa", cpu::onednn_isa(), {.help = "instruction set that oneDNN uses"});
+    f.add_computed("kernel_isa", cpu::isa_name(cpu::isa()), {.help = "instruction set that tessera's kernels use"});
+    f.add_computed("omp_wait_policy", std::string(wait_policy != nullptr ? wait_policy : "default"),
+                   {.help = "OMP_WAIT_POLICY of the process"});
+    f.add("compute_threads", compute_threads, {.help = "threads for kernels"});
+    f.add_computed("host", host_name(), {.help = "machine"});
+  }
+
+ private:
+  std::optional<std::string> of_gpu(std::string DeviceInfo::*member) const {
+    return gpu ? std::optional((*gpu).*member) : std::nullopt;
+  }
+};
 
 }  // namespace
 
@@ -46,23 +73,10 @@ std::int64_t resolve_compute_threads(std::int64_t asked) {
 void set_compute_threads(std::int64_t asked) { omp_set_num_threads(static_cast<int>(resolve_compute_threads(asked))); }
 
 Value describe_environment(const ExperimentConfig& config) {
-  Value env = Value::map();
-  env.set("version", build::kVersion);
-  env.set("commit", build::kCommit);
-  env.set("compiler", build::kCompiler);
-  env.set("build_type", build::kBuildType);
-  env.set("onednn", cpu::onednn_version());
   const Device device = resolve_device(config.device);
-  env.set("device", device.name());
-  if (device.is_cuda()) set_gpu(env, device_info(device));
-  env.set("processor", processor_name());
-  env.set("isa", cpu::onednn_isa());
-  env.set("kernel_isa", cpu::isa_name(cpu::isa()));
-  const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");
-  env.set("omp_wait_policy", wait_policy != nullptr ? wait_policy : "default");
-  env.set("compute_threads", resolve_compute_threads(config.threads.compute));
-  env.set("host", host_name());
-  return env;
+  Environment environment{device.name(), {}, resolve_compute_threads(config.threads.compute)};
+  if (device.is_cuda()) environment.gpu = device_info(device);
+  return write(environment);
 }
 
 std::string setup_text() {

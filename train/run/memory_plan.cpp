@@ -155,6 +155,19 @@ std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample, D
 
 }  // namespace
 
+void MemoryPlan::fields(Fields& f) {
+  f.add_computed("peak", peak(), {.help = "bytes at the highest point of a step: the sum of the others"});
+  f.add("data_set", data_set, {.help = "pixels and labels of all splits"});
+  f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
+  f.add("weights", weights, {.help = "parameters, masks and buffers"});
+  f.add("optimizer", optimizer, {.help = "its state"});
+  f.add("hooks", hooks, {.help = "moving averages"});
+  f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});
+  f.add("gradients", gradients, {.help = "of all trainable parameters"});
+  f.add("activations", activations, {.help = "saved for backward, of one micro-batch"});
+  f.add("temporaries", temporaries, {.help = "the rest of the step"});
+}
+
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        const Shape& sample) {
   const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/config/fields.h"
 #include "core/nn/module.h"
 #include "train/data/builtin.h"
 #include "train/experiment.h"
@@ -25,6 +26,7 @@ struct MemoryPlan {
   std::int64_t peak() const {
     return data_set + loader + weights + optimizer + hooks + snapshot + gradients + activations + temporaries;
   }
+  void fields(Fields& f);
 };
 
 // Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use

@@ -9,6 +9,7 @@
 
 #include "compress/report.h"
 #include "compress/timing/summary.h"
+#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/run/history.h"
@@ -203,17 +204,23 @@ std::string between_line(const ProfileReport& report) {
   return str("between two steps, not in the tables: ", milliseconds(mean), " ms (logging, validation, saving)");
 }
 
-Value to_value(const ProfileRow& row) {
-  Value value = Value::map();
-  value.set("part", std::string(name_of(row.part)));
-  value.set("what", row.what);
-  value.set("layer", row.layer);
-  value.set("calls", row.calls);
-  value.set("kernel_ns", row.kernel_ns);
-  value.set("engine_ns", row.engine_ns);
-  value.set("flops", row.work.flops);
-  value.set("bytes", row.work.bytes);
-  return value;
+struct OpRow : ProfileRow {
+  void fields(Fields& f) {
+    f.add_computed("part", std::string(name_of(part)), {.help = "of the step"});
+    f.add("what", what, {.help = "the op's name, or what was done"});
+    f.add("layer", layer, {.help = "that ran it; empty outside of all"});
+    f.add("calls", calls, {.help = "in all steps"});
+    f.add("kernel_ns", kernel_ns, {.help = "inside kernels, in all steps"});
+    f.add("engine_ns", engine_ns, {.help = "outside of kernels, in all steps"});
+    f.add("flops", work.flops, {.help = "in all steps"});
+    f.add("bytes", work.bytes, {.help = "read and written in all steps"});
+  }
+};
+
+std::vector<OpRow> op_rows(const ProfileReport& report) {
+  std::vector<OpRow> rows;
+  for (const ProfileRow& row : report.rows) rows.push_back(OpRow{row});
+  return rows;
 }
 
 }  // namespace
@@ -242,23 +249,25 @@ std::string to_markdown(const ProfileReport& report) {
              between, between.empty() ? "" : ".\n");
 }
 
-Value to_value(const ProfileReport& report) {
-  Value value = Value::map();
-  value.set("stage", report.stage);
-  value.set("first_step", report.last_step - report.steps() + 1);
-  value.set("last_step", report.last_step);
-  value.set("batch", report.batch);
-  value.set("processor", report.processor);
-  Value& peaks = value.set("peaks", Value::map());
-  peaks.set("threads", report.peaks.threads);
-  peaks.set("gflops", report.peaks.gflops);
-  peaks.set("gbytes_per_second", report.peaks.gbytes);
-  value.set("step_ns", Value::list(Value::List(report.step_ns.begin(), report.step_ns.end())));
-  value.set("between_ns", Value::list(Value::List(report.between_ns.begin(), report.between_ns.end())));
-  value.set("engine_ns", report.engine_ns());
-  Value& rows = value.set("rows", Value::list());
-  for (const ProfileRow& row : report.rows) rows.as_list().push_back(to_value(row));
-  return value;
+void MachinePeaks::fields(Fields& f) {
+  f.add_computed("threads", std::int64_t{threads}, {.help = "that they were measured with"});
+  f.add("gflops", gflops, {.help = "GFLOP/s of f32 multiply-adds in registers"});
+  f.add("gbytes_per_second", gbytes, {.help = "of scaling an array larger than the caches"});
 }
+
+void ProfileReport::fields(Fields& f) {
+  f.add("stage", stage, {.help = "its name"});
+  f.add_computed("first_step", last_step - steps() + 1, {.help = "of the run"});
+  f.add("last_step", last_step, {.help = "of the run"});
+  f.add("batch", batch, {.help = "samples of a step"});
+  f.add("processor", processor, {.help = "its name"});
+  f.add("peaks", peaks, {.help = "what the machine can do"});
+  f.add("step_ns", step_ns, {.help = "time of each step"});
+  f.add("between_ns", between_ns, {.help = "from one step's end to the next one's begin"});
+  f.add_computed("engine_ns", engine_ns(), {.help = "outside of kernels and of waiting for data"});
+  f.add_computed("rows", op_rows(*this), {.help = "where the time of the steps went"});
+}
+
+Value to_value(const ProfileReport& report) { return write(report); }
 
 }  // namespace tessera

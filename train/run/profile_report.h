@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 #include "core/support/profile.h"
 
 namespace tessera {
@@ -15,6 +15,8 @@ struct MachinePeaks {
   int threads = 1;
   double gflops = 0;  // f32 multiply-adds in registers
   double gbytes = 0;  // GB/s of scaling an array larger than the caches
+
+  void fields(Fields& f);
 };
 
 struct ProfileReport {
@@ -31,6 +33,7 @@ struct ProfileReport {
   std::int64_t wall_ns() const noexcept;
   // Outside of kernels, but for waiting for data and for the profiler's book-keeping.
   std::int64_t engine_ns() const noexcept;
+  void fields(Fields& f);
 };
 
 std::string to_text(const ProfileReport& report);  // for a terminal: the ten greatest ops and layers

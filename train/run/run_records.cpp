@@ -1,6 +1,54 @@
 #include "train/run/run_records.h"
 
+#include "core/config/read.h"
+
 namespace tessera {
+namespace {
+
+// A line of metrics.jsonl.
+struct TrainingLine {
+  std::string stage;
+  std::int64_t step = 0;
+  double loss = 0;
+  double lr = 0;
+
+  void fields(Fields& f) {
+    f.add("stage", stage, {.help = "its name"});
+    f.add("step", step, {.help = "of the run"});
+    f.add("loss", loss, {.help = "mean since the line before"});
+    f.add("lr", lr, {.help = "learning rate of the step"});
+  }
+};
+
+// A line of metrics.jsonl.
+struct EvaluationLine {
+  std::string stage;
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  double loss = 0;
+  double accuracy = 0;
+
+  void fields(Fields& f) {
+    f.add("stage", stage, {.help = "its name"});
+    f.add("step", step, {.help = "of the run"});
+    f.add("epoch", epoch, {.help = "of the stage"});
+    f.add("val_loss", loss, {.help = "mean cross-entropy of the validation split"});
+    f.add("val_accuracy", accuracy, {.help = "share of the validation split"});
+  }
+};
+
+// A line of timing.jsonl: what no two runs share.
+struct TimingLine {
+  std::int64_t step = 0;
+  double images_per_second = 0;
+
+  void fields(Fields& f) {
+    f.add("step", step, {.help = "of the run"});
+    f.add("images_per_second", images_per_second, {.help = "since the line before"});
+  }
+};
+
+}  // namespace
 
 RunRecords::RunRecords(Vfs& vfs, RunFolder folder, const Position& position, RunHistory history)
     : vfs_(vfs),
@@ -10,26 +58,12 @@ RunRecords::RunRecords(Vfs& vfs, RunFolder folder, const Position& position, Run
       timing_(folder_.timing(), position.timing_bytes) {}
 
 void RunRecords::log_training(const std::string& stage, std::int64_t step, double loss, double lr, double images_per_second) {
-  Value row = Value::map();
-  row.set("stage", stage);
-  row.set("step", step);
-  row.set("loss", loss);
-  row.set("lr", lr);
-  metrics_.append(row);
-  Value clock = Value::map();
-  clock.set("step", step);
-  clock.set("images_per_second", images_per_second);
-  timing_.append(clock);
+  metrics_.append(write(TrainingLine{stage, step, loss, lr}));
+  timing_.append(write(TimingLine{step, images_per_second}));
 }
 
 void RunRecords::log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Evaluation& result) {
-  Value row = Value::map();
-  row.set("stage", stage);
-  row.set("step", step);
-  row.set("epoch", epoch);
-  row.set("val_loss", result.loss);
-  row.set("val_accuracy", result.accuracy());
-  metrics_.append(row);
+  metrics_.append(write(EvaluationLine{stage, step, epoch, result.loss, result.accuracy()}));
 }
 
 void RunRecords::sync(Position& position) {

@@ -91,6 +91,31 @@ struct Experiment {
   friend bool operator==(const Experiment&, const Experiment&) = default;
 };
 
+// A block whose JSON has every key whatever its members hold, and a key that no member keeps.
+struct Measured {
+  std::int64_t samples = 0;
+  std::int64_t right = 0;
+  std::optional<double> loss = {};
+  std::optional<Sgd> optimizer = {};
+  std::optional<std::vector<Admm>> passes = {};
+  std::optional<std::string> note = {};  // left out when it is empty
+
+  std::optional<double> accuracy() const {
+    if (samples == 0) return {};
+    return static_cast<double>(right) / static_cast<double>(samples);
+  }
+  void fields(Fields& f) {
+    f.add("samples", samples, {.range = non_negative});
+    f.add("right", right, {});
+    f.add_computed("accuracy", accuracy(), {.help = "right over samples", .range = unit_interval, .nullable = true});
+    f.add("loss", loss, {.range = non_negative, .nullable = true});
+    f.add("optimizer", optimizer, {.nullable = true});
+    f.add("passes", passes, {.nullable = true});
+    f.add("note", note, {});
+  }
+  friend bool operator==(const Measured&, const Measured&) = default;
+};
+
 inline Value json(std::string_view text) { return parse_json(text, "x.json"); }
 
 }  // namespace tessera::test

@@ -195,6 +195,33 @@ TEST(Read, EveryBrokenRuleIsReported) {
   EXPECT_EQ(problems[1].message, "second rule");
 }
 
+TEST(Read, EmptiesANullableKeyThatIsNullAndLeavesAnAbsentOne) {
+  Measured measured{.loss = 0.5, .optimizer = Sgd{}, .passes = {{Admm{}}}};
+  std::vector<ConfigProblem> problems;
+  read(json(R"({"loss": null, "optimizer": null})"), measured, "", problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(measured, (Measured{.passes = {{Admm{}}}}));
+}
+
+TEST(Read, RefusesNullForAnOptionalThatIsNotNullable) {
+  Measured measured;
+  std::vector<ConfigProblem> problems;
+  read(json(R"({"note": null})"), measured, "", problems);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "note");
+}
+
+TEST(Read, JudgesAComputedKeyAndDropsIt) {
+  Measured measured;
+  std::vector<ConfigProblem> problems;
+  read(json(R"({"samples": 4, "right": 3, "accuracy": 0.25})"), measured, "", problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(measured.accuracy(), 0.75);
+  read(json(R"({"accuracy": 2})"), measured, "", problems);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "accuracy");
+}
+
 TEST(Read, RefusesRepeatedKeys) {
   Value value = Value::map();
   append(value, "seed", {"x.yaml", 1, 1}, Value(1));

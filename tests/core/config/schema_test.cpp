@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/config/range_text.h"
+#include "core/support/error.h"
 #include "tests/core/config/blocks.h"
 
 namespace tessera {
@@ -61,6 +62,17 @@ TEST(Schema, ABlockOrAListIsOneKeyWithBothSetsOfKeys) {
   EXPECT_EQ(lines[0], "form: block or list of blocks");
   EXPECT_EQ(lines[1], "form.lr: number");
   EXPECT_EQ(lines[4], "form[].name: text");
+}
+
+TEST(Schema, ListsNullableAndComputedKeys) {
+  std::vector<std::string> lines;
+  for (const SchemaEntry& each : schema<Measured>()) lines.push_back(str(each.path, ": ", each.type, ", ", each.default_value));
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "samples: integer, 0", "right: integer, 0", "accuracy: number or null, none", "loss: number or null, none",
+                       "optimizer: block or null, none", "optimizer.lr: number, 0.1", "optimizer.momentum: number, 0.0",
+                       "optimizer.nesterov: true or false, false", "passes: list of blocks or null, none",
+                       "passes[].layers: text, *", "passes[].ranks: list of integers, [8]", "passes[].rho: number, 0.001",
+                       "note: text, none"}));
 }
 
 TEST(Schema, CarriesTheDescription) {

@@ -16,6 +16,18 @@ TEST(Write, KeepsTheOrderOfTheDescription) {
             R"("stages":[{"name":"default","train":"3e"}],"extra":null})");
 }
 
+TEST(Write, GivesNullForANullableKeyThatIsEmptyAndNothingForAnother) {
+  EXPECT_EQ(to_json(write(Measured{})),
+            R"({"samples":0,"right":0,"accuracy":null,"loss":null,"optimizer":null,"passes":null})");
+}
+
+TEST(Write, GivesNullableAndComputedKeysTheirValues) {
+  EXPECT_EQ(to_json(write(Measured{.samples = 4, .right = 3, .loss = 0.5, .optimizer = Sgd{}, .passes = {{Admm{}}}, .note = "x"})),
+            R"({"samples":4,"right":3,"accuracy":0.75,"loss":0.5,)"
+            R"("optimizer":{"lr":0.1,"momentum":0.0,"nesterov":false},)"
+            R"("passes":[{"layers":"*","ranks":[8],"rho":0.001}],"note":"x"})");
+}
+
 Experiment any_experiment() {
   Experiment experiment;
   experiment.seed = *rc::gen::inRange<std::int64_t>(0, INT64_MAX);
@@ -38,6 +50,23 @@ RC_GTEST_PROP(Write, ReadGivesAnEqualBlock, ()) {
   const Experiment experiment = any_experiment();
   RC_ASSERT(read<Experiment>(write(experiment)) == experiment);
   RC_ASSERT(read<Experiment>(json(to_json(write(experiment)))) == experiment);
+}
+
+Measured any_measured() {
+  Measured measured;
+  measured.samples = *rc::gen::inRange(0, 4);
+  measured.right = *rc::gen::inRange<std::int64_t>(0, measured.samples + 1);
+  if (*rc::gen::arbitrary<bool>()) measured.loss = 1.0 / *rc::gen::inRange(1, 100);
+  if (*rc::gen::arbitrary<bool>()) measured.optimizer = Sgd{.momentum = 0.5};
+  if (*rc::gen::arbitrary<bool>()) measured.passes.emplace(*rc::gen::inRange<std::size_t>(0, 3), Admm{});
+  if (*rc::gen::arbitrary<bool>()) measured.note = *any_text();
+  return measured;
+}
+
+RC_GTEST_PROP(Write, ReadGivesAnEqualBlockOfNullableAndComputedKeys, ()) {
+  const Measured measured = any_measured();
+  RC_ASSERT(read<Measured>(write(measured)) == measured);
+  RC_ASSERT(read<Measured>(json(to_json(write(measured)))) == measured);
 }
 
 }  // namespace
