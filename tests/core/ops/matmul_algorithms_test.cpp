@@ -9,6 +9,7 @@
 #include "core/ops/matmul_plan_cpu.h"
 #include "core/rng.h"
 #include "tests/support/relative_error.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -92,7 +93,7 @@ TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
   ASSERT_EQ(taken.size(), 1u);
   taken.begin()->second = "sgemm";
   std::string warnings;
-  set_log_sink([&](LogLevel level, std::string_view text) {
+  const testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warnings += text;
   });
   {
@@ -102,7 +103,6 @@ TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
     run(kCases[0], {}, DType::bf16);
     EXPECT_EQ(replay.taken(), taken);
   }
-  set_log_sink({});
   EXPECT_EQ(warnings, "");
 }
 
