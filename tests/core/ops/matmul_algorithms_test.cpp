@@ -35,7 +35,7 @@ std::vector<double> run(const Case& c, const MatmulOptions& options, DType dtype
   return y.to(DType::f64).to_vector<double>();
 }
 
-class MatmulAlgorithm : public testing::TestWithParam<std::string> {};
+class MatmulAlgorithm : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   const DecisionScope scope({.forced = GetParam()});
@@ -52,7 +52,7 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, testing::Values("matmul", "sgemm"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, ::testing::Values("matmul", "sgemm"), [](const auto& test) { return test.param; });
 
 TEST(MatmulDecision, IsRecordedOnceAndReplayedWithoutAClock) {
   const Case c = kCases[0];
