@@ -4,6 +4,7 @@
 
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::bench {
 namespace {
@@ -67,14 +68,13 @@ TEST(RunBenchmark, RefusesALimitedInstructionSet) {
   Program program;
   for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "TESSERA_ISA"}) {
     int measured = 0;
-    setenv(name, "avx2", 1);
+    const testing::VariableScope limited(name, "avx2");
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(run_benchmark(program.arguments, Words{}, [&] { ++measured; }), 2);
     EXPECT_EQ(::testing::internal::GetCapturedStderr(),
               str(name, " is 'avx2': under a limited instruction set a comparison is void; unset it\n"));
-    setenv(name, "", 1);
+    const testing::VariableScope empty(name, "");
     EXPECT_EQ(run_benchmark(program.arguments, Words{}, [&] { ++measured; }), 0) << name;
-    unsetenv(name);
     EXPECT_EQ(measured, 1) << name;
   }
 }

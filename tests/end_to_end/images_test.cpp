@@ -6,6 +6,7 @@
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/tiny_experiment.h"
 #include "tests/support/image_files.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::testing {
 namespace {
@@ -32,7 +33,6 @@ report: {latency: {batch: [1], repeats: 5}}
 class Images : public ::testing::Test {
  protected:
   void SetUp() override {
-    setenv("TESSERA_CACHE", (folder_ / "cache").c_str(), 1);
     write_bytes(file_, tiny_experiment(kBlocks, {.threads = "{compute: 1, loader: 2}", .classes = 2}));
     for (int i = 0; i < 12; ++i) {
       add(str("photos/train/cat/", i, ".jpg"), 40 + i, i % 2 == 0);
@@ -60,6 +60,7 @@ class Images : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string file_ = folder_ / "pets.yaml";
+  const VariableScope cache_{"TESSERA_CACHE", folder_ / "cache"};
 };
 
 TEST_F(Images, AreCheckedTrainedAndTabulated) {

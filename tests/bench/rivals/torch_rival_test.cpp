@@ -5,6 +5,7 @@
 #include "core/support/error.h"
 #include "tests/bench/fake_torch.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::bench {
 namespace {
@@ -82,22 +83,20 @@ TEST_F(TorchRivalTest, SettingsReachIt) {
   const auto seen = [&](const TorchSettings& settings) {
     return TorchRival(torch, settings).ask("show").as_list().at(0).as_string();
   };
-  setenv("OMP_WAIT_POLICY", "active", 1);
+  const testing::VariableScope policy("OMP_WAIT_POLICY", "active");
   EXPECT_EQ(seen({}), "2 --channels-last 2 passive");
   EXPECT_EQ(seen({.channels_last = false, .compiled = true, .passive = false}), "2 --compiled 2 none");
   EXPECT_EQ(seen({.one_thread = true}), "1 --channels-last 1 passive");
-  unsetenv("OMP_WAIT_POLICY");
 }
 
 // Its own libraries on a GPU, whatever ours were found in.
 TEST_F(TorchRivalTest, TheCallersLibraryPathReachesIt) {
   const TorchProgram torch = program("{}", R"(show) echo "[\"${LD_LIBRARY_PATH-none}\"]" ;;)");
   const auto seen = [&] { return TorchRival(torch, {.cuda = true}).ask("show").as_list().at(0).as_string(); };
-  setenv("TESSERA_TORCH_LIBRARY_PATH", "/of/the/caller", 1);
+  const testing::VariableScope given("TESSERA_TORCH_LIBRARY_PATH", "/of/the/caller");
   EXPECT_EQ(seen(), "/of/the/caller");
-  setenv("TESSERA_TORCH_LIBRARY_PATH", "", 1);
+  const testing::VariableScope empty("TESSERA_TORCH_LIBRARY_PATH", "");
   EXPECT_EQ(seen(), "none");
-  unsetenv("TESSERA_TORCH_LIBRARY_PATH");
 }
 
 TEST(TorchSettings, AreNamedAndRecorded) {

@@ -4,6 +4,7 @@
 
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -95,10 +96,10 @@ TEST(Decisions, AChoiceThatCannotBeRecordedIsNotTaken) {
 
 TEST(Decisions, AKnownNameThatIsNotOfferedIsWarnedAbout) {
   std::string warning, told;
-  set_log_sink([&](LogLevel level, std::string_view text) { (level == LogLevel::debug ? told : warning) = text; });
+  const testing::LogSinkScope sink(
+      [&](LogLevel level, std::string_view text) { (level == LogLevel::debug ? told : warning) = text; });
   const DecisionScope scope({.measure = true, .known = {{"k", "amx"}}});
   EXPECT_EQ(decide("k", kNames, no_clock), 0u);
-  set_log_sink({});
   EXPECT_EQ(told, "decisions: k: a");
   EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
 }

@@ -9,6 +9,7 @@
 #include "core/device/decisions.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +31,7 @@ TEST(DeviceChoice, TheFastestIsTakenAndRecorded) {
 
 TEST(DeviceChoice, ACandidateThatTheDeviceRefusesIsNotTaken) {
   std::string warning;
-  set_log_sink([&](LogLevel level, std::string_view text) {
+  const testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warning = text;
   });
   const DecisionScope scope({.measure = true});
@@ -39,7 +40,6 @@ TEST(DeviceChoice, ACandidateThatTheDeviceRefusesIsNotTaken) {
     if (i == 2) throw OutOfMemoryError("no room");
   };
   EXPECT_EQ(choose_on(Device::cpu(), "k", kNames, run), 0u);
-  set_log_sink({});
   EXPECT_EQ(warning, "k: 'second' is not used: no such kernel");
 }
 

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -29,11 +29,8 @@ TEST(ScratchFolder, IsGoneWithItsContentAlsoAfterAnError) {
 }
 
 TEST(ScratchFolder, SaysWhereItCannotBe) {
-  const char* before = std::getenv("TMPDIR");
-  const std::string kept = before != nullptr ? before : "";
-  setenv("TMPDIR", "/nosuch", 1);
+  const testing::VariableScope folder("TMPDIR", "/nosuch");
   const std::string message = message_of<IoError>([] { ScratchFolder("x"); });
-  before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
   EXPECT_TRUE(message.starts_with("no folder for temporary files at /nosuch: ")) << message;
 }
 

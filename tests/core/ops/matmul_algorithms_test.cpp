@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/support/log.h"
 #include "tests/support/relative_error.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -34,7 +35,7 @@ std::vector<double> run(const Case& c, const MatmulOptions& options, DType dtype
   return y.to(DType::f64).to_vector<double>();
 }
 
-class MatmulAlgorithm : public testing::TestWithParam<std::string> {};
+class MatmulAlgorithm : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   const DecisionScope scope({.forced = GetParam()});
@@ -51,7 +52,7 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, testing::Values("matmul", "sgemm"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, ::testing::Values("matmul", "sgemm"), [](const auto& test) { return test.param; });
 
 TEST(MatmulDecision, IsRecordedOnceAndReplayedWithoutAClock) {
   const Case c = kCases[0];
@@ -92,7 +93,7 @@ TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
   ASSERT_EQ(taken.size(), 1u);
   taken.begin()->second = "sgemm";
   std::string warnings;
-  set_log_sink([&](LogLevel level, std::string_view text) {
+  const testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warnings += text;
   });
   {
@@ -102,7 +103,6 @@ TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
     run(kCases[0], {}, DType::bf16);
     EXPECT_EQ(replay.taken(), taken);
   }
-  set_log_sink({});
   EXPECT_EQ(warnings, "");
 }
 

@@ -9,6 +9,7 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/image_tree.h"
 #include "train/data/image.h"
 #include "train/data/resample.h"
@@ -21,7 +22,6 @@ namespace fs = std::filesystem;
 class ImageFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    setenv("TESSERA_CACHE", "", 1);
     images_.add_split("train", 10);
     images_.add_split("test", 3, 50);
     config_.name = "image-folder";
@@ -39,6 +39,9 @@ class ImageFolderTest : public ::testing::Test {
 
   testing::ImageTree images_;
   DataConfig config_;
+
+ private:
+  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(ImageFolderTest, ClassesAreTheSortedFolders) {
@@ -241,7 +244,7 @@ TEST(ImageFolderConfig, RefusesWhatItWouldIgnore) {
 
 TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   const std::string cache = path("cache/images");
-  setenv("TESSERA_CACHE", cache.c_str(), 1);
+  const testing::VariableScope kept_in("TESSERA_CACHE", cache);
   images_.write("train/dog/3.png", testing::encode_png(9, 9, testing::pattern(9, 9)).substr(0, 90));
   config_.on_bad_image = "skip";
   const Normalization first = load_data(config_, 1).normalization;

@@ -5,6 +5,7 @@
 #include "core/autograd/numeric_check.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "tests/support/scopes.h"
 #include "tests/train/run/kept_work.h"
 
 namespace tessera {
@@ -96,13 +97,12 @@ TEST_F(StepGraphTest, NumbersAreCheckedEagerly) {
 
 TEST_F(StepGraphTest, ARecordingThatFailsIsToldOnceAndStepsGoOnEagerly) {
   std::vector<std::string> log;
-  set_log_sink([&](LogLevel, std::string_view message) { log.emplace_back(message); });
+  const testing::LogSinkScope sink([&](LogLevel, std::string_view message) { log.emplace_back(message); });
   graph_ = StepGraph([this](const std::function<void()>&) -> std::unique_ptr<DeviceGraph> {
     ++recordings_;
     throw DeviceError("capture: not allowed");
   });
   for (int i = 1; i <= 5; ++i) EXPECT_EQ(run(4, i), Took::eager);
-  set_log_sink({});
   EXPECT_EQ(recordings_, 1);
   EXPECT_EQ(abandoned_, 1);
   EXPECT_EQ(seen_, (std::vector<double>{1, 2, 3, 4, 5}));

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/config/range_text.h"
 #include "core/support/error.h"
+#include "tests/support/scopes.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/test_files.h"
 #include "train/config/yaml.h"
@@ -41,9 +41,7 @@ TEST(SchemaDescription, EveryNumberHasARange) {
 
 TEST(SchemaDescription, EveryExampleIsLegal) {
   test_files();
-  const char* const before = std::getenv("TESSERA_DATA");
-  const std::string kept = before != nullptr ? before : "";
-  setenv("TESSERA_DATA", "/made-up", 1);
+  const testing::VariableScope data("TESSERA_DATA", "/made-up");
   for (const SchemaEntry& entry : experiment_schema()) {
     SCOPED_TRACE(entry.path);
     Value file = files_for(entry).with;
@@ -54,7 +52,6 @@ TEST(SchemaDescription, EveryExampleIsLegal) {
     if (file.at("data").find("crop")) overlay(file, parse_yaml("{data: {resize: 256}}", "resize"));  // the default that crop fits
     EXPECT_EQ(fault_of(file), "") << entry.spec.example;
   }
-  before != nullptr ? setenv("TESSERA_DATA", kept.c_str(), 1) : unsetenv("TESSERA_DATA");
 }
 
 }  // namespace

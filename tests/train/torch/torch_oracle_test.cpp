@@ -7,6 +7,7 @@
 #include "core/config/read.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/python.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/image_tree.h"
 #include "tests/train/run/weights_files.h"
 #include "train/config/yaml.h"
@@ -118,7 +119,7 @@ TEST_F(TorchOracle, AResNet18FineTunesOnAFolderOfImagesAndGoesBackToPyTorch) {
   run_torch("resnet18");
   const testing::ImageTree tree;
   for (const char* folder : {"train/cat", "train/dog", "test/cat", "test/dog"}) write_images(tree, folder);
-  setenv("TESSERA_CACHE", tree.path("cache").c_str(), 1);
+  const testing::VariableScope cache("TESSERA_CACHE", tree.path("cache"));
   // Algorithms chosen by the clock round differently from run to run, and with random weights and statistics, and images of one
   // colour, a larger step multiplies that until the logits are of any size.
   const Experiment experiment = parse_experiment(parse_yaml(str(R"(
