@@ -21,7 +21,7 @@ struct LayerReport {
   std::string path;
   std::string kind_before;
   std::string kind_after;
-  std::string format;            // "tucker2"
+  std::string format;            // name of the compressed form
   std::string ranks_asked;       // as the experiment file says it: "macs 0.4", "out 32 in 64"
   std::optional<Ranks> ranks;    // reached; empty when the layer stays dense
   double relative_error = 0;     // of the weight, Frobenius norm

@@ -34,7 +34,7 @@ stages:
   - {name: dense, train: 2e}
   - {name: factorised, factorise: {keep: always, layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}}
   - {name: finetuned, train: 1e, optimizer: {lr: 0.01}}
-  - {name: again, factorise: {keep: always, layers: conv1, format: tucker2, ranks: {out: 4, in: 1}}, train: 6s}
+  - {name: again, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 4}}, train: 6s}
 checkpoint: {every: 4s, keep: 2}
 log_every: 3
 )";

@@ -12,6 +12,7 @@
 #include "train/run/config_change.h"
 #include "train/run/decisions_file.h"
 #include "train/run/saved_point.h"
+#include "train/run/stage_passes.h"
 
 namespace tessera {
 namespace {
