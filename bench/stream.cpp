@@ -5,6 +5,7 @@
 #include "bench/rivals/cuda_copy_rival.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/stream_peak.h"
+#include "core/device/backends.h"
 
 namespace tessera::bench {
 

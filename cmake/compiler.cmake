@@ -2,9 +2,31 @@
 if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "" OR NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TESSERA_CCACHE ccache)
   if(TESSERA_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${TESSERA_CCACHE})
+    # What ccache asks for where headers are precompiled: no source here uses __DATE__ or __TIME__.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+        CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TESSERA_CCACHE})
   endif()
 endif()
+
+# Precompiled are headers of the standard library and of other libraries alone: every source includes what it uses, and compiles
+# without this. <iostream> is not among them, which would give each object a constructor.
+option(TESSERA_PCH "Precompile the headers that most sources include" ON)
+set(TESSERA_STANDARD_HEADERS <algorithm> <array> <cmath> <cstddef> <cstdint> <filesystem> <functional> <map> <memory> <optional>
+                             <set> <span> <sstream> <stdexcept> <string> <string_view> <utility> <vector>)
+# tessera_precompile(<target> <header> ...) or tessera_precompile(<target> REUSE_FROM <target with the same flags>).
+function(tessera_precompile target)
+  if(NOT TESSERA_PCH)
+    return()
+  endif()
+  if(ARGV1 STREQUAL "REUSE_FROM")
+    target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+  # Both for ccache: it reads which headers a file includes, and knows a precompiled one by its content.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>
+                                           "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
 
 add_library(tessera_compiler INTERFACE)
 target_compile_features(tessera_compiler INTERFACE cxx_std_20)
@@ -28,11 +50,11 @@ endif()
 # Marks sources whose maths survives reassociation and flushes neither NaN tests nor error checks away.
 # Divisions stay exact: the approximate reciprocal turns 1 / Inf into NaN. Applied per file;
 # never at link, where it would change the floating-point environment of the whole program.
-# Source properties hold in the directory of the target that compiles the file, so they are set in all of them.
+# Precompiled headers are those of the target's own flags. Source properties hold in the directory of the target that compiles the file, so they are set in all of them.
 function(tessera_fast_math)
   get_property(targets GLOBAL PROPERTY TESSERA_LIBRARIES)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${targets}
-                              PROPERTIES COMPILE_OPTIONS "-ffast-math;-mrecip=none;-fopenmp-simd")
+                              PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-ffast-math;-mrecip=none;-fopenmp-simd")
 endfunction()
 
 # Shared libraries keep many programs small: scripts/gpu_bundle packs each kernel once. They find each other in the build tree, and
@@ -58,5 +80,10 @@ function(tessera_library folder)
   target_compile_features(tessera_${folder} PUBLIC cxx_std_20)
   set_target_properties(tessera_${folder} PROPERTIES CUDA_STANDARD 20 CUDA_SEPARABLE_COMPILATION OFF)
   set_target_properties(tessera_${folder} PROPERTIES EXPORT_NAME ${folder})
+  if(folder STREQUAL "core")
+    tessera_precompile(tessera_core ${TESSERA_STANDARD_HEADERS})
+  else()
+    tessera_precompile(tessera_${folder} REUSE_FROM tessera_core)
+  endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_LIBRARIES tessera_${folder})
 endfunction()

@@ -1,6 +1,15 @@
 # Whether the CUDA backend is built, and with what. AUTO builds it where nvcc, the toolkit and cuDNN are found. The programs run on
 # machines without a GPU or driver too, as long as these libraries are there.
 set(TESSERA_HAS_CUDA 0)
+
+# Adds sources of the backend to a library.
+function(tessera_cuda_sources target)
+  target_sources(${target} PRIVATE ${ARGN})
+  set(options ${TESSERA_CUDA_INCLUDES})
+  list(TRANSFORM options PREPEND "-isystem;")
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
+
 if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF|SIMULATED)$")
   message(FATAL_ERROR "TESSERA_CUDA is '${TESSERA_CUDA}'; choices: AUTO, ON, OFF, SIMULATED")
 endif()
@@ -49,4 +58,9 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
 endif()
 set(TESSERA_HAS_CUDA 1)
 set(TESSERA_CUDA_LIBRARIES CUDA::cudart CUDA::cublas CUDA::cublasLt CUDA::cusolver CUDNN::cudnn)
+# Their headers are for the backend's own files: the commands of all others are those of a build without CUDA, whose objects stay
+# good when the backend is added to it.
+list(TRANSFORM TESSERA_CUDA_LIBRARIES REPLACE "(.+)" "$<LINK_ONLY:\\1>")
+set(TESSERA_CUDA_INCLUDES ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
+list(REMOVE_DUPLICATES TESSERA_CUDA_INCLUDES)
 message(STATUS "With the CUDA backend: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, sm_${CMAKE_CUDA_ARCHITECTURES}")

@@ -21,6 +21,9 @@ foreach(library IN LISTS TESSERA_LIBRARIES)
           FILES_MATCHING PATTERN "*.h" PATTERN "reference" EXCLUDE)
 endforeach()
 
+install(FILES ${PROJECT_BINARY_DIR}/generated/core/device/backends.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera/core/device)
+
 set(TESSERA_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${TESSERA_CMAKE_DIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/tesseraConfig.cmake

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/device/dispatch.h"
 #include "core/rng_backend.h"
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/device/dispatch.h"
+#include "core/support/host_device.h"
 #include "core/tensor.h"
 
 namespace tessera {

@@ -11,7 +11,7 @@ namespace {
 
 // Storage refuses every device but the CPU where there is no other.
 void copy_across([[maybe_unused]] const Tensor& source, [[maybe_unused]] const Tensor& target) {
-#if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
+#if TESSERA_HAS_CUDA
   cuda::copy_across(source, target);
 #endif
 }

@@ -14,7 +14,7 @@ std::string chip_name(Device) { return "cpu"; }
 
 }  // namespace cpu
 
-#if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
+#if TESSERA_HAS_CUDA
 namespace backend = cuda;
 #else
 namespace backend = cpu;

@@ -2,12 +2,12 @@
 // stand in the op's header. A build without CUDA refuses other devices by name. The timer lives to the end of the call.
 #pragma once
 
+#include "core/device/backends.h"
 #include "core/device/device.h"
-#include "core/support/host_device.h"
 #include "core/support/profile.h"
 
 // The switch alone, for what is no kernel.
-#if defined(TESSERA_HAS_CUDA) && TESSERA_HAS_CUDA
+#if TESSERA_HAS_CUDA
 #define TESSERA_BACKEND(device, fn, ...) ((device).is_cuda() ? cuda::fn(__VA_ARGS__) : cpu::fn(__VA_ARGS__))
 #else
 #define TESSERA_BACKEND(device, fn, ...) (::tessera::require_cpu(device, #fn), cpu::fn(__VA_ARGS__))

@@ -15,7 +15,7 @@ constexpr std::array<std::pair<std::string_view, int>, 22> kDtypeBits{{
     {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
 }};
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text) {
@@ -70,12 +70,12 @@ std::string write_header(const Header& header) {
   if (!header.metadata.empty()) {
     json += "\"__metadata__\":{";
     for (const char* separator = ""; const auto& [key, value] : header.metadata) {
-      json += str(std::exchange(separator, ","), quoted(key), ":", quoted(value));
+      json += str(std::exchange(separator, ","), json_string(key), ":", json_string(value));
     }
     json += "}";
   }
   for (const Entry& entry : header.entries) {
-    json += str(comma(), quoted(entry.name), ":{\"dtype\":\"", entry.dtype, "\",\"shape\":[");
+    json += str(comma(), json_string(entry.name), ":{\"dtype\":\"", entry.dtype, "\",\"shape\":[");
     for (const char* separator = ""; const std::int64_t size : entry.shape) json += str(std::exchange(separator, ","), size);
     json += str("],\"data_offsets\":[", entry.begin, ",", entry.end, "]}");
   }

@@ -11,9 +11,6 @@ namespace tessera::linalg {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
-// Throws ShapeError unless a tensor has two dimensions, DTypeError unless it is f32 or f64.
-void check_matrix(const Tensor& tensor, const char* operation);
-
 // A copy of a CPU tensor [m, n] in double. Throws what check_matrix throws, NumericError when an element is NaN or Inf:
 // the solvers would loop or return noise.
 Matrix to_matrix(const Tensor& tensor, const char* operation);

@@ -1,6 +1,6 @@
 #include "core/linalg/mode_product.h"
 
-#include "core/linalg/eigen_matrix.h"
+#include "core/linalg/check_matrix.h"
 #include "core/linalg/products.h"
 #include "core/linalg/unfold.h"
 #include "core/support/error.h"

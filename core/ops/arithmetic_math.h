@@ -1,7 +1,7 @@
 // Arithmetic functors shared by both devices.
 #pragma once
 
-#include "core/device/dispatch.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 

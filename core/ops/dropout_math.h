@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/device/dispatch.h"
+#include "core/support/host_device.h"
 #include "core/device/step_state.h"
 
 namespace tessera {

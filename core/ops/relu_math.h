@@ -1,7 +1,7 @@
 // The rectifier's formulas, shared by both devices. Comparisons are written so that NaN passes through.
 #pragma once
 
-#include "core/device/dispatch.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/device/dispatch.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 

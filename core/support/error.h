@@ -81,9 +81,10 @@ class InternalError final : public Error {
   using Error::Error;
 };
 
-// Concatenates everything that has operator<<.
+// Concatenates everything that has operator<<. Out of line and for size, as most callers are about to throw: compilers would
+// spend much of their time on these calls.
 template <class... Parts>
-std::string str(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] std::string str(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
   return std::move(out).str();
