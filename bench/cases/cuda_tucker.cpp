@@ -8,6 +8,7 @@
 #include "core/cuda/tucker_conv/launch.h"
 #include "core/device/precision.h"
 #include "core/ops/conv2d_plan_cuda.h"
+#include "core/ops/tucker_conv.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {

@@ -10,6 +10,7 @@
 #include "core/cuda/tucker_conv/launch.h"
 #include "core/cuda/tucker_conv/plan.h"
 #include "core/device/precision.h"
+#include "core/ops/tucker_conv.h"
 #include "core/support/error.h"
 
 namespace tessera::cuda {

@@ -10,6 +10,7 @@
 #include "core/device/decisions.h"
 #include "core/device/device_work.h"
 #include "core/device/precision.h"
+#include "core/ops/tucker_conv.h"
 #include "tests/core/ops/conv2d_cases.h"
 #include "tests/support/gpu.h"
 #include "tests/support/relative_error.h"
