@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/autograd/backward.h"
-#include "core/cuda/tucker_conv/launch.h"
+#include "core/cuda/tucker_conv/plan.h"
 #include "core/device/decisions.h"
 #include "core/device/device_work.h"
 #include "core/device/precision.h"
