@@ -5,9 +5,10 @@
 
 #include "bench/cases/cuda_core.h"
 #include "core/cuda/runtime/context.h"
-#include "core/cuda/tucker_conv/launch.h"
+#include "core/cuda/tucker_conv/plan.h"
 #include "core/device/precision.h"
 #include "core/ops/conv2d_plan_cuda.h"
+#include "core/ops/tucker_conv.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {

@@ -7,9 +7,9 @@
 #include "core/cuda/kernel/alignment.h"
 #include "core/cuda/runtime/context.h"
 #include "core/cuda/tucker_conv/kernels.h"
-#include "core/cuda/tucker_conv/launch.h"
 #include "core/cuda/tucker_conv/plan.h"
 #include "core/device/precision.h"
+#include "core/ops/tucker_conv.h"
 #include "core/support/error.h"
 
 namespace tessera::cuda {

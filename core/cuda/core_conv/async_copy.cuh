@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "core/cuda/core_conv/problem.h"
+#include "core/cuda/core_conv/problems.h"
 #include "core/cuda/kernel/instructions.cuh"
 
 namespace tessera::cuda::core_conv {

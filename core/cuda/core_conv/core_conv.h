@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda/core_conv/problem.h"
+#include "core/cuda/core_conv/problems.h"
 #include "core/cuda/runtime/limits.h"
 #include "core/dtype.h"
 #include "core/conv2d_geometry.h"

@@ -1,21 +1,75 @@
-// What the threads of one block do in a core convolution: what a thread multiplies and stores, beside its copies. The kernel and
-// a walk over it on the host call these.
+// What one block of a core convolution is: where it works, what its threads copy to shared memory for a stage, and what a thread
+// multiplies and stores. The kernel and a walk over it on the host call these.
 #pragma once
 
-#include "core/cuda/core_conv/gather_copies.h"
+#include "core/cuda/core_conv/problems.h"
 
 namespace tessera::cuda::core_conv {
 
+// Full: all 3x3 taps, without questions asked for each.
 template <GatherTile kTile, int kStride, bool kFull>
-struct GatherBlock : GatherCopies<kTile, kStride, kFull> {
-  using Copies = GatherCopies<kTile, kStride, kFull>;
-  using Copies::columns, Copies::rows, Copies::first_column, Copies::first_out, Copies::first_row, Copies::problem,
-      Copies::kSizes;
+struct GatherBlock {
+  static constexpr GatherSizes kSizes{kTile, kStride};
   struct Sums {
     float at[kTile.rows][kTile.outs];
   };
 
-  TESSERA_HD GatherBlock(const GatherProblem& of, int x, int y, int z) : Copies(of, x, y, z) {}
+  const GatherProblem& problem;
+  Axis rows, columns;
+  int image, first_row, first_column, first_out, split;
+
+  // Of the grid (images * phases * tiles, out_tiles, splits).
+  TESSERA_HD GatherBlock(const GatherProblem& of, int x, int y, int z) : problem(of), first_out(y * kSizes.outs), split(z) {
+    first_column = x % of.tiles_x * kTile.columns;
+    x /= of.tiles_x;
+    first_row = x % of.tiles_y * kSizes.tile_rows;
+    x /= of.tiles_y;
+    const int phase = x % of.phases();
+    rows = of.rows[phase / of.step];
+    columns = of.columns[phase % of.step];
+    image = x / of.phases();
+  }
+  // Where this phase has fewer pixels than the largest.
+  TESSERA_HD bool empty() const { return first_row >= rows.count || first_column >= columns.count; }
+  TESSERA_HD int begin() const { return first_stage(problem.stages, problem.splits, split); }
+  TESSERA_HD int end() const { return first_stage(problem.stages, problem.splits, split + 1); }
+
+  // Even columns of the input stand before odd ones where neighbouring pixels of the result are two columns apart.
+  TESSERA_HD static int column_at(int column) { return (column % kStride * kSizes.half_columns + column / kStride) * 4; }
+
+  // Neighbouring threads read neighbouring channels of a pixel. kWidth: 4 floats a copy, or 1.
+  template <int kWidth>
+  TESSERA_HD Copy input_copy(int stage, int item) const {
+    constexpr int kPerPixel = kTile.channels / kWidth;
+    const int channel = item % kPerPixel * kWidth;
+    const int column = item / kPerPixel % kSizes.in_columns;
+    const int row = item / kPerPixel / kSizes.in_columns;
+    const int y = first_row * kStride + rows.origin + row;
+    const int x = first_column * kStride + columns.origin + column;
+    const int c = stage * kTile.channels + channel;
+    const bool inside = y >= 0 && y < problem.in_rows && x >= 0 && x < problem.in_columns && c < problem.channels;
+    return {inside ? ((image * problem.in_rows + y) * problem.in_columns + x) * problem.channels + c : 0,
+            channel / 4 * kSizes.input_plane + row * kSizes.row_pitch + column_at(column) + channel % 4, inside};
+  }
+
+  // Neighbouring threads read neighbouring channels c, or output channels where those are what stands side by side.
+  template <int kWidth>
+  TESSERA_HD Copy weight_copy(int stage, int item) const {
+    constexpr int kChannels = kTile.channels / kWidth;
+    const bool channels_first = problem.weight_channel == 1;
+    const int inner = item % (kChannels * kSizes.outs);
+    const int channel = (channels_first ? inner % kChannels : inner / kSizes.outs) * kWidth;
+    const int out = channels_first ? inner / kChannels : inner % kSizes.outs;
+    const int tap = item / (kChannels * kSizes.outs);
+    const int c = stage * kTile.channels + channel;
+    const int row = tap / kTaps, column = tap % kTaps;
+    const bool inside =
+        first_out + out < problem.outs && c < problem.channels && (kFull || (row < rows.taps && column < columns.taps));
+    const int of_kernel = (rows.weight_first + row * rows.weight_step) * problem.kernel_columns + columns.weight_first +
+                          column * columns.weight_step;
+    return {inside ? (first_out + out) * problem.weight_out + c * problem.weight_channel + of_kernel * problem.weight_tap : 0,
+            kSizes.input + (tap * kSizes.quads + channel / 4) * kSizes.weight_plane + out * 4 + channel % 4, inside};
+  }
 
   TESSERA_HD static int group_of(int thread) { return thread / kSizes.group_threads; }
   TESSERA_HD static int out_of(int thread) { return thread % kOutLanes; }
@@ -44,7 +98,7 @@ struct GatherBlock : GatherCopies<kTile, kStride, kFull> {
       if (!kFull && kx >= columns.taps) break;
       Quad window[kSizes.window];
       TESSERA_UNROLL
-      for (int i = 0; i < kSizes.window; ++i) window[i] = quad_at(input + i * kSizes.row_pitch + Copies::column_at(kx));
+      for (int i = 0; i < kSizes.window; ++i) window[i] = quad_at(input + i * kSizes.row_pitch + column_at(kx));
       TESSERA_UNROLL
       for (int ky = 0; ky < kTaps; ++ky) {
         if (!kFull && ky >= rows.taps) break;
@@ -78,7 +132,7 @@ struct GatherBlock : GatherCopies<kTile, kStride, kFull> {
     for (int p = 0; p < kTile.rows; ++p) {
       const int y = first_row + strip_of(thread) * kTile.rows + p;
       if (y >= rows.count) break;
-      const int row = this->image * problem.out_rows + y * problem.step + rows.offset;
+      const int row = image * problem.out_rows + y * problem.step + rows.offset;
       const int pixel = row * problem.out_columns + x * problem.step + columns.offset;
       TESSERA_UNROLL
       for (int o = 0; o < kTile.outs; ++o) {

@@ -4,7 +4,6 @@
 #include "core/cuda/core_conv/async_copy.cuh"
 #include "core/cuda/core_conv/gather.h"
 #include "core/cuda/core_conv/kernels.h"
-#include "core/cuda/core_conv/visit.h"
 #include "core/cuda/kernel/launch.cuh"
 
 namespace tessera::cuda::core_conv {
@@ -26,16 +25,20 @@ __device__ inline void add_groups(float* shared, int thread, typename Block::Sum
   __syncthreads();  // the last stage is read
   if (Block::group_of(thread) > 0) {
 #pragma unroll
-    for (int i = 0; i < kRows * kOuts; ++i)
-      shared[Block::exchange_at(thread, i / kOuts, i % kOuts)] = sums.at[i / kOuts][i % kOuts];
+    for (int i = 0; i < kRows * kOuts; ++i) {
+      const int row = i / kOuts, out = i % kOuts;
+      shared[Block::exchange_at(thread, row, out)] = sums.at[row][out];
+    }
   }
   __syncthreads();
   if (Block::group_of(thread) > 0) return;
   for (int group = 1; group < kGroups; ++group) {
     const int other = thread + group * Block::kSizes.group_threads;
 #pragma unroll
-    for (int i = 0; i < kRows * kOuts; ++i)
-      sums.at[i / kOuts][i % kOuts] += shared[Block::exchange_at(other, i / kOuts, i % kOuts)];
+    for (int i = 0; i < kRows * kOuts; ++i) {
+      const int row = i / kOuts, out = i % kOuts;
+      sums.at[row][out] += shared[Block::exchange_at(other, row, out)];
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // The kernels of the core convolution, by their tile's place in its list. Pointers are to the device.
 #pragma once
 
-#include "core/cuda/core_conv/problem.h"
+#include "core/cuda/core_conv/problems.h"
 #include "core/device/device.h"
 
 namespace tessera::cuda::core_conv {
@@ -21,6 +21,6 @@ void weight_gradient(int tile, const WeightProblem& problem, const float* input,
                      Device device);
 
 // result[i] = the sum of workspace[split][i] over splits, in order, and of bias[i % outs] where there is a bias.
-void add_splits(const float* workspace, int numel, int splits, const float* bias, int outs, float* result, Device device);
+void add_splits(const SplitSums& sums, float* result, Device device);
 
 }  // namespace tessera::cuda::core_conv

@@ -23,8 +23,8 @@ constexpr double kLibraryStep = 8;  // of k, behind which a library's kernel wai
 constexpr double kLibraryStepLatency = 120;
 
 double occupancy(const BlockWork& block, const Limits& limits) {
-  const double held = static_cast<double>(block.shared) + static_cast<double>(kReservedShared);
-  const double shared = static_cast<double>(limits.shared_per_processor) / held;
+  const double shared_of_block = static_cast<double>(block.shared) + static_cast<double>(kReservedShared);
+  const double shared = static_cast<double>(limits.shared_per_processor) / shared_of_block;
   const double threads = static_cast<double>(limits.threads_per_processor) / block.threads;
   const double registers = static_cast<double>(kRegisters) / (block.threads * block.registers);
   return std::max(1.0, std::floor(std::min({shared, threads, registers, kMostBlocks})));
@@ -60,9 +60,9 @@ double waves_seconds(const BlockWork& block, double blocks, const Limits& limits
 
 struct LibraryTile {
   double m, n;
-  int threads;
 };
-constexpr LibraryTile kLibraryTiles[] = {{128, 128, 256}, {128, 64, 128}, {64, 64, 128}, {128, 32, 128}, {64, 32, 64}};
+constexpr LibraryTile kLibraryTiles[] = {
+    {.m = 128, .n = 128}, {.m = 128, .n = 64}, {.m = 64, .n = 64}, {.m = 128, .n = 32}, {.m = 64, .n = 32}};
 
 }  // namespace
 

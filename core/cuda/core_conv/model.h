@@ -10,7 +10,7 @@ namespace tessera::cuda::core_conv {
 // One block of a kernel, all its stages alike. Counts of a stage are of the whole block where they do not say "thread".
 struct BlockWork {
   int threads, registers;
-  std::int64_t shared;  // bytes held
+  std::int64_t shared;  // bytes
   double stages;
   double products;  // of a thread
   double reads;  // of 16 bytes of shared memory, of a thread

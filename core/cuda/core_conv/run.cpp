@@ -47,7 +47,11 @@ void run_gather(const CoreConvPlan& plan, const Tensor& input, const Tensor& wei
   } else {
     gather_full_by_two(plan.tile, problem, operands, device);
   }
-  if (split) add_splits(operands.result, problem.numel(), problem.splits, shift, problem.outs, target, device);
+  if (split) {
+    add_splits(
+        {.workspace = operands.result, .numel = problem.numel(), .splits = problem.splits, .bias = shift, .outs = problem.outs},
+        target, device);
+  }
 }
 
 void run_weight(const CoreConvPlan& plan, const Tensor& input, const Tensor& gradient, const Tensor& result) {
@@ -66,7 +70,9 @@ void run_weight(const CoreConvPlan& plan, const Tensor& input, const Tensor& gra
   }
   const Tensor workspace = Tensor::empty(Shape({static_cast<std::int64_t>(plan.workspace())}), DType::f32, device);
   weight_gradient(plan.tile, problem, x, g, workspace.data<float>(), device);
-  add_splits(workspace.data<float>(), problem.numel(), problem.splits, nullptr, 0, target, device);
+  add_splits(
+      {.workspace = workspace.data<float>(), .numel = problem.numel(), .splits = problem.splits, .bias = nullptr, .outs = 0},
+      target, device);
 }
 
 }  // namespace

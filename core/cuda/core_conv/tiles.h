@@ -1,9 +1,10 @@
-// The tiles that the core convolution's kernels are built for, and the sizes that follow from one. The kernels, the planner and a
-// walk over the kernels on the host read the same numbers.
+// The tiles that the core convolution's kernels are built for, the sizes that follow from one, and the way from a tile's place in
+// its list, known at run time, to the template argument. The kernels, the planner and a walk on the host read the same numbers.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "core/cuda/runtime/rounding.h"
 
@@ -67,20 +68,26 @@ struct GatherSizes {
 
 // Sizes 7 and 14 divide the images of ImageNet networks, 8 and 16 those of CIFAR networks; the small ones are for images that
 // would leave most processors without a block.
-inline constexpr std::array<GatherTile, 11> kFullTiles{{{14, 2, 7, 4, 1, 8},
-                                                        {14, 2, 4, 4, 1, 8},
-                                                        {16, 2, 4, 4, 1, 8},
-                                                        {8, 4, 4, 8, 1, 8},
-                                                        {8, 2, 4, 4, 1, 8},
-                                                        {7, 1, 7, 4, 4, 16},
-                                                        {7, 1, 4, 4, 4, 16},
-                                                        {8, 1, 4, 2, 4, 16},
-                                                        {8, 1, 2, 2, 4, 16},
-                                                        {7, 1, 2, 2, 8, 32},
-                                                        {7, 1, 2, 1, 4, 32}}};
+inline constexpr std::array<GatherTile, 11> kFullTiles{{
+    {.columns = 14, .strips = 2, .rows = 7, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 14, .strips = 2, .rows = 4, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 16, .strips = 2, .rows = 4, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 8, .strips = 4, .rows = 4, .outs = 8, .groups = 1, .channels = 8},
+    {.columns = 8, .strips = 2, .rows = 4, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 7, .strips = 1, .rows = 7, .outs = 4, .groups = 4, .channels = 16},
+    {.columns = 7, .strips = 1, .rows = 4, .outs = 4, .groups = 4, .channels = 16},
+    {.columns = 8, .strips = 1, .rows = 4, .outs = 2, .groups = 4, .channels = 16},
+    {.columns = 8, .strips = 1, .rows = 2, .outs = 2, .groups = 4, .channels = 16},
+    {.columns = 7, .strips = 1, .rows = 2, .outs = 2, .groups = 8, .channels = 32},
+    {.columns = 7, .strips = 1, .rows = 2, .outs = 1, .groups = 4, .channels = 32},
+}};
 // For a step of two pixels and for kernels with less than 3x3 taps, which those of a transposed convolution by two are.
-inline constexpr std::array<GatherTile, 4> kOtherTiles{
-    {{14, 2, 4, 4, 1, 8}, {8, 2, 4, 4, 1, 8}, {7, 1, 4, 4, 4, 16}, {8, 1, 2, 2, 4, 16}}};
+inline constexpr std::array<GatherTile, 4> kOtherTiles{{
+    {.columns = 14, .strips = 2, .rows = 4, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 8, .strips = 2, .rows = 4, .outs = 4, .groups = 1, .channels = 8},
+    {.columns = 7, .strips = 1, .rows = 4, .outs = 4, .groups = 4, .channels = 16},
+    {.columns = 8, .strips = 1, .rows = 2, .outs = 2, .groups = 4, .channels = 16},
+}};
 
 constexpr GatherTile gather_tile(bool full, int stride, int index) {
   const auto at = static_cast<std::size_t>(index);
@@ -110,6 +117,26 @@ struct WeightSizes {
   constexpr int blocks() const { return kRegisters / (threads * registers()); }
 };
 
-inline constexpr std::array<WeightTile, 4> kWeightTiles{{{8, 8, 4, 8}, {8, 8, 7, 7}, {8, 8, 2, 14}, {4, 8, 2, 8}}};
+inline constexpr std::array<WeightTile, 4> kWeightTiles{{
+    {.out_quads = 8, .in_quads = 8, .rows = 4, .columns = 8},
+    {.out_quads = 8, .in_quads = 8, .rows = 7, .columns = 7},
+    {.out_quads = 8, .in_quads = 8, .rows = 2, .columns = 14},
+    {.out_quads = 4, .in_quads = 8, .rows = 2, .columns = 8},
+}};
+
+// Calls f.operator()<index>() for an index below kCount.
+template <std::size_t kCount, class F>
+void visit_index(int index, F&& f) {
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((kIndex == index ? f.template operator()<kIndex>() : void()), ...);
+  }
+  (std::make_integer_sequence<int, static_cast<int>(kCount)>());
+}
+
+// Calls f.operator()<kList[index]>().
+template <const auto& kList, class F>
+void visit_tile(int index, F&& f) {
+  visit_index<kList.size()>(index, [&]<int kIndex>() { f.template operator()<kList[static_cast<std::size_t>(kIndex)]>(); });
+}
 
 }  // namespace tessera::cuda::core_conv

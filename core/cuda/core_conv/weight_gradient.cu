@@ -3,7 +3,6 @@
 
 #include "core/cuda/core_conv/async_copy.cuh"
 #include "core/cuda/core_conv/kernels.h"
-#include "core/cuda/core_conv/visit.h"
 #include "core/cuda/kernel/launch.cuh"
 
 namespace tessera::cuda::core_conv {
@@ -48,10 +47,9 @@ void launch_weight(const WeightProblem& problem, const float* input, const float
 
 __global__ void __launch_bounds__(256)
     add_splits_kernel(const float* workspace, int numel, int splits, const float* bias, int outs, float* result) {
+  const SplitSums sums{.workspace = workspace, .numel = numel, .splits = splits, .bias = bias, .outs = outs};
   const auto stride = static_cast<int>(item_stride());
-  for (auto at = static_cast<int>(first_item()); at < numel; at += stride) {
-    result[at] = sum_of_splits(workspace, numel, splits, at, bias, outs);
-  }
+  for (auto at = static_cast<int>(first_item()); at < sums.numel; at += stride) result[at] = sum_of_splits(sums, at);
 }
 
 }  // namespace
@@ -67,9 +65,9 @@ void weight_gradient(int tile, const WeightProblem& problem, const float* input,
   });
 }
 
-void add_splits(const float* workspace, int numel, int splits, const float* bias, int outs, float* result, Device device) {
-  launch("core_conv_add_splits", device, grid_for(numel, device), add_splits_kernel, workspace, numel, splits, bias, outs,
-         result);
+void add_splits(const SplitSums& sums, float* result, Device device) {
+  launch("core_conv_add_splits", device, grid_for(sums.numel, device), add_splits_kernel, sums.workspace, sums.numel,
+         sums.splits, sums.bias, sums.outs, result);
 }
 
 }  // namespace tessera::cuda::core_conv

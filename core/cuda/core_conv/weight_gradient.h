@@ -2,7 +2,7 @@
 // call these.
 #pragma once
 
-#include "core/cuda/core_conv/problem.h"
+#include "core/cuda/core_conv/problems.h"
 
 namespace tessera::cuda::core_conv {
 
@@ -108,10 +108,12 @@ struct WeightBlock {
     if (row_of(thread) >= problem.kernel_rows) return;
     TESSERA_UNROLL
     for (int i = 0; i < kTaps * 16; ++i) {
-      const int kx = i / 16, o = first_out + out_quad_of(thread) * 4 + i / 4 % 4, c = first_in + in_quad_of(thread) * 4 + i % 4;
+      const int kx = i / 16, out = i / 4 % 4, channel = i % 4;
+      const int o = first_out + out_quad_of(thread) * 4 + out;
+      const int c = first_in + in_quad_of(thread) * 4 + channel;
       if (kx >= problem.kernel_columns || o >= problem.outs || c >= problem.channels) continue;
       const int tap = (o * problem.kernel_rows + row_of(thread)) * problem.kernel_columns + kx;
-      store(tap * problem.channels + c, sums.at[kx][i / 4 % 4][i % 4]);
+      store(tap * problem.channels + c, sums.at[kx][out][channel]);
     }
   }
 };

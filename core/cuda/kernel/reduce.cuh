@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/cuda/kernel/launch.cuh"
-#include "core/cuda/kernel/packs.cuh"
+#include "core/cuda/kernel/elements.cuh"
 #include "core/tensor.h"
 
 namespace tessera::cuda {
@@ -57,9 +57,10 @@ __device__ V block_reduce(V value, Join join) {
   static_assert(kWarps >= 2 && kWarps <= 32 && (kWarps & (kWarps - 1)) == 0);
   __shared__ __align__(16) std::byte room[kWarps * sizeof(V)];  // bytes: shared objects cannot have constructors
   V* const parts = reinterpret_cast<V*>(room);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   value = warp_reduce<32>(value, join);
   __syncthreads();  // behind the last call's reads
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  if (lane == 0) parts[warp] = value;
   __syncthreads();
   return warp_reduce<kWarps>(parts[threadIdx.x % kWarps], join);
 }

@@ -6,12 +6,13 @@
 
 namespace tessera::cuda {
 
-// How a thread of a group walks a row in packs of N: pack k begins at begin + k * kStep. kHeld packs are all it has to hold; 0:
-// more than registers take. Rows behind the last one are walked as empty, because shuffles need every lane.
-template <int kGroup, int N, int kHeld>
+// How a thread of a group walks a row in packs of N: pack k begins at begin + k * kStep. It keeps kRegisterPacks of them in
+// registers, all that it has; 0: more than fit there. Rows behind the last one are walked as empty, because shuffles need every
+// lane.
+template <int kGroup, int N, int kRegisterPacks>
 struct RowWalk {
   static constexpr int kPack = N;
-  static constexpr int kPacks = kHeld;
+  static constexpr int kPacks = kRegisterPacks;
   static constexpr std::int64_t kStep = std::int64_t{kGroup} * N;
   std::int64_t row;
   std::int64_t begin;  // of this thread's first pack, in the tensor
@@ -29,12 +30,12 @@ struct RowWalk {
     else return block_reduce<kGroup>(value, join);
   }
 
-  // Calls body(k, index) for the packs that a thread holds, or body(0, index) for all of its packs when nothing is held.
+  // Calls body(k, index) for the packs that a thread keeps in registers, or body(0, index) for all of its packs when none are.
   template <class Body>
   __device__ void for_each(Body&& body) const {
-    if constexpr (kHeld > 0) {
+    if constexpr (kRegisterPacks > 0) {
 #pragma unroll
-      for (int k = 0; k < kHeld; ++k) {
+      for (int k = 0; k < kRegisterPacks; ++k) {
         if (holds(k)) body(k, at(k));
       }
     } else {
@@ -47,39 +48,41 @@ namespace detail {
 
 inline constexpr int kLeastBlock = 128;
 
-template <class Op, int kGroup, int N, int kHeld>
+template <class Op, int kGroup, int N, int kRegisterPacks>
 __global__ void __launch_bounds__(kGroup < kLeastBlock ? kLeastBlock : kGroup)
     rows_kernel(const Op op, std::int64_t rows, std::int64_t n) {
   constexpr int kBlock = kGroup < kLeastBlock ? kLeastBlock : kGroup;
   constexpr int kRows = kBlock / kGroup;
   for (std::int64_t first = std::int64_t{blockIdx.x} * kRows; first < rows; first += std::int64_t{gridDim.x} * kRows) {
-    const std::int64_t row = first + threadIdx.x / kGroup;
-    const std::int64_t column = std::int64_t{threadIdx.x % kGroup} * N;
-    const RowWalk<kGroup, N, kHeld> walk{row, row * n + column, row < rows ? (row + 1) * n : 0, column};
+    const unsigned group = threadIdx.x / kGroup, lane = threadIdx.x % kGroup;
+    const std::int64_t row = first + group;
+    const std::int64_t column = std::int64_t{lane} * N;
+    const RowWalk<kGroup, N, kRegisterPacks> walk{row, row * n + column, row < rows ? (row + 1) * n : 0, column};
     op(walk, row < rows);
   }
 }
 
-template <int kGroup, int N, int kHeld, class Op>
+template <int kGroup, int N, int kRegisterPacks, class Op>
 void launch_group(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
   constexpr int kBlock = kGroup < kLeastBlock ? kLeastBlock : kGroup;
   constexpr std::int64_t kRows = kBlock / kGroup;
   const std::int64_t blocks = std::min<std::int64_t>((rows + kRows - 1) / kRows, 0x7fffffff);
-  launch(name, device, {dim3(static_cast<unsigned>(blocks)), dim3(kBlock)}, rows_kernel<Op, kGroup, N, kHeld>, op, rows, n);
+  const LaunchShape shape{dim3(static_cast<unsigned>(blocks)), dim3(kBlock)};
+  launch(name, device, shape, rows_kernel<Op, kGroup, N, kRegisterPacks>, op, rows, n);
 }
 
 template <int N, class Op>
 void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
-  constexpr int kHeld = N == 8 ? 4 : 8;  // at most 32 numbers in registers
+  constexpr int kRegisterPacks = N == 8 ? 4 : 8;  // at most 32 numbers in registers
   const std::int64_t packs = (n + N - 1) / N;
   if constexpr (N > 1) {
-    if (packs <= 8 * kHeld) return launch_group<8, N, kHeld>(name, device, rows, n, op);
+    if (packs <= 8 * kRegisterPacks) return launch_group<8, N, kRegisterPacks>(name, device, rows, n, op);
   }
-  if (packs <= 32 * kHeld) return launch_group<32, N, kHeld>(name, device, rows, n, op);
+  if (packs <= 32 * kRegisterPacks) return launch_group<32, N, kRegisterPacks>(name, device, rows, n, op);
   if constexpr (N > 1) {
-    if (packs <= 128 * kHeld) return launch_group<128, N, kHeld>(name, device, rows, n, op);
+    if (packs <= 128 * kRegisterPacks) return launch_group<128, N, kRegisterPacks>(name, device, rows, n, op);
   }
-  if (packs <= 512 * kHeld) return launch_group<512, N, kHeld>(name, device, rows, n, op);
+  if (packs <= 512 * kRegisterPacks) return launch_group<512, N, kRegisterPacks>(name, device, rows, n, op);
   launch_group<512, N, 0>(name, device, rows, n, op);
 }
 

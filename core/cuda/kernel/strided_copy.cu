@@ -17,7 +17,7 @@ constexpr unsigned kTileRows = 8;
 
 // Axes `from` and `to` are those in which source and target have neighbours; the others are walked around them.
 struct Transpose {
-  Walk<2> others;
+  StridedOffsets<2> others;
   std::uint32_t size_from, size_to;
   std::uint32_t stride_to;  // of the source along `to`
   std::uint32_t stride_from;  // of the target along `from`
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kTile * kTileRows)
   const std::uint32_t from = (blockIdx.x - above * t.tiles_from.divisor) * kTile;
   const std::uint32_t to = (above - other * t.tiles_to.divisor) * kTile;
   std::uint32_t at[2];
-  t.others.offsets(other, at);
+  t.others.of(other, at);
   for (std::uint32_t row = threadIdx.y; row < kTile; row += kTileRows) {
     if (to + row < t.size_to && from + threadIdx.x < t.size_from) {
       tile[row][threadIdx.x] = source[at[0] + (to + row) * t.stride_to + from + threadIdx.x];
@@ -69,7 +69,7 @@ Transpose make_transpose(const StridedLoop<2>& loop, std::size_t from, std::size
     others.sizes[0] = 1;
   }
   Transpose t;
-  t.others = make_walk(others, 1);
+  t.others = strided_offsets(others, 1);
   t.size_from = static_cast<std::uint32_t>(loop.sizes[from]);
   t.size_to = static_cast<std::uint32_t>(loop.sizes[to]);
   t.stride_to = static_cast<std::uint32_t>(loop.strides[0][to]);

@@ -28,7 +28,7 @@ struct Divisor {
 
 // `width` neighbours of the innermost axis are one item. Axes are innermost first.
 template <std::size_t N>
-struct Walk {
+struct StridedOffsets {
   int rank = 1;
   std::uint32_t items = 0;
   std::uint32_t tail = 0;  // elements of a single row behind its last whole item
@@ -36,7 +36,7 @@ struct Walk {
   std::uint32_t strides[Shape::kMaxRank][N] = {};  // in elements, from item to item
   bool repeats[N] = {};  // one element serves a whole item
 
-  TESSERA_HD void offsets(std::uint32_t item, std::uint32_t (&at)[N]) const {
+  TESSERA_HD void of(std::uint32_t item, std::uint32_t (&at)[N]) const {
     for (std::size_t k = 0; k < N; ++k) at[k] = 0;
     int axis = 0;
     for (; axis + 1 < rank; ++axis) {
@@ -56,7 +56,7 @@ std::int64_t numel_of(const StridedLoop<N>& loop) {
 
 // Whether 32 bits hold every item's number and every operand's offsets.
 template <std::size_t N>
-bool fits_walk(const StridedLoop<N>& loop) {
+bool fits_32_bits(const StridedLoop<N>& loop) {
   constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1;
   if (numel_of(loop) > kLimit) return false;
   for (std::size_t k = 0; k < N; ++k) {
@@ -71,25 +71,25 @@ bool fits_walk(const StridedLoop<N>& loop) {
 
 // Of a loop that fits. A width above 1 needs inner strides of 0 or 1 and, but for a single row, an inner size that it divides.
 template <std::size_t N>
-Walk<N> make_walk(const StridedLoop<N>& loop, int width) {
-  Walk<N> walk;
-  walk.rank = loop.rank;
-  walk.items = static_cast<std::uint32_t>(loop.outer() * (loop.inner() / width));
-  walk.tail = static_cast<std::uint32_t>(loop.inner() % width);
+StridedOffsets<N> strided_offsets(const StridedLoop<N>& loop, int width) {
+  StridedOffsets<N> offsets;
+  offsets.rank = loop.rank;
+  offsets.items = static_cast<std::uint32_t>(loop.outer() * (loop.inner() / width));
+  offsets.tail = static_cast<std::uint32_t>(loop.inner() % width);
   for (int axis = 0; axis < loop.rank; ++axis) {
     const auto from = static_cast<std::size_t>(loop.rank - 1 - axis);
     const int scale = axis == 0 ? width : 1;
-    walk.sizes[axis] = Divisor(static_cast<std::uint32_t>(loop.sizes[from] / scale));
-    for (std::size_t k = 0; k < N; ++k) walk.strides[axis][k] = static_cast<std::uint32_t>(loop.strides[k][from] * scale);
+    offsets.sizes[axis] = Divisor(static_cast<std::uint32_t>(loop.sizes[from] / scale));
+    for (std::size_t k = 0; k < N; ++k) offsets.strides[axis][k] = static_cast<std::uint32_t>(loop.strides[k][from] * scale);
   }
-  for (std::size_t k = 0; k < N; ++k) walk.repeats[k] = width > 1 && loop.inner_stride(k) == 0;
-  return walk;
+  for (std::size_t k = 0; k < N; ++k) offsets.repeats[k] = width > 1 && loop.inner_stride(k) == 0;
+  return offsets;
 }
 
 // Calls visit(part, offsets of its first element) for parts that fit, the loop itself if it does.
 template <std::size_t N, class Visit>
 void for_each_part(StridedLoop<N> loop, const std::array<std::int64_t, N>& at, Visit&& visit) {
-  if (fits_walk(loop)) return visit(loop, at);
+  if (fits_32_bits(loop)) return visit(loop, at);
   std::size_t longest = 0;
   std::int64_t reach = 0;  // of the longest axis, in elements of the operand that it takes farthest
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(loop.rank); ++axis) {

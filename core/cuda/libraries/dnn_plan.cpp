@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/cuda/kernel/alignment.h"
-#include "core/cuda/libraries/dnn.h"
+#include "core/cuda/libraries/dnn_handle.h"
 #include "core/cuda/libraries/epilogue.h"
 #include "core/cuda/libraries/product_weights.h"
 #include "core/cuda/runtime/range.h"

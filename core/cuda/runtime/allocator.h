@@ -1,6 +1,6 @@
 // Caching allocator of a GPU's memory. Everything runs on one stream in order, so a freed block may be given out again at once:
 // who gets it runs behind who gave it. While a graph is recorded, blocks come from a pool that the graph owns: its kernels
-// keep their addresses. Blocks from before are not held for it: what it reads of them has an owner for as long as it is replayed.
+// keep their addresses. Blocks from before are not kept for it: what it reads of them has an owner for as long as it is replayed.
 #pragma once
 
 #include <atomic>

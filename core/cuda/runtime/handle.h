@@ -1,4 +1,5 @@
-// Owns one handle of CUDA or a library of its. Destruction ignores failures: the driver may be gone by then.
+// One handle of the CUDA runtime, cuBLASLt, cuDNN or cuSOLVER, destroyed with its owner. Destruction ignores failures: the driver
+// may be gone by then.
 #pragma once
 
 #include <utility>

@@ -67,8 +67,8 @@ class Ring final : public StagingRing {
   }
 
   void push(std::span<const Tensor> batch) override {
-    const std::size_t held = pushed_ - taken_ + (taken_ > 0 ? 1 : 0);
-    TESSERA_CHECK(held < slots_.size(), InternalError, "staging: push with ", held, " of ", slots_.size(), " slots in use");
+    const std::size_t in_use = pushed_ - taken_ + (taken_ > 0 ? 1 : 0);
+    TESSERA_CHECK(in_use < slots_.size(), InternalError, "staging: push with ", in_use, " of ", slots_.size(), " slots in use");
     Slot& slot = slots_[pushed_ % slots_.size()];
     TESSERA_CHECK(batch.size() == slot.places.size(), InternalError, "staging: a batch of ", batch.size(), " tensors, needs ",
                   slot.places.size());

@@ -1,11 +1,19 @@
-// One block's part of a pass of a fused Tucker-2 convolution: which pixels it owns, where they lie in its shared memory, and what
-// the three phases (chain_narrow.h, chain_core.h, chain_widen.h) share.
+// One block's part of a pass of a fused Tucker-2 convolution: which pixels it owns, where they lie in its shared memory, and
+// where the sums of the three phases (chain.h) go.
 #pragma once
 
-#include "core/cuda/tucker_conv/chain_arguments.h"
-#include "core/cuda/tucker_conv/load_rows.h"
+#include "core/cuda/tucker_conv/block.h"
+#include "core/cuda/tucker_conv/kernels.h"
 
 namespace tessera::cuda {
+
+// Rows of weights, `channels` each, in global memory.
+struct WeightRows {
+  const float* first;
+  std::int64_t distance;  // from row to row, in elements
+  int rows, channels;
+  bool vector;  // as StagedRows has it
+};
 
 template <class Math, class Block>
 struct ChainTile {
@@ -56,7 +64,13 @@ struct ChainTile {
     const std::int64_t row = std::int64_t{tile.image} * shape.rows.outputs() + rows.begin + i * rows.step;
     return row * shape.columns.outputs() + columns.begin + j * columns.step;
   }
+  // Where the window of output m begins in narrow_in(). Outputs beyond the tile compute the first one again, and are dropped.
+  TESSERA_INLINE int window_offset(int m) const {
+    if (m >= outputs()) return 0;
+    return (m / shape.tile_w * rows.stride * window_w + m % shape.tile_w * columns.stride) * at.pitch_in;
+  }
 
+  // Sums of zero; row i of the left operand begins at offset(i).
   template <class Offset>
   TESSERA_INLINE void start(const Offset& offset) {
     block.each([&](int thread, State& state) {
@@ -66,11 +80,57 @@ struct ChainTile {
     });
   }
 
-  // Slice [begin, begin + kSlice) of `count` weight rows from row n0 on.
-  TESSERA_INLINE void load_weights(int thread, int buffer, const float* weights, std::int64_t distance, int n0, int count,
-                                   int begin, int end, bool vector) const {
-    load_rows(thread, kChainThreads, right(buffer), at.pitch_right, Math::kShape.columns, kSlice, begin, end, vector, weights,
-              [&](int n) { return n0 + n < count ? weights + (n0 + n) * distance : nullptr; });
+  // Channels [begin, begin + kSlice) of weight rows n0, n0 + 1, ... to right(buffer).
+  TESSERA_INLINE void load_weights(int thread, int buffer, const WeightRows& weights, int n0, int begin) const {
+    const StagedRows<float> staged{.to = right(buffer), .pitch = at.pitch_right, .rows = Math::kShape.columns, .columns = kSlice,
+                                   .begin = begin, .end = weights.channels, .vector = weights.vector,
+                                   .any_valid = weights.first};
+    load_rows(thread, staged,
+              [&](int n) { return n0 + n < weights.rows ? weights.first + (n0 + n) * weights.distance : nullptr; });
+  }
+
+  // The block's sums from row m0 and column n0 on: positions of the window x channels of the narrow image.
+  TESSERA_INLINE void store_narrow_in(int thread, const State& state, int m0, int n0) const {
+    TESSERA_UNROLL
+    for (int i = 0; i < Math::kTileRows; ++i) {
+      const int r = m0 + Math::row(thread, i);
+      if (r >= window()) continue;
+      const std::int64_t pixel = pixel_in(r);
+      const bool stored = args.narrow_in != nullptr && pixel >= 0 && owned(r);
+      TESSERA_UNROLL
+      for (int j = 0; j < Math::kTileColumns; ++j) {
+        const int n = n0 + Math::column(thread, j);
+        if (n >= round_up(shape.narrow_in, kChannelUnit)) continue;
+        // Zeros in the padding, as there is no bias, and in channels that fill up a unit.
+        const T value = narrow<T>(pixel >= 0 && n < shape.narrow_in ? Math::value(state, i, j) : 0.0F);
+        narrow_in()[r * at.pitch_in + n] = value;
+        if (stored && n < shape.narrow_in) args.narrow_in[pixel * shape.narrow_in + n] = value;
+      }
+    }
+  }
+
+  // Outputs of the tile x channels after the core; without an out factor these are y's.
+  TESSERA_INLINE void store_narrow_out(int thread, const State& state, int m0, int n0) const {
+    TESSERA_UNROLL
+    for (int i = 0; i < Math::kTileRows; ++i) {
+      const int m = m0 + Math::row(thread, i);
+      if (m >= outputs()) continue;
+      const std::int64_t pixel = pixel_out(m);
+      TESSERA_UNROLL
+      for (int j = 0; j < Math::kTileColumns; ++j) {
+        const int n = n0 + Math::column(thread, j);
+        const float sum = Math::value(state, i, j);
+        if (!shape.has_out) {
+          store_y(pixel, n, sum);
+        } else if (n < round_up(shape.narrow_out, kChannelUnit)) {
+          const T value = narrow<T>(n < shape.narrow_out ? sum : 0.0F);
+          narrow_out()[m * at.pitch_out + n] = value;
+          if (args.narrow_out != nullptr && pixel >= 0 && n < shape.narrow_out) {
+            args.narrow_out[pixel * shape.narrow_out + n] = value;
+          }
+        }
+      }
+    }
   }
 
   TESSERA_INLINE void store_y(std::int64_t pixel, int n, float value) const {

@@ -3,30 +3,51 @@
 // the core's output, the core's of its output's gradient with its input, the in factor's of the core input's gradient with x.
 // A block takes 32 channels of `left` with nine "slots" of 32 channels of `right`: nine taps, or, where there is one tap, nine
 // slices of channels. It walks tiles of 4 x 8 pixels, every gridDim.x-th, and stores its sums as one partial result; the partial
-// results are added in their order afterwards.
+// results are added in their order afterwards. Its phases:
+//   clear             sums of zero
+//   for every tile    load the next one, wait for this one, BARRIER, multiply, BARRIER: pipelined() of block.h
+//   store             the partial result in global memory
 #pragma once
 
-#include "core/cuda/tucker_conv/correlate_arguments.h"
-#include "core/cuda/tucker_conv/correlate_math.h"
-#include "core/cuda/tucker_conv/load_rows.h"
+#include "core/cuda/tucker_conv/block.h"
+#include "core/cuda/tucker_conv/ffma.h"
+#include "core/cuda/tucker_conv/kernels.h"
+#include "core/cuda/tucker_conv/mma.h"
 
 namespace tessera::cuda {
+
+// Job and group of block row `index` of the grid.
+template <class T>
+TESSERA_INLINE int find_job(const CorrelateArguments<T>& args, int& index) {
+  for (int job = 0; job < args.count - 1; ++job) {
+    const int groups = args.jobs[job].shape.groups();
+    if (index < groups) return job;
+    index -= groups;
+  }
+  return args.count - 1;
+}
+
+// Which part of the grid a block is: a job, a group of its slots, every walkers-th tile from `walker` on.
+struct CorrelateBlock {
+  int job;
+  SlotGroup group;
+  int walker, walkers;
+};
 
 template <class Math, class Block>
 class Correlate {
   using T = typename Math::Storage;
-  using State = typename Math::State;
+  using State = CorrelateState;
 
  public:
-  // Block (walker of `walkers`, group) of the grid.
-  TESSERA_INLINE Correlate(Block& block, const CorrelateArguments<T>& args, int job, const SlotGroup& group, int walker,
-                           int walkers, char* shared)
-      : block_(block), args_(args), job_(args.jobs[job]), shape_(job_.shape), group_(group), walker_(walker), walkers_(walkers),
-        window_w_(correlation_window(shape_.columns, kCorrelateW)), pitch_(shape_.pitch_right()), shared_(shared) {}
+  TESSERA_INLINE Correlate(Block& block, const CorrelateArguments<T>& args, const CorrelateBlock& of, char* shared)
+      : block_(block), args_(args), job_(args.jobs[of.job]), shape_(job_.shape), group_(of.group), walker_(of.walker),
+        walkers_(of.walkers), window_w_(correlation_window(shape_.columns, kCorrelateW)), pitch_(shape_.pitch_right()),
+        shared_(shared) {}
 
   TESSERA_INLINE void run() {
     block_.each([&](int, State& state) {
-      Math::clear(state);
+      state.clear();
       TESSERA_UNROLL
       for (int slot = 0; slot < kSlots; ++slot) state.offset[slot] = slot_offset(slot);
     });
@@ -61,22 +82,24 @@ class Correlate {
     const CorrelationTile at = shape_.tile_at(tile);
     const CoreAxis& rows = shape_.rows;
     const CoreAxis& columns = shape_.columns;
-    load_rows(thread, kChainThreads, left(buffer), kPitchOfA, kCorrelatePixels, kSliceOfB, group_.a0, shape_.a, job_.vector_left,
-              job_.left, [&](int p) {
-                const int i = at.first_h + p / kCorrelateW;
-                const int j = at.first_w + p % kCorrelateW;
-                if (i >= rows.outs || j >= columns.outs) return static_cast<const T*>(nullptr);
-                return job_.left + ((std::int64_t{at.image} * rows.outs + i) * columns.outs + j) * shape_.a;
-              });
+    const StagedRows<T> pixels{.to = left(buffer), .pitch = kPitchOfA, .rows = kCorrelatePixels, .columns = kSliceOfB,
+                               .begin = group_.a0, .end = shape_.a, .vector = job_.vector_left, .any_valid = job_.left};
+    load_rows(thread, pixels, [&](int p) {
+      const int i = at.first_h + p / kCorrelateW;
+      const int j = at.first_w + p % kCorrelateW;
+      if (i >= rows.outs || j >= columns.outs) return static_cast<const T*>(nullptr);
+      return job_.left + ((std::int64_t{at.image} * rows.outs + i) * columns.outs + j) * shape_.a;
+    });
     const int window = correlation_window(rows, kCorrelateH) * window_w_;
-    load_rows(thread, kChainThreads, right(buffer), pitch_, window, shape_.slices() * kSliceOfB, group_.b0, shape_.b,
-              job_.vector_right, job_.right, [&](int r) {
-                const int y = at.first_h * rows.stride - rows.padding + r / window_w_;
-                const int x = at.first_w * columns.stride - columns.padding + r % window_w_;
-                // What no window reaches may never have been written.
-                if (y < 0 || y >= reached(rows) || x < 0 || x >= reached(columns)) return static_cast<const T*>(nullptr);
-                return job_.right + ((std::int64_t{at.image} * rows.image + y) * columns.image + x) * shape_.b;
-              });
+    const StagedRows<T> reads{.to = right(buffer), .pitch = pitch_, .rows = window, .columns = shape_.slices() * kSliceOfB,
+                              .begin = group_.b0, .end = shape_.b, .vector = job_.vector_right, .any_valid = job_.right};
+    load_rows(thread, reads, [&](int r) {
+      const int y = at.first_h * rows.stride - rows.padding + r / window_w_;
+      const int x = at.first_w * columns.stride - columns.padding + r % window_w_;
+      // What no window reaches may never have been written.
+      if (y < 0 || y >= reached(rows) || x < 0 || x >= reached(columns)) return static_cast<const T*>(nullptr);
+      return job_.right + ((std::int64_t{at.image} * rows.image + y) * columns.image + x) * shape_.b;
+    });
   }
 
   TESSERA_INLINE static void add_bias(int thread, State& state, const T* left) {

@@ -1,5 +1,6 @@
 // Passes of the fused Tucker-2 convolution on tensor cores.
-#include "core/cuda/tucker_conv/chain.cuh"
+#include "core/cuda/tucker_conv/chain.h"
+#include "core/cuda/tucker_conv/mma.h"
 
 namespace tessera::cuda {
 

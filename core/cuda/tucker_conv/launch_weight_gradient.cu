@@ -3,21 +3,19 @@
 
 #include "core/cuda/kernel/launch.cuh"
 #include "core/cuda/tucker_conv/correlate.h"
-#include "core/cuda/tucker_conv/kernels.h"
 
 namespace tessera::cuda {
 namespace {
 
 template <class Math>
-__global__ void __launch_bounds__(kChainThreads, 1)
+__global__ void __launch_bounds__(kBlockThreads, 1)
     tucker_correlate(const __grid_constant__ CorrelateArguments<typename Math::Storage> args) {
   DeviceBlock<CorrelateState> block;
   int index = static_cast<int>(blockIdx.y);
   const int job = find_job(args, index);
-  const SlotGroup group = args.jobs[job].shape.group(index);
-  Correlate<Math, DeviceBlock<CorrelateState>>(block, args, job, group, static_cast<int>(blockIdx.x),
-                                               static_cast<int>(gridDim.x), dynamic_shared<char>())
-      .run();
+  const CorrelateBlock of{.job = job, .group = args.jobs[job].shape.group(index), .walker = static_cast<int>(blockIdx.x),
+                          .walkers = static_cast<int>(gridDim.x)};
+  Correlate<Math, DeviceBlock<CorrelateState>>(block, args, of, dynamic_shared<char>()).run();
 }
 
 template <class Math, class T>
@@ -29,7 +27,7 @@ void launch_correlate(const CorrelateArguments<T>& args, int walkers, Device dev
     elements = std::max(elements, args.jobs[job].shape.shared_elements());
   }
   launch("tucker_conv_weights", device,
-         {dim3(static_cast<unsigned>(walkers), groups), dim3(kChainThreads), static_cast<std::size_t>(elements) * sizeof(T)},
+         {dim3(static_cast<unsigned>(walkers), groups), dim3(kBlockThreads), static_cast<std::size_t>(elements) * sizeof(T)},
          tucker_correlate<Math>, args);
 }
 

@@ -1,10 +1,10 @@
-#include "core/cuda/tucker_conv/model.h"
-
+// Predicted times of a fused Tucker-2 convolution and of the library's three.
 #include <algorithm>
 #include <cmath>
 
 #include "core/cuda/runtime/chip.h"
 #include "core/cuda/runtime/rounding.h"
+#include "core/cuda/tucker_conv/plan.h"
 
 namespace tessera::cuda {
 namespace {
@@ -67,7 +67,7 @@ Work block_work(const ChainShape& shape, const BlockShape& block, const PassAxis
 
 int resident_blocks(const BlockShape& block, int shared, const Limits& limits) {
   const auto by_shared = static_cast<int>(limits.shared_per_processor / (static_cast<std::size_t>(shared) + kReservedShared));
-  return std::max(1, std::min({by_shared, limits.threads_per_processor / kChainThreads, resident_by_registers(block)}));
+  return std::max(1, std::min({by_shared, limits.threads_per_processor / kBlockThreads, resident_by_registers(block)}));
 }
 
 // One convolution of the library: the best of its usual tiles, and no faster than memory.

@@ -3,17 +3,30 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cuda/tucker_conv/model.h"
 #include "core/support/error.h"
 
 namespace tessera::cuda {
 namespace {
 
-// Of Ffma and Mma in the lists of core/ops/tucker_conv_cuda*.cu.
-constexpr BlockShape kF32[] = {{16, 64, 4, false}, {32, 32, 4, false},  {64, 32, 4, false},
-                               {128, 32, 4, false}, {64, 64, 4, false}, {128, 64, 4, false}};
-constexpr BlockShape kTf32[] = {{64, 32, 4, true}, {64, 64, 4, true}, {128, 64, 4, true}};
-constexpr BlockShape kHalf[] = {{64, 32, 2, true}, {64, 64, 2, true}, {128, 64, 2, true}};
+// Of Ffma and Mma in the lists of launch_ffma.cu and launch_mma.cu.
+constexpr BlockShape kF32[] = {
+    {.rows = 16, .columns = 64, .element_bytes = 4, .tensor_cores = false},
+    {.rows = 32, .columns = 32, .element_bytes = 4, .tensor_cores = false},
+    {.rows = 64, .columns = 32, .element_bytes = 4, .tensor_cores = false},
+    {.rows = 128, .columns = 32, .element_bytes = 4, .tensor_cores = false},
+    {.rows = 64, .columns = 64, .element_bytes = 4, .tensor_cores = false},
+    {.rows = 128, .columns = 64, .element_bytes = 4, .tensor_cores = false},
+};
+constexpr BlockShape kTf32[] = {
+    {.rows = 64, .columns = 32, .element_bytes = 4, .tensor_cores = true},
+    {.rows = 64, .columns = 64, .element_bytes = 4, .tensor_cores = true},
+    {.rows = 128, .columns = 64, .element_bytes = 4, .tensor_cores = true},
+};
+constexpr BlockShape kHalf[] = {
+    {.rows = 64, .columns = 32, .element_bytes = 2, .tensor_cores = true},
+    {.rows = 64, .columns = 64, .element_bytes = 2, .tensor_cores = true},
+    {.rows = 128, .columns = 64, .element_bytes = 2, .tensor_cores = true},
+};
 
 // Outputs of a block: from one that spreads a small image over many processors to one that recomputes little halo.
 constexpr Extent kTiles[] = {{2, 2}, {2, 4}, {4, 4}, {4, 8}, {7, 7}, {8, 8}, {7, 14}, {8, 16}, {14, 14}, {16, 16}};

@@ -4,14 +4,16 @@
 // Needs no GPU: a chip is its Limits.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/cuda/runtime/limits.h"
-#include "core/cuda/tucker_conv/block_shape.h"
-#include "core/cuda/tucker_conv/correlate_shape.h"
+#include "core/cuda/tucker_conv/shapes.h"
+#include "core/device/device.h"
+#include "core/fused_tucker_conv.h"
 #include "core/support/extent.h"
 
 namespace tessera::cuda {
@@ -48,6 +50,9 @@ struct ChainCandidate {
   double seconds = 0;      // predicted
 };
 
+// The predicted time of one pass in tiles as `shape` has them.
+ChainCandidate predict(const ChainShape& shape, const BlockShape& block, TuckerMath math, const Limits& limits);
+
 // All that fit the chip.
 std::vector<ChainCandidate> chain_candidates(const TuckerConvShape& conv, bool backward, const Limits& limits);
 
@@ -76,5 +81,10 @@ struct TuckerPlanning {
 
 // The candidates of least predicted time.
 TuckerPlanning plan_tucker_conv(const TuckerConvShape& conv, bool training, const Limits& limits);
+
+// The kernels for `conv` in the plan's blocks and tiles, which chain_candidates() lists. `wins`: what predicted_to_win() says.
+// With the CUDA backend only.
+std::shared_ptr<const FusedTuckerConv> fused_tucker_conv(const TuckerConvShape& conv, const TuckerPlan& plan, bool wins,
+                                                         Device device);
 
 }  // namespace tessera::cuda

@@ -2,7 +2,6 @@
 
 #include "core/cpu/parallel.h"
 #include "core/cuda/core_conv/gather.h"
-#include "core/cuda/core_conv/visit.h"
 #include "core/cuda/core_conv/weight_gradient.h"
 #include "tests/core/cuda/core_conv/walk.h"
 
@@ -130,11 +129,13 @@ Floats run(const cuda::CoreConvPlan& plan, const Floats& a, const Floats& b, con
   }
   if (plan.splits() == 1) return target.values();
   const Floats& workspace = target.values();
+  const SplitSums sums{.workspace = workspace.data(),
+                       .numel = plan.numel(),
+                       .splits = plan.splits(),
+                       .bias = bias.empty() ? nullptr : bias.data(),
+                       .outs = static_cast<int>(bias.size())};
   Floats result(numel);
-  for (std::size_t i = 0; i < numel; ++i) {
-    result[i] = sum_of_splits(workspace.data(), plan.numel(), plan.splits(), static_cast<int>(i),
-                              bias.empty() ? nullptr : bias.data(), static_cast<int>(bias.size()));
-  }
+  for (std::size_t i = 0; i < numel; ++i) result[i] = sum_of_splits(sums, static_cast<int>(i));
   return result;
 }
 

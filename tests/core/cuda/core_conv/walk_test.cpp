@@ -10,7 +10,6 @@
 
 #include "core/cpu/reference/conv2d.h"
 #include "core/cuda/core_conv/gather.h"
-#include "core/cuda/core_conv/visit.h"
 #include "core/cuda/core_conv/weight_gradient.h"
 #include "core/support/error.h"
 #include "tests/core/cuda/core_conv/walk.h"

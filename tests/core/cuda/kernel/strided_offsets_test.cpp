@@ -34,7 +34,7 @@ void expect_quotients(std::uint32_t d, std::mt19937& random) {
   for (const std::uint32_t n : numerators) ASSERT_EQ(divisor.quotient(n), n / d) << n << " / " << d;
 }
 
-TEST(Walk, DividesByMultiplication) {
+TEST(StridedOffsets, DividesByMultiplication) {
   std::mt19937 random(1);
   for (std::uint32_t d = 1; d < 5000; ++d) expect_quotients(d, random);
   for (int bits = 12; bits < 31; ++bits) {
@@ -46,7 +46,7 @@ TEST(Walk, DividesByMultiplication) {
   }
 }
 
-// Sizes that `width` may walk; operand 0 has neighbours, the others neighbours or one element for a whole row.
+// Sizes that `width` may divide; operand 0 has neighbours, the others neighbours or one element for a whole row.
 StridedLoop<3> random_loop(int width, std::mt19937& random) {
   StridedLoop<3> loop;
   loop.rank = 1 + static_cast<int>(random() % 5);
@@ -68,21 +68,21 @@ std::array<std::int64_t, 3> expected_offsets(const StridedLoop<3>& loop, std::in
   return at;
 }
 
-TEST(Walk, ItemsLieWhereTheLoopHasThem) {
+TEST(StridedOffsets, ItemsLieWhereTheLoopHasThem) {
   std::mt19937 random(2);
   for (int i = 0; i < 1000; ++i) {
     const int width = std::array{1, 2, 4, 16}[random() % 4];
     const StridedLoop<3> loop = random_loop(width, random);
-    const Walk<3> walk = make_walk(loop, width);
-    for (std::uint32_t item = 0; item < walk.items; ++item) {
+    const StridedOffsets<3> offsets = strided_offsets(loop, width);
+    for (std::uint32_t item = 0; item < offsets.items; ++item) {
       std::uint32_t at[3];
-      walk.offsets(item, at);
+      offsets.of(item, at);
       for (int j = 0; j < width; ++j) {
         const auto expected = expected_offsets(loop, std::int64_t{item} * width + j);
-        for (std::size_t k = 0; k < 3; ++k) ASSERT_EQ(walk.repeats[k] ? at[k] : at[k] + static_cast<unsigned>(j), expected[k]);
+        for (std::size_t k = 0; k < 3; ++k) ASSERT_EQ(offsets.repeats[k] ? at[k] : at[k] + static_cast<unsigned>(j), expected[k]);
       }
     }
-    ASSERT_EQ(std::int64_t{walk.items} * width + walk.tail, numel_of(loop));
+    ASSERT_EQ(std::int64_t{offsets.items} * width + offsets.tail, numel_of(loop));
   }
 }
 
@@ -99,21 +99,21 @@ std::vector<Part> parts_of(const StridedLoop<2>& loop) {
   return parts;
 }
 
-TEST(Walk, WhatFitsIsOnePart) {
+TEST(StridedOffsets, WhatFitsIsOnePart) {
   const auto loop = loop_of<2>({3, 5}, {{{5, 1}, {0, 1}}});
   const std::vector<Part> parts = parts_of(loop);
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].loop.sizes, loop.sizes);
 }
 
-TEST(Walk, PartsFit) {
+TEST(StridedOffsets, PartsFit) {
   for (const auto& loop : {loop_of<2>({(std::int64_t{1} << 33) + 12345}, {{{1}, {0}}}),
                            loop_of<2>({3, 5}, {{{std::int64_t{1} << 33, 1}, {5, 1}}}),
                            loop_of<2>({70000, 70000, 2}, {{{140000, 2, 1}, {1, 70000, std::int64_t{70000} * 70000}}})}) {
-    ASSERT_FALSE(fits_walk(loop));
+    ASSERT_FALSE(fits_32_bits(loop));
     std::int64_t elements = 0;
     for (const Part& part : parts_of(loop)) {
-      EXPECT_TRUE(fits_walk(part.loop));
+      EXPECT_TRUE(fits_32_bits(part.loop));
       elements += numel_of(part.loop);
     }
     EXPECT_EQ(elements, numel_of(loop));
@@ -121,7 +121,7 @@ TEST(Walk, PartsFit) {
 }
 
 // One behind the other, each as aligned as the first.
-TEST(Walk, PartsOfARowFollowEachOther) {
+TEST(StridedOffsets, PartsOfARowFollowEachOther) {
   std::int64_t next = 0;
   for (const Part& part : parts_of(loop_of<2>({(std::int64_t{1} << 33) + 12345}, {{{1}, {0}}}))) {
     EXPECT_EQ(part.at[0], next);

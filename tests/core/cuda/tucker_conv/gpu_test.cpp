@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "core/autograd/backward.h"
-#include "core/cuda/tucker_conv/launch.h"
+#include "core/cuda/tucker_conv/plan.h"
 #include "core/device/decisions.h"
 #include "core/device/device_work.h"
 #include "core/device/precision.h"
+#include "core/ops/tucker_conv.h"
 #include "tests/core/ops/conv2d_cases.h"
 #include "tests/support/gpu.h"
 #include "tests/support/relative_error.h"

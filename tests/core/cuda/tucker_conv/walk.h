@@ -37,7 +37,7 @@ template <class Math>
 void walk_chain(const ChainArguments<typename Math::Storage>& args) {
   using Block = HostBlock<typename Math::State>;
   SharedMemory shared(chain_layout(args.shape, Math::kShape).total);
-  Block block(kChainThreads);
+  Block block(kBlockThreads);
   for (std::int64_t index = 0; index < args.shape.grid().blocks(); ++index) {
     shared.clear();
     run_chain<Math>(block, args, index, shared.get());
@@ -55,13 +55,14 @@ void walk_correlations(const CorrelateArguments<typename Math::Storage>& args, i
     groups += args.jobs[job].shape.groups();
   }
   SharedMemory shared(elements * static_cast<int>(sizeof(typename Math::Storage)));
-  Block block(kChainThreads);
+  Block block(kBlockThreads);
   for (int walker = 0; walker < walkers; ++walker) {
     for (int row = 0; row < groups; ++row) {
       shared.clear();
       int index = row;
       const int job = find_job(args, index);
-      Correlate<Math, Block>(block, args, job, args.jobs[job].shape.group(index), walker, walkers, shared.get()).run();
+      const CorrelateBlock of{.job = job, .group = args.jobs[job].shape.group(index), .walker = walker, .walkers = walkers};
+      Correlate<Math, Block>(block, args, of, shared.get()).run();
     }
   }
   EXPECT_TRUE(shared.guard_intact());

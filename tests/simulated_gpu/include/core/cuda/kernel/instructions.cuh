@@ -1,4 +1,5 @@
-// The words of core/cuda/kernel/instructions.cuh, said to the simulated GPU. Found in front of that header by the kernels' sources.
+// The words of core/cuda/kernel/instructions.cuh, said to the simulated GPU. Found in front of that header by the kernels'
+// sources.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-#include "core/cuda/libraries/dnn.h"
+#include "core/cuda/libraries/dnn_handle.h"
 
 #include "core/cuda/runtime/error.h"
 #include "core/cuda/runtime/per_device.h"
