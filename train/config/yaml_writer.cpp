@@ -32,7 +32,7 @@ std::string escaped_code(unsigned code) {
 }
 
 // JSON's quoting is also YAML's; DEL and C1, which JSON leaves as they are, files here do not hold.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   if (is_plain_text(text)) return text;
   std::string escaped;
   const std::string json = to_json(text);
@@ -56,12 +56,12 @@ std::string value_text(const std::string& text) {
     if (text.compare(i, 2, "${") == 0) escaped += '$';
     escaped += text[i];
   }
-  return quoted(escaped);
+  return in_quotes(escaped);
 }
 
 std::string key_text(const std::string& key) {
   TESSERA_CHECK(!key.empty(), ConfigError, "to_yaml: a key is empty");
-  return quoted(key);
+  return in_quotes(key);
 }
 
 bool is_collection(const Value& value) { return value.is_list() || value.is_map(); }
