@@ -175,7 +175,7 @@ TEST(Factorise, RankRulesAreReadAndWrittenAsTheyStand) {
   const Value written = write(config);
   EXPECT_EQ(to_json(written.at("ranks")).find(R"([{"layers":"block.a",)"), 0u) << to_json(written);
   EXPECT_EQ(written, write(read<FactoriseConfig>(written)));
-  EXPECT_EQ(read<FactoriseConfig>(written).rank_rules[1].ranks.out, 4);
+  EXPECT_EQ(read<FactoriseConfig>(written).rank_rules[1].ranks.explicit_ranks.at(0).value, 4);
   EXPECT_TRUE(write(config_of(R"({"layers": "*", "ranks": {"macs": 0.5}})")).at("ranks").is_map());
 }
 

@@ -49,7 +49,7 @@ TEST(PassRunner, ReplacesAndReports) {
   auto root = network();
   Conv2dConfig without_bias = kConv;
   without_bias.bias = false;
-  TestPass pass([&](const Module& module, LayerReport& report) {
+  TestPass pass([&](const Module& module, LayerReport&) {
     EXPECT_EQ(module.path(), "conv");
     return conv(without_bias);
   });

@@ -202,8 +202,8 @@ TEST_P(FormatTest, NaNIsRefused) {
   EXPECT_THROW(factored(GetParam().ranks.back()), NumericError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, FormatTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  return str(info.param.format, '_', info.index);
+INSTANTIATE_TEST_SUITE_P(Formats, FormatTest, ::testing::ValuesIn(cases()), [](const auto& row) {
+  return str(row.param.format, '_', row.index);
 });
 
 TEST(Formats, SayWhatTheyCannotHold) {

@@ -28,7 +28,7 @@ RankLayer layer(const std::string& path, std::int64_t out, std::int64_t in, std:
 }
 
 RankConfig explicit_ranks(std::int64_t out, std::int64_t in) { return {.explicit_ranks = {{"out", out}, {"in", in}}}; }
-Ranks ranks(std::int64_t out, std::int64_t in) { return {{"out", out}, {"in", in}}; }
+Ranks ranks_of(std::int64_t out, std::int64_t in) { return {{"out", out}, {"in", in}}; }
 
 const std::vector<RankLayer> kNetwork{layer("a", 64, 64, 256), layer("b", 128, 64, 64, 0.9), layer("c", 128, 128, 64, 0.98),
                                       layer("d", 67, 31, 49)};
@@ -114,8 +114,8 @@ TEST(RankSelect, EnergyGivesTheSmallestRanks) {
   EXPECT_EQ(energy_rank(std::vector<double>{0, 0}, 0.5), 1);
   RankLayer one = layer("a", 64, 64, 4);
   one.spectra = {std::vector<double>(64, 1.0), std::vector<double>(64, 1.0)};
-  EXPECT_EQ(*select_ranks({.energy = 0.25}, {&one, 1})[0].ranks, ranks(16, 16));
-  EXPECT_EQ(*select_ranks({.energy = 0.26, .multiple_of = 8}, {&one, 1})[0].ranks, ranks(24, 24));
+  EXPECT_EQ(*select_ranks({.energy = 0.25}, {&one, 1})[0].ranks, ranks_of(16, 16));
+  EXPECT_EQ(*select_ranks({.energy = 0.26, .multiple_of = 8}, {&one, 1})[0].ranks, ranks_of(24, 24));
 }
 
 TEST(RankSelect, ALayerThatWouldNotGetCheaperStaysDense) {
@@ -126,7 +126,7 @@ TEST(RankSelect, ALayerThatWouldNotGetCheaperStaysDense) {
 }
 
 TEST(RankSelect, ExplicitRanksNameLayerModeAndRange) {
-  EXPECT_EQ(*select_ranks(explicit_ranks(30, 20), kNetwork)[2].ranks, ranks(30, 20));
+  EXPECT_EQ(*select_ranks(explicit_ranks(30, 20), kNetwork)[2].ranks, ranks_of(30, 20));
   EXPECT_EQ(message_of<ConfigError>([] { select_ranks(explicit_ranks(64, 32), kNetwork); }),
             "layer 'd': in rank is 32, the mode has size 31; legal range is 1..31");
 }
@@ -147,7 +147,7 @@ TEST(RankSelect, ConfigTakesExactlyOneForm) {
   Value named = Value::map();
   named.set("in", 3);
   named.set("out", 4);
-  EXPECT_EQ(read<RankConfig>(named).explicit_ranks, ranks(4, 3)) << "in the formats' order";
+  EXPECT_EQ(read<RankConfig>(named).explicit_ranks, ranks_of(4, 3)) << "in the formats' order";
   EXPECT_EQ(to_json(write(read<RankConfig>(named))), R"({"out":4,"in":3,"per":"matched","multiple_of":1})");
   Value none = Value::map();
   none.set("params", 0);

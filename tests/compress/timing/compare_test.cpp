@@ -63,10 +63,8 @@ TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   EXPECT_GT(of_one, 100) << "both, and a warm-up";
 
   const Veto veto({.only_faster = false, .batch = 3});
-  LayerReport row;
-  row.path = "a";
   const Calls of_layer;
-  veto.keeps(dense, compressed, {1, 4}, true, row);
+  veto.judge(dense, compressed, {1, 4}, true);
   EXPECT_EQ(of_layer.since(), of_one);
 
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
@@ -74,7 +72,7 @@ TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   std::vector<Replaced> replaced;
   replaced.push_back({"a", std::make_unique<Busy>("dense", kNoTime)});
   const Calls of_network;
-  veto.settle(root, replaced, {&row, 1}, {1, 4});
+  veto.settle(root, replaced, {1, 4});
   EXPECT_EQ(of_network.since(), of_one);
 }
 
