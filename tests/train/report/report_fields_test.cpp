@@ -35,7 +35,8 @@ TYPED_TEST(ReportFields, AreWrittenInTheOrderOfTheirDescription) {
   for (const SchemaEntry& entry : schema<TypeParam>()) {
     if (entry.path.find_first_of(".[") == std::string::npos) described.push_back(entry.path);
   }
-  for (const Value::Entry& entry : write(TypeParam{}).as_map()) written.push_back(entry.key);
+  const Value value = write(TypeParam{});
+  for (const Value::Entry& entry : value.as_map()) written.push_back(entry.key);
   EXPECT_EQ(written, described);
 }
 
