@@ -99,6 +99,17 @@ def tucker2(c):
     return nn.Sequential(*parts)
 
 
+def svd_conv(c):
+    """1x1 -> 1x1; the first has stride and padding, the second the bias."""
+    first = conv(c, c["rank"], c["in"], stride=pair(c["stride"]), padding=pair(c["padding"]))
+    return nn.Sequential(first, conv(c, c["out"], c["rank"], bias=c["bias"]))
+
+
+def svd_linear(c):
+    """The second of the two has the bias."""
+    return nn.Sequential(nn.Linear(c["in"], c["rank"], bias=False), nn.Linear(c["rank"], c["out"], bias=c["bias"]))
+
+
 def pool(c):
     return {"kernel_size": pair(c["kernel"]), "stride": pair(c.get("stride", c["kernel"])), "padding": pair(c["padding"])}
 
@@ -122,6 +133,8 @@ KINDS = {
     "sequential": lambda c: nn.Sequential(),
     "sigmoid": lambda c: nn.Sigmoid(),
     "silu": lambda c: nn.SiLU(),
+    "svd_conv2d": svd_conv,
+    "svd_linear": svd_linear,
     "tanh": lambda c: nn.Tanh(),
     "tucker2_conv2d": tucker2,
 }
