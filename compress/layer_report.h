@@ -1,4 +1,5 @@
-// What a pass did to a layer and to the network: the one description from which layers.csv, report.md, JSON and plans are printed.
+// What a pass did to a layer and to the network: the one description from which layers.csv, JSON and
+// checkpoints are written, and report.md from its values.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Something that takes part in training beside the optimiser: gradual pruning, ADMM, EMA, checkpointing, progress.
+// Something that takes part in training beside the optimiser, such as a moving average of the weights.
 #pragma once
 
 #include <string_view>

@@ -51,8 +51,8 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_EQ(keys_of(plan.at("data")), (Texts{"name", "train", "val", "test", "input", "batch", "steps_per_epoch"}));
   EXPECT_EQ(keys_of(plan.at("network")), (Texts{"parameters", "macs", "weight_bytes", "layers"}));
   const Value& dense = plan.at("stages").as_list().at(0);
-  EXPECT_EQ(keys_of(dense), (Texts{"name", "factorise", "network", "train", "memory", "disk"}));
-  EXPECT_TRUE(dense.at("factorise").is_null());
+  EXPECT_EQ(keys_of(dense), (Texts{"name", "passes", "network", "train", "memory", "disk"}));
+  EXPECT_TRUE(dense.at("passes").as_list().empty());
   EXPECT_EQ(keys_of(dense.at("train")), (Texts{"steps", "epochs", "schedule", "first_lr", "peak_lr", "last_lr", "warmup_steps"}));
   EXPECT_EQ(keys_of(dense.at("memory")),
             (Texts{"peak", "data_set", "loader", "weights", "optimizer", "hooks", "snapshot", "gradients", "activations",
@@ -61,9 +61,10 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   const Value& small = plan.at("stages").as_list().at(1);
   EXPECT_TRUE(small.at("train").is_null());
   EXPECT_TRUE(small.at("memory").is_null());
-  EXPECT_EQ(keys_of(small.at("factorise")), (Texts{"parameters", "macs", "ranks", "layers"}));
-  EXPECT_EQ(keys_of(small.at("factorise").at("ranks").as_list().at(0)),
-            (Texts{"asked", "layers", "factored", "parameters_kept", "macs_kept"}));
+  const Value& pass = small.at("passes").as_list().at(0);
+  EXPECT_EQ(keys_of(pass), (Texts{"pass", "layers", "parameters_before", "parameters_after", "macs_before", "macs_after",
+                                  "weight_bytes_before", "weight_bytes_after", "timed_at", "ranks"}));
+  EXPECT_EQ(keys_of(pass.at("ranks").as_list().at(0)), (Texts{"asked", "layers", "changed", "parameters_kept", "macs_kept"}));
 }
 
 TEST_F(Json, PlanHasNumbersThatAddUp) {

@@ -63,7 +63,7 @@ void FileRecord::fields(Fields& f) {
 }
 
 void Manifest::fields(Fields& f) {
-  f.add_computed("format_version", kCheckpointFormatVersion, {.help = "readers refuse a newer one"});
+  f.add_computed("format_version", kCheckpointFormatVersion, {.help = "readers refuse every other"});
   f.add("step", step, {.help = "steps of the run"});
   f.add("tensors", tensors, {.help = "in all files"});
   f.add("files", files, {.help = "what the folder holds beside this file"});

@@ -30,7 +30,7 @@ struct ModelFile {
   Value network;
 
   void fields(Fields& f) {
-    f.add_computed("format_version", kExportFormatVersion, {.help = "readers refuse a newer one"});
+    f.add_computed("format_version", kExportFormatVersion, {.help = "readers refuse every other"});
     f.add_computed("weights", std::string(kExportWeights), {.help = "the file beside this one that holds them"});
     f.add("input", input, {.help = "[c, h, w] of an image, [features] of a row"});
     f.add("origin", origin, {.help = "where the network is from"});

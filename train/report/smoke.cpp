@@ -235,7 +235,7 @@ SmokeReport smoke(const Experiment& experiment, const DataSplits& data, const St
 void SmokeStage::fields(Fields& f) {
   f.add("name", name, {.help = "of the stage"});
   f.add_computed("passes", passes.empty() ? std::nullopt : std::optional(passes),
-                 {.help = "what the factorisation did; null without one", .nullable = true});
+                 {.help = "what the passes did; null without one", .nullable = true});
   f.add("steps", steps, {.help = "taken: two, or all there are"});
   f.add("stage_steps", stage_steps, {.help = "of the stage in a real run"});
   f.add("loss", loss, {.help = "mean over the steps; null without any", .nullable = true});

@@ -1,4 +1,4 @@
-// What a run's stages came to, in reproducible numbers only. Part of every checkpoint, so that report.md and layers.csv of a
+// What a run's stages came to. Times in it are recorded decisions, and all else is reproducible. Part of every checkpoint, so that report.md and layers.csv of a
 // resumed run are those of one that was never interrupted.
 #pragma once
 

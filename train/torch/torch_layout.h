@@ -23,8 +23,8 @@ struct TorchTensor {
   std::int64_t channels = 1;  // flattened only
 };
 
-// Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. A factored convolution is a
-// Sequential of three: 1x1, core, 1x1. Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is
+// Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. A compressed layer is
+// a Sequential of its parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is
 // not listed here, a linear layer or layer norm over the channels of an image, a flatten inside a block or at the network's end.
 std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
 
