@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-// What was decided about a layer, by name; a pass that does more to a layer than to leave it names that: "factored".
+// The decision about a layer that was left as it was. Any other word is Pass::done() of the pass that changed it: "factored".
 inline constexpr const char* kDense = "dense";
 
 // One row of layers.csv. The runner fills paths, kinds, parameters, MACs and times; the pass fills the rest.

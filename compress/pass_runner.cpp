@@ -98,12 +98,6 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
 
 }  // namespace
 
-void Pass::prepare(Module& root, const Shape& input) {
-  std::string lines;
-  for (const BlockProblem& problem : try_prepare(root, input)) lines += str(lines.empty() ? "" : "\n", problem.message);
-  if (!lines.empty()) throw ConfigError(lines);
-}
-
 PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto) {
   PassReport report;
   report.pass = pass.name();

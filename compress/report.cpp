@@ -174,7 +174,7 @@ std::string summary(const PassReport& report) {
     const bool dense = layer.stays_dense();
     if (dense || !layer.reason.empty()) {
       remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason);
-      if (layer.speed) remarks += str(", ", describe(layer.speed->ratio));
+      if (layer.speed) remarks += str("; alone ", describe(layer.speed->ratio));
     }
     if (dense) continue;
     macs_before += layer.macs_before;

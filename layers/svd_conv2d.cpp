@@ -1,6 +1,5 @@
 #include "layers/svd_conv2d.h"
 
-#include <algorithm>
 
 #include "core/config/read.h"
 #include "core/ops/conv2d.h"
@@ -24,7 +23,7 @@ void SvdConv2dConfig::fields(Fields& f) {
   f.add("padding", padding, {.help = "zeros on each side", .range = non_negative, .example = "1", .observable = "plan"});
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
-  f.require(rank <= std::min(in, out), "rank", "must not exceed in or out");
+  for (const RankProblem& problem : svd_rank_problems(out, in, rank)) f.require(false, problem.rank, problem.message);
 }
 
 SvdConv2d::SvdConv2d(const SvdConv2dConfig& config)

@@ -1,6 +1,5 @@
 #include "layers/svd_linear.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/config/read.h"
@@ -24,7 +23,7 @@ void SvdLinearConfig::fields(Fields& f) {
   f.add("out", out, {.help = "output features", .range = at_least(1), .example = "10", .observable = "plan"});
   f.add("rank", rank, {.help = "features between the factors", .range = at_least(1), .example = "8", .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
-  f.require(rank <= std::min(in, out), "rank", "must not exceed in or out");
+  for (const RankProblem& problem : svd_rank_problems(out, in, rank)) f.require(false, problem.rank, problem.message);
 }
 
 SvdLinear::SvdLinear(const SvdLinearConfig& config)

@@ -98,10 +98,11 @@ void Tucker2Conv2dConfig::fields(Fields& f) {
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
   f.add("in_factor", in_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.add("out_factor", out_factor, {.help = "false: none, at full rank", .observable = "plan"});
-  f.require(rank_in <= in, "rank_in", "must not exceed in");
   f.require(in_factor || rank_in == in, "in_factor", "may be false where rank_in is in");
   f.require(out_factor || rank_out == out, "out_factor", "may be false where rank_out is out");
-  f.require(rank_out <= out, "rank_out", "must not exceed out");
+  for (const RankProblem& problem : tucker2_rank_problems(out, in, kernel.h * kernel.w, {.out = rank_out, .in = rank_in})) {
+    f.require(false, "rank_" + problem.rank, problem.message);
+  }
 }
 
 Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)

@@ -90,7 +90,8 @@ class Format {
   virtual Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const = 0;
   virtual Tensor compose(const Factors& factors, const Shape& weight) const = 0;  // in the dense weight's shape
 
-  // The layer that takes the dense one's place, with its bias and trainability, on the host. Without factors its weights are zeros.
+  // The layer that takes the dense one's place, with its bias and trainability. Without factors its weights are zeros. Factors may
+  // be on another device than the dense layer: the caller moves what it gets.
   virtual std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors = nullptr) const = 0;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,7 +53,7 @@ class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
-  // Whether the compressed layer, which is to stand at `path`, stays. The batch of `input` is not read. `first`: no layer before
+  // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read. `first`: no layer before
   // it has parameters, so that training needs no gradient of its input. Throws ConfigError where the answer is needed, is not
   // known and may not be measured.
   LayerVerdict judge(Module& dense, Module& compressed, const Shape& input, bool first) const;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/config/read.h"
 
 namespace tessera::testing {
@@ -51,7 +53,9 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
 // Two runs that are otherwise equal differ in these.
 TEST(LayersCsv, KnowsTheColumnsThatAClockFills) {
   std::string clocked;
+  std::set<std::string> names;
   for (const LayerColumn& column : layer_columns()) {
+    EXPECT_TRUE(names.insert(column.name).second) << column.name << " stands twice";
     EXPECT_EQ(is_clock_column(column.name), column.clock);
     if (column.clock) clocked += column.name + ' ';
   }
@@ -86,7 +90,7 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
             "2 of 3 matched layers factored, 31.3 % of their MACs kept; network: parameters 2000 -> 1300, MACs 90000 -> 46000; "
             "1.53x (1.49-1.58) as fast at batch 32, inference, 2 threads\n"
             "  b stays dense: has 4 groups\n"
-            "  c is kept: not faster at batch 32, inference, 2 threads, 0.98x (0.97-0.99)");
+            "  c is kept: not faster at batch 32, inference, 2 threads; alone 0.98x (0.97-0.99)");
 }
 
 PassReport two_layers() {

@@ -71,7 +71,9 @@ TEST(SvdConv2d, GradientsFollowFromTheComposedWeight) {
   backward(conv2d(x2, weight, {}, {.stride = {2, 1}, .padding = {1, 0}}), grad_y);
   const Tensor dw = weight.grad().reshape({5, 6});
   const Tensor d_out = naive_matmul(dw, layer.parameter("in_factor").value().reshape({2, 6}).permute({1, 0}));
+  const Tensor d_in = naive_matmul(layer.parameter("out_factor").value().reshape({5, 2}).permute({1, 0}), dw);
   EXPECT_LT(linalg::relative_error(layer.parameter("out_factor").grad().reshape({5, 2}), d_out), 1e-5);
+  EXPECT_LT(linalg::relative_error(layer.parameter("in_factor").grad().reshape({2, 6}), d_in), 1e-5);
   EXPECT_LT(linalg::relative_error(x1.grad(), x2.grad()), 1e-5);
 }
 
@@ -110,7 +112,7 @@ TEST(Svd, ConfigsRefuseRanksThatCannotBe) {
   EXPECT_EQ(message_of<ConfigError>([] { SvdConv2d({.in = 5, .out = 7, .rank = 6}); }),
             "svd_conv2d: rank is 6, the weight is 7 x 5; legal range is 1..5");
   EXPECT_EQ(message_of<ConfigError>([] { read<SvdLinearConfig>(parse_json(R"({"in": 4, "out": 3, "rank": 4})", "test")); }),
-            "test: rank: must not exceed in or out");
+            "test: rank: rank is 4, the weight is 3 x 4; legal range is 1..3");
 }
 
 }  // namespace

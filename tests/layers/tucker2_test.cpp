@@ -250,7 +250,7 @@ TEST(Tucker2Conv2d, MessagesNameModeSizeAndLegalRange) {
             std::string::npos);
   Value config = Value::map();
   config.set("rank_out", 5);
-  EXPECT_EQ(message_of<ConfigError>([&] { read<Tucker2Conv2dConfig>(config); }), "rank_out: must not exceed out");
+  EXPECT_EQ(message_of<ConfigError>([&] { read<Tucker2Conv2dConfig>(config); }), "rank_out: out rank is 5, the mode has size 1; legal range is 1..1");
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ FileRecord decode_record(const Value& value, std::string_view origin) {
 
 Manifest decode_fields(const Value& value, std::string_view origin) {
   const std::int64_t version = value.at("format_version").as_int();
-  TESSERA_CHECK(version == kCheckpointFormatVersion, IoError, "checkpoint: ", origin, ": format_version is ", version,
-                ", this tessera reads ", kCheckpointFormatVersion, "; use the tessera that wrote it (commit in the run's env.json)");
+  TESSERA_CHECK(version == kCheckpointFormatVersion, CheckpointVersionError, "checkpoint: ", origin, ": format_version is ",
+                version, ", this tessera reads ", kCheckpointFormatVersion,
+                "; use the tessera that wrote it (its commit is in the run's env.json)");
   Manifest manifest;
   manifest.step = value.at("step").as_int();
   manifest.tensors = value.at("tensors").as_int();

@@ -18,10 +18,18 @@
 
 #include "core/config/fields.h"
 #include "core/io/vfs.h"
+#include "core/support/error.h"
 
 namespace tessera {
 
 inline constexpr std::int64_t kCheckpointFormatVersion = 2;
+
+// A checkpoint of another version. No IoError: it is no damage, for which readers pass over a checkpoint.
+class CheckpointVersionError final : public Error {
+ public:
+  using Error::Error;
+};
+
 inline constexpr std::string_view kManifestName = "MANIFEST.json";
 
 struct FileRecord {

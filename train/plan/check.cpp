@@ -76,21 +76,20 @@ class Checker {
     }
     if (!model_) return;
     std::vector<StagePass> passes = stage_passes(stage, config_.report, Values::zeros);
-    for (StagePass& pass : passes) {
-      const std::string key = str(path, '.', pass.key);
-      attempt(key, [&] { check_pass(key, index, pass); });
+    const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
+    const bool later_stage = std::any_of(later, config_.stages.end(), has_passes);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const std::string key = str(path, '.', passes[i].key);
+      attempt(key, [&] { check_pass(key, passes[i], later_stage || i + 1 < passes.size()); });
     }
   }
 
-  // A later stage meets compressed layers, of which only the shapes matter.
-  void check_pass(const std::string& path, std::size_t index, StagePass& pass) {
-    // What an earlier stage's veto leaves dense is met here as it was. Tried first: the pass is then prepared for the model.
-    const std::vector<BlockProblem> on_dense = dense_ ? pass.pass->try_prepare(*dense_, input_) : std::vector<BlockProblem>();
+  // A later pass meets compressed layers, of which only the shapes matter.
+  void check_pass(const std::string& path, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
-    if (found.empty()) found = on_dense;
+    // What an earlier pass's veto leaves dense is met here as it was.
+    if (found.empty() && dense_) found = pass.pass->try_prepare(*dense_, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
-    const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
-    const bool met_later = std::any_of(later, config_.stages.end(), has_passes);
     if (!found.empty() || !met_later) return;
     if (pass.only_faster() && !dense_) dense_ = initial();
     run_pass(model_, *pass.pass, input_);
@@ -111,8 +110,8 @@ class Checker {
       return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
     };
     if (std::ranges::any_of(given, decides)) return;
-    add(path, str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers so, "
-                  "at ", where, ", with --decisions FILE, or set keep: always"));
+    add(path, str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers "
+                  "so, at ", where, ", with --decisions FILE, or set keep: always"));
   }
 
   void check_all(const DecisionMap* given) {

@@ -120,13 +120,13 @@ Leaves config_leaves(const Value& config) {
   return leaves;
 }
 
-// Texts are compared, so that 1 and 1.0 differ.
 void KeyChange::fields(Fields& f) {
   f.add("key", key, {.help = "dotted"});
   f.add("a", before, {.help = "null = absent"});
   f.add("b", after, {.help = "null = absent"});
 }
 
+// Texts are compared, so that 1 and 1.0 differ.
 std::vector<KeyChange> changes(const Leaves& before, const Leaves& after) {
   std::vector<KeyChange> found;
   for (const auto& [key, value] : before) {

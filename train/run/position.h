@@ -10,7 +10,7 @@ namespace tessera {
 struct Position {
   std::int64_t stage = 0;  // index into stages
   std::int64_t stage_step = 0;  // optimiser steps done in this stage
-  std::int64_t global_step = 0;  // over all stages; a factorisation counts as one
+  std::int64_t global_step = 0;  // over all stages; a pass counts as one
   bool stage_ready = false;  // the stage's passes have run
   bool stage_done = false;  // the stage's last step is done
   std::int64_t metrics_bytes = 0;

@@ -23,7 +23,7 @@ class RunRecords {
   // Makes metrics and timing durable, and notes their lengths: a checkpoint counts on these bytes.
   void sync(Position& position);
   void write_status(const RunStatus& status);
-  void write_layers();  // nothing before the first factorisation
+  void write_layers();  // nothing before the first pass
   void write_report(const std::string& name, std::int64_t seed);  // nothing before the first stage's end
 
   RunHistory& history() noexcept { return history_; }

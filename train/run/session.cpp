@@ -72,7 +72,7 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   } else {
     const Checkpoint checkpoint = session.saver_.store().load_latest();
     session.load(checkpoint);
-    history = read<RunHistory>(checkpoint.manifest.at("history"));
+    if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
     decisions = surviving_decisions(vfs, files.decisions(), checkpoint.manifest.find("decisions"));
   }
   session.decisions_ = decide_for_run(vfs, files.decisions(), std::move(decisions), experiment.config.deterministic);

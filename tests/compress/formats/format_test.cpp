@@ -130,12 +130,12 @@ TEST_P(FormatTest, CostsAreThoseOfTheLayer) {
 
 // Between a 1x1 convolution over 7 x 9 pixels, a 3x3 one with stride 1 and another 1x1: two narrow images; and so on.
 TEST(Formats, CountTheElementsBetweenTheFactors) {
-  const DenseLayer conv{.out = 7, .in = 5, .kernel = {3, 3}, .input_positions = 63, .output_positions = 20};
+  const DenseLayer conv{.path = "conv", .out = 7, .in = 5, .kernel = {3, 3}, .input_positions = 63, .output_positions = 20};
   const Format& tucker2 = format_named("tucker2");
   EXPECT_EQ(tucker2.cost(conv, {{"out", 4}, {"in", 3}}).activations, 63 * 3 + 20 * 4);
   EXPECT_EQ(tucker2.cost(conv, {{"out", 4}, {"in", 5}}).activations, 20 * 4);
   EXPECT_EQ(tucker2.cost(conv, {{"out", 7}, {"in", 5}}).activations, 0);
-  const DenseLayer linear{.out = 7, .in = 5, .input_positions = 11, .output_positions = 11};
+  const DenseLayer linear{.path = "fc", .out = 7, .in = 5, .input_positions = 11, .output_positions = 11};
   EXPECT_EQ(format_named("svd").cost(linear, {{"rank", 2}}).activations, 11 * 2);
 }
 

@@ -102,7 +102,7 @@ class Check {
     const std::vector<std::int64_t> steps = store.steps();
     if (entries.size() != steps.size() + 1) broken_.push_back(str(entries.size(), " entries for ", steps.size(), " steps"));
     if (steps.size() > kSweepKeep + expected_.most_pins) broken_.push_back(str(steps.size(), " checkpoints are left"));
-    if (vfs_.read_file(folder_ / "latest") != saved + "\n") broken_.push_back("latest names another checkpoint");
+    if (vfs_.read_file(folder_ / "latest") != str(saved, '\n')) broken_.push_back("latest names another checkpoint");
     for (const std::int64_t step : steps) guarded("a remaining checkpoint does not load", [&] { store.load(step); });
   }
 

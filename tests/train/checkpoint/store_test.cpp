@@ -5,6 +5,7 @@
 #include "core/support/error.h"
 #include "core/support/hash.h"
 #include "tests/core/io/expect_error.h"
+#include "tests/support/message_of.h"
 #include "tests/train/checkpoint/store_fixture.h"
 
 namespace tessera {
@@ -189,17 +190,26 @@ TEST_F(CheckpointStoreTest, ChecksFreeSpaceFirst) {
   EXPECT_EQ(vfs.operations(), before);
 }
 
-TEST_F(CheckpointStoreTest, RefusesANewerFormat) {
+// An older one and a newer one. It is no damage: the checkpoint before it is not taken in its place.
+TEST_F(CheckpointStoreTest, RefusesEveryOtherFormat) {
   CheckpointStore store = writer();
   save(store, 1);
-  std::string text = bytes_of("step-00000001/MANIFEST.json");
-  const std::size_t at = text.find("\"format_version\": 1");
+  save(store, 2);
+  const std::string own = bytes_of("step-00000002/MANIFEST.json");
+  const std::string key = str("\"format_version\": ", kCheckpointFormatVersion);
+  const std::size_t at = own.find(key);
   ASSERT_NE(at, std::string::npos);
-  text.replace(at, 19, "\"format_version\": 9");
-  const std::size_t seal = text.rfind(",\n  \"xxh3_128\"");
-  text = text.substr(0, seal) + ",\n  \"xxh3_128\": \"" + xxh3_128(text.substr(0, seal)) + "\"\n}\n";
-  overwrite("step-00000001/MANIFEST.json", text);
-  expect_io_error([&] { reader().load(1); }, {"format_version is 9, this tessera reads up to 1"});
+  for (const std::int64_t version : {kCheckpointFormatVersion - 1, kCheckpointFormatVersion + 1}) {
+    std::string text = own;
+    text.replace(at, key.size(), str("\"format_version\": ", version));
+    const std::string sealed = text.substr(0, text.rfind(",\n  \"xxh3_128\""));
+    overwrite("step-00000002/MANIFEST.json", str(sealed, ",\n  \"xxh3_128\": \"", xxh3_128(sealed), "\"\n}\n"));
+    const std::string message = str("format_version is ", version, ", this tessera reads ", kCheckpointFormatVersion);
+    for (const std::string& told : {message_of<CheckpointVersionError>([&] { reader().load(2); }),
+                                    message_of<CheckpointVersionError>([&] { reader().load_latest(); })}) {
+      EXPECT_NE(told.find(message), std::string::npos) << told;
+    }
+  }
 }
 
 }  // namespace

@@ -139,7 +139,10 @@ class DamagedCifar : public DamagedData {
   }
   static std::string records() {
     std::string bytes;
-    for (const char label : {'\0', '\5', '\11'}) bytes += label + std::string(kRecord - 1, static_cast<char>('p' + label));
+    for (const char label : {'\0', '\5', '\11'}) {
+      bytes += label;
+      bytes.append(kRecord - 1, static_cast<char>('p' + label));
+    }
     return bytes;
   }
   std::string cifar_error(const std::string& bytes) const {

@@ -42,15 +42,15 @@ TYPED_TEST(ReportFields, AreWrittenInTheOrderOfTheirDescription) {
 
 TEST(SmokeJson, HasNullForWhatDidNotHappen) {
   SmokeReport report;
-  report.stages.push_back({.name = "dense", .factorised = "", .steps = 2, .stage_steps = 9, .loss = 0.5, .tensors = 4});
-  report.stages.push_back({.name = "tucker", .factorised = "1 of 2 layers"});
+  report.stages.push_back({.name = "dense", .passes = "", .steps = 2, .stage_steps = 9, .loss = 0.5, .tensors = 4});
+  report.stages.push_back({.name = "tucker", .passes = "1 of 2 layers"});
   report.where = "stage tucker, reload";
   report.failure = "it broke";
   EXPECT_EQ(to_json(to_value(report)),
             R"({"ok":false,"stopped":false,"stages":[)"
-            R"({"name":"dense","factorised":null,"steps":2,"stage_steps":9,"loss":0.5,"tensors":4,)"
+            R"({"name":"dense","passes":null,"steps":2,"stage_steps":9,"loss":0.5,"tensors":4,)"
             R"("checkpoint_bytes":0,"seconds":0.0},)"
-            R"({"name":"tucker","factorised":"1 of 2 layers","steps":0,"stage_steps":0,"loss":null,"tensors":0,)"
+            R"({"name":"tucker","passes":"1 of 2 layers","steps":0,"stage_steps":0,"loss":null,"tensors":0,)"
             R"("checkpoint_bytes":0,"seconds":0.0}],"table":null,)"
             R"("failure":{"where":"stage tucker, reload","message":"it broke"}})");
 }
