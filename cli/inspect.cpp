@@ -30,7 +30,7 @@ Value compressible_layers(const ExperimentConfig& config) {
     const std::optional<DenseLayer> dense = dense_layer(module, cost);
     Value& formats = row.set("formats", Value::map());
     for (const Format* format : builtin_formats()) {
-      const std::string reason = dense ? format->why_not(*dense) : str("is a ", module.kind(), ", which has no weight to factor");
+      const std::string reason = dense ? format->why_not(*dense) : str("is a ", module.kind(), "; formats hold conv2d and linear");
       Value& entry = formats.set(format->name(), Value::map());
       entry.set("possible", reason.empty());
       entry.set("reason", reason);
@@ -39,8 +39,11 @@ Value compressible_layers(const ExperimentConfig& config) {
   return rows;
 }
 
-// Those that can hold the layer, then why the others cannot.
+// Those that can hold the layer, then why the others cannot; one reason where all have the same.
 std::string formats_cell(const Value& formats) {
+  const std::string& first = formats.as_map().front().value.at("reason").as_string();
+  const auto same = [&](const Value::Entry& format) { return format.value.at("reason").as_string() == first; };
+  if (!first.empty() && std::ranges::all_of(formats.as_map(), same)) return "none: " + first;
   std::string possible, reasons;
   for (const Value::Entry& format : formats.as_map()) {
     if (format.value.at("possible").as_bool()) {

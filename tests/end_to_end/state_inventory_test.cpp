@@ -156,8 +156,8 @@ TEST_F(StateInventory, EveryPieceInTheMiddleOfTraining) {
 TEST_F(StateInventory, EveryPieceAfterAPass) {
   kill_at("step:46");  // in the last stage, whose factorisation was step 41; the newest is of step 45
   const Piece pieces[]{
-      {"stage", place("stage", std::int64_t{2}), "layers \"conv1\" match no convolution", {}, 2},
-      {"passes that have run", place("stage_ready", false), "layers \"conv1\" match no convolution", {}, 2},
+      {"stage", place("stage", std::int64_t{2}), "layers \"fc\" match no conv2d or linear", {}, 2},
+      {"passes that have run", place("stage_ready", false), "layers \"fc\" match no conv2d or linear", {}, 2},
       {"history", erase_key("history")},
       {"factored layers",
        [](Checkpoint& checkpoint) {

@@ -102,7 +102,7 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
   const Experiment experiment = parse_experiment(parse_yaml(kPassFirst, "x.yaml"));
   {
-    StopAtLine buffer("factor: timing conv2 dense and factored\n");  // the next to be timed is the network
+    StopAtLine buffer("factor: timing conv2 dense and compressed\n");  // the next to be timed is the network
     std::ostream out(&buffer);
     SessionOptions options;
     options.out = &out;
