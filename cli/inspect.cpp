@@ -30,7 +30,8 @@ Value compressible_layers(const ExperimentConfig& config) {
     const std::optional<DenseLayer> dense = dense_layer(module, cost);
     Value& formats = row.set("formats", Value::map());
     for (const Format* format : builtin_formats()) {
-      const std::string reason = dense ? format->why_not(*dense) : str("is a ", module.kind(), "; formats hold conv2d and linear");
+      const std::string reason =
+          dense ? format->why_not(*dense) : str("is a ", module.kind(), "; formats hold conv2d and linear");
       Value& entry = formats.set(format->name(), Value::map());
       entry.set("possible", reason.empty());
       entry.set("reason", reason);

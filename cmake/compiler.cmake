@@ -50,15 +50,16 @@ endif()
 # Marks sources whose maths survives reassociation and flushes neither NaN tests nor error checks away.
 # Divisions stay exact: the approximate reciprocal turns 1 / Inf into NaN. Applied per file;
 # never at link, where it would change the floating-point environment of the whole program.
-# Precompiled headers are those of the target's own flags. Source properties hold in the directory of the target that compiles the file, so they are set in all of them.
+# Precompiled headers are those of the target's own flags. Source properties hold in the directory of the target that compiles the
+# file, so they are set in all of them.
 function(tessera_fast_math)
   get_property(targets GLOBAL PROPERTY TESSERA_LIBRARIES)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${targets}
                               PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-ffast-math;-mrecip=none;-fopenmp-simd")
 endfunction()
 
-# Shared libraries keep many programs small: scripts/gpu_bundle packs each kernel once. They find each other in the build tree, and
-# in lib/ of an unpacked bundle, whose programs lie in build/cuda/bin. A program may name symbols of what a library links for
+# Shared libraries keep many programs small: scripts/gpu_bundle packs each kernel once. They find each other in the build tree,
+# and in lib/ of an unpacked bundle, whose programs lie in build/cuda/bin. A program may name symbols of what a library links for
 # itself, as it may where the libraries are static.
 option(TESSERA_SHARED "Build shared libraries, for scripts/gpu_bundle" OFF)
 set(TESSERA_LIBRARY_TYPE STATIC)

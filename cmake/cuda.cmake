@@ -1,5 +1,5 @@
-# Whether the CUDA backend is built, and with what. AUTO builds it where nvcc, the toolkit and cuDNN are found. The programs run on
-# machines without a GPU or driver too, as long as these libraries are there.
+# Whether the CUDA backend is built, and with what. AUTO builds it where nvcc, the toolkit and cuDNN are found. The programs run
+# on machines without a GPU or driver too, as long as these libraries are there.
 set(TESSERA_HAS_CUDA 0)
 
 # Adds sources of the backend to a library.

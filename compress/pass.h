@@ -24,8 +24,8 @@ class Pass {
   // After prepare: whether rewrite wants to see this layer. Layers that match and stay dense are reported with their reason.
   virtual bool matches(const std::string& path, const Module& module) const = 0;
   // The layer that takes the module's place, or null to leave it. The module stays in its tree meanwhile, so that a throwing
-  // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so that
-  // equal runs give equal ones. The runner sets the decision.
+  // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
+  // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
 };
 

@@ -154,7 +154,8 @@ std::string markdown_cell(std::string_view text) {
 
 std::string pass_markdown(const PassReport& report) {
   const std::span<const LayerReport> layers = report.layers;
-  std::string text = str("Asked: ", asked(layers), ". ", count_changed(layers), ".\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
+  std::string text =
+      str("Asked: ", asked(layers), ". ", count_changed(layers), ".\n\n| | before | after | kept |\n|---|---:|---:|---:|\n");
   text +=
       totals_row("parameters, matched layers", total(layers, &LayerReport::parameters_before, &LayerReport::parameters_after));
   text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));

@@ -12,8 +12,8 @@ struct SvdFactors {
   Tensor in_factor;   // [r, in]
 };
 
-// weight [out, in], f32 or f64, computed in double on its device; the factors are on the host, in its dtype. Throws NumericError on
-// NaN or Inf.
+// weight [out, in], f32 or f64, computed in double on its device; the factors are on the host, in its dtype. Throws NumericError
+// on NaN or Inf.
 SvdFactors svd_project(const Tensor& weight, std::int64_t rank);
 Tensor svd_compose(const SvdFactors& factors);  // [out, in]
 

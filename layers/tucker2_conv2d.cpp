@@ -41,8 +41,8 @@ std::vector<RankProblem> tucker2_rank_problems(std::int64_t out, std::int64_t in
   append_range_problem("in", ranks.in, in, problems);
   const auto exceeds = [&](const char* name, std::int64_t rank, const char* other_name, std::int64_t other) {
     if (!problems.empty() || rank <= taps * other) return;
-    problems.push_back({name, str(name, " rank is ", rank, ", more than the ", taps, " taps times the ", other_name, " rank ", other,
-                                  "; no core has it")});
+    problems.push_back({name, str(name, " rank is ", rank, ", more than the ", taps, " taps times the ", other_name, " rank ",
+                                  other, "; no core has it")});
   };
   exceeds("out", ranks.out, "in", ranks.in);
   exceeds("in", ranks.in, "out", ranks.out);

@@ -1,6 +1,6 @@
-// One compressed form of a layer's weight: all that the rest of the program knows of it. A form is a file pair of this folder and a
-// layer of layers/; compress/formats/builtin.h lists them. Selection, passes, timing, import, export and reports ask here and of
-// CompressedLayer (layers/compressed.h).
+// One compressed form of a layer's weight: all that the rest of the program knows of it. A form is a file pair of this folder and
+// a layer of layers/; compress/formats/builtin.h lists them. Selection, passes, timing, import, export and reports ask here and
+// of CompressedLayer (layers/compressed.h).
 #pragma once
 
 #include <cstdint>
@@ -90,8 +90,8 @@ class Format {
   virtual Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const = 0;
   virtual Tensor compose(const Factors& factors, const Shape& weight) const = 0;  // in the dense weight's shape
 
-  // The layer that takes the dense one's place, with its bias and trainability. Without factors its weights are zeros. Factors may
-  // be on another device than the dense layer: the caller moves what it gets.
+  // The layer that takes the dense one's place, with its bias and trainability. Without factors its weights are zeros. Factors
+  // may be on another device than the dense layer: the caller moves what it gets.
   virtual std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors = nullptr) const = 0;
 };
 

@@ -1,6 +1,6 @@
 // A compressed layer is faster than its dense original, or it stays dense: both are timed on the device, batch and phase that the
-// user asks for, and then the network with all of them. Timings are decisions (core/device/decisions.h): recorded before they are used,
-// so that a resumed run compresses the same layers and never measures again.
+// user asks for, and then the network with all of them. Timings are decisions (core/device/decisions.h): recorded before they are
+// used, so that a resumed run compresses the same layers and never measures again.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +53,9 @@ class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
-  // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read. `first`: no layer before
-  // it has parameters, so that training needs no gradient of its input. Throws ConfigError where the answer is needed, is not
-  // known and may not be measured.
+  // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read.
+  // `first`: no layer before it has parameters, so that training needs no gradient of its input. Throws ConfigError where the
+  // answer is needed, is not known and may not be measured.
   LayerVerdict judge(Module& dense, Module& compressed, const Shape& input, bool first) const;
 
   // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest

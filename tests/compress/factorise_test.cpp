@@ -205,7 +205,8 @@ TEST(Factorise, ConfigRefusesWhatItCannotDo) {
 
 TEST(Factorise, ASecondFormatHoldsPointwiseConvolutionsAndLinearLayers) {
   auto root = network();
-  static_cast<Sequential&>(find_module(*root, "block")).add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 32, .out = 24}));
+  static_cast<Sequential&>(find_module(*root, "block"))
+      .add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 32, .out = 24}));
   initialize(*root, 1);
   const PassReport report = factorise(root, R"({"layers": "block.*", "format": "svd", "ranks": {"rank": 6}})");
   ASSERT_EQ(report.layers.size(), 5u);

@@ -160,7 +160,8 @@ TEST_F(VetoDecisions, ReplayedTheyDecide) {
     write_bytes(folder_ / "forged.json", to_json(file));
     const std::string run = train(word, {kFactorise, "deterministic=true", "--decisions", folder_ / "forged.json"});
     const std::string layers = read_bytes(run + "/layers.csv");
-    EXPECT_NE(layers.find(word == "faster" ? ",2,1,2,1.5,2.5,true,1,factored,\n" : ",2,1,2,1.5,2.5,false,,dense,\"not faster at batch "),
+    EXPECT_NE(layers.find(word == "faster" ? ",2,1,2,1.5,2.5,true,1,factored,\n"
+                                           : ",2,1,2,1.5,2.5,false,,dense,\"not faster at batch "),
               std::string::npos)
         << layers;
   }

@@ -239,7 +239,8 @@ TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
 TEST(Tucker2Conv2d, MessagesNameModeSizeAndLegalRange) {
   EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 6}); }),
             "tucker2_conv2d: in rank is 6, the mode has size 5; legal range is 1..5");
-  EXPECT_EQ(message_of<ConfigError>([] { check_ranks("layer1.0.conv1", "conv2d", tucker2_rank_problems(7, 5, 9, {.out = 0, .in = 1})); }),
+  EXPECT_EQ(message_of<ConfigError>(
+                [] { check_ranks("layer1.0.conv1", "conv2d", tucker2_rank_problems(7, 5, 9, {.out = 0, .in = 1})); }),
             "layer 'layer1.0.conv1': out rank is 0, the mode has size 7; legal range is 1..7");
   EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 30, .kernel = {3, 1}, .rank_in = 2, .rank_out = 7}); }),
             "tucker2_conv2d: out rank is 7, more than the 3 taps times the in rank 2; no core has it");

@@ -84,8 +84,8 @@ std::string setup_text() {
   config.device = "cpu";
   const Value env = describe_environment(config);
   const auto of = [&](const char* key) { return env.at(key).as_string(); };
-  return str(of("processor"), "; tessera ", version_text(), ", ", of("compiler"), ' ', of("build_type"), ", oneDNN ", of("onednn"),
-             ", kernels ", of("kernel_isa"), ", OMP_WAIT_POLICY ", of("omp_wait_policy"));
+  return str(of("processor"), "; tessera ", version_text(), ", ", of("compiler"), ' ', of("build_type"), ", oneDNN ",
+             of("onednn"), ", kernels ", of("kernel_isa"), ", OMP_WAIT_POLICY ", of("omp_wait_policy"));
 }
 
 // The wait policy moves clocks, not bytes.

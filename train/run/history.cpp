@@ -47,7 +47,8 @@ bool RunHistory::any_done() const {
 }
 
 bool has_layers(const RunHistory& history) {
-  return std::any_of(history.stages.begin(), history.stages.end(), [](const StageRecord& stage) { return !stage.passes.empty(); });
+  return std::any_of(history.stages.begin(), history.stages.end(),
+                     [](const StageRecord& stage) { return !stage.passes.empty(); });
 }
 
 std::string layers_csv(const RunHistory& history) {

@@ -1,5 +1,5 @@
-// What a run's stages came to. Times in it are recorded decisions, and all else is reproducible. Part of every checkpoint, so that report.md and layers.csv of a
-// resumed run are those of one that was never interrupted.
+// What a run's stages came to. Times in it are recorded decisions, and all else is reproducible. Part of every checkpoint, so
+// that report.md and layers.csv of a resumed run are those of one that was never interrupted.
 #pragma once
 
 #include <cstdint>

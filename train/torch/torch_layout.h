@@ -24,8 +24,9 @@ struct TorchTensor {
 };
 
 // Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. A compressed layer is
-// a Sequential of its parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is
-// not listed here, a linear layer or layer norm over the channels of an image, a flatten inside a block or at the network's end.
+// a Sequential of its parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a
+// kind that is not listed here, a linear layer or layer norm over the channels of an image, a flatten inside a block or at the
+// network's end.
 std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
 
 // Views where strides can express it. The shape decides nothing: both throw ShapeError when it does not fit the axes.

@@ -1,5 +1,5 @@
-// How the threads of a grid share [outer, rows, columns] where each keeps to its columns. A block is a tile of neighbouring columns,
-// `across` packs wide, times `down` rows that it takes at once; each thread loads several rows before it computes.
+// How the threads of a grid share [outer, rows, columns] where each keeps to its columns. A block is a tile of neighbouring
+// columns, `across` packs wide, times `down` rows that it takes at once; each thread loads several rows before it computes.
 #pragma once
 
 #include "core/cuda/kernel/reduce.cuh"

@@ -1,6 +1,6 @@
 // What the phases of a fused kernel run on: on a GPU the threads of a block, on the host a loop over them. A phase is a function
-// of a thread and its state; between phases lies a barrier. So a test without a GPU walks the very code that a kernel runs. And how
-// the threads copy rows of channels to shared memory while they compute.
+// of a thread and its state; between phases lies a barrier. So a test without a GPU walks the very code that a kernel runs. And
+// how the threads copy rows of channels to shared memory while they compute.
 #pragma once
 
 #include <cstddef>

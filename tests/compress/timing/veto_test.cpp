@@ -139,7 +139,8 @@ TEST_F(VetoTest, WhileTheNetworkIsNotFasterItsWorstLayerGoesBack) {
   EXPECT_EQ(kind_of("b"), "factored");
   EXPECT_EQ(report.layers.at(0).decision, "dense");
   EXPECT_TRUE(report.layers.at(0).speed->faster) << "its own time stays on record";
-  EXPECT_TRUE(report.layers.at(0).reason.starts_with("the network is not faster with it at batch 3, ")) << report.layers.at(0).reason;
+  EXPECT_TRUE(report.layers.at(0).reason.starts_with("the network is not faster with it at batch 3, "))
+      << report.layers.at(0).reason;
   EXPECT_EQ(report.layers.at(1).decision, "factored");
   ASSERT_TRUE(report.speed);
   EXPECT_TRUE(report.speed->faster);

@@ -22,10 +22,11 @@ TEST(Write, GivesNullForANullableKeyThatIsEmptyAndNothingForAnother) {
 }
 
 TEST(Write, GivesNullableAndComputedKeysTheirValues) {
-  EXPECT_EQ(to_json(write(Measured{.samples = 4, .right = 3, .loss = 0.5, .optimizer = Sgd{}, .passes = {{Admm{}}}, .note = "x"})),
-            R"({"samples":4,"right":3,"accuracy":0.75,"loss":0.5,)"
-            R"("optimizer":{"lr":0.1,"momentum":0.0,"nesterov":false},)"
-            R"("passes":[{"layers":"*","ranks":[8],"rho":0.001}],"note":"x"})");
+  EXPECT_EQ(
+      to_json(write(Measured{.samples = 4, .right = 3, .loss = 0.5, .optimizer = Sgd{}, .passes = {{Admm{}}}, .note = "x"})),
+      R"({"samples":4,"right":3,"accuracy":0.75,"loss":0.5,)"
+      R"("optimizer":{"lr":0.1,"momentum":0.0,"nesterov":false},)"
+      R"("passes":[{"layers":"*","ranks":[8],"rho":0.001}],"note":"x"})");
 }
 
 Experiment any_experiment() {
