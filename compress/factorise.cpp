@@ -14,22 +14,6 @@ namespace tessera {
 
 namespace {
 
-// Explicit ranks that a layer cannot have, at the key that says so.
-void append_rank_problems(const RankConfig& ranks, const std::vector<RankLayer>& layers, const std::string& key,
-                          std::vector<BlockProblem>& problems) {
-  if (ranks.explicit_ranks.empty()) return;
-  // Rank by rank, as the file has them.
-  for (const Rank& rank : ranks.explicit_ranks) {
-    for (const RankLayer& layer : layers) {
-      for (const RankProblem& problem : layer.format->rank_problems(layer.dense, ranks.explicit_ranks)) {
-        if (problem.rank == rank.name) {
-          problems.push_back({str(key, '.', rank.name), str("layer '", layer.dense.path, "': ", problem.message)});
-        }
-      }
-    }
-  }
-}
-
 // Every rank rule of the block, with its key.
 std::vector<std::pair<std::string, const RankConfig*>> rank_configs(const FactoriseConfig& config) {
   if (config.rank_rules.empty()) return {{"ranks", &config.ranks}};
@@ -49,19 +33,6 @@ std::vector<std::string> layer_paths(Module& root) {
 }
 
 }  // namespace
-
-void HooiConfig::fields(Fields& f) {
-  f.add("iterations", iterations,
-        {.help = "most sweeps of the orthogonal iteration; 0 = truncated HOSVD only",
-         .range = non_negative,
-         .example = "10",
-         .observable = "bytes"});
-  f.add("tolerance", tolerance,
-        {.help = "stop when a sweep lowers the relative error by less",
-         .range = non_negative,
-         .example = "0.01",
-         .observable = "bytes"});
-}
 
 void FactoriseConfig::fields(Fields& f) {
   f.add("layers", layers,
@@ -92,9 +63,7 @@ void FactoriseConfig::fields(Fields& f) {
     const std::string problem = why_not_ranks_of(form, *config);
     f.require(problem.empty(), key, problem);
   }
-  const HooiConfig usual;
-  const bool swept = hooi.iterations != usual.iterations || hooi.tolerance != usual.tolerance;
-  f.require(form.sweeps() || !swept, "hooi", str(format, " is no iteration over its factors; leave hooi out"));
+  f.require(form.sweeps() || !hooi, "hooi", str(format, " does not sweep over its factors; leave hooi out"));
 }
 
 FactorisePass::FactorisePass(FactoriseConfig config, Values values)
@@ -178,9 +147,9 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
       planned.choice.reason = std::move(reason);
     }
   }
-  const std::size_t before = problems.size();
-  append_rank_problems(ranks, layers, group.key, problems);
-  if (problems.size() > before) return;
+  const std::vector<RankProblem> illegal = explicit_rank_problems(ranks, layers);
+  for (const RankProblem& problem : illegal) problems.push_back({str(group.key, '.', problem.rank), problem.message});
+  if (!illegal.empty()) return;
   try {
     const std::vector<RankChoice> choices = select_ranks(ranks, layers, fixed);
     for (std::size_t i = 0; i < layers.size(); ++i) plan_[layers[i].dense.path].choice = choices[i];
@@ -215,8 +184,7 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
     TESSERA_CHECK(all_finite(weight), NumericError, "layer '", dense.path, "': the weight contains NaN or Inf");
     return format_.layer(dense, *choice.ranks);
   }
-  const Factors factors = format_.project(weight, *choice.ranks,
-                                          {.iterations = config_.hooi.iterations, .tolerance = config_.hooi.tolerance});
+  const Factors factors = format_.project(weight, *choice.ranks, config_.hooi.value_or(ProjectOptions()));
   report.relative_error = linalg::relative_error(format_.compose(factors, weight.shape()).to(weight.device()), weight);
   return format_.layer(dense, *choice.ranks, &factors);
 }

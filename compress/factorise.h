@@ -15,13 +15,6 @@
 
 namespace tessera {
 
-// How a decomposition ends that sweeps over its factors, as higher-order orthogonal iteration does.
-struct HooiConfig {
-  std::int64_t iterations = 100;
-  double tolerance = 1e-4;
-  void fields(Fields& f);
-};
-
 // The `factorise` block of a stage.
 struct FactoriseConfig {
   Value layers;  // a selector, or a list of selectors (core/nn/selector.h)
@@ -30,7 +23,7 @@ struct FactoriseConfig {
   std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
   std::string keep = "faster";
   KeepForConfig keep_for;
-  HooiConfig hooi;  // of formats that sweep
+  std::optional<ProjectOptions> hooi;  // of formats that sweep; refused for others
   void fields(Fields& f);
 };
 

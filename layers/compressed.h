@@ -29,7 +29,7 @@ class CompressedLayer {
   // The dense layer that computes the same. Bias and trainability are copied.
   virtual std::unique_ptr<Module> to_dense() const = 0;
   // Every parameter, in the order of the module's.
-  virtual std::vector<TorchPart> torch_parts() const = 0;
+  virtual std::vector<TorchPart> torch_tensors() const = 0;
 };
 
 // The module as what it answers beside; null for a layer that is dense.

@@ -100,7 +100,7 @@ std::unique_ptr<Module> SvdConv2d::to_dense() const {
   return dense;
 }
 
-std::vector<TorchPart> SvdConv2d::torch_parts() const {
+std::vector<TorchPart> SvdConv2d::torch_tensors() const {
   std::vector<TorchPart> parts{{.parameter = "in_factor", .name = "0.weight", .convolution = true},
                                {.parameter = "out_factor", .name = "1.weight", .convolution = true}};
   if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = "1.bias"});

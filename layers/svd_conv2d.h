@@ -44,7 +44,7 @@ class SvdConv2d final : public Convolution, public CompressedLayer {
   Ranks ranks() const override { return {{"rank", config_.rank}}; }
   Tensor dense_weight() const override;  // [out, 1, 1, in]
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d
-  std::vector<TorchPart> torch_parts() const override;
+  std::vector<TorchPart> torch_tensors() const override;
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;

@@ -84,7 +84,7 @@ std::unique_ptr<Module> SvdLinear::to_dense() const {
   return dense;
 }
 
-std::vector<TorchPart> SvdLinear::torch_parts() const {
+std::vector<TorchPart> SvdLinear::torch_tensors() const {
   std::vector<TorchPart> parts{{.parameter = "in_factor", .name = "0.weight", .reads_features = true},
                                {.parameter = "out_factor", .name = "1.weight"}};
   if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = "1.bias"});

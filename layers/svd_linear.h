@@ -40,7 +40,7 @@ class SvdLinear final : public Module, public CompressedLayer {
   Ranks ranks() const override { return {{"rank", config_.rank}}; }
   Tensor dense_weight() const override;  // [out, in]
   std::unique_ptr<Module> to_dense() const override;  // a Linear
-  std::vector<TorchPart> torch_parts() const override;
+  std::vector<TorchPart> torch_tensors() const override;
 
  private:
   SvdLinearConfig config_;

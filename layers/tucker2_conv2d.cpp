@@ -197,7 +197,7 @@ Tensor Tucker2Conv2d::dense_weight() const {
   return tucker2_compose(factors);
 }
 
-std::vector<TorchPart> Tucker2Conv2d::torch_parts() const {
+std::vector<TorchPart> Tucker2Conv2d::torch_tensors() const {
   std::vector<TorchPart> parts;
   int index = 0;
   const auto add = [&](const Parameter* factor) {

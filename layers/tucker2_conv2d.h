@@ -74,7 +74,7 @@ class Tucker2Conv2d final : public Convolution, public CompressedLayer {
   Ranks ranks() const override { return {{"out", config_.rank_out}, {"in", config_.rank_in}}; }
   Tensor dense_weight() const override;  // [out, kh, kw, in]
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d
-  std::vector<TorchPart> torch_parts() const override;
+  std::vector<TorchPart> torch_tensors() const override;
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kManyThreads)
     adamw_kernel(const __grid_constant__ Many<AdamWEntry<T>> many, AdamWRule rule, const StepStateData* state) {
   if (state->skip != 0) return;
   constexpr int kWidth = kManyWidth<T>;
-  Held held;
-  const AdamWEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const AdamWEntry<T>& entry = find_entry(many, share);
   const Corrections corrections = *entry.corrections;
   const T keep = static_cast<T>(1 - state->lr * entry.weight_decay);
   const T rate = static_cast<T>(corrections.rate);
@@ -51,11 +51,11 @@ __global__ void __launch_bounds__(kManyThreads)
   const T one_minus_beta2 = static_cast<T>(1 - rule.beta2);
   T w[kManyItems], g[kManyItems], m[kManyItems], v[kManyItems];
   std::uint8_t kept[kManyItems];
-  load_held<kWidth>(entry.weight, held, w);
-  load_held<kWidth>(entry.grad, held, g);
-  load_held<kWidth>(entry.mean, held, m);
-  load_held<kWidth>(entry.square, held, v);
-  load_mask<kWidth>(entry.mask, held, kept);
+  load_share<kWidth>(entry.weight, share, w);
+  load_share<kWidth>(entry.grad, share, g);
+  load_share<kWidth>(entry.mean, share, m);
+  load_share<kWidth>(entry.square, share, v);
+  load_mask<kWidth>(entry.mask, share, kept);
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) {
     const T mean = beta1 * m[j] + one_minus_beta1 * g[j];
@@ -65,9 +65,9 @@ __global__ void __launch_bounds__(kManyThreads)
     v[j] = kept[j] != 0 ? square : T(0);
     w[j] = kept[j] != 0 ? next : T(0);
   }
-  store_held<kWidth>(entry.mean, held, m);
-  store_held<kWidth>(entry.square, held, v);
-  store_held<kWidth>(entry.weight, held, w);
+  store_share<kWidth>(entry.mean, share, m);
+  store_share<kWidth>(entry.square, share, v);
+  store_share<kWidth>(entry.weight, share, w);
 }
 
 template <class T>

@@ -20,18 +20,18 @@ __global__ void __launch_bounds__(kManyThreads)
     ema_kernel(const __grid_constant__ Many<EmaEntry<T>> many, const StepStateData* state) {
   if (state->skip != 0) return;
   constexpr int kWidth = kManyWidth<T>;
-  Held held;
-  const EmaEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const EmaEntry<T>& entry = find_entry(many, share);
   const T keep = static_cast<T>(state->ema_decay);
   const T take = static_cast<T>(1 - state->ema_decay);
   T average[kManyItems], value[kManyItems];
   std::uint8_t kept[kManyItems];
-  load_held<kWidth>(entry.average, held, average);
-  load_held<kWidth>(entry.value, held, value);
-  load_mask<kWidth>(entry.mask, held, kept);
+  load_share<kWidth>(entry.average, share, average);
+  load_share<kWidth>(entry.value, share, value);
+  load_mask<kWidth>(entry.mask, share, kept);
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) average[j] = kept[j] != 0 ? keep * average[j] + take * value[j] : T(0);
-  store_held<kWidth>(entry.average, held, average);
+  store_share<kWidth>(entry.average, share, average);
 }
 
 template <class T>

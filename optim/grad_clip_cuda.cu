@@ -18,15 +18,15 @@ constexpr unsigned kFinalThreads = 1024;
 
 template <class T>
 __global__ void __launch_bounds__(kManyThreads) squared_sum_kernel(const __grid_constant__ Many<ClipEntry<T>> many) {
-  Held held;
-  const ClipEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const ClipEntry<T>& entry = find_entry(many, share);
   T values[kManyItems];
-  load_held<kManyWidth<T>>(entry.values, held, values);
+  load_share<kManyWidth<T>>(entry.values, share, values);
   double sum = 0;
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) sum += static_cast<double>(values[j]) * static_cast<double>(values[j]);
   const double total = block_reduce<kManyThreads>(sum, Plus());
-  if (threadIdx.x == 0) entry.partial[held.begin / kManyChunk] = total;
+  if (threadIdx.x == 0) entry.partial[share.begin / kManyChunk] = total;
 }
 
 __global__ void __launch_bounds__(kFinalThreads) norm_kernel(const double* partial, std::int64_t count, double* norm) {
@@ -41,13 +41,13 @@ __global__ void __launch_bounds__(kManyThreads)
     scale_to_norm_kernel(const __grid_constant__ Many<ClipEntry<T>> many, const double* norm, double max_norm) {
   const double ratio = max_norm / (*norm + 1e-6);
   if (ratio >= 1) return;  // a NaN ratio must reach the gradients
-  Held held;
-  const ClipEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const ClipEntry<T>& entry = find_entry(many, share);
   T values[kManyItems];
-  load_held<kManyWidth<T>>(entry.values, held, values);
+  load_share<kManyWidth<T>>(entry.values, share, values);
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) values[j] *= static_cast<T>(ratio);
-  store_held<kManyWidth<T>>(entry.values, held, values);
+  store_share<kManyWidth<T>>(entry.values, share, values);
 }
 
 std::int64_t blocks_of(const Tensor& tensor) { return (tensor.numel() + kManyChunk - 1) / kManyChunk; }

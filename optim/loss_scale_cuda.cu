@@ -27,18 +27,18 @@ __global__ void update_scale_kernel(StepStateData* state) { next_loss_scale(*sta
 template <class T>
 __global__ void __launch_bounds__(kManyThreads)
     unscale_kernel(const __grid_constant__ Many<UnscaleEntry<T>> many, StepStateData* state) {
-  Held held;
-  const UnscaleEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const UnscaleEntry<T>& entry = find_entry(many, share);
   const T factor = static_cast<T>(1 / state->loss_scale);
   T values[kManyItems];
-  load_held<kManyWidth<T>>(entry.values, held, values);
+  load_share<kManyWidth<T>>(entry.values, share, values);
   bool finite = true;
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) {
     finite = finite && isfinite(values[j]);
     values[j] *= factor;
   }
-  store_held<kManyWidth<T>>(entry.values, held, values);
+  store_share<kManyWidth<T>>(entry.values, share, values);
   if (!finite) state->skip = 1;
 }
 

@@ -7,12 +7,69 @@
 #include <span>
 #include <vector>
 
+#include "core/cuda/kernel/elements.cuh"
 #include "core/cuda/kernel/launch.cuh"
 #include "core/support/error.h"
 #include "core/tensor.h"
-#include "optim/held_elements.cuh"
 
 namespace tessera::cuda {
+
+inline constexpr int kManyThreads = 256;
+inline constexpr int kManyItems = 16;  // elements of a thread
+inline constexpr std::int64_t kManyChunk = std::int64_t{kManyThreads} * kManyItems;  // of a block
+
+// Which elements of its tensor a thread holds.
+struct ThreadShare {
+  std::int64_t begin;
+  std::int64_t left;  // from begin to the tensor's end
+  bool packs;
+};
+
+// kWidth elements of the widest type are 16 bytes; the same for all tensors of an entry, so that values[j] are of one element.
+template <int kWidth, class T>
+__device__ inline void load_share(const T* from, const ThreadShare& share, T (&values)[kManyItems]) {
+  if (share.packs) {
+#pragma unroll
+    for (int u = 0; u < kManyItems / kWidth; ++u) {
+      const auto pack = load_pack<kWidth>(from + share.begin + (u * kManyThreads + threadIdx.x) * kWidth);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) values[u * kWidth + j] = pack.elements[j];
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kManyItems; ++j) {
+    const std::int64_t at = j * kManyThreads + threadIdx.x;
+    values[j] = at < share.left ? from[share.begin + at] : T(0);
+  }
+}
+
+template <int kWidth, class T>
+__device__ inline void store_share(T* to, const ThreadShare& share, const T (&values)[kManyItems]) {
+  if (share.packs) {
+#pragma unroll
+    for (int u = 0; u < kManyItems / kWidth; ++u) {
+      Pack<T, kWidth> pack;
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) pack.elements[j] = values[u * kWidth + j];
+      store_pack(to + share.begin + (u * kManyThreads + threadIdx.x) * kWidth, pack);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kManyItems; ++j) {
+    const std::int64_t at = j * kManyThreads + threadIdx.x;
+    if (at < share.left) to[share.begin + at] = values[j];
+  }
+}
+
+// A null mask keeps everything.
+template <int kWidth>
+__device__ inline void load_mask(const std::uint8_t* mask, const ThreadShare& share, std::uint8_t (&kept)[kManyItems]) {
+  if (mask != nullptr) return load_share<kWidth>(mask, share, kept);
+#pragma unroll
+  for (int j = 0; j < kManyItems; ++j) kept[j] = 1;
+}
 
 // Every Entry has `std::int64_t count` and `bool packs`: whether all its addresses take 16 bytes (of a mask: its share) at once.
 // ends[i]: blocks of the entries up to and with i. A launch takes 32,764 bytes of parameters.
@@ -25,7 +82,7 @@ struct Many {
 };
 
 template <class Entry>
-__device__ inline const Entry& find_entry(const Many<Entry>& many, Held& held) {
+__device__ inline const Entry& find_entry(const Many<Entry>& many, ThreadShare& share) {
   int low = 0;
   int high = many.count - 1;
   while (low < high) {
@@ -34,9 +91,9 @@ __device__ inline const Entry& find_entry(const Many<Entry>& many, Held& held) {
     else low = middle + 1;
   }
   const Entry& entry = many.entries[low];
-  held.begin = std::int64_t{blockIdx.x - (low == 0 ? 0 : many.ends[low - 1])} * kManyChunk;
-  held.left = entry.count - held.begin;
-  held.packs = entry.packs && held.left >= kManyChunk;
+  share.begin = std::int64_t{blockIdx.x - (low == 0 ? 0 : many.ends[low - 1])} * kManyChunk;
+  share.left = entry.count - share.begin;
+  share.packs = entry.packs && share.left >= kManyChunk;
   return entry;
 }
 

@@ -21,17 +21,17 @@ __global__ void __launch_bounds__(kManyThreads)
     sgd_kernel(const __grid_constant__ Many<SgdEntry<T>> many, SgdRule rule, const StepStateData* state) {
   if (state->skip != 0) return;
   constexpr int kWidth = kManyWidth<T>;
-  Held held;
-  const SgdEntry<T>& entry = find_entry(many, held);
+  ThreadShare share;
+  const SgdEntry<T>& entry = find_entry(many, share);
   const T lr = static_cast<T>(state->lr);
   const T decay = static_cast<T>(entry.weight_decay);
   const T mu = static_cast<T>(rule.momentum);
   T w[kManyItems], g[kManyItems], m[kManyItems];
   std::uint8_t kept[kManyItems];
-  load_held<kWidth>(entry.weight, held, w);
-  load_held<kWidth>(entry.grad, held, g);
-  if constexpr (kMomentum) load_held<kWidth>(entry.momentum, held, m);
-  load_mask<kWidth>(entry.mask, held, kept);
+  load_share<kWidth>(entry.weight, share, w);
+  load_share<kWidth>(entry.grad, share, g);
+  if constexpr (kMomentum) load_share<kWidth>(entry.momentum, share, m);
+  load_mask<kWidth>(entry.mask, share, kept);
 #pragma unroll
   for (int j = 0; j < kManyItems; ++j) {
     const T decayed = g[j] + decay * w[j];
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kManyThreads)
     }
     w[j] = kept[j] != 0 ? w[j] - lr * direction : T(0);
   }
-  if constexpr (kMomentum) store_held<kWidth>(entry.momentum, held, m);
-  store_held<kWidth>(entry.weight, held, w);
+  if constexpr (kMomentum) store_share<kWidth>(entry.momentum, share, m);
+  store_share<kWidth>(entry.weight, share, w);
 }
 
 template <class T>

@@ -35,6 +35,19 @@ std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row
   return layer;
 }
 
+void ProjectOptions::fields(Fields& f) {
+  f.add("iterations", iterations,
+        {.help = "most sweeps over the factors; 0 = the start alone",
+         .range = non_negative,
+         .example = "10",
+         .observable = "bytes"});
+  f.add("tolerance", tolerance,
+        {.help = "stop when a sweep lowers the relative error by less",
+         .range = non_negative,
+         .example = "0.01",
+         .observable = "bytes"});
+}
+
 const Tensor& DenseLayer::weight() const { return module->parameter("weight").value(); }
 
 std::int64_t rank_of(const Ranks& ranks, std::string_view name) {

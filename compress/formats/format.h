@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config/fields.h"
 #include "core/nn/module.h"
 #include "core/support/extent.h"
 #include "layers/ranks.h"
@@ -57,6 +58,7 @@ struct FormatCost {
 struct ProjectOptions {
   std::int64_t iterations = 100;
   double tolerance = 1e-4;  // a sweep that lowers the relative error by less is the last
+  void fields(Fields& f);
 };
 
 // In the order that the form's header states. An undefined factor stands for an identity.

@@ -213,6 +213,18 @@ std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
   return str("explicit ranks of ", format.name(), " name all of: ", names, "; e.g. {", example, '}');
 }
 
+std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers) {
+  std::vector<RankProblem> all;
+  for (const Rank& rank : config.explicit_ranks) {
+    for (const RankLayer& layer : layers) {
+      for (const RankProblem& problem : layer.format->rank_problems(layer.dense, config.explicit_ranks)) {
+        if (problem.rank == rank.name) all.push_back({rank.name, str("layer '", layer.dense.path, "': ", problem.message)});
+      }
+    }
+  }
+  return all;
+}
+
 std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multiple_of) {
   const std::int64_t nearest = (rank + multiple_of / 2) / multiple_of * multiple_of;
   return std::min(std::max(nearest, multiple_of), size);
@@ -242,9 +254,8 @@ std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const R
     });
     return selection.choices();
   }
-  for (const RankLayer& layer : layers) {
-    check_ranks(layer.dense.path, "", layer.format->rank_problems(layer.dense, config.explicit_ranks));
-  }
+  const std::vector<RankProblem> problems = explicit_rank_problems(config, layers);
+  TESSERA_CHECK(problems.empty(), ConfigError, problems.front().message);
   selection.set([&](std::size_t i, std::size_t k) {
     const std::string_view name = layers[i].format->rank_names()[k].name;
     return round_rank(rank_of(config.explicit_ranks, name), selection.largest(i, k), config.multiple_of);

@@ -46,6 +46,9 @@ struct FixedCost {
   std::int64_t other = 0;  // every other layer: in the total of `network`
 };
 
+// What is wrong with the explicit ranks for any of the layers, which it names; rank by rank, as the file has them.
+std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers);
+
 // Nearest multiple of multiple_of, at least that, at most the mode's size.
 std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multiple_of);
 

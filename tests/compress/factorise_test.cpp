@@ -224,8 +224,8 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
             "test: ranks: svd has no rank 'out'; it has: rank");
   EXPECT_EQ(fault(R"({"layers": "*", "ranks": [{"layers": "*", "macs": 0.4}, {"layers": "a", "out": 3}]})"),
             "test: ranks[1]: explicit ranks of tucker2 name all of: out, in; e.g. {out: 32, in: 64}");
-  EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "hooi": {"iterations": 3}})"),
-            "test: hooi: svd is no iteration over its factors; leave hooi out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "hooi": {}})"),
+            "test: hooi: svd does not sweep over its factors; leave hooi out");
 }
 
 }  // namespace

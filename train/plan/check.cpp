@@ -91,7 +91,7 @@ class Checker {
     if (found.empty() && dense_) found = pass.pass->try_prepare(*dense_, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     if (!found.empty() || !met_later) return;
-    if (pass.only_faster() && !dense_) dense_ = initial();
+    if (pass.veto.only_faster && !dense_) dense_ = initial();
     run_pass(model_, *pass.pass, input_);
   }
 
@@ -99,7 +99,7 @@ class Checker {
     if (!config_.deterministic) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
       for (const StagePass& pass : stage_passes(config_.stages[i], config_.report)) {
-        if (pass.only_faster()) check_decided(given, str("stages[", i, "].", pass.key, ".keep"), *pass.veto);
+        if (pass.veto.only_faster) check_decided(given, str("stages[", i, "].", pass.key, ".keep"), pass.veto);
       }
     }
   }

@@ -117,9 +117,9 @@ class Planner {
   }
 
   void run(const StageConfig& stage, StagePass& pass, StagePlan& plan) {
-    plan.only_faster = plan.only_faster || pass.only_faster();
-    if (pass.only_faster() && !dense_) dense_ = copied(*model_);
-    if (dense_ && !pass.only_faster()) run_pass(dense_, *pass.pass, plan_.input);
+    plan.only_faster = plan.only_faster || pass.veto.only_faster;
+    if (pass.veto.only_faster && !dense_) dense_ = copied(*model_);
+    if (dense_ && !pass.veto.only_faster) run_pass(dense_, *pass.pass, plan_.input);
     PassReport report = run_pass(model_, *pass.pass, plan_.input);
     history_.of(stage.name).passes.push_back(report);
     std::vector<RanksPlan> ranks = plan_ranks(report);

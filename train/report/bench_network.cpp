@@ -78,7 +78,7 @@ BenchNetwork network_of_run(Vfs& vfs, const BenchOptions& options) {
   const Checkpoint checkpoint = load_at(vfs, run, options.at, "bench");
   BenchNetwork network;
   network.model = evaluation_model(checkpoint);
-  network.input = options.input.empty() ? input_of(run, checkpoint.manifest) : parse_input(options.input);
+  network.input = options.input.empty() ? input_of(checkpoint.manifest) : parse_input(options.input);
   network.state = str("stage ", checkpoint.manifest.at("stage_name").as_string(), ", step ", checkpoint.step);
   network.next = "tessera table " + shell_word(run.path());
   set_options(network, options, config);

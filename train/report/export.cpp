@@ -80,7 +80,7 @@ void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& f
   const Checkpoint checkpoint = load_newest(vfs, run);
   const std::unique_ptr<Module> model = saved_model(checkpoint);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  export_torch(vfs, *model, input_of(run, checkpoint.manifest), write(origin), folder);
+  export_torch(vfs, *model, input_of(checkpoint.manifest), write(origin), folder);
 }
 
 }  // namespace tessera

@@ -35,15 +35,10 @@ ExperimentConfig settings_of(const RunFolder& run, std::span<const std::string> 
   return parse_experiment(std::move(root)).config;
 }
 
-Shape input_of(const RunFolder& run, const Value& manifest) {
-  if (const Value* stored = manifest.find("input")) {
-    std::vector<std::int64_t> sizes;
-    for (const Value& size : stored->as_list()) sizes.push_back(size.as_int());
-    return Shape(std::span<const std::int64_t>(sizes));
-  }
-  // Checkpoints of before this key was stored.
-  const ExperimentConfig config = parse_experiment(load_yaml(run.resolved_config())).config;
-  return load_data(config.data, static_cast<std::uint64_t>(config.seed)).train.dataset->batch_shape(1);
+Shape input_of(const Value& manifest) {
+  std::vector<std::int64_t> sizes;
+  for (const Value& size : manifest.at("input").as_list()) sizes.push_back(size.as_int());
+  return Shape(std::span<const std::int64_t>(sizes));
 }
 
 }  // namespace tessera

@@ -15,8 +15,7 @@ namespace tessera {
 ExperimentConfig settings_of(const RunFolder& run, std::span<const std::string> overrides,
                              std::span<const std::string_view> allowed, std::string_view verb);
 
-// Shape of one sample that the network of a checkpoint of the run takes, from its manifest; from the data where that is older
-// than the key.
-Shape input_of(const RunFolder& run, const Value& manifest);
+// Shape of one sample that a checkpoint's network takes, from its manifest.
+Shape input_of(const Value& manifest);
 
 }  // namespace tessera

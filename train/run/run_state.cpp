@@ -75,16 +75,13 @@ std::vector<PassReport> RunState::prepare_stage(const BeforeTiming& before_timin
   if (position_.stage_ready) return {};
   std::vector<PassReport> reports;
   for (StagePass& each : stage_passes(stage(), config_.report)) {
-    std::optional<Veto> veto;
-    if (each.veto) {
-      VetoOptions options = *each.veto;
-      options.timing.compute = compute_dtype_of(config_);
-      options.timing.device = device_;
-      options.timing.rounds = timings.value_or(options.timing.rounds);
-      if (before_timing) options.before_timing = [&](const std::string& what) { before_timing(each.key, what); };
-      veto.emplace(options);
-    }
-    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), veto ? &*veto : nullptr));
+    VetoOptions options = each.veto;
+    options.timing.compute = compute_dtype_of(config_);
+    options.timing.device = device_;
+    options.timing.rounds = timings.value_or(options.timing.rounds);
+    if (before_timing) options.before_timing = [&](const std::string& what) { before_timing(each.key, what); };
+    const Veto veto(options);
+    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), &veto));
     ++position_.global_step;
   }
   position_.stage_ready = true;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,7 @@ namespace tessera {
 struct StagePass {
   std::string key;  // of its block in the stage: "factorise"
   std::unique_ptr<Pass> pass;
-  // What its layers have to be; dtype, device and rounds of the timing are the caller's. Empty: they stay untimed.
-  std::optional<VetoOptions> veto;
-
-  bool only_faster() const { return veto && veto->only_faster; }
+  VetoOptions veto;  // what its layers have to be; dtype, device and rounds of the timing are the caller's
 };
 
 bool has_passes(const StageConfig& stage);

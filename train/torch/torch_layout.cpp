@@ -74,7 +74,7 @@ class Walker {
 
   // Its parts are the layers of a Sequential, which names them.
   void add_compressed(const Module& module, const CompressedLayer& compressed, const Shape& input) {
-    for (const TorchPart& part : compressed.torch_parts()) {
+    for (const TorchPart& part : compressed.torch_tensors()) {
       if (part.reads_features) refuse_image(module, input);
       const bool flattened = part.reads_features && channels_ > 0;
       add(module, part.parameter, part.name,

@@ -204,7 +204,7 @@ TEST_P(FormatTest, ConfigRebuildsTheLayerAndTorchNamesEveryTensor) {
   const std::unique_ptr<Module> rebuilt = rebuild(describe(*layer), builtin_layers());
   for (const auto& parameter : layer->parameters()) rebuilt->parameter(parameter->name()).set_value(parameter->value());
   EXPECT_EQ(values(forward(*rebuilt, input())), values(forward(*layer, input())));
-  const std::vector<TorchPart> parts = as_compressed(*layer)->torch_parts();
+  const std::vector<TorchPart> parts = as_compressed(*layer)->torch_tensors();
   ASSERT_EQ(parts.size(), layer->parameters().size());
   for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].parameter, layer->parameters()[i]->name());
 }
