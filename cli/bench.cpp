@@ -35,36 +35,33 @@ int bench(BenchArguments arguments) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("bench", "Time a network layer by layer, compressed layers beside their dense originals");
+void add_bench(Verb program) {
+  const Verb verb = program.add("bench", "Time a network layer by layer, compressed layers beside their dense originals");
   auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
-  verb->add_option("target", options.target, "run folder, experiment file, or a model's name")->required();
-  verb->add_option(
+  verb.argument("target", options.target, "run folder, experiment file, or a model's name").required();
+  verb.argument(
       "overrides", options.overrides,
       "key=value: of a model those of its block (classes=1000), of an experiment file any, of a run report.latency.batch and "
       "threads.compute");
-  verb->add_option("--batch", options.batch, "images at once, e.g. 1,32; default: report.latency.batch");
-  verb->add_option("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute; of the CPU only");
-  verb->add_option("--device", options.device, "auto, cpu, cuda or cuda:N; default: the experiment's, auto for a model's name");
-  verb->add_option("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
-      ->check(CLI::IsMember({"inference", "training"}))
-      ->capture_default_str();
-  verb->add_option("--precision", options.precision,
+  verb.argument("--batch", options.batch, "images at once, e.g. 1,32; default: report.latency.batch");
+  verb.argument("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute; of the CPU only");
+  verb.argument("--device", options.device, "auto, cpu, cuda or cuda:N; default: the experiment's, auto for a model's name");
+  verb.argument("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
+      .one_of({"inference", "training"});
+  verb.argument("--precision", options.precision,
                    "f32, tf32, bf16 or f16, as the device has it; default: the experiment's, f32 for a model's name");
-  verb->add_option("--rounds", options.rounds, "timings of each layer and of the network")
-      ->check(CLI::Range(6, 100000))
-      ->capture_default_str();
-  verb->add_option("--input", options.input,
+  verb.argument("--rounds", options.rounds, "timings of each layer and of the network").between(6, 100000);
+  verb.argument("--input", options.input,
                    "channels, height and width of an image, e.g. 3x224x224; default: the run's or the data's, or the usual ones");
-  verb->add_option("--at", options.at, "of a run: stage name, global step, or best; default: the newest checkpoint");
-  verb->add_option("--csv", arguments->csv, "file to write the rows to; docs/bench.md lists the columns");
-  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
-  verb->footer(
+  verb.argument("--at", options.at, "of a run: stage name, global step, or best; default: the newest checkpoint");
+  verb.argument("--csv", arguments->csv, "file to write the rows to; docs/bench.md lists the columns");
+  verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb.footer(
       "Examples: tessera bench runs/quickstart/1 --batch 1,128 --threads 1,2\n"
       "          tessera bench runs/quickstart/1 --phase training --csv times.csv\n"
       "          tessera bench resnet18 --batch 1,32 --input 3x224x224 classes=1000");
-  verb->callback([arguments, &run] { run = [arguments] { return bench(*arguments); }; });
+  verb.runs([arguments] { return bench(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -32,10 +32,9 @@ int check(const FileArguments& arguments) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("data", "Look at the data of an experiment file");
-  verb->require_subcommand(1);
-  add_file_verb(*verb, run, "check", "Count classes, find files that cannot be read and images that are there twice", &check);
+void add_data(Verb program) {
+  const Verb verb = program.add("data", "Look at the data of an experiment file");
+  add_file_verb(verb, "check", "Count classes, find files that cannot be read and images that are there twice", &check);
 }
 
 }  // namespace tessera::cli

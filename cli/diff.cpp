@@ -43,17 +43,17 @@ int diff(const DiffArguments& arguments) {
 
 }  // namespace
 
-void add_diff(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("diff", "Compare two runs: settings, environment, data, metrics, decisions, layers, weights");
+void add_diff(Verb program) {
+  const Verb verb = program.add("diff", "Compare two runs: settings, environment, data, metrics, decisions, layers, weights");
   auto arguments = std::make_shared<DiffArguments>();
-  verb->add_option("a", arguments->a, "run folder, or an experiment file: then only its settings")->required();
-  verb->add_option("b", arguments->b, "run folder or experiment file")->required();
-  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
-  verb->footer(
+  verb.argument("a", arguments->a, "run folder, or an experiment file: then only its settings").required();
+  verb.argument("b", arguments->b, "run folder or experiment file").required();
+  verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb.footer(
       "Exit code: 0 nothing differs, 1 something does, 2 bad input.\n"
       "Examples: tessera diff runs/quickstart/1 runs/quickstart/2\n"
       "          tessera diff runs/quickstart/1 configs/quickstart.yaml");
-  verb->callback([arguments, &run] { run = [arguments] { return diff(*arguments); }; });
+  verb.runs([arguments] { return diff(*arguments); });
 }
 
 }  // namespace tessera::cli

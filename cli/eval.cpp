@@ -41,27 +41,26 @@ int eval(EvalArguments arguments) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("eval", "Evaluate a saved network: loss, accuracy of each class, confusion matrix");
+void add_eval(Verb program) {
+  const Verb verb = program.add("eval", "Evaluate a saved network: loss, accuracy of each class, confusion matrix");
   auto arguments = std::make_shared<EvalArguments>();
-  verb->add_option("run", arguments->run, "run folder, runs/<name>/<n>")->required();
-  verb->add_option("overrides", arguments->options.overrides,
+  verb.argument("run", arguments->run, "run folder, runs/<name>/<n>").required();
+  verb.argument("overrides", arguments->options.overrides,
                    "key=value of data.root, data.batch, threads.compute, threads.loader, device, precision");
-  verb->add_option("--split", arguments->options.split, "samples to evaluate, unaugmented")
-      ->check(CLI::IsMember({"test", "val", "train"}))
-      ->capture_default_str();
-  verb->add_option(
+  verb.argument("--split", arguments->options.split, "samples to evaluate, unaugmented")
+      .one_of({"test", "val", "train"});
+  verb.argument(
       "--at", arguments->options.at,
       "stage name (its last checkpoint), global step, or best (validation accuracy); default: the newest checkpoint");
-  verb->add_option("--predictions", arguments->predictions, "CSV to write: a row per sample; docs/eval.md lists the columns");
-  verb->add_flag("--probabilities", arguments->options.probabilities, "--predictions with the probability of every class");
-  verb->add_option("--confusion", arguments->confusion, "CSV to write: the whole confusion matrix");
-  verb->add_flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
-  verb->footer(
+  verb.argument("--predictions", arguments->predictions, "CSV to write: a row per sample; docs/eval.md lists the columns");
+  verb.flag("--probabilities", arguments->options.probabilities, "--predictions with the probability of every class");
+  verb.argument("--confusion", arguments->confusion, "CSV to write: the whole confusion matrix");
+  verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
+  verb.footer(
       "Examples: tessera eval runs/quickstart/1\n"
       "          tessera eval runs/quickstart/1 --at best --split val\n"
       "          tessera eval runs/quickstart/1 --predictions p.csv --confusion m.csv data.batch=256");
-  verb->callback([arguments, &run] { run = [arguments] { return eval(*arguments); }; });
+  verb.runs([arguments] { return eval(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -1,11 +1,10 @@
 // What the verbs that read an experiment file and train nothing have in common.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "train/experiment.h"
 
 namespace tessera::cli {
@@ -17,9 +16,9 @@ struct FileArguments {
 };
 
 // Adds the experiment file, overrides and --json to a verb.
-void add_file_arguments(CLI::App& verb, FileArguments& arguments);
+void add_file_arguments(Verb verb, FileArguments& arguments);
 
-// Adds a verb that takes an experiment file, overrides and --json, and runs `verb` with them.
-void add_file_verb(CLI::App& app, Run& run, const char* name, const char* help, int (*verb)(const FileArguments&));
+// Adds a verb that takes an experiment file, overrides and --json, and calls `run` with them.
+void add_file_verb(Verb parent, const char* name, const char* help, int (*run)(const FileArguments&));
 
 }  // namespace tessera::cli

@@ -140,16 +140,16 @@ int init(const InitArguments& arguments) {
 
 }  // namespace
 
-void add_init(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("init", "Write a commented experiment file to start from");
+void add_init(Verb program) {
+  const Verb verb = program.add("init", "Write a commented experiment file to start from");
   auto arguments = std::make_shared<InitArguments>();
-  verb->add_option("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")
-      ->required();
-  verb->add_option("--from", arguments->from,
+  verb.argument("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")
+      .required();
+  verb.argument("--from", arguments->from,
                    "template: tucker or image-folder-tucker (default: the one that the experiment is named after, else tucker)");
-  verb->add_option("--root", arguments->root, "image-folder-tucker: folder that holds train/ and test/; its classes are counted");
-  verb->footer("Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos");
-  verb->callback([arguments, &run] { run = [arguments] { return init(*arguments); }; });
+  verb.argument("--root", arguments->root, "image-folder-tucker: folder that holds train/ and test/; its classes are counted");
+  verb.footer("Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos");
+  verb.runs([arguments] { return init(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -117,16 +117,16 @@ int print_schema(bool json) {
 
 }  // namespace
 
-void add_layers(CLI::App& app, Run& run) {
-  add_file_verb(app, run, "layers", "List what may be compressed and how, and why not", &layers);
+void add_layers(Verb program) {
+  add_file_verb(program, "layers", "List what may be compressed and how, and why not", &layers);
 }
 
-void add_schema(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("schema", "List every key of an experiment file");
+void add_schema(Verb program) {
+  const Verb verb = program.add("schema", "List every key of an experiment file");
   auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "for another program to read");
-  verb->footer("Example: tessera schema | grep factorise");
-  verb->callback([json, &run] { run = [json] { return print_schema(*json); }; });
+  verb.flag("--json", *json, "for another program to read");
+  verb.footer("Example: tessera schema | grep factorise");
+  verb.runs([json] { return print_schema(*json); });
 }
 
 }  // namespace tessera::cli

@@ -45,25 +45,15 @@ void print_messages() {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app("tessera trains, compresses and times neural networks", "tessera");
-  app.set_version_flag("--version", "tessera " + version_text());
-  app.require_subcommand(1);
-  Run run;
+  Program program("tessera", "tessera trains, compresses and times neural networks", "tessera " + version_text());
   for (const auto add : {add_train, add_resume, add_fork, add_status, add_eval, add_diff, add_plan, add_layers, add_table,
                          add_bench, add_validate, add_export, add_schema, add_init, add_data}) {
-    add(app, run);
+    add(program.root());
   }
-  try {
-    const int code = run_verb([] {
-      print_messages();
-      return kDone;
-    });
-    if (code != kDone) return code;
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return run_verb([&] { return app.exit(error) == 0 ? kDone : kBadInput; });  // also prints --help and --version
-  }
-  return run_verb(run);
+  return run_verb([&] {
+    print_messages();
+    return program.parse(argc, argv)();
+  });
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ int plan(const FileArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Run& run) {
-  add_file_verb(app, run, "plan", "Print shapes, parameters, MACs, memory, disk and schedules without training", &plan);
+void add_plan(Verb program) {
+  add_file_verb(program, "plan", "Print shapes, parameters, MACs, memory, disk and schedules without training", &plan);
 }
 
 }  // namespace tessera::cli

@@ -43,30 +43,30 @@ int fork(const ForkArguments& arguments) {
 
 }  // namespace
 
-void add_resume(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("resume", "Go on with a run from its newest checkpoint");
+void add_resume(Verb program) {
+  const Verb verb = program.add("resume", "Go on with a run from its newest checkpoint");
   auto arguments = std::make_shared<ResumeArguments>();
-  verb->add_option("run", arguments->run, "run folder, runs/<name>/<n>")->required();
-  verb->add_option("overrides", arguments->overrides,
+  verb.argument("run", arguments->run, "run folder, runs/<name>/<n>").required();
+  verb.argument("overrides", arguments->overrides,
                    "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads, device");
-  verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
-  add_profile_option(*verb, arguments->profile);
-  verb->footer("Example: tessera resume runs/quickstart/1");
-  verb->callback([arguments, &run] { run = [arguments] { return resume(*arguments); }; });
+  verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  add_profile_option(verb, arguments->profile);
+  verb.footer("Example: tessera resume runs/quickstart/1");
+  verb.runs([arguments] { return resume(*arguments); });
 }
 
-void add_fork(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("fork", "Start a new run from a checkpoint of another, with other settings");
+void add_fork(Verb program) {
+  const Verb verb = program.add("fork", "Start a new run from a checkpoint of another, with other settings");
   auto arguments = std::make_shared<ForkArguments>();
-  verb->add_option("run", arguments->run, "run folder to start from")->required();
-  verb->add_option("--at", arguments->at, "stage name (its last checkpoint) or global step")->required();
-  verb->add_option("overrides", arguments->overrides,
+  verb.argument("run", arguments->run, "run folder to start from").required();
+  verb.argument("--at", arguments->at, "stage name (its last checkpoint) or global step").required();
+  verb.argument("overrides", arguments->overrides,
                    "key=value for what comes after; optimizer.lr=... reaches every stage still open");
-  verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
-  verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
-  add_profile_option(*verb, arguments->profile);
-  verb->footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
-  verb->callback([arguments, &run] { run = [arguments] { return fork(*arguments); }; });
+  verb.argument("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
+  verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  add_profile_option(verb, arguments->profile);
+  verb.footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
+  verb.runs([arguments] { return fork(*arguments); });
 }
 
 }  // namespace tessera::cli

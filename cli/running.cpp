@@ -69,11 +69,10 @@ StopRequest stop_after(const std::string& time_limit) {
   return stop;
 }
 
-void add_profile_option(CLI::App& verb, std::string& text) {
-  verb.add_option("--profile", text, "tell where the time of this many training steps goes (20), in profile.md and profile.json")
-      ->type_name("STEPS")
-      ->expected(0, 1)
-      ->default_str(kProfileSteps);
+void add_profile_option(Verb verb, std::string& text) {
+  verb.argument("--profile", text, "tell where the time of this many training steps goes (20), in profile.md and profile.json")
+      .placeholder("STEPS")
+      .value_optional(kProfileSteps);
 }
 
 SessionOptions session_options(const StopRequest& stop, const std::string& profile) {

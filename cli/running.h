@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/verbs.h"
+#include "cli/verb.h"
 #include "train/run/session.h"
 
 namespace tessera::cli {
@@ -15,7 +15,7 @@ void install_stop_signals();
 StopRequest stop_after(const std::string& time_limit);
 
 // `--profile [STEPS]`; `text` stays empty without it.
-void add_profile_option(CLI::App& verb, std::string& text);
+void add_profile_option(Verb verb, std::string& text);
 
 // Progress on standard output, a bar when it is a terminal. Throws ConfigError when `profile` is no number of steps.
 SessionOptions session_options(const StopRequest& stop, const std::string& profile);

@@ -46,14 +46,14 @@ int show(const StatusArguments& arguments) {
 
 }  // namespace
 
-void add_status(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("status", "Show where a run stands");
+void add_status(Verb program) {
+  const Verb verb = program.add("status", "Show where a run stands");
   auto arguments = std::make_shared<StatusArguments>();
-  verb->add_option("run", arguments->run, "run folder")->required();
-  verb->add_flag("--watch", arguments->watch, "repeat every two seconds until the run ends");
-  verb->add_flag("--json", arguments->json, "for another program to read");
-  verb->footer("Example: tessera status runs/quickstart/1 --watch");
-  verb->callback([arguments, &run] { run = [arguments] { return show(*arguments); }; });
+  verb.argument("run", arguments->run, "run folder").required();
+  verb.flag("--watch", arguments->watch, "repeat every two seconds until the run ends");
+  verb.flag("--json", arguments->json, "for another program to read");
+  verb.footer("Example: tessera status runs/quickstart/1 --watch");
+  verb.runs([arguments] { return show(*arguments); });
 }
 
 }  // namespace tessera::cli

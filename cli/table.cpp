@@ -31,16 +31,16 @@ int table(const TableArguments& arguments) {
 
 }  // namespace
 
-void add_table(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("table", "Accuracy against speed, from the saved checkpoints of runs");
+void add_table(Verb program) {
+  const Verb verb = program.add("table", "Accuracy against speed, from the saved checkpoints of runs");
   auto arguments = std::make_shared<TableArguments>();
-  verb->add_option("runs", arguments->runs, "run folders; runs that differ only in the seed share their rows")->required();
-  verb->add_option("--format", arguments->format, "markdown, csv or json")->check(CLI::IsMember({"markdown", "csv", "json"}));
-  verb->add_option("--output", arguments->output, "file to write instead of standard output");
-  verb->add_option("--device", arguments->device,
+  verb.argument("runs", arguments->runs, "run folders; runs that differ only in the seed share their rows").required();
+  verb.argument("--format", arguments->format, "markdown, csv or json").one_of({"markdown", "csv", "json"});
+  verb.argument("--output", arguments->output, "file to write instead of standard output");
+  verb.argument("--device", arguments->device,
                    "where networks are evaluated and timed: auto, cpu, cuda or cuda:N; default: each run's own");
-  verb->footer("Example: tessera table runs/quickstart/1 runs/quickstart/2 --format csv");
-  verb->callback([arguments, &run] { run = [arguments] { return table(*arguments); }; });
+  verb.footer("Example: tessera table runs/quickstart/1 runs/quickstart/2 --format csv");
+  verb.runs([arguments] { return table(*arguments); });
 }
 
 }  // namespace tessera::cli

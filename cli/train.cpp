@@ -93,18 +93,18 @@ int train(const TrainArguments& arguments) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("train", "Run an experiment file in a new run folder");
+void add_train(Verb program) {
+  const Verb verb = program.add("train", "Run an experiment file in a new run folder");
   auto arguments = std::make_shared<TrainArguments>();
-  verb->add_option("config", arguments->config, "experiment file")->required();
-  verb->add_option("overrides", arguments->overrides, "key=value, stages[0].train=2e, ~key to drop one");
-  verb->add_option("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3")->type_name("LIST")->expected(1);
-  verb->add_option("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
-  verb->add_option("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
-  verb->add_option("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
-  add_profile_option(*verb, arguments->profile);
-  verb->footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
-  verb->callback([arguments, &run] { run = [arguments] { return train(*arguments); }; });
+  verb.argument("config", arguments->config, "experiment file").required();
+  verb.argument("overrides", arguments->overrides, "key=value, stages[0].train=2e, ~key to drop one");
+  verb.argument("--seeds", arguments->seeds, "one run per seed, e.g. 1,2,3").placeholder("LIST");
+  verb.argument("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
+  verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb.argument("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
+  add_profile_option(verb, arguments->profile);
+  verb.footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
+  verb.runs([arguments] { return train(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -94,16 +94,16 @@ int validate(const ValidateArguments& arguments) {
 
 }  // namespace
 
-void add_validate(CLI::App& app, Run& run) {
-  auto* verb = app.add_subcommand("validate", "Check an experiment file: all errors at once");
+void add_validate(Verb program) {
+  const Verb verb = program.add("validate", "Check an experiment file: all errors at once");
   auto arguments = std::make_shared<ValidateArguments>();
-  add_file_arguments(*verb, *arguments);
-  verb->add_flag("--smoke", arguments->smoke,
+  add_file_arguments(verb, *arguments);
+  verb.flag("--smoke", arguments->smoke,
                  "then run 2 steps of every stage, save, reload and tabulate, in a temporary folder that is removed");
-  verb->footer(
+  verb.footer(
       "Examples: tessera validate configs/quickstart.yaml\n"
       "          tessera validate configs/quickstart.yaml --smoke optimizer.lr=0.05");
-  verb->callback([arguments, &run] { run = [arguments] { return validate(*arguments); }; });
+  verb.runs([arguments] { return validate(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -1,31 +1,24 @@
-// One function per verb: adds its sub-command with help and example, and stores what to run in `run`.
+// One function per verb: adds it to the program with its help, its example and what it runs.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
-#include <functional>
+#include "cli/verb.h"
 
 namespace tessera::cli {
 
-// Exit codes: 0 done, 1 failed while running, 2 bad input, 3 stopped on purpose with nothing lost.
-enum ExitCode : int { kDone = 0, kFailed = 1, kBadInput = 2, kStopped = 3 };
-
-using Run = std::function<int()>;
-
-void add_train(CLI::App& app, Run& run);
-void add_resume(CLI::App& app, Run& run);
-void add_fork(CLI::App& app, Run& run);
-void add_status(CLI::App& app, Run& run);
-void add_eval(CLI::App& app, Run& run);
-void add_diff(CLI::App& app, Run& run);
-void add_plan(CLI::App& app, Run& run);
-void add_layers(CLI::App& app, Run& run);
-void add_table(CLI::App& app, Run& run);
-void add_bench(CLI::App& app, Run& run);
-void add_validate(CLI::App& app, Run& run);
-void add_schema(CLI::App& app, Run& run);
-void add_export(CLI::App& app, Run& run);
-void add_init(CLI::App& app, Run& run);
-void add_data(CLI::App& app, Run& run);
+void add_train(Verb program);
+void add_resume(Verb program);
+void add_fork(Verb program);
+void add_status(Verb program);
+void add_eval(Verb program);
+void add_diff(Verb program);
+void add_plan(Verb program);
+void add_layers(Verb program);
+void add_table(Verb program);
+void add_bench(Verb program);
+void add_validate(Verb program);
+void add_schema(Verb program);
+void add_export(Verb program);
+void add_init(Verb program);
+void add_data(Verb program);
 
 }  // namespace tessera::cli

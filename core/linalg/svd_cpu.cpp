@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-using linalg::Matrix;
+using Matrix = Eigen::MatrixXd;  // by columns, in half the code of the row-major solver
 using linalg::reproducible_sign;
 using linalg::to_matrix;
 using linalg::to_tensor;
@@ -20,8 +20,8 @@ linalg::Svd cpu::svd_of(const Tensor& a) {
   }
   const Eigen::BDCSVD<Matrix> solver(matrix, Eigen::ComputeThinU | Eigen::ComputeThinV);
   TESSERA_CHECK(solver.info() == Eigen::Success, NumericError, "svd: no convergence on a matrix ", a.shape());
-  Matrix u = solver.matrixU();
-  Matrix v = solver.matrixV();
+  linalg::Matrix u = solver.matrixU();
+  linalg::Matrix v = solver.matrixV();
   for (Eigen::Index i = 0; i < u.cols(); ++i) {
     const double sign = reproducible_sign(u.col(i));
     u.col(i) *= sign;

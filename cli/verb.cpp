@@ -1,0 +1,85 @@
+#include "cli/verb.h"
+
+#include <CLI/CLI.hpp>
+
+#include <utility>
+
+#include "core/support/error.h"
+
+namespace tessera::cli {
+
+Argument& Argument::required() {
+  option_->required();
+  return *this;
+}
+
+Argument& Argument::one_of(std::initializer_list<const char*> texts) {
+  option_->check(CLI::IsMember(std::vector<std::string>(texts.begin(), texts.end())));
+  return *this;
+}
+
+Argument& Argument::between(std::int64_t least, std::int64_t most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Argument& Argument::placeholder(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Argument& Argument::value_optional(const std::string& text) {
+  option_->expected(0, 1)->default_str(text);
+  return *this;
+}
+
+Verb Verb::add(const std::string& name, const std::string& help) const {
+  app_->require_subcommand(1);
+  return {app_->add_subcommand(name, help), chosen_};
+}
+
+Argument Verb::argument(const std::string& name, std::string& value, const std::string& help) const {
+  return Argument(app_->add_option(name, value, help)->capture_default_str());
+}
+
+Argument Verb::argument(const std::string& name, std::int64_t& value, const std::string& help) const {
+  return Argument(app_->add_option(name, value, help)->capture_default_str());
+}
+
+Argument Verb::argument(const std::string& name, std::vector<std::string>& values, const std::string& help) const {
+  return Argument(app_->add_option(name, values, help));
+}
+
+void Verb::flag(const std::string& name, bool& value, const std::string& help) const { app_->add_flag(name, value, help); }
+
+void Verb::footer(const std::string& text) const { app_->footer(text); }
+
+void Verb::runs(Run run) const {
+  app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });
+}
+
+std::string Verb::command() const {
+  std::string path = app_->get_name();
+  for (const CLI::App* parent = app_->get_parent(); parent != nullptr; parent = parent->get_parent()) {
+    path = str(parent->get_name(), ' ', path);
+  }
+  return path;
+}
+
+Program::Program(const std::string& name, const std::string& help, const std::string& version)
+    : app_(std::make_unique<CLI::App>(help, name)) {
+  app_->set_version_flag("--version", version);
+}
+
+Program::~Program() = default;
+
+Run Program::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return [this, error] { return app_->exit(error) == 0 ? kDone : kBadInput; };
+  }
+  return chosen_;
+}
+
+}  // namespace tessera::cli
