@@ -53,7 +53,8 @@ void FactoriseConfig::fields(Fields& f) {
          .observable = "report"});
   f.add("keep_for", keep_for,
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
-  f.add("hooi", hooi, {.help = "refinement of the decomposition", .example = "{iterations: 10}", .observable = "bytes"});
+  f.add("modes", modes, {.help = "how channels are split, of a format that holds each side as several modes", .example = "{count: 3}", .observable = "report"});
+  f.add("decomposition", decomposition, {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
   const std::vector<std::string_view> known = format_names();
@@ -63,11 +64,15 @@ void FactoriseConfig::fields(Fields& f) {
     const std::string problem = why_not_ranks_of(form, *config);
     f.require(problem.empty(), key, problem);
   }
-  f.require(form.sweeps() || !hooi, "hooi", str(format, " does not sweep over its factors; leave hooi out"));
+  f.require(!modes || form.with_modes(*modes) != nullptr, "modes", str(format, " does not split channels; leave it out"));
+  f.require(form.sweeps() || !decomposition, "decomposition", str(format, " does not sweep over its factors; leave it out"));
 }
 
 FactorisePass::FactorisePass(FactoriseConfig config, Values values)
-    : config_(std::move(config)), format_(format_named(config_.format)), values_(values) {}
+    : config_(std::move(config)),
+      split_(config_.modes ? format_named(config_.format).with_modes(*config_.modes) : nullptr),
+      format_(split_ ? *split_ : format_named(config_.format)),
+      values_(values) {}
 
 // What a network offers: its leaves, and which of them are matched layers of the format's kinds.
 struct FactorisePass::Matched {
@@ -184,7 +189,7 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
     TESSERA_CHECK(all_finite(weight), NumericError, "layer '", dense.path, "': the weight contains NaN or Inf");
     return format_.layer(dense, *choice.ranks);
   }
-  const Factors factors = format_.project(weight, *choice.ranks, config_.hooi.value_or(ProjectOptions()));
+  const Factors factors = format_.project(weight, *choice.ranks, config_.decomposition.value_or(ProjectOptions()));
   report.relative_error = linalg::relative_error(format_.compose(factors, weight.shape()).to(weight.device()), weight);
   return format_.layer(dense, *choice.ranks, &factors);
 }

@@ -23,7 +23,8 @@ struct FactoriseConfig {
   std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
   std::string keep = "faster";
   KeepForConfig keep_for;
-  std::optional<ProjectOptions> hooi;  // of formats that sweep; refused for others
+  std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
+  std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
   void fields(Fields& f);
 };
 
@@ -59,6 +60,7 @@ class FactorisePass final : public Pass {
   void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
 
   FactoriseConfig config_;
+  std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
   const Format& format_;
   Values values_;
   std::map<std::string, Planned> plan_;  // by path

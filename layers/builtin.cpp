@@ -3,6 +3,7 @@
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
+#include "layers/cp_conv2d.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"
 #include "layers/layer_norm.h"
@@ -11,8 +12,11 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "layers/spatial_svd_conv2d.h"
 #include "layers/svd_conv2d.h"
 #include "layers/svd_linear.h"
+#include "layers/tt_conv2d.h"
+#include "layers/tt_linear.h"
 #include "layers/tucker2_conv2d.h"
 
 namespace tessera {
@@ -24,6 +28,7 @@ Registry<Module> builtin_layers() {
   layers.add<BatchNorm>("batch_norm");
   layers.add<Bottleneck>("bottleneck");
   layers.add<Conv2d>("conv2d");
+  layers.add<CpConv2d>("cp_conv2d");
   layers.add<Dropout>("dropout");
   layers.add<Flatten>("flatten");
   layers.add<Gelu>("gelu");
@@ -37,9 +42,12 @@ Registry<Module> builtin_layers() {
   layers.add<Sequential>("sequential");
   layers.add<Sigmoid>("sigmoid");
   layers.add<Silu>("silu");
+  layers.add<SpatialSvdConv2d>("spatial_svd_conv2d");
   layers.add<SvdConv2d>("svd_conv2d");
   layers.add<SvdLinear>("svd_linear");
   layers.add<Tanh>("tanh");
+  layers.add<TtConv2d>("tt_conv2d");
+  layers.add<TtLinear>("tt_linear");
   layers.add<Tucker2Conv2d>("tucker2_conv2d");
   return layers;
 }

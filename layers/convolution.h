@@ -11,7 +11,7 @@ class Convolution : public Module {
  public:
   // relu(y + residual), the residual may be undefined: one op while nothing is recorded (core/ops/conv2d.h).
   Var add_relu(const Var& x, const Var& residual, const Context& context);
-  // A layer of the same format that answers scale y + shift by channel, f64 [out], rounded once. Masks and trainability stay
+  // A convolution, of the same format where the format allows it, that answers scale y + shift by channel, f64 [out], rounded once. Masks and trainability stay
   // behind.
   virtual std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const = 0;
 

@@ -13,8 +13,12 @@ Tensor host_like(const Tensor& value) { return Tensor::empty(value.shape(), valu
 }  // namespace
 
 void init_kaiming_normal(Parameter& parameter, RngStream stream, std::int64_t fan) {
+  init_normal(parameter, stream, std::sqrt(2.0 / static_cast<double>(std::max<std::int64_t>(fan, 1))));
+}
+
+void init_normal(Parameter& parameter, RngStream stream, double deviation) {
   const Tensor value = host_like(parameter.value());
-  fill_normal(value, stream, 0, std::sqrt(2.0 / static_cast<double>(std::max<std::int64_t>(fan, 1))));
+  fill_normal(value, stream, 0, deviation);
   parameter.set_value(value.to(parameter.value().device()));
 }
 

@@ -8,6 +8,7 @@ namespace tessera {
 
 // N(0, 2 / fan): He et al. 2015, "Delving deep into rectifiers", eq. 10 (fan = inputs) and eq. 14 (fan = outputs).
 void init_kaiming_normal(Parameter& parameter, RngStream stream, std::int64_t fan);
+void init_normal(Parameter& parameter, RngStream stream, double deviation);  // N(0, deviation^2)
 // U(-bound, bound).
 void init_uniform(Parameter& parameter, RngStream stream, double bound);
 void init_constant(Parameter& parameter, double value);

@@ -6,7 +6,6 @@
 #include "core/finite.h"
 #include "core/ops/tucker_conv.h"
 #include "core/support/error.h"
-#include "layers/init.h"
 
 namespace tessera {
 
@@ -15,23 +14,18 @@ namespace {
 constexpr int kOut = 0;  // modes of a weight [out, kh, kw, in]
 constexpr int kIn = 3;
 
-Conv2dOptions core_options(const Tucker2Conv2dConfig& config) {
-  return {.stride = config.stride, .padding = config.padding, .dilation = config.dilation};
+std::vector<RankProblem> problems_of(const Tucker2Conv2dConfig& config) {
+  const Conv2dConfig& conv = config.conv;
+  return tucker2_rank_problems(conv.out, conv.in, conv.kernel.h * conv.kernel.w, {.out = config.rank_out, .in = config.rank_in});
 }
 
 const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
-  const std::int64_t taps = config.kernel.h * config.kernel.w;
-  check_ranks("", "tucker2_conv2d",
-              tucker2_rank_problems(config.out, config.in, taps, {.out = config.rank_out, .in = config.rank_in}));
-  const bool in_fits = config.in_factor || config.rank_in == config.in;
-  const bool out_fits = config.out_factor || config.rank_out == config.out;
+  check_ranks("", "tucker2_conv2d", problems_of(config));
+  const bool in_fits = config.in_factor || config.rank_in == config.conv.in;
+  const bool out_fits = config.out_factor || config.rank_out == config.conv.out;
   TESSERA_CHECK(in_fits && out_fits, ConfigError, "tucker2_conv2d: only a mode of full rank can do without its factor");
   return config;
 }
-
-Var var_of(const Parameter* parameter) { return parameter != nullptr ? parameter->var() : Var(); }
-
-std::int64_t pixels(const Shape& nhwc) { return nhwc[1] * nhwc[2]; }
 
 }  // namespace
 
@@ -87,45 +81,34 @@ Tensor tucker2_compose(const Tucker2Factors& factors) {
 }
 
 void Tucker2Conv2dConfig::fields(Fields& f) {
-  f.add("in", in, {.help = "input channels", .range = at_least(1), .example = "64", .observable = "plan"});
-  f.add("out", out, {.help = "output channels", .range = at_least(1), .example = "64", .observable = "plan"});
-  f.add("kernel", kernel, {.help = "filter size", .range = at_least(1), .example = "3", .observable = "plan"});
-  f.add("stride", stride, {.help = "step between outputs", .range = at_least(1), .example = "2", .observable = "plan"});
-  f.add("padding", padding, {.help = "zeros on each side", .range = non_negative, .example = "1", .observable = "plan"});
-  f.add("dilation", dilation, {.help = "step between filter taps", .range = at_least(1), .example = "2", .observable = "plan"});
+  factored_conv_fields(f, conv, "tucker2");
   f.add("rank_in", rank_in, {.help = "input channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("rank_out", rank_out, {.help = "output channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
-  f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
   f.add("in_factor", in_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.add("out_factor", out_factor, {.help = "false: none, at full rank", .observable = "plan"});
-  f.require(in_factor || rank_in == in, "in_factor", "may be false where rank_in is in");
-  f.require(out_factor || rank_out == out, "out_factor", "may be false where rank_out is out");
-  for (const RankProblem& problem : tucker2_rank_problems(out, in, kernel.h * kernel.w, {.out = rank_out, .in = rank_in})) {
-    f.require(false, "rank_" + problem.rank, problem.message);
-  }
+  f.require(in_factor || rank_in == conv.in, "in_factor", "may be false where rank_in is in");
+  f.require(out_factor || rank_out == conv.out, "out_factor", "may be false where rank_out is out");
+  for (const RankProblem& problem : problems_of(*this)) f.require(false, "rank_" + problem.rank, problem.message);
 }
 
 Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
-    : config_(checked(config)),
-      in_factor_(config.in_factor ? &add_parameter("in_factor", Tensor::zeros({config.rank_in, 1, 1, config.in})) : nullptr),
-      core_(add_parameter("core", Tensor::zeros({config.rank_out, config.kernel.h, config.kernel.w, config.rank_in}))),
-      out_factor_(config.out_factor ? &add_parameter("out_factor", Tensor::zeros({config.out, 1, 1, config.rank_out})) : nullptr),
-      bias_(config.bias ? &add_parameter("bias", Tensor::zeros({config.out}), ParameterRole::bias) : nullptr) {}
+    : FactoredConv2d("tucker2_conv2d", config.conv), config_(checked(config)) {
+  const Conv2dConfig& conv = config.conv;
+  if (config.in_factor) add_filter("in_factor", {config.rank_in, 1, 1, conv.in});
+  add_filter("core", {config.rank_out, conv.kernel.h, conv.kernel.w, config.rank_in},
+             {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation}, 2);
+  if (config.out_factor) add_filter("out_factor", {conv.out, 1, 1, config.rank_out});
+  add_bias();
+}
 
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::shaped_for(const Conv2d& dense, Tucker2Ranks ranks) {
   const Conv2dConfig& conv = dense.options();
   TESSERA_CHECK(conv.groups == 1, ConfigError, "layer '", dense.path(), "': groups is ", conv.groups, "; Tucker-2 needs 1");
   check_ranks(dense.path(), "conv2d", tucker2_rank_problems(conv.out, conv.in, conv.kernel.h * conv.kernel.w, ranks));
-  auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.in = conv.in, .out = conv.out, .kernel = conv.kernel,
-                                                                      .stride = conv.stride, .padding = conv.padding,
-                                                                      .dilation = conv.dilation, .rank_in = ranks.in,
-                                                                      .rank_out = ranks.out, .bias = conv.bias,
+  auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = conv, .rank_in = ranks.in, .rank_out = ranks.out,
                                                                       .in_factor = ranks.in < conv.in,
                                                                       .out_factor = ranks.out < conv.out});
-  for (Parameter* part : {&factored->core_, factored->out_factor_, factored->in_factor_}) {
-    if (part != nullptr) part->set_trainable(dense.weight().trainable());
-  }
-  copy_bias(dense.bias(), factored->bias_);
+  factored->take_traits(dense);
   return factored;
 }
 
@@ -137,89 +120,35 @@ std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::from_dense(const Conv2d& dense, Tu
 }
 
 void Tucker2Conv2d::set_factors(const Tucker2Factors& factors) {
-  core_.set_value(factors.core);
-  if (out_factor_ != nullptr) out_factor_->set_value(factors.out_factor.reshape({config_.out, 1, 1, config_.rank_out}));
-  if (in_factor_ != nullptr) in_factor_->set_value(factors.in_factor.reshape({config_.rank_in, 1, 1, config_.in}));
+  std::vector<Tensor> values;
+  for (const Tensor& factor : {factors.in_factor, factors.core, factors.out_factor}) {
+    if (factor.defined()) values.push_back(factor);
+  }
+  FactoredConv2d::set_factors(values);
 }
 
 Value Tucker2Conv2d::config() const { return write(config_); }
 
+std::unique_ptr<FactoredConv2d> Tucker2Conv2d::with(const Conv2dConfig& conv) const {
+  Tucker2Conv2dConfig config = config_;
+  config.conv = conv;
+  return std::make_unique<Tucker2Conv2d>(config);
+}
+
 Var Tucker2Conv2d::forward(const Var& x, const Context&) {
-  return tucker2_conv2d(x, var_of(in_factor_), core_.var(), var_of(out_factor_), var_of(bias_), core_options(config_));
+  return tucker2_conv2d(x, var_of(in_factor()), core().parameter->var(), var_of(out_factor()), bias(), core().options);
 }
 
 Var Tucker2Conv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  return tucker2_conv2d_relu(x, var_of(in_factor_), core_.var(), var_of(out_factor_), var_of(bias_), residual,
-                             core_options(config_));
-}
-
-std::unique_ptr<Module> Tucker2Conv2d::scaled(const Tensor& scale, const Tensor& shift) const {
-  Tucker2Conv2dConfig config = config_;
-  config.bias = true;
-  auto result = std::make_unique<Tucker2Conv2d>(config);
-  const auto copy = [&](Parameter* to, const Parameter* from, bool last) {
-    if (from != nullptr) to->set_value(last ? scaled_filters(from->value(), scale) : from->value().clone());
-  };
-  copy(result->in_factor_, in_factor_, false);
-  copy(&result->core_, &core_, out_factor_ == nullptr);
-  copy(result->out_factor_, out_factor_, true);
-  result->bias_->set_value(scaled_bias(bias_ ? bias_->value() : Tensor(), scale, shift));
-  return result;
-}
-
-Shape Tucker2Conv2d::output_shape(const Shape& input, Trace* trace) const {
-  Shape shape = input;
-  std::int64_t macs = 0;
-  const auto pass = [&](const Parameter& filter, const Conv2dOptions& options) {
-    shape = conv2d_output_shape(shape, filter.value().shape(), options);
-    macs += pixels(shape) * filter.value().numel();
-  };
-  if (in_factor_) pass(*in_factor_, {});
-  pass(core_, core_options(config_));
-  if (out_factor_) pass(*out_factor_, {});
-  const Shape output = shape;
-  trace_leaf(trace, input, output, macs);
-  return output;
-}
-
-void Tucker2Conv2d::reset_parameters(std::uint64_t seed) {
-  // init_kaiming_normal draws N(0, 2 / fan): twice the fan for the linear 1x1 convolutions.
-  if (in_factor_) init_kaiming_normal(*in_factor_, RngStream(seed, path(), "in_factor"), 2 * config_.rank_in);
-  init_kaiming_normal(core_, RngStream(seed, path(), "core"), config_.rank_out * config_.kernel.h * config_.kernel.w);
-  if (out_factor_) init_kaiming_normal(*out_factor_, RngStream(seed, path(), "out_factor"), 2 * config_.out);
-  if (bias_ != nullptr) init_constant(*bias_, 0);
+  return tucker2_conv2d_relu(x, var_of(in_factor()), core().parameter->var(), var_of(out_factor()), bias(), residual,
+                             core().options);
 }
 
 Tensor Tucker2Conv2d::dense_weight() const {
-  Tucker2Factors factors{.out_factor = {}, .core = core_.value(), .in_factor = {}};
-  if (out_factor_) factors.out_factor = out_factor_->value().reshape({config_.out, config_.rank_out});
-  if (in_factor_) factors.in_factor = in_factor_->value().reshape({config_.rank_in, config_.in});
+  Tucker2Factors factors{.out_factor = {}, .core = core().parameter->value(), .in_factor = {}};
+  if (out_factor()) factors.out_factor = out_factor()->parameter->value().reshape({config_.conv.out, config_.rank_out});
+  if (in_factor()) factors.in_factor = in_factor()->parameter->value().reshape({config_.rank_in, config_.conv.in});
   return tucker2_compose(factors);
-}
-
-std::vector<TorchPart> Tucker2Conv2d::torch_tensors() const {
-  std::vector<TorchPart> parts;
-  int index = 0;
-  const auto add = [&](const Parameter* factor) {
-    if (factor == nullptr) return;
-    parts.push_back({.parameter = factor->name(), .name = str(index, ".weight"), .convolution = true});
-    ++index;
-  };
-  add(in_factor_);
-  add(&core_);
-  add(out_factor_);
-  if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = str(index - 1, ".bias")});
-  return parts;
-}
-
-std::unique_ptr<Module> Tucker2Conv2d::to_dense() const {
-  auto dense = std::make_unique<Conv2d>(Conv2dConfig{.in = config_.in, .out = config_.out, .kernel = config_.kernel,
-                                                     .stride = config_.stride, .padding = config_.padding,
-                                                     .dilation = config_.dilation, .bias = config_.bias});
-  dense->weight().set_value(dense_weight());
-  dense->weight().set_trainable(core_.trainable());
-  copy_bias(bias_, dense->bias());
-  return dense;
 }
 
 }  // namespace tessera

@@ -10,18 +10,13 @@
 
 #include "core/config/fields.h"
 #include "core/linalg/tucker.h"
-#include "core/ops/conv2d.h"
-#include "layers/compressed.h"
-#include "layers/conv2d.h"
-#include "layers/convolution.h"
+#include "layers/factored_conv2d.h"
 
 namespace tessera {
 
 struct Tucker2Conv2dConfig {
-  std::int64_t in = 1, out = 1;
-  Extent kernel{3, 3}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  Conv2dConfig conv;  // of one group
   std::int64_t rank_in = 1, rank_out = 1;
-  bool bias = true;
   bool in_factor = true, out_factor = true;  // false at full rank only
   void fields(Fields& f);
 };
@@ -47,7 +42,7 @@ Tensor tucker2_compose(const Tucker2Factors& factors);
 
 // Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out], of
 // which the config leaves out what it says.
-class Tucker2Conv2d final : public Convolution, public CompressedLayer {
+class Tucker2Conv2d final : public FactoredConv2d {
  public:
   using Config = Tucker2Conv2dConfig;
   explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks or factors that cannot be
@@ -63,27 +58,21 @@ class Tucker2Conv2d final : public Convolution, public CompressedLayer {
 
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
-  Var forward(const Var& x, const Context& context) override;
-  std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const override;
-  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of its convolutions
-  // Each convolution's variance is 1 / fan_out, the core's 2 / fan_out, so that the composed weight has the variance
-  // 2 / (out kh kw) of a dense layer's initial values (He et al., ICCV 2015, eq. 14).
-  void reset_parameters(std::uint64_t seed) override;
+  Var forward(const Var& x, const Context& context) override;  // tucker2_conv2d() of core/ops/tucker_conv.h
 
   const Tucker2Conv2dConfig& options() const noexcept { return config_; }
   Ranks ranks() const override { return {{"out", config_.rank_out}, {"in", config_.rank_in}}; }
   Tensor dense_weight() const override;  // [out, kh, kw, in]
-  std::unique_ptr<Module> to_dense() const override;  // a Conv2d
-  std::vector<TorchPart> torch_tensors() const override;
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
+  std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
+  static Var var_of(const Filter* filter) { return filter != nullptr ? filter->parameter->var() : Var(); }
+  const Filter* in_factor() const { return config_.in_factor ? &filters().front() : nullptr; }
+  const Filter& core() const { return filters()[config_.in_factor ? 1 : 0]; }
+  const Filter* out_factor() const { return config_.out_factor ? &filters().back() : nullptr; }
 
   Tucker2Conv2dConfig config_;
-  Parameter* in_factor_;  // null without one
-  Parameter& core_;
-  Parameter* out_factor_;  // likewise
-  Parameter* bias_;  // null without a bias
 };
 
 }  // namespace tessera

@@ -121,12 +121,12 @@ def op_key(line):
     return line["op"], line["shape"], line["pass"]
 
 
-def tucker_key(line):
-    return line["shape"], line["rank_out"], line["rank_in"], line["phase"]
+def factored_key(line):
+    return line["format"], line["shape"], line["ranks"], line["phase"]
 
 
 # What tells a row from the others of a run.
-KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "tucker_bench": tucker_key}
+KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key}
 
 
 @functools.cache

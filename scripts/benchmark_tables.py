@@ -166,23 +166,24 @@ def verdict(line):
     return f"{line['target']:g}: {'met' if line['ratio']['median'] >= line['target'] else 'missed'}"
 
 
-def tucker_tables(lines):
+def factored_tables(lines):
     lines = last_run(lines)
     kept = all(line.value.get("weights") == "constant" for line in lines if line["phase"] == "forward")
-    rows = [[f"{line['rank_out']} / {line['rank_in']}, {line['phase']}", milliseconds(line["rival"]["ms"]),
-             milliseconds(line["tucker"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
-             f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
-    text = (f"A Tucker-2 convolution (dense: {lines[-1]['shape']}) against the fastest dense one that computes the same, ours or "
-            "oneDNN's, Winograd included. Forward is inference: " +
+    rows = [[line["format"], line["shape"], line["ranks"], line["phase"], milliseconds(line["rival"]["ms"]),
+             milliseconds(line["factored"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
+             f"{line['blocked_ratio']['median']:.2f}" if "blocked_ratio" in line.value else ""] for line in lines]
+    text = ("Factored layers against the fastest dense one that computes the same, ours or oneDNN's, Winograd included; a batch of rows "
+            "or images is part of the shape. Forward is inference: " +
             ("what either side derives from its weights is made once, before the timing. " if kept else
              "here each call of either side lays its weights out anew, though they are constant. ") +
             "Training is forward and both backwards. The last column is against a dense convolution in oneDNN's blocked layout "
-            "without reorders. " + conditions(lines, "tucker_bench"))
-    head = ["ranks out / in", "dense ms", "tucker ms", "dense / tucker", "target", "FLOP ratio", "blocked / tucker"]
+            "without reorders. " + conditions(lines, "factored_bench"))
+    head = ["format", "dense", "ranks", "phase", "dense ms", "factored ms", "dense / factored", "target", "FLOP ratio",
+            "blocked / factored"]
     return paragraph(text) + table(head, rows)
 
 
-TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "tucker_bench": tucker_tables}
+TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "factored_bench": factored_tables}
 
 
 def tables(root):
@@ -206,8 +207,8 @@ def dense_case(line):
     return f"{kind} {line['shape']}{step}"
 
 
-def tucker_case(line):
-    return f"Tucker-2, ranks {line['rank_out']} / {line['rank_in']}, of {line['shape']}, {line['phase']}"
+def factored_case(line):
+    return f"{line['format']}, ranks {line['ranks']}, of {line['shape']}, {line['phase']}"
 
 
 def compared_rows(root):
@@ -224,8 +225,8 @@ def compared_rows(root):
         line["tessera_ms"], line["torch_ms"])
     yield [line for line in last_run(results(root, "op_bench")) if line["op"] in ("matmul", "conv2d")], lambda line: (
         dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
-    yield last_run(results(root, "tucker_bench")), lambda line: (
-        tucker_case(line), line["rival"]["name"], line["tucker"]["ms"], line["rival"]["ms"])
+    yield last_run(results(root, "factored_bench")), lambda line: (
+        factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
 
 
 def least_rows(root):

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "compress/formats/cp.h"
+#include "compress/formats/spatial_svd.h"
 #include "compress/formats/svd.h"
+#include "compress/formats/tt.h"
 #include "compress/formats/tucker2.h"
 #include "core/support/error.h"
 
@@ -11,7 +14,10 @@ namespace tessera {
 std::span<const Format* const> builtin_formats() {
   static const Tucker2Format tucker2;
   static const SvdFormat svd;
-  static const Format* const all[]{&tucker2, &svd};
+  static const SpatialSvdFormat spatial_svd;
+  static const CpFormat cp;
+  static const TtFormat tt;
+  static const Format* const all[]{&tucker2, &svd, &spatial_svd, &cp, &tt};
   return all;
 }
 

@@ -10,12 +10,15 @@ namespace tessera {
 namespace {
 
 // All but batch and channels.
-std::int64_t positions(const Shape& shape) { return shape.erase(shape.rank() - 1).erase(0).numel(); }
+Extent positions(const Shape& shape) {
+  if (shape.rank() == 4) return {shape[1], shape[2]};
+  return {shape.erase(shape.rank() - 1).erase(0).numel(), 1};
+}
 
 }  // namespace
 
 std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row) {
-  DenseLayer layer{.module = &module, .path = module.path(), .input_positions = 1, .output_positions = 1};
+  DenseLayer layer{.module = &module, .path = module.path(), .input = positions(row.input), .output = positions(row.output)};
   if (const auto* conv = dynamic_cast<const Conv2d*>(&module)) {
     const Conv2dConfig& options = conv->options();
     layer.out = options.out;
@@ -30,8 +33,6 @@ std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row
   } else {
     return std::nullopt;
   }
-  layer.input_positions = positions(row.input);
-  layer.output_positions = positions(row.output);
   return layer;
 }
 
@@ -46,6 +47,20 @@ void ProjectOptions::fields(Fields& f) {
          .range = non_negative,
          .example = "0.01",
          .observable = "bytes"});
+}
+
+void ModesConfig::fields(Fields& f) {
+  f.add("count", count, {.help = "modes that the channels of each side are split into, as equal as their divisors allow",
+                         .range = {.min = 2, .max = 4}, .example = "3", .observable = "report"});
+  f.add("out", out, {.help = "sizes that the output channels are split into; the input's are as many", .range = at_least(2),
+                     .example = "[4, 8, 4]", .observable = "report"});
+  f.add("in", in, {.help = "sizes that the input channels are split into; the output's are as many", .range = at_least(2),
+                   .example = "[4, 8, 4]", .observable = "report"});
+  for (const auto& [key, sizes] : {std::pair("out", &out), {"in", &in}}) {
+    f.require(sizes->empty() || (sizes->size() >= 2 && sizes->size() <= 4), key, "takes two to four sizes");
+  }
+  f.require(out.empty() || in.empty() || out.size() == in.size(), "in", "has another number of sizes than out");
+  f.require((out.empty() && in.empty()) || count == ModesConfig().count, "count", "is the number of sizes; leave it out");
 }
 
 const Tensor& DenseLayer::weight() const { return module->parameter("weight").value(); }

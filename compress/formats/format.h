@@ -27,13 +27,15 @@ struct DenseLayer {
   Extent kernel{1, 1};
   std::int64_t groups = 1;
   bool bias = false;
-  std::int64_t input_positions = 1, output_positions = 1;  // pixels of an image, rows of a sequence; 1 for a vector
+  Extent input{1, 1}, output{1, 1};  // pixels of an image, {rows, 1} of a sequence; 1x1 for a vector
 
   std::int64_t taps() const { return kernel.h * kernel.w; }
   std::int64_t weights() const { return out * taps() * (in / groups); }
   std::int64_t bias_parameters() const { return bias ? out : 0; }
   std::int64_t parameters() const { return weights() + bias_parameters(); }
-  std::int64_t macs() const { return weights() * output_positions; }  // per sample
+  std::int64_t input_positions() const { return input.h * input.w; }
+  std::int64_t output_positions() const { return output.h * output.w; }
+  std::int64_t macs() const { return weights() * output_positions(); }  // per sample
   const Tensor& weight() const;  // as the module holds it
 };
 
@@ -61,7 +63,14 @@ struct ProjectOptions {
   void fields(Fields& f);
 };
 
-// In the order that the form's header states. An undefined factor stands for an identity.
+// How a form splits channels that holds them as several modes each.
+struct ModesConfig {
+  std::int64_t count = 2;  // of each side; sizes are as equal as divisors allow where they are not given
+  std::vector<std::int64_t> out = {}, in = {};
+  void fields(Fields& f);
+};
+
+// In the order that the form's header states. An undefined factor stands for one that changes nothing.
 using Factors = std::vector<Tensor>;
 
 class Format {
@@ -71,12 +80,15 @@ class Format {
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
   virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
+  virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
   virtual bool sweeps() const = 0;                              // whether project() reads its options
+  // The form with its channels split so; null where it does not split them.
+  virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
 
   // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.
   virtual std::string why_not(const DenseLayer& layer) const = 0;
 
-  // The largest legal value of each rank beside the largest others, in the order of rank_names().
+  // The largest legal value of each rank of the layer beside the largest others, in the order of rank_names().
   virtual std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const = 0;
   // What is wrong with the ranks, judged together; none where a layer can have them.
   virtual std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const = 0;
@@ -87,9 +99,10 @@ class Format {
   // For each rank the singular values that it cuts, descending.
   virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;
 
-  // The factors of the nearest weight that the form reaches, computed in double, in the weight's dtype. Throws NumericError on
-  // NaN or Inf.
-  virtual Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const = 0;
+  // The factors of the nearest weight that the form reaches, computed in double, in the weight's dtype. An iteration that has no
+  // best start (cp) begins from `start` where there is one. Throws NumericError on NaN or Inf.
+  virtual Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {},
+                          const Factors* start = nullptr) const = 0;
   virtual Tensor compose(const Factors& factors, const Shape& weight) const = 0;  // in the dense weight's shape
 
   // The layer that takes the dense one's place, with its bias and trainability. Without factors its weights are zeros. Factors

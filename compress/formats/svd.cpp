@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compress/formats/factored_conv.h"
 #include "core/linalg/tucker.h"
 #include "core/support/error.h"
 #include "layers/svd_conv2d.h"
@@ -41,31 +42,31 @@ FormatCost SvdFormat::cost(const DenseLayer& layer, const Ranks& ranks) const {
   const std::int64_t weights = rank * (layer.in + layer.out);
   // The first factor has a convolution's stride, so that both are applied at the outputs.
   return {.parameters = weights + layer.bias_parameters(),
-          .macs = weights * layer.output_positions,
-          .activations = rank * layer.output_positions};
+          .macs = weights * layer.output_positions(),
+          .activations = rank * layer.output_positions()};
 }
 
 std::vector<std::vector<double>> SvdFormat::spectra(const Tensor& weight) const {
   return {linalg::mode_spectrum(as_matrix(weight), 0)};
 }
 
-Factors SvdFormat::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&) const {
+Factors SvdFormat::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const {
   const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"));
-  return {factors.out_factor, factors.in_factor};
+  return {factors.in_factor, factors.out_factor};
 }
 
 Tensor SvdFormat::compose(const Factors& factors, const Shape& weight) const {
-  return svd_compose({.out_factor = factors.at(0), .in_factor = factors.at(1)}).reshape(weight);
+  return svd_compose({.out_factor = factors.at(1), .in_factor = factors.at(0)}).reshape(weight);
 }
 
 std::unique_ptr<Module> SvdFormat::layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const {
-  const auto filled = [&](auto made) -> std::unique_ptr<Module> {
-    if (factors != nullptr) made->set_factors({.out_factor = factors->at(0), .in_factor = factors->at(1)});
-    return made;
-  };
   const std::int64_t rank = rank_of(ranks, "rank");
-  if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) return filled(SvdLinear::shaped_for(*linear, rank));
-  return filled(SvdConv2d::shaped_for(dynamic_cast<const Conv2d&>(*dense.module), rank));
+  check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
+  const auto* const linear = dynamic_cast<const Linear*>(dense.module);
+  if (linear == nullptr) return factored_conv<SvdConv2d>(dense, {.conv = conv_of(dense), .rank = rank}, factors);
+  auto made = SvdLinear::shaped_for(*linear, rank);
+  if (factors != nullptr) made->set_factors({.out_factor = factors->at(1), .in_factor = factors->at(0)});
+  return made;
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // The truncated singular value decomposition of a linear layer's weight, or of a 1x1 convolution's (layers/svd_factors.h).
-// Rank: rank <= min(out, in). Factors: out_factor [out, rank], in_factor [rank, in].
+// Rank: rank <= min(out, in). Factors: in_factor [rank, in], out_factor [out, rank].
 #pragma once
 
 #include "compress/formats/format.h"
@@ -19,7 +19,8 @@ class SvdFormat final : public Format {
   Ranks legal_ranks(const DenseLayer& layer, Ranks ranks) const override;
   FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override;
   std::vector<std::vector<double>> spectra(const Tensor& weight) const override;
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const override;
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {},
+                  const Factors* start = nullptr) const override;
   Tensor compose(const Factors& factors, const Shape& weight) const override;
   std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors = nullptr) const override;
 };

@@ -47,28 +47,29 @@ FormatCost Tucker2Format::cost(const DenseLayer& layer, const Ranks& ranks) cons
   const std::int64_t out_factor = has_out ? r.out * layer.out : 0;
   const std::int64_t core = layer.taps() * r.in * r.out;
   return {.parameters = in_factor + core + out_factor + layer.bias_parameters(),
-          .macs = layer.input_positions * in_factor + layer.output_positions * (core + out_factor),
-          .activations = (has_in ? layer.input_positions * r.in : 0) + (has_out ? layer.output_positions * r.out : 0)};
+          .macs = layer.input_positions() * in_factor + layer.output_positions() * (core + out_factor),
+          .activations = (has_in ? layer.input_positions() * r.in : 0) + (has_out ? layer.output_positions() * r.out : 0)};
 }
 
 std::vector<std::vector<double>> Tucker2Format::spectra(const Tensor& weight) const {
   return {linalg::mode_spectrum(weight, 0), linalg::mode_spectrum(weight, 3)};
 }
 
-Factors Tucker2Format::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options) const {
+Factors Tucker2Format::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,
+                               const Factors*) const {
   const Tucker2Factors factors = tucker2_project(weight, typed(ranks),
                                                  {.max_iterations = options.iterations, .tolerance = options.tolerance});
-  return {factors.out_factor, factors.core, factors.in_factor};
+  return {factors.in_factor, factors.core, factors.out_factor};
 }
 
 Tensor Tucker2Format::compose(const Factors& factors, const Shape& weight) const {
-  return tucker2_compose({.out_factor = factors.at(0), .core = factors.at(1), .in_factor = factors.at(2)}).reshape(weight);
+  return tucker2_compose({.out_factor = factors.at(2), .core = factors.at(1), .in_factor = factors.at(0)}).reshape(weight);
 }
 
 std::unique_ptr<Module> Tucker2Format::layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const {
   auto made = Tucker2Conv2d::shaped_for(dynamic_cast<const Conv2d&>(*dense.module), typed(ranks));
   if (factors != nullptr) {
-    made->set_factors({.out_factor = factors->at(0), .core = factors->at(1), .in_factor = factors->at(2)});
+    made->set_factors({.out_factor = factors->at(2), .core = factors->at(1), .in_factor = factors->at(0)});
   }
   return made;
 }

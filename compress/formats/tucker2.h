@@ -1,6 +1,6 @@
 // Tucker-2 on the channel modes of a convolution's weight (Kim et al., ICLR 2016; layers/tucker2_conv2d.h).
-// Ranks: out, in; r_out <= taps r_in and r_in <= taps r_out. Factors: out_factor [out, r_out], core [r_out, kh, kw, r_in],
-// in_factor [r_in, in]; a mode of full rank has none.
+// Ranks: out, in; r_out <= taps r_in and r_in <= taps r_out. Factors: in_factor [r_in, in], core [r_out, kh, kw, r_in],
+// out_factor [out, r_out]; a mode of full rank has none.
 #pragma once
 
 #include "compress/formats/format.h"
@@ -20,7 +20,8 @@ class Tucker2Format final : public Format {
   Ranks legal_ranks(const DenseLayer& layer, Ranks ranks) const override;
   FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override;
   std::vector<std::vector<double>> spectra(const Tensor& weight) const override;  // of the unfoldings along out and in
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {}) const override;
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options = {},
+                  const Factors* start = nullptr) const override;
   Tensor compose(const Factors& factors, const Shape& weight) const override;
   std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors = nullptr) const override;
 };

@@ -28,7 +28,9 @@ class Selection {
     for (const RankLayer& layer : layers) {
       largest_.push_back(layer.format->largest_ranks(layer.dense));
       Ranks& ranks = ranks_.emplace_back();
-      for (const RankName& rank : layer.format->rank_names()) ranks.push_back({std::string(rank.name), 1});
+      for (std::size_t k = 0; k < largest_.back().size(); ++k) {
+        ranks.push_back({std::string(layer.format->rank_names()[k].name), 1});
+      }
     }
   }
 
@@ -209,8 +211,12 @@ std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
     if (std::ranges::find(format.rank_names(), rank.name, &RankName::name) == format.rank_names().end())
       return str(format.name(), " has no rank '", rank.name, "'; it has: ", names);
   }
-  if (config.explicit_ranks.size() == format.rank_names().size()) return "";
-  return str("explicit ranks of ", format.name(), " name all of: ", names, "; e.g. {", example, '}');
+  const std::span<const RankName> known = format.rank_names();
+  const auto same = [](const Rank& rank, const RankName& name) { return rank.name == name.name; };
+  const bool first = std::ranges::equal(config.explicit_ranks, known.first(config.explicit_ranks.size()), same);
+  if (first && config.explicit_ranks.size() >= format.fewest_ranks()) return "";
+  const bool all = format.fewest_ranks() == known.size();
+  return str("explicit ranks of ", format.name(), all ? " name all of: " : " name the first of: ", names, "; e.g. {", example, '}');
 }
 
 std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers) {

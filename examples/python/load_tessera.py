@@ -105,6 +105,77 @@ def svd_conv(c):
     return nn.Sequential(first, conv(c, c["out"], c["rank"], bias=c["bias"]))
 
 
+def along_rows(c):
+    return {key: (pair(c[key])[0], default) for key, default in (("stride", 1), ("padding", 0), ("dilation", 1))}
+
+
+def along_columns(c):
+    return {key: (default, pair(c[key])[1]) for key, default in (("stride", 1), ("padding", 0), ("dilation", 1))}
+
+
+def spatial_svd(c):
+    """kh x 1 -> 1 x kw; the second has the bias."""
+    rows, columns = pair(c["kernel"])
+    first = nn.Conv2d(c["in"], c["rank"], (rows, 1), bias=False, **along_rows(c))
+    return nn.Sequential(first, nn.Conv2d(c["rank"], c["out"], (1, columns), bias=c["bias"], **along_columns(c)))
+
+
+def cp(c):
+    """1x1 -> kh x 1 -> 1 x kw -> 1x1, the two in the middle of each channel by itself; none of one row or column, whose stride and
+    padding the next one has, at last the one before."""
+    rank = c["rank"]
+    rows, columns = pair(c["kernel"])
+    directions = [(rows, along_rows(c), (rows, 1)), (columns, along_columns(c), (1, columns))]
+    kept = [(options, kernel) for size, options, kernel in directions if size > 1]
+    if len(kept) == 1:
+        kept = [(spatial(c), kept[0][1])]
+    middle = [nn.Conv2d(rank, rank, kernel, groups=rank, bias=False, **options) for options, kernel in kept]
+    last = {} if kept else spatial(c)
+    return nn.Sequential(conv(c, rank, c["in"]), *middle, conv(c, c["out"], rank, bias=c["bias"], **last))
+
+
+class TensorTrain(nn.Module):
+    """Cores of a tensor train, whose product is the weight."""
+
+    def __init__(self, modes, ranks, out, bias):
+        super().__init__()
+        sizes = zip([1, *ranks], modes, [*ranks, 1])
+        self.cores = nn.ParameterList([nn.Parameter(torch.empty(size)) for size in sizes])
+        self.bias = nn.Parameter(torch.empty(out)) if bias else None
+
+    def composed(self):
+        product = self.cores[0]
+        for core in self.cores[1:]:
+            product = torch.tensordot(product, core, dims=1)
+        return product
+
+
+class TtConv2d(TensorTrain):
+    """Modes of the output channels, kh kw, modes of the input channels."""
+
+    def __init__(self, c):
+        rows, columns = pair(c["kernel"])
+        super().__init__([*c["out_modes"], rows * columns, *c["in_modes"]], c["ranks"], c["out"], c["bias"])
+        self.shape, self.options = (c["out"], rows, columns, c["in"]), spatial(c)
+
+    def forward(self, x):
+        return F.conv2d(x, self.composed().reshape(self.shape).permute(0, 3, 1, 2), self.bias, **self.options)
+
+
+class TtLinear(TensorTrain):
+    """The k-th mode is the k-th of the outputs times the k-th of the inputs."""
+
+    def __init__(self, c):
+        pairs = list(zip(c["out_modes"], c["in_modes"]))
+        super().__init__([out * inputs for out, inputs in pairs], c["ranks"], c["out"], c["bias"])
+        self.pairs, self.shape = pairs, (c["out"], c["in"])
+
+    def forward(self, x):
+        paired = self.composed().reshape([size for both in self.pairs for size in both])
+        axes = [*range(0, paired.dim(), 2), *range(1, paired.dim(), 2)]
+        return F.linear(x, paired.permute(axes).reshape(self.shape), self.bias)
+
+
 def svd_linear(c):
     """The second of the two has the bias."""
     return nn.Sequential(nn.Linear(c["in"], c["rank"], bias=False), nn.Linear(c["rank"], c["out"], bias=c["bias"]))
@@ -120,6 +191,7 @@ KINDS = {
     "batch_norm": lambda c: BatchNorm(c["channels"], eps=c["eps"], momentum=c["momentum"]),
     "bottleneck": lambda c: ResidualBlock(c, 3),
     "conv2d": lambda c: conv(c, c["out"], c["in"], None, c["bias"], groups=c["groups"], **spatial(c)),
+    "cp_conv2d": cp,
     "dropout": lambda c: nn.Dropout(c["p"]),
     "flatten": lambda c: nn.Flatten(),
     "gelu": lambda c: nn.GELU(approximate="tanh" if c["form"] == "tanh" else "none"),
@@ -133,9 +205,12 @@ KINDS = {
     "sequential": lambda c: nn.Sequential(),
     "sigmoid": lambda c: nn.Sigmoid(),
     "silu": lambda c: nn.SiLU(),
+    "spatial_svd_conv2d": spatial_svd,
     "svd_conv2d": svd_conv,
     "svd_linear": svd_linear,
     "tanh": lambda c: nn.Tanh(),
+    "tt_conv2d": TtConv2d,
+    "tt_linear": TtLinear,
     "tucker2_conv2d": tucker2,
 }
 

@@ -44,9 +44,9 @@ def memory(op, step, share, **changes):
                            "stream_gbytes_per_second": 30.1, "ratio": summary(share)} | changes
 
 
-def tucker(phase, ratio, **changes):
-    return SURROUNDINGS | {"shape": "8x14x14x256 -> 256, 3x3", "rank_out": 64, "rank_in": 32, "phase": phase,
-                           "rival": {"name": "oneDNN: Winograd", "ms": summary(5.0)}, "tucker": {"ms": summary(1.0)},
+def factored(phase, ratio, **changes):
+    return SURROUNDINGS | {"format": "tucker2", "shape": "8x14x14x256 -> 256, 3x3", "ranks": "out 64 in 32", "phase": phase,
+                           "rival": {"name": "oneDNN: Winograd", "ms": summary(5.0)}, "factored": {"ms": summary(1.0)},
                            "ratio": summary(ratio), "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
 
 
@@ -98,13 +98,13 @@ class Tables(unittest.TestCase):
         self.results("infer_bench", infer("resnet20", 1, 2.75), infer("resnet20", 32, 1.75), infer("resnet20", 1, 2.5))
         self.results("op_bench", dense("matmul", "64x64x9", "forward", 1.02), memory("relu", "forward", 0.5),
                      dense("conv2d", "8x3 -> 4", "backward_weight", 0.97))
-        self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
+        self.results("factored_bench", factored("forward", 5.5), factored("training", 4.6))
         self.assertEqual(self.readme_rows(), [
             "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 |",
             "| training step, ResNet-18, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 |",
             "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 |",
             "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 |",
-            "| Tucker-2, ranks 64 / 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 |",
+            "| tucker2, ranks out 64 in 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 |",
             "", "Measured at abc1234, 2026-01-02: Some CPU, 2 threads."])
 
     def test_the_readme_tells_all_commits_days_and_machines_of_its_rows(self):
@@ -209,13 +209,13 @@ class Tables(unittest.TestCase):
             self.assertEqual(self.compared(), (1, f"{row}{lines}: needs two calls of scripts/bench\n"))
 
     def test_compare_says_whether_rows_that_are_apart_are_within_their_spread(self):
-        row = "tucker_bench 8x14x14x256 -> 256, 3x3 64 32 forward: "
+        row = "factored_bench tucker2 8x14x14x256 -> 256, 3x3 out 64 in 32 forward: "
         earlier = {"date": "2026-01-01T00:00:00Z"}
-        self.results("tucker_bench", tucker("forward", 5.0, **earlier), tucker("forward", 4.5))
+        self.results("factored_bench", factored("forward", 5.0, **earlier), factored("forward", 4.5))
         self.assertEqual(self.compared(),
                          (1, f"{row}5.00, 4.50: 10.0 % APART, beyond the rounds' p10 to p90, 4.65 to 4.85\n"))
         wide = {"median": 4.5, "p10": 3.9, "p90": 5.3}
-        self.results("tucker_bench", tucker("forward", 5.0, **earlier), tucker("forward", 4.5) | {"ratio": wide})
+        self.results("factored_bench", factored("forward", 5.0, **earlier), factored("forward", 4.5) | {"ratio": wide})
         self.assertEqual(self.compared(),
                          (1, f"{row}5.00, 4.50: 10.0 % APART, within the rounds' p10 to p90, 4.40 to 5.20\n"))
 
@@ -278,20 +278,20 @@ class Tables(unittest.TestCase):
                      memory("sgd", "step", 0.9, stream="scale"), memory("relu", "backward", 0.7, stream="scale in place"))
         self.assertIn("(y = a x: scale in place or scale, 30.1 GB/s)", self.prose())
 
-    def test_tucker_shows_the_flop_ratio_beside_the_time_ratio(self):
-        self.results("tucker_bench", tucker("forward", 5.5), tucker("training", 4.6))
+    def test_factored_shows_the_flop_ratio_beside_the_time_ratio(self):
+        self.results("factored_bench", factored("forward", 5.5), factored("training", 4.6))
         text = self.written()
-        self.assertIn("| 64 / 32, forward | 5 | 1 | 5.50 (5.40-5.60) |  | 8.47 | 4.40 |", text)
-        self.assertIn("| 64 / 32, training |", text)
+        self.assertIn("| out 64 in 32 | forward | 5 | 1 | 5.50 (5.40-5.60) |  | 8.47 | 4.40 |", text)
+        self.assertIn("| out 64 in 32 | training |", text)
 
-    def test_tucker_says_whether_targets_are_met_and_what_inference_may_keep(self):
-        self.results("tucker_bench", tucker("forward", 4.9, target=5.0, weights="constant"),
-                     tucker("training", 4.6, target=4.5, weights="changing"))
+    def test_factored_says_whether_targets_are_met_and_what_inference_may_keep(self):
+        self.results("factored_bench", factored("forward", 4.9, target=5.0, weights="constant"),
+                     factored("training", 4.6, target=4.5, weights="changing"))
         text = self.prose()
         self.assertIn("| 4.90 (4.80-5.00) | 5: missed |", text)
         self.assertIn("| 4.60 (4.50-4.70) | 4.5: met |", text)
         self.assertIn("is made once, before the timing", text)
-        self.results("tucker_bench", tucker("forward", 5.5))  # from before there was a choice
+        self.results("factored_bench", factored("forward", 5.5))  # from before there was a choice
         self.assertIn("lays its weights out anew", self.prose())
 
     def test_check_accepts_what_was_written_and_names_what_differs(self):

@@ -111,7 +111,7 @@ TEST(Factorise, KeepsTheWeightEnergyAskedFor) {
 
 TEST(Factorise, AFactoredNetworkStillRuns) {
   auto root = network();
-  factorise(root, R"({"layers": "*", "ranks": {"macs": 0.5}, "hooi": {"iterations": 0}})");
+  factorise(root, R"({"layers": "*", "ranks": {"macs": 0.5}, "decomposition": {"iterations": 0}})");
   const Var x(random_tensor(kInput, DType::f32));
   EXPECT_EQ(root->forward(x, {}).shape(), root->output_shape(kInput));
 }
@@ -224,8 +224,17 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
             "test: ranks: svd has no rank 'out'; it has: rank");
   EXPECT_EQ(fault(R"({"layers": "*", "ranks": [{"layers": "*", "macs": 0.4}, {"layers": "a", "out": 3}]})"),
             "test: ranks[1]: explicit ranks of tucker2 name all of: out, in; e.g. {out: 32, in: 64}");
-  EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "hooi": {}})"),
-            "test: hooi: svd does not sweep over its factors; leave hooi out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "decomposition": {}})"),
+            "test: decomposition: svd does not sweep over its factors; leave it out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "modes": {}})"),
+            "test: modes: svd does not split channels; leave it out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"out": [4, 4], "in": [4]}})"),
+            "test: modes.in: takes two to four sizes\ntest: modes.in: has another number of sizes than out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"count": 3, "out": [4, 4], "in": [4, 2]}})"),
+            "test: modes.count: is the number of sizes; leave it out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"r1": 3, "r3": 3}})"),
+            "test: ranks: explicit ranks of tt name the first of: r1, r2, r3, r4, r5, r6; e.g. {r1: 4, r2: 16, r3: 16, r4: 16, r5: 16, "
+            "r6: 4}");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(SvdLinear, GradientsFollowFromTheComposedWeight) {
 }
 
 TEST(SvdConv2d, GradientsFollowFromTheComposedWeight) {
-  SvdConv2d layer({.in = 6, .out = 5, .stride = {2, 1}, .padding = {1, 0}, .rank = 2, .bias = false});
+  SvdConv2d layer({.conv = {.in = 6, .out = 5, .kernel = {1, 1}, .stride = {2, 1}, .padding = {1, 0}, .bias = false}, .rank = 2});
   layer.reset_parameters(1);
   const Tensor x = random_tensor({2, 5, 3, 6}, DType::f32, 2);
   const Var x1(x, true), x2(x, true), weight(layer.dense_weight(), true);
@@ -88,7 +88,7 @@ TEST(SvdLinear, FreshWeightsHaveTheVarianceOfADenseLayer) {
 }
 
 TEST(SvdConv2d, FreshWeightsHaveTheVarianceOfADenseLayer) {
-  SvdConv2d layer({.in = 96, .out = 64, .rank = 24});
+  SvdConv2d layer({.conv = {.in = 96, .out = 64, .kernel = {1, 1}}, .rank = 24});
   layer.reset_parameters(3);
   const double expected = 2.0 / 64;
   EXPECT_NEAR(variance(layer.dense_weight()), expected, 0.1 * expected);
@@ -96,7 +96,8 @@ TEST(SvdConv2d, FreshWeightsHaveTheVarianceOfADenseLayer) {
 
 TEST(SvdConv2d, BatchNormFoldsIntoIt) {
   Sequential network;
-  network.add_child("conv", std::make_unique<SvdConv2d>(SvdConv2dConfig{.in = 6, .out = 5, .rank = 2, .bias = false}));
+  const Conv2dConfig conv{.in = 6, .out = 5, .kernel = {1, 1}, .bias = false};
+  network.add_child("conv", std::make_unique<SvdConv2d>(SvdConv2dConfig{.conv = conv, .rank = 2}));
   network.add_child("bn", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 5}));
   initialize(network, 4);
   network.child("bn").buffers().at(0)->value.copy_from(random_tensor({5}, DType::f32, 5));
@@ -109,7 +110,7 @@ TEST(SvdConv2d, BatchNormFoldsIntoIt) {
 TEST(Svd, ConfigsRefuseRanksThatCannotBe) {
   EXPECT_EQ(message_of<ConfigError>([] { SvdLinear({.in = 5, .out = 7, .rank = 6}); }),
             "svd_linear: rank is 6, the weight is 7 x 5; legal range is 1..5");
-  EXPECT_EQ(message_of<ConfigError>([] { SvdConv2d({.in = 5, .out = 7, .rank = 6}); }),
+  EXPECT_EQ(message_of<ConfigError>([] { SvdConv2d({.conv = {.in = 5, .out = 7, .kernel = {1, 1}}, .rank = 6}); }),
             "svd_conv2d: rank is 6, the weight is 7 x 5; legal range is 1..5");
   EXPECT_EQ(message_of<ConfigError>([] { read<SvdLinearConfig>(parse_json(R"({"in": 4, "out": 3, "rank": 4})", "test")); }),
             "test: rank: rank is 4, the weight is 3 x 4; legal range is 1..3");

@@ -37,7 +37,7 @@ Tensor image(std::int64_t channels) { return random_tensor({2, 7, 9, channels}, 
 
 double largest(const Tensor& tensor) { return largest_difference(tensor, Tensor::zeros(tensor.shape())); }
 
-Conv2dOptions op_options(const Tucker2Conv2dConfig& config) {
+Conv2dOptions op_options(const Conv2dConfig& config) {
   return {.stride = config.stride, .padding = config.padding, .dilation = config.dilation};
 }
 
@@ -62,7 +62,7 @@ TEST(Tucker2Conv2d, ForwardEqualsTheReconstructedWeights) {
       const auto factored = Tucker2Conv2d::from_dense(*dense, ranks);
       const Var bias = dense->bias() != nullptr ? dense->bias()->var() : Var();
       const Var x(image(config.in));
-      const Tensor expected = conv2d(x, Var(factored->dense_weight()), bias, op_options(factored->options())).value();
+      const Tensor expected = conv2d(x, Var(factored->dense_weight()), bias, op_options(factored->options().conv)).value();
       EXPECT_LT(largest_difference(factored->forward(x, {}).value(), expected), 1e-4 * std::max(1.0, largest(expected)));
     }
   }
@@ -143,7 +143,7 @@ TEST(Tucker2Conv2d, GradientsFollowFromTheComposedWeights) {
   const Var x(image(5), true);
   const Var composed(factored->dense_weight(), true);
   const Var composed_x(image(5), true);
-  const Var expected = conv2d(composed_x, composed, Var(), op_options(factored->options()));
+  const Var expected = conv2d(composed_x, composed, Var(), op_options(factored->options().conv));
   const Tensor grad_y = random_tensor(expected.shape(), DType::f32, 4);
   backward(expected, grad_y);
   backward(factored->forward(x, {}), grad_y);
@@ -185,7 +185,7 @@ TEST(Tucker2Conv2d, ShapeAndCostAreThoseOfItsThreeConvolutions) {
 }
 
 TEST(Tucker2Conv2d, FreshWeightsHaveTheVarianceOfADenseLayer) {
-  Tucker2Conv2d layer({.in = 48, .out = 64, .rank_in = 24, .rank_out = 32});
+  Tucker2Conv2d layer({.conv = {.in = 48, .out = 64}, .rank_in = 24, .rank_out = 32});
   layer.reset_parameters(3);
   double sum = 0;
   const std::vector<double> weight = values(layer.dense_weight());
@@ -193,7 +193,7 @@ TEST(Tucker2Conv2d, FreshWeightsHaveTheVarianceOfADenseLayer) {
   const double expected = 2.0 / (64 * 9);
   EXPECT_NEAR(sum / static_cast<double>(weight.size()), expected, 0.15 * expected);  // the sampling error of 7,000 core entries
 
-  Tucker2Conv2d again({.in = 48, .out = 64, .rank_in = 24, .rank_out = 32});
+  Tucker2Conv2d again({.conv = {.in = 48, .out = 64}, .rank_in = 24, .rank_out = 32});
   again.reset_parameters(3);
   EXPECT_EQ(values(again.dense_weight()), weight);
   again.reset_parameters(4);
@@ -227,7 +227,7 @@ TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
   Tucker2Conv2d square(config);
   EXPECT_EQ(square.parameter("in_factor").value().shape(), Shape({3, 1, 1, 3}));
   EXPECT_EQ(square.parameter("out_factor").value().shape(), Shape({4, 1, 1, 4}));
-  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 4, .in_factor = false}); }),
+  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.conv = {.in = 5, .out = 7}, .rank_in = 4, .in_factor = false}); }),
             "tucker2_conv2d: only a mode of full rank can do without its factor");
   EXPECT_EQ(message_of<ConfigError>([] {
               const char* const text = R"({"in": 3, "out": 4, "rank_in": 3, "rank_out": 2, "out_factor": false})";
@@ -237,12 +237,12 @@ TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
 }
 
 TEST(Tucker2Conv2d, MessagesNameModeSizeAndLegalRange) {
-  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 7, .rank_in = 6}); }),
+  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.conv = {.in = 5, .out = 7}, .rank_in = 6}); }),
             "tucker2_conv2d: in rank is 6, the mode has size 5; legal range is 1..5");
   EXPECT_EQ(message_of<ConfigError>(
                 [] { check_ranks("layer1.0.conv1", "conv2d", tucker2_rank_problems(7, 5, 9, {.out = 0, .in = 1})); }),
             "layer 'layer1.0.conv1': out rank is 0, the mode has size 7; legal range is 1..7");
-  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.in = 5, .out = 30, .kernel = {3, 1}, .rank_in = 2, .rank_out = 7}); }),
+  EXPECT_EQ(message_of<ConfigError>([] { Tucker2Conv2d({.conv = {.in = 5, .out = 30, .kernel = {3, 1}}, .rank_in = 2, .rank_out = 7}); }),
             "tucker2_conv2d: out rank is 7, more than the 3 taps times the in rank 2; no core has it");
   EXPECT_TRUE(tucker2_rank_problems(30, 5, 3, {.out = 6, .in = 2}).empty());
   EXPECT_EQ(tucker2_rank_problems(2, 30, 3, {.out = 2, .in = 7}).front().rank, "in");

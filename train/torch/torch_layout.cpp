@@ -72,10 +72,13 @@ class Walker {
     }
   }
 
-  // Its parts are the layers of a Sequential, which names them.
+  // It names its parts itself.
   void add_compressed(const Module& module, const CompressedLayer& compressed, const Shape& input) {
     for (const TorchPart& part : compressed.torch_tensors()) {
-      if (part.reads_features) refuse_image(module, input);
+      if (part.reads_features || part.fixes_features) refuse_image(module, input);
+      if (part.fixes_features && channels_ > 0) {
+        refuse(module, "it follows a flattened image, whose features PyTorch orders otherwise");
+      }
       const bool flattened = part.reads_features && channels_ > 0;
       add(module, part.parameter, part.name,
           flattened ? TorchAxes::flattened : part.convolution ? TorchAxes::convolution : TorchAxes::same);

@@ -23,10 +23,10 @@ struct TorchTensor {
   std::int64_t channels = 1;  // flattened only
 };
 
-// Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. A compressed layer is
-// a Sequential of its parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a
-// kind that is not listed here, a linear layer or layer norm over the channels of an image, a flatten inside a block or at the
-// network's end.
+// Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. Compressed layers name
+// their parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is not
+// listed here, a linear layer or layer norm over the channels of an image, a linear tensor train behind a flattened image, a flatten
+// inside a block or at the network's end.
 std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
 
 // Views where strides can express it. The shape decides nothing: both throw ShapeError when it does not fit the axes.

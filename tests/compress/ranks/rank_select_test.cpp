@@ -23,7 +23,7 @@ std::vector<double> falling(std::int64_t count, double decay) {
 // A 3x3 convolution whose singular values fall geometrically.
 RankLayer layer(const std::string& path, std::int64_t out, std::int64_t in, std::int64_t pixels, double decay = 0.95) {
   return {.format = &kTucker2,
-          .dense = {.path = path, .out = out, .in = in, .kernel = {3, 3}, .input_positions = pixels, .output_positions = pixels},
+          .dense = {.path = path, .out = out, .in = in, .kernel = {3, 3}, .input = {pixels, 1}, .output = {pixels, 1}},
           .spectra = {falling(out, decay), falling(in, decay)}};
 }
 
@@ -180,7 +180,7 @@ TEST(RankSelect, AnyNumberOfRanks) {
   const Format& svd = format_named("svd");
   const auto linear = [&](std::int64_t rows, double decay) {
     return RankLayer{.format = &svd,
-                     .dense = {.path = "fc", .out = 32, .in = 48, .input_positions = rows, .output_positions = rows},
+                     .dense = {.path = "fc", .out = 32, .in = 48, .input = {rows, 1}, .output = {rows, 1}},
                      .spectra = {falling(32, decay)}};
   };
   const std::vector<RankLayer> layers{linear(7, 0.9), linear(1, 0.97)};

@@ -114,6 +114,9 @@ TEST(TorchLayout, PermutesTheClassifiersOfLeNetAndVgg) {
 TEST(TorchLayout, RefusesWhatPyTorchWouldComputeOtherwise) {
   EXPECT_EQ(refusal(R"([{"linear": {"out": 2, "name": "fc"}}, "global_avg_pool"])", {1, 4, 4, 3}),
             "layer 'fc' (linear) has no form in PyTorch's layout: it acts on the channels of an image; use a 1x1 convolution");
+  EXPECT_EQ(refusal(R"(["flatten", {"tt_linear": {"out": 4, "name": "fc"}}])", {1, 4, 4, 3}),
+            "layer 'fc' (tt_linear) has no form in PyTorch's layout: it follows a flattened image, whose features PyTorch orders "
+            "otherwise");
   EXPECT_EQ(refusal(R"([{"layer_norm": {"name": "ln"}}, "global_avg_pool"])", {1, 4, 4, 3}),
             "layer 'ln' (layer_norm) has no form in PyTorch's layout: it normalises the channels of an image");
   EXPECT_EQ(refusal(R"([{"conv2d": {"out": 2, "kernel": 3}}, "flatten"])", {1, 4, 4, 3}),

@@ -62,7 +62,7 @@ std::unique_ptr<Module> smooth_network(Device device) {
   model->add_child("bn1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 16}));
   model->add_child("gelu", std::make_unique<Gelu>());
   const Tucker2Conv2dConfig tucker{
-      .in = 16, .out = 24, .stride = {2, 2}, .padding = {1, 1}, .rank_in = 7, .rank_out = 9, .bias = false};
+      .conv = {.in = 16, .out = 24, .stride = {2, 2}, .padding = {1, 1}, .bias = false}, .rank_in = 7, .rank_out = 9};
   model->add_child("tucker", std::make_unique<Tucker2Conv2d>(tucker));
   model->add_child("bn2", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 24}));
   model->add_child("pool", std::make_unique<GlobalAvgPool>());

@@ -18,6 +18,16 @@ constexpr const char* kFactorise =
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
     "stages: [{name: a, train: 1s, factorise: {layers: 'conv*', ranks: {macs: 0.5}, keep: always}}]}";
 constexpr const char* kRankRules = "{stages: [{factorise: {ranks: [{layers: '*', out: 2, in: 1}, {layers: conv1, macs: 0.5}]}}]}";
+// conv2 has 8 channels on both sides: 2 x 4 as two modes, 2 x 2 x 2 as three.
+constexpr const char* kModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: 2}}}]}";
+constexpr const char* kOutModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {out: [2, 4]}}}]}";
+constexpr const char* kInModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {in: [2, 4]}}}]}";
+constexpr const char* kTrainRanks =
+    "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: 3}, "
+    "ranks: {macs: ~, r1: 2, r2: 2, r3: 2, r4: 2, r5: 2, r6: 2}}}]}";
+constexpr const char* kTrainRules =
+    "{stages: [{factorise: {layers: 'conv*', format: tt, modes: {count: 3}, ranks: [{out: ~, in: ~, energy: 0.9}, "
+    "{layers: conv2, macs: ~, r1: 2, r2: 2, r3: 2, r4: 2, r5: 2, r6: 2}]}}]}";
 using enum KeyContext::Refused;
 
 // The last item of a list is the one that a path such as ranks[].out names.
@@ -66,6 +76,12 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks.rank", "{stages: [{factorise: {format: svd, layers: '*', ranks: {macs: ~, rank: 3}}}]}", "2"},
     {"stages[].factorise.ranks.out", "{stages: [{factorise: {ranks: {macs: ~, out: 3, in: 1}}}]}", "2"},
     {"stages[].factorise.ranks.in", "{stages: [{factorise: {layers: conv2, ranks: {macs: ~, out: 3, in: 3}}}]}", "2"},
+    {"stages[].factorise.ranks.r1", kTrainRanks, "1"},
+    {"stages[].factorise.ranks.r2", kTrainRanks, "1"},
+    {"stages[].factorise.ranks.r3", kTrainRanks, "1"},
+    {"stages[].factorise.ranks.r4", kTrainRanks, "1"},
+    {"stages[].factorise.ranks.r5", kTrainRanks, "1"},
+    {"stages[].factorise.ranks.r6", kTrainRanks, "1"},
     {"stages[].factorise.ranks.params", "{stages: [{factorise: {ranks: {macs: ~, params: 0.6}}}]}"},
     {"stages[].factorise.ranks.macs", "", "0.3"},
     {"stages[].factorise.ranks.energy", "{stages: [{factorise: {ranks: {macs: ~, energy: 0.5}}}]}"},
@@ -77,6 +93,12 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks[].rank",
      "{stages: [{factorise: {format: svd, layers: '*', ranks: [{out: ~, in: ~, energy: 0.9}, {layers: '4', macs: ~, rank: 3}]}}]}",
      "2"},
+    {"stages[].factorise.ranks[].r1", kTrainRules, "1"},
+    {"stages[].factorise.ranks[].r2", kTrainRules, "1"},
+    {"stages[].factorise.ranks[].r3", kTrainRules, "1"},
+    {"stages[].factorise.ranks[].r4", kTrainRules, "1"},
+    {"stages[].factorise.ranks[].r5", kTrainRules, "1"},
+    {"stages[].factorise.ranks[].r6", kTrainRules, "1"},
     {"stages[].factorise.ranks[].params", "{stages: [{factorise: {ranks: [{}, {macs: ~, params: 0.8}]}}]}", "0.5"},
     {"stages[].factorise.ranks[].macs", "", "0.8"},
     {"stages[].factorise.ranks[].energy", "{stages: [{factorise: {ranks: [{}, {macs: ~, energy: 0.5}]}}]}"},
@@ -85,8 +107,12 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
     {"stages[].factorise.keep_for", "{deterministic: false}"},
     {"stages[].factorise.keep_for.batch", "", "3"},
-    {"stages[].factorise.hooi.iterations", "", "0"},
-    {"stages[].factorise.hooi.tolerance", "", "1"},
+    {"stages[].factorise.modes", kModes},
+    {"stages[].factorise.modes.count", kModes, "3"},
+    {"stages[].factorise.modes.out", kOutModes, "[4, 2]"},
+    {"stages[].factorise.modes.in", kInModes, "[4, 2]"},
+    {"stages[].factorise.decomposition.iterations", "", "0"},
+    {"stages[].factorise.decomposition.tolerance", "", "1"},
     {"checkpoint.every", "", "2s"},
     {"checkpoint.keep", "{checkpoint: {every: 1s}}", "1"},
     {"checkpoint.best", "{checkpoint: {every: 100e}, stages: [{train: 3e}]}"},

@@ -174,6 +174,23 @@ TEST_F(TorchOracle, EveryKindOfLayerIsExported) {
   expect_same_logits_exported(*model, input);
 }
 
+TEST_F(TorchOracle, EveryFormatOfConvolutionsAndRowsIsExported) {
+  const Shape input{2, 17, 19, 3};
+  const auto model = build_model(testing::layers_config(R"([
+      {"spatial_svd_conv2d": {"out": 5, "kernel": [3, 2], "stride": [1, 2], "padding": [1, 1], "dilation": [2, 1], "rank": 4}},
+      {"spatial_svd_conv2d": {"out": 4, "padding": 1, "rank": 3, "bias": false}}, "silu",
+      {"cp_conv2d": {"out": 5, "kernel": [2, 3], "padding": [1, 1], "dilation": [1, 2], "rank": 6}}, "tanh",
+      {"cp_conv2d": {"out": 6, "kernel": [3, 1], "stride": [1, 2], "padding": [1, 1], "rank": 3, "bias": false}},
+      {"cp_conv2d": {"out": 4, "kernel": [1, 3], "padding": [1, 1], "rank": 2}}, "tanh",
+      {"tt_conv2d": {"out": 6, "kernel": [2, 3], "stride": [2, 1], "padding": 1, "ranks": [2, 3, 3, 2]}}, "tanh",
+      {"tt_conv2d": {"out": 8, "padding": 1, "out_modes": [2, 2, 2], "in_modes": [3, 2], "ranks": [2, 4, 2, 2, 2], "bias": false}},
+      "global_avg_pool", {"tt_linear": {"out": 12, "ranks": [3]}}, "gelu",
+      {"tt_linear": {"out": 6, "out_modes": [2, 1, 3], "in_modes": [3, 2, 2], "ranks": [2, 3], "bias": false}}])"),
+                                 input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
 TEST_F(TorchOracle, BlocksWithoutProjectionsAreExported) {
   const Shape input{2, 9, 8, 3};
   const auto model = build_model({.name = "resnet8", .classes = 10, .shortcut = "option_a"}, input);

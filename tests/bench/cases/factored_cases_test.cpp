@@ -1,4 +1,4 @@
-#include "bench/cases/tucker_cases.h"
+#include "bench/cases/factored_cases.h"
 
 #include <gtest/gtest.h>
 
@@ -29,25 +29,48 @@ class Watched final : public Module {
   std::shared_ptr<Module> inner_;
 };
 
-TEST(TuckerCases, OnlyInferenceRunsOnConstantWeights) {
-  TuckerSides sides = make_sides({2, 32, 32, 9, 3}, {.out = 8, .in = 4});
+TEST(FactoredCases, OnlyInferenceRunsOnConstantWeights) {
+  FactoredSides sides = make_sides({"tucker2", {{"out", 8}, {"in", 4}}, ConvShape{2, 32, 32, 9, 3}});
   for (const Phase phase : {Phase::inference, Phase::training}) {
     SCOPED_TRACE(name_of(phase));
-    const auto watched = std::make_shared<Watched>(make_sides(sides.shape, sides.ranks).tucker);
-    sides.tucker = watched;
+    const auto watched = std::make_shared<Watched>(make_sides(sides.of).factored);
+    sides.factored = watched;
     const Value row = measure_phase(sides, phase, kOnce);
     EXPECT_GT(watched->runs, 0);
     EXPECT_EQ(watched->constant_runs, phase == Phase::inference ? watched->runs : 0);
     EXPECT_EQ(row.at("weights").as_string(), phase == Phase::inference ? "constant" : "changing");
     EXPECT_EQ(row.at("phase").as_string(), phase == Phase::inference ? "forward" : "training");
-    EXPECT_EQ(row.at("parts").as_list().size(), 3u);
+    EXPECT_EQ(row.at("format").as_string(), "tucker2");
+    EXPECT_EQ(row.at("ranks").as_string(), "out 8 in 4");
     for (const char* key : {"ratio", "blocked_ratio"}) EXPECT_GT(row.at(key).at("median").as_double(), 0) << key;
     const double rival = row.at("rival").at("ms").at("median").as_double();
     EXPECT_LE(rival, row.at("other_dense").at("ms").at("median").as_double());
-    EXPECT_DOUBLE_EQ(row.at("ratio").at("median").as_double(), rival / row.at("tucker").at("ms").at("median").as_double());
+    EXPECT_DOUBLE_EQ(row.at("ratio").at("median").as_double(), rival / row.at("factored").at("ms").at("median").as_double());
     EXPECT_DOUBLE_EQ(row.at("flop_ratio").as_double(), 32.0 * 9 * 32 / (32 * 4 + 4 * 9 * 8 + 8 * 32));
   }
   EXPECT_EQ(ConstantWeights::current(), nullptr);
+}
+
+TEST(FactoredCases, EveryFormatIsTimedBesideItsDenseLayerAndItsSteps) {
+  const ConvShape conv{2, 32, 32, 9, 3};
+  const LinearShape linear{5, 32, 48};  // a train of ranks 2: 4 * 2 * 12 * (8 + 4) of 1536 multiply-adds
+  const std::pair<FactoredCase, std::size_t> cases[]{
+      {{"tucker2", {{"out", 8}, {"in", 4}}, conv}, 3},
+      {{"spatial_svd", {{"rank", 8}}, conv}, 2},
+      {{"cp", {{"rank", 8}}, conv}, 4},
+      {{"tt", {{"r1", 4}, {"r2", 8}, {"r3", 8}, {"r4", 4}}, conv}, 0},
+      {{"svd", {{"rank", 8}}, linear}, 2},
+      {{"tt", {{"r1", 2}, {"r2", 2}}, linear, ModesConfig{.out = {4, 4, 3}, .in = {4, 4, 2}}}, 0}};
+  for (const auto& [of, parts] : cases) {
+    SCOPED_TRACE(of.format);
+    for (const Phase phase : {Phase::inference, Phase::training}) {
+      const Value row = measure_phase(make_sides(of), phase, kOnce);
+      EXPECT_EQ(row.at("parts").as_list().size(), parts);
+      EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
+      EXPECT_GT(row.at("flop_ratio").as_double(), 1);
+      EXPECT_EQ(row.find("blocked_ratio") != nullptr, std::holds_alternative<ConvShape>(of.shape));
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,249 @@
+#include "bench/cases/factored_cases.h"
+
+#include <limits>
+#include <optional>
+
+#include "bench/cases/dense_cases.h"
+#include "bench/result_lines.h"
+#include "compress/formats/builtin.h"
+#include "core/autograd/backward.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
+#include "core/support/error.h"
+#include "layers/compressed.h"
+#include "layers/factored_conv2d.h"
+#include "layers/linear.h"
+#include "train/run/decisions_file.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kAgreement = 1e-3;  // of the largest value: several convolutions against one, Winograd among them
+constexpr TurnOptions kSweepTurns{.rounds = 15, .seconds = 2e-3};
+
+// One inference, or one forward and backward to the input and every parameter.
+Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase) {
+  if (phase == Phase::inference) {
+    const auto y = std::make_shared<Tensor>();
+    const auto run = [=] {
+      const NoGrad no_grad;
+      *y = {};
+      *y = layer->forward(Var(input), {}).value();
+    };
+    return {std::move(name), run, {}, [=] { return *y; }};
+  }
+  const Var x(input, true);
+  const Tensor grad_y = random_tensor(layer->output_shape(input.shape()), "grad_y");
+  const auto clear = [=] {
+    x.set_grad({});
+    for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
+  };
+  return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
+}
+
+// Of an inference every way there is; of training the ways of its passes that a sweep found the fastest, one after the other.
+struct DirectCalls {
+  std::vector<Contestant> sides;
+  std::function<void()> spoil;
+};
+
+Contestant in_sequence(const std::vector<Contestant>& passes, const Tensor& result) {
+  std::string name = "oneDNN: ";
+  for (const Contestant& pass : passes) name += str(&pass == &passes.front() ? "" : " + ", pass.name);
+  const auto run = [passes] {
+    for (const Contestant& pass : passes) pass.run();
+  };
+  return {std::move(name), run, {}, [result] { return result; }};
+}
+
+void spoil(const Tensor& result) { result.fill(std::numeric_limits<double>::quiet_NaN()); }
+
+template <class Ways>
+DirectCalls conv_calls(const FactoredSides& sides, const ConvShape& shape, Phase phase, const Ways& ways) {
+  const Tensor& weight = sides.dense->parameter("weight").value();
+  const auto all_ways = [&](ConvPass pass, const ConvTensors& tensors) {
+    std::vector<Contestant> found =
+        ways(pass, shape, tensors, phase == Phase::inference ? ConvUse::inference : ConvUse::training);
+    TESSERA_CHECK(!found.empty(), InternalError, "conv2d ", to_string(shape), ", ", to_string(pass),
+                  ": oneDNN has no fast way; needs one to compare with");
+    return found;
+  };
+  const auto fastest_way = [&](ConvPass pass, const ConvTensors& tensors) {
+    return sweep(all_ways(pass, tensors), kSweepTurns).finalists.front();
+  };
+  const Tensor result = Tensor::empty(phase == Phase::inference ? shape.y() : shape.x());
+  DirectCalls direct{{}, [result] { spoil(result); }};
+  if (phase == Phase::inference) {
+    for (const Contestant& way : all_ways(ConvPass::forward, {sides.x, weight, result})) {
+      direct.sides.push_back(in_sequence({way}, result));
+    }
+    return direct;
+  }
+  const Tensor grad_y = random_tensor(shape.y(), "grad_y");
+  direct.sides.push_back(in_sequence({fastest_way(ConvPass::forward, {sides.x, weight, Tensor::empty(shape.y())}),
+                                      fastest_way(ConvPass::backward_input, {result, weight, grad_y}),
+                                      fastest_way(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y})},
+                                     result));
+  return direct;
+}
+
+DirectCalls product_calls(const FactoredSides& sides, const LinearShape& shape, Phase phase) {
+  const auto [rows, in, out] = shape;
+  const Tensor& weight = sides.dense->parameter("weight").value();
+  const Tensor result = Tensor::empty(phase == Phase::inference ? Shape{rows, out} : Shape{rows, in});
+  DirectCalls direct{{}, [result] { spoil(result); }};
+  const Product forward{{rows, out, in}, sides.x, weight, phase == Phase::inference ? result : Tensor::empty({rows, out}), false, true};
+  if (phase == Phase::inference) {
+    for (const auto& ways : {product_rivals(forward), packed_product_rivals(forward)}) {
+      for (const Contestant& way : ways) direct.sides.push_back(in_sequence({way}, result));
+    }
+    return direct;
+  }
+  const auto fastest_way = [](const Product& product) { return sweep(product_rivals(product), kSweepTurns).finalists.front(); };
+  const Tensor grad_y = random_tensor({rows, out}, "grad_y");
+  direct.sides.push_back(
+      in_sequence({fastest_way(forward), fastest_way({{rows, in, out}, grad_y, weight, result}),
+                   fastest_way({{out, in, rows}, grad_y, sides.x, Tensor::empty({out, in}), true, false})},
+                  result));
+  return direct;
+}
+
+// The steps that the factored layer is, each alone.
+struct Part {
+  std::string name;
+  std::shared_ptr<Module> layer;
+  Shape input;
+};
+
+std::vector<Part> parts_of(const FactoredSides& sides) {
+  std::vector<Part> parts;
+  Shape input = sides.x.shape();
+  const auto add = [&](const std::string& name, std::shared_ptr<Module> layer) {
+    layer->reset_parameters(1);
+    parts.push_back({name, layer, input});
+    input = layer->output_shape(input);
+  };
+  if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.factored.get())) {
+    for (const FactoredConv2d::Filter& filter : chain->filters()) {
+      const Shape& shape = filter.parameter->value().shape();
+      const Conv2dOptions& options = filter.options;
+      add(filter.parameter->name(),
+          std::make_shared<Conv2d>(Conv2dConfig{.in = shape[3] * options.groups, .out = shape[0], .kernel = {shape[1], shape[2]},
+                                                .stride = options.stride, .padding = options.padding,
+                                                .dilation = options.dilation, .groups = options.groups, .bias = false}));
+    }
+    return parts;
+  }
+  if (sides.factored->kind() == "svd_linear") {
+    for (const auto& factor : sides.factored->parameters()) {
+      const Shape& shape = factor->value().shape();
+      add(factor->name(), std::make_shared<Linear>(LinearConfig{.in = shape[1], .out = shape[0], .bias = false}));
+    }
+  }
+  return parts;
+}
+
+// Rows of a linear layer's input and images of a convolution's are samples.
+double flops_of(const Module& layer, const Shape& input, Phase phase) {
+  const double passes = phase == Phase::inference ? 1 : 3;
+  return 2 * passes * static_cast<double>(input[0] * total_cost(layer, input).macs);
+}
+
+Value timed(const std::string& name, const Samples& samples, double flops) {
+  Value row = Value::map();
+  row.set("name", name);
+  row.set("ms", to_value(summarise(samples)));
+  row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
+  return row;
+}
+
+Value describe(const FactoredSides& sides, Phase phase) {
+  Value row = Value::map();
+  row.set("format", sides.of.format);
+  row.set("shape", std::visit([](const auto& shape) { return to_string(shape); }, sides.of.shape));
+  row.set("ranks", to_string(sides.of.ranks));
+  row.set("phase", phase == Phase::inference ? "forward" : "training");
+  row.set("weights", phase == Phase::inference ? "constant" : "changing");
+  return row;
+}
+
+Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples, Phase phase) {
+  Value::List rows;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    rows.push_back(timed(parts[i].name, samples[i], flops_of(*parts[i].layer, parts[i].input, phase)));
+  }
+  return Value::list(std::move(rows));
+}
+
+std::shared_ptr<Module> dense_of(const ConvShape& shape) {
+  return std::make_shared<Conv2d>(Conv2dConfig{.in = shape.in, .out = shape.out, .kernel = {shape.kernel, shape.kernel},
+                                               .stride = {shape.stride, shape.stride},
+                                               .padding = {shape.padding(), shape.padding()}, .bias = false});
+}
+std::shared_ptr<Module> dense_of(const LinearShape& shape) {
+  return std::make_shared<Linear>(LinearConfig{.in = shape.in, .out = shape.out, .bias = false});
+}
+
+Shape input_of(const ConvShape& shape) { return shape.x(); }
+Shape input_of(const LinearShape& shape) { return {shape.rows, shape.in}; }
+
+}  // namespace
+
+std::string to_string(const LinearShape& shape) { return str(shape.rows, 'x', shape.in, " -> ", shape.out); }
+
+FactoredSides make_sides(const FactoredCase& of) {
+  const auto dense = std::visit([](const auto& shape) { return dense_of(shape); }, of.shape);
+  const Shape input = std::visit([](const auto& shape) { return input_of(shape); }, of.shape);
+  Trace trace;
+  dense->output_shape(input, &trace);
+  const Format& named = format_named(of.format);
+  const std::unique_ptr<Format> split = of.modes ? named.with_modes(*of.modes) : nullptr;
+  const Format& format = split ? *split : named;
+  std::shared_ptr<Module> factored = format.layer(dense_layer(*dense, trace.front()).value(), of.ranks);
+  factored->reset_parameters(1);
+  dense->parameter("weight").set_value(as_compressed(*factored)->dense_weight().contiguous());
+  return {of, factored, dense, random_tensor(input, "x")};
+}
+
+Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns) {
+  const DecisionScope decisions({.measure = true});
+  std::optional<ConstantWeights> constant;
+  if (phase == Phase::inference) constant.emplace();
+  const auto* const conv = std::get_if<ConvShape>(&sides.of.shape);
+  const DirectCalls direct = conv ? conv_calls(sides, *conv, phase, conv_rivals)
+                                  : product_calls(sides, std::get<LinearShape>(sides.of.shape), phase);
+  const DirectCalls blocked = conv ? conv_calls(sides, *conv, phase, blocked_conv_rivals) : DirectCalls{};
+  const std::vector<Part> parts = parts_of(sides);
+  std::vector<Contestant> all{layer_side(sides.of.format, sides.factored, sides.x, phase),
+                              layer_side("tessera, dense", sides.dense, sides.x, phase)};
+  all.insert(all.end(), direct.sides.begin(), direct.sides.end());
+  check_agreement(all, direct.spoil, kAgreement);
+  const std::size_t first_blocked = all.size();
+  all.insert(all.end(), blocked.sides.begin(), blocked.sides.end());
+  const std::size_t first_part = all.size();
+  for (const Part& part : parts) all.push_back(layer_side(part.name, part.layer, random_tensor(part.input, "x"), phase));
+
+  const std::vector<Samples> samples = time_in_turns(all, turns);
+  const std::span<const Samples> spans(samples);
+  const std::size_t rival = 1 + fastest(spans.subspan(1, first_blocked - 1));
+  const std::size_t other = rival == 1 ? 2 + fastest(spans.subspan(2, first_blocked - 2)) : 1;
+  const double flops = flops_of(*sides.factored, sides.x.shape(), phase);
+  const double dense_flops = flops_of(*sides.dense, sides.x.shape(), phase);
+  Value row = describe(sides, phase);
+  row.set("rounds", turns.rounds);
+  row.set("factored", timed(all[0].name, samples[0], flops));
+  row.set("rival", timed(all[rival].name, samples[rival], dense_flops));
+  row.set("other_dense", timed(all[other].name, samples[other], dense_flops));
+  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("flop_ratio", dense_flops / flops);
+  if (conv) {
+    const std::size_t best = first_blocked + fastest(spans.subspan(first_blocked, first_part - first_blocked));
+    row.set("blocked_dense", timed(all[best].name, samples[best], dense_flops));
+    row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
+  }
+  row.set("parts", part_rows(parts, spans.subspan(first_part), phase));
+  row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  return row;
+}
+
+}  // namespace tessera::bench

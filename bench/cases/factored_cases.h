@@ -1,0 +1,46 @@
+// A factored layer beside the dense layers that compute the same function: ours, and oneDNN called directly.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "bench/dense_shapes.h"
+#include "bench/turns.h"
+#include "compress/formats/format.h"
+#include "compress/timing/latency.h"
+
+namespace tessera::bench {
+
+struct LinearShape {
+  std::int64_t rows, in, out;
+};
+std::string to_string(const LinearShape& shape);  // "64x1024 -> 1024"
+
+// One group, no bias.
+struct FactoredCase {
+  std::string format;
+  Ranks ranks;
+  std::variant<ConvShape, LinearShape> shape;
+  std::optional<ModesConfig> modes = {};  // of a format that splits channels
+};
+
+struct FactoredSides {
+  FactoredCase of;
+  std::shared_ptr<Module> factored, dense;
+  Tensor x;
+};
+
+// Random factors, and the dense layer of the weight that they compose.
+FactoredSides make_sides(const FactoredCase& of);
+
+// Times all sides under a DecisionScope of its own: in inference every side keeps what it derives from its constant weights,
+// training is forward and both backwards. Throws NumericError when they compute different things, InternalError where
+// oneDNN has no fast way.
+// The line: format, shape, ranks ("out 64 in 64"), phase (forward, which is inference, or training), weights (constant or changing),
+// rounds; factored, rival (the fastest dense side), other_dense and each of parts, which are the factored layer's own steps alone, as
+// {name, ms, gflops}; ratio (rival / factored), flop_ratio; of a convolution blocked_dense and blocked_ratio; decisions.
+Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns);
+
+}  // namespace tessera::bench

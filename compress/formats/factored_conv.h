@@ -1,0 +1,28 @@
+// What formats share whose layer is a FactoredConv2d (layers/factored_conv2d.h).
+#pragma once
+
+#include <memory>
+
+#include "compress/formats/format.h"
+#include "layers/conv2d.h"
+
+namespace tessera {
+
+// The layer of this config, with the dense one's bias and trainability, and with factors in the order of its filters; undefined
+// ones are left out.
+template <class Layer>
+std::unique_ptr<Module> factored_conv(const DenseLayer& dense, const typename Layer::Config& config, const Factors* factors) {
+  auto layer = std::make_unique<Layer>(config);
+  layer->take_traits(dynamic_cast<const Conv2d&>(*dense.module));
+  if (factors == nullptr) return layer;
+  Factors defined;
+  for (const Tensor& factor : *factors) {
+    if (factor.defined()) defined.push_back(factor);
+  }
+  layer->set_factors(defined);
+  return layer;
+}
+
+inline const Conv2dConfig& conv_of(const DenseLayer& dense) { return dynamic_cast<const Conv2d&>(*dense.module).options(); }
+
+}  // namespace tessera

@@ -1,0 +1,196 @@
+#include "layers/tt_linear.h"
+
+#include <cmath>
+
+#include "core/config/read.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
+#include "core/ops/linear.h"
+#include "core/ops/matmul.h"
+#include "core/ops/view.h"
+#include "core/support/error.h"
+#include "layers/init.h"
+
+namespace tessera {
+namespace {
+
+std::string modes_problem(const TtLinearConfig& config) {
+  const auto fits = [](const Modes& modes, std::int64_t size) { return product_of(modes) == size; };
+  if (config.out_modes.size() != config.in_modes.size()) {
+    return str("out has ", config.out_modes.size(), " modes, in has ", config.in_modes.size(), "; tt needs as many of each");
+  }
+  if (config.out_modes.size() < 2) return "tt needs two modes at least";
+  if (config.out_modes.size() > kMostLinearModes) return str("tt holds ", kMostLinearModes, " modes at most");
+  if (!fits(config.out_modes, config.out)) {
+    return str("out_modes ", to_text(config.out_modes), " is ", product_of(config.out_modes), ", out is ", config.out);
+  }
+  if (!fits(config.in_modes, config.in)) {
+    return str("in_modes ", to_text(config.in_modes), " is ", product_of(config.in_modes), ", in is ", config.in);
+  }
+  return "";
+}
+
+TtLinearConfig with_defaults(TtLinearConfig config) {
+  if (config.out_modes.empty()) config.out_modes = balanced_modes(config.out, 2);
+  if (config.in_modes.empty()) config.in_modes = balanced_modes(config.in, 2);
+  if (config.ranks.empty()) config.ranks.assign(config.out_modes.size() - 1, 1);
+  return config;
+}
+
+TtLinearConfig checked(const TtLinearConfig& given) {
+  TtLinearConfig config = with_defaults(given);
+  const std::string problem = modes_problem(config);
+  TESSERA_CHECK(problem.empty(), ConfigError, "tt_linear: ", problem);
+  check_ranks("", "tt_linear", tt_rank_problems(tt_linear_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks)));
+  return config;
+}
+
+// The axes o_1, i_1, ..., o_d, i_d of a tensor [o_1, ..., o_d, i_1, ..., i_d], or those of the inverse.
+std::vector<int> paired_axes(std::size_t modes, bool inverse) {
+  const int d = static_cast<int>(modes);
+  std::vector<int> axes;
+  for (int k = 0; k < 2 * d; ++k) axes.push_back(inverse ? (k < d ? 2 * k : 2 * (k - d) + 1) : (k % 2 == 0 ? k / 2 : d + k / 2));
+  return axes;
+}
+
+Modes paired_sizes(const Modes& out_modes, const Modes& in_modes) {
+  Modes sizes;
+  for (std::size_t k = 0; k < out_modes.size(); ++k) {
+    sizes.push_back(out_modes[k]);
+    sizes.push_back(in_modes[k]);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Modes tt_linear_modes(const Modes& out_modes, const Modes& in_modes) {
+  Modes modes;
+  for (std::size_t k = 0; k < out_modes.size(); ++k) modes.push_back(out_modes[k] * in_modes[k]);
+  return modes;
+}
+
+TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<const std::int64_t> ranks) {
+  TtHalves best;
+  for (std::size_t left = 1; left < out_modes.size(); ++left) {
+    const std::int64_t i_left = product_of(std::span(in_modes).first(left)), i_right = product_of(std::span(in_modes).subspan(left));
+    const std::int64_t o_left = product_of(std::span(out_modes).first(left));
+    const std::int64_t o_right = product_of(std::span(out_modes).subspan(left));
+    const std::int64_t macs = i_left * ranks[left - 1] * o_right * (i_right + o_left);
+    if (best.macs == 0 || macs < best.macs) best = {left, macs};
+  }
+  return best;
+}
+
+Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_modes) {
+  Modes sizes = out_modes;
+  sizes.insert(sizes.end(), in_modes.begin(), in_modes.end());
+  return weight.contiguous().reshape(shape_of(sizes)).permute(paired_axes(out_modes.size(), false)).contiguous().reshape(
+      shape_of(tt_linear_modes(out_modes, in_modes)));
+}
+
+Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes) {
+  const Tensor paired = tensor.reshape(shape_of(paired_sizes(out_modes, in_modes)));
+  return paired.permute(paired_axes(out_modes.size(), true)).contiguous().reshape({product_of(out_modes), product_of(in_modes)});
+}
+
+void TtLinearConfig::fields(Fields& f) {
+  f.add("in", in, {.help = "input features", .range = at_least(1), .example = "784", .observable = "plan"});
+  f.add("out", out, {.help = "output features", .range = at_least(1), .example = "10", .observable = "plan"});
+  f.add("out_modes", out_modes, {.help = "sizes that the output features are split into; default: two, balanced",
+                                 .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
+  f.add("in_modes", in_modes, {.help = "sizes that the input features are split into; default: two, balanced",
+                               .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
+  f.add("ranks", ranks, {.help = "between the modes, one after the other; default: 1 each", .range = at_least(1),
+                         .example = "[4, 4, 4]", .observable = "plan"});
+  f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
+  const TtLinearConfig config = with_defaults(*this);
+  const std::string problem = modes_problem(config);
+  f.require(problem.empty(), "", problem);
+  if (!problem.empty()) return;
+  for (const RankProblem& rank : tt_rank_problems(tt_linear_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks))) {
+    f.require(false, "ranks", rank.message);
+  }
+}
+
+TtLinear::TtLinear(const TtLinearConfig& config) : config_(checked(config)) {
+  for (const Shape& shape : core_shapes(tt_linear_modes(config_.out_modes, config_.in_modes), config_.ranks)) {
+    cores_.add(add_parameter(str("core", cores_.size() + 1), Tensor::zeros(shape)));
+  }
+  if (config_.bias) bias_ = &add_parameter("bias", Tensor::zeros({config_.out}), ParameterRole::bias);
+}
+
+void TtLinear::take_traits(const Linear& dense) {
+  cores_.set_trainable(dense.weight().trainable());
+  copy_bias(dense.bias(), bias_);
+}
+
+Value TtLinear::config() const { return write(config_); }
+
+// The product of `count` cores: [r_before, o_1 ... o_count, i_1 ... i_count, r_after].
+Var TtLinear::half(std::size_t first, std::size_t count) const {
+  Modes sizes{cores_[first].value().dim(0)};
+  for (std::size_t k = first; k < first + count; ++k) {
+    sizes.push_back(config_.out_modes[k]);
+    sizes.push_back(config_.in_modes[k]);
+  }
+  sizes.push_back(cores_[first + count - 1].value().dim(2));
+  // r, o_1, i_1, o_2, i_2, ..., r' -> r, o_1, o_2, ..., i_1, i_2, ..., r'
+  std::vector<int> axes{0};
+  for (const int parity : {1, 2}) {
+    for (int k = 0; k < static_cast<int>(count); ++k) axes.push_back(2 * k + parity);
+  }
+  axes.push_back(static_cast<int>(sizes.size()) - 1);
+  const Var product = permute(reshape(cores_.joined(first, count), shape_of(sizes)), axes);
+  const std::int64_t out = product_of(std::span(config_.out_modes).subspan(first, count));
+  const std::int64_t in = product_of(std::span(config_.in_modes).subspan(first, count));
+  return reshape(product, {sizes.front(), out, in, sizes.back()});
+}
+
+Var TtLinear::forward(const Var& x, const Context&) {
+  const std::size_t count = cores_.size();
+  const std::size_t split = tt_halves(config_.out_modes, config_.in_modes, config_.ranks).left;
+  // [1, o_left, i_left, r] and [r, o_right, i_right, 1]
+  const Var left = made_once(left_, cores_[0].value(), [&] { return half(0, split); });
+  const Var right = made_once(right_, cores_[split].value(), [&] { return half(split, count - split); });
+  const std::int64_t o_left = left.shape()[1], i_left = left.shape()[2], r = left.shape()[3];
+  const std::int64_t o_right = right.shape()[1], i_right = right.shape()[2];
+  const std::int64_t rows = x.shape().numel() / config_.in;
+  const Var between = linear(reshape(x, {rows * i_left, i_right}), reshape(right, {r * o_right, i_right}));
+  // The activations' dtype may be a narrow one beside parameters of f32.
+  const Var y = matmul(cast(reshape(left, {1, o_left, i_left * r}), between.dtype()), reshape(between, {rows, i_left * r, o_right}));
+  Shape output = x.shape();
+  output.set(output.rank() - 1, config_.out);
+  const Var shaped = reshape(y, output);
+  return bias_ != nullptr ? add(shaped, cast(bias_->var(), shaped.dtype())) : shaped;
+}
+
+Shape TtLinear::output_shape(const Shape& input, Trace* trace) const {
+  TESSERA_CHECK(input.rank() >= 2 && input.dim(-1) == config_.in, ShapeError, "tt_linear '", path(), "': input is ", input,
+                "; needs [..., ", config_.in, "]");
+  Shape output = input;
+  output.set(input.rank() - 1, config_.out);
+  const std::int64_t rows = input.erase(0).numel() / config_.in;
+  trace_leaf(trace, input, output, rows * tt_halves(config_.out_modes, config_.in_modes, config_.ranks).macs);
+  return output;
+}
+
+void TtLinear::reset_parameters(std::uint64_t seed) {
+  const auto in = static_cast<double>(config_.in);
+  cores_.draw(seed, path(), 1 / (3 * in));
+  if (bias_ != nullptr) init_uniform(*bias_, RngStream(seed, path(), "bias"), 1 / std::sqrt(in));
+}
+
+Tensor TtLinear::dense_weight() const { return tt_matrix(cores_.composed(), config_.out_modes, config_.in_modes); }
+
+std::unique_ptr<Module> TtLinear::to_dense() const {
+  auto dense = std::make_unique<Linear>(LinearConfig{.in = config_.in, .out = config_.out, .bias = config_.bias});
+  dense->weight().set_value(dense_weight());
+  dense->weight().set_trainable(cores_[0].trainable());
+  copy_bias(bias_, dense->bias());
+  return dense;
+}
+
+std::vector<TorchPart> TtLinear::torch_tensors() const { return cores_.torch_tensors(bias_ != nullptr, true); }
+
+}  // namespace tessera

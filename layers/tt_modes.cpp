@@ -1,0 +1,99 @@
+#include "layers/tt_modes.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "core/support/error.h"
+
+namespace tessera {
+
+Shape shape_of(std::span<const std::int64_t> sizes) { return Shape(sizes); }
+
+std::int64_t product_of(std::span<const std::int64_t> modes) {
+  return std::accumulate(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::string to_text(std::span<const std::int64_t> modes) {
+  std::string text;
+  for (const std::int64_t mode : modes) text += str(text.empty() ? "" : "·", mode);
+  return text;
+}
+
+Modes balanced_modes(std::int64_t size, std::int64_t count) {
+  // The least sum of `count` factors, each at least the one before.
+  Modes best, chosen;
+  std::int64_t least = -1;
+  const std::function<void(std::int64_t, std::int64_t, std::int64_t)> choose = [&](std::int64_t rest, std::int64_t from,
+                                                                                   std::int64_t sum) {
+    if (std::ssize(chosen) + 1 == count) {
+      if (rest < from || (least >= 0 && sum + rest >= least)) return;
+      least = sum + rest;
+      best = chosen;
+      best.push_back(rest);
+      return;
+    }
+    const auto fits = [&](std::int64_t factor) {  // as often as there are factors left
+      std::int64_t power = 1;
+      for (std::int64_t i = std::ssize(chosen); i < count; ++i) power *= factor;
+      return power <= rest;
+    };
+    for (std::int64_t factor = from; fits(factor); ++factor) {
+      if (rest % factor != 0) continue;
+      chosen.push_back(factor);
+      choose(rest / factor, factor, sum + factor);
+      chosen.pop_back();
+    }
+  };
+  choose(size, 1, 0);
+  return best;
+}
+
+Ranks tt_ranks(std::span<const std::int64_t> values) {
+  Ranks ranks;
+  for (std::size_t k = 0; k < values.size(); ++k) ranks.push_back({str('r', k + 1), values[k]});
+  return ranks;
+}
+
+std::vector<std::int64_t> values_of(const Ranks& ranks) {
+  std::vector<std::int64_t> values;
+  for (const Rank& rank : ranks) values.push_back(rank.value);
+  return values;
+}
+
+std::vector<std::int64_t> largest_tt_ranks(std::span<const std::int64_t> modes) {
+  std::vector<std::int64_t> largest;
+  for (std::size_t k = 1; k < modes.size(); ++k) {
+    largest.push_back(std::min(product_of(modes.first(k)), product_of(modes.subspan(k))));
+  }
+  return largest;
+}
+
+std::vector<RankProblem> tt_rank_problems(std::span<const std::int64_t> modes, const Ranks& ranks) {
+  const std::int64_t count = std::ssize(modes) - 1;
+  if (std::ssize(ranks) != count) {
+    const std::string name = ranks.empty() ? "r1" : ranks.back().name;
+    return {{name, str("names ", ranks.size(), " ranks, the modes ", to_text(modes), " have ", count)}};
+  }
+  std::vector<RankProblem> problems;
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    const std::int64_t rank = ranks[k].value;
+    const std::int64_t before = k == 0 ? 1 : ranks[k - 1].value;
+    const std::int64_t after = k + 1 == ranks.size() ? 1 : ranks[k + 1].value;
+    const std::int64_t largest = std::min(before * modes[k], modes[k + 1] * after);
+    if (rank >= 1 && rank <= largest) continue;
+    problems.push_back({ranks[k].name, str(ranks[k].name, " is ", rank, " between modes of ", modes[k], " and ", modes[k + 1],
+                                           "; beside its neighbours legal range is 1..", largest)});
+  }
+  return problems;
+}
+
+Ranks legal_tt_ranks(std::span<const std::int64_t> modes, Ranks ranks) {
+  std::int64_t before = 1;
+  for (std::size_t k = 0; k < ranks.size(); ++k) before = ranks[k].value = std::min(ranks[k].value, before * modes[k]);
+  std::int64_t after = 1;
+  for (std::size_t k = ranks.size(); k-- > 0;) after = ranks[k].value = std::min(ranks[k].value, modes[k + 1] * after);
+  return ranks;
+}
+
+}  // namespace tessera
