@@ -20,15 +20,21 @@ Shape weight_shape(const Conv2dConfig& config) {
 
 }  // namespace
 
-void Conv2dConfig::fields(Fields& f) {
+void Conv2dConfig::window_fields(Fields& f) {
   f.add("in", in, {.help = "input channels", .range = at_least(1), .example = "3", .observable = "plan"});
   f.add("out", out, {.help = "output channels", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("kernel", kernel, {.help = "filter size", .range = at_least(1), .example = "3", .observable = "plan"});
   f.add("stride", stride, {.help = "step between outputs", .range = at_least(1), .example = "2", .observable = "plan"});
   f.add("padding", padding, {.help = "zeros on each side", .range = non_negative, .example = "1", .observable = "plan"});
   f.add("dilation", dilation, {.help = "step between filter taps", .range = at_least(1), .example = "2", .observable = "plan"});
+}
+
+void Conv2dConfig::bias_field(Fields& f) { f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"}); }
+
+void Conv2dConfig::fields(Fields& f) {
+  window_fields(f);
   f.add("groups", groups, {.help = "independent channel groups", .range = at_least(1), .example = "32", .observable = "plan"});
-  f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
+  bias_field(f);
   f.require(groups < 1 || (in % groups == 0 && out % groups == 0), "groups", "must divide in and out");
 }
 

@@ -15,6 +15,8 @@ struct Conv2dConfig {
   std::int64_t groups = 1;
   bool bias = true;
   void fields(Fields& f);
+  void window_fields(Fields& f);  // without groups and bias
+  void bias_field(Fields& f);
 };
 
 // Parameters: weight [out, kh, kw, in / groups], bias [out].

@@ -55,8 +55,9 @@ CpFilters cp_project(const Tensor& weight, std::int64_t rank, const linalg::CpOp
 Tensor cp_compose(const CpFilters& filters, const Shape& weight) { return linalg::reconstruct(cp_of(filters)).reshape(weight); }
 
 void CpConv2dConfig::fields(Fields& f) {
-  factored_conv_fields(f, conv, "cp");
+  conv.window_fields(f);
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
+  conv.bias_field(f);
   for (const RankProblem& problem : cp_rank_problems(conv, rank)) f.require(false, problem.rank, problem.message);
 }
 

@@ -5,11 +5,6 @@
 
 namespace tessera {
 
-void factored_conv_fields(Fields& f, Conv2dConfig& conv, std::string_view form) {
-  conv.fields(f);
-  f.require(conv.groups == 1, "groups", str(form, " needs 1"));
-}
-
 FactoredConv2d::FactoredConv2d(std::string_view kind, const Conv2dConfig& conv) : conv_(conv) {
   TESSERA_CHECK(conv.groups == 1, ConfigError, kind, ": groups is ", conv.groups, "; needs 1");
 }

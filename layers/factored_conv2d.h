@@ -59,7 +59,4 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   Parameter* bias_ = nullptr;
 };
 
-// The geometry that a factored convolution has in common with its dense one, for its fields(): `form` needs one group.
-void factored_conv_fields(Fields& f, Conv2dConfig& conv, std::string_view form);
-
 }  // namespace tessera

@@ -26,8 +26,9 @@ std::vector<RankProblem> spatial_svd_rank_problems(const Conv2dConfig& conv, std
 }
 
 void SpatialSvdConv2dConfig::fields(Fields& f) {
-  factored_conv_fields(f, conv, "spatial_svd");
+  conv.window_fields(f);
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
+  conv.bias_field(f);
   for (const RankProblem& problem : spatial_svd_rank_problems(conv, rank)) f.require(false, problem.rank, problem.message);
 }
 

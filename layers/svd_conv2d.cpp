@@ -15,9 +15,10 @@ const SvdConv2dConfig& checked(const SvdConv2dConfig& config) {
 }  // namespace
 
 void SvdConv2dConfig::fields(Fields& f) {
-  factored_conv_fields(f, conv, "svd");
+  conv.window_fields(f);
   f.require((conv.kernel == Extent{1, 1}), "kernel", "svd needs 1x1");
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
+  conv.bias_field(f);
   for (const RankProblem& problem : svd_rank_problems(conv.out, conv.in, rank)) f.require(false, problem.rank, problem.message);
 }
 

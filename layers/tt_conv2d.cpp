@@ -50,13 +50,14 @@ Modes tt_conv_modes(const Conv2dConfig& conv, const Modes& out_modes, const Mode
 }
 
 void TtConv2dConfig::fields(Fields& f) {
-  factored_conv_fields(f, conv, "tt");
+  conv.window_fields(f);
   f.add("out_modes", out_modes, {.help = "sizes that the output channels are split into; default: two, balanced",
                                  .range = at_least(1), .example = "[4, 8, 4]", .observable = "plan"});
   f.add("in_modes", in_modes, {.help = "sizes that the input channels are split into; default: two, balanced",
                                .range = at_least(1), .example = "[4, 4, 4]", .observable = "plan"});
   f.add("ranks", ranks, {.help = "between the modes of out, the kernel and the modes of in, one after the other; default: 1 each",
                          .range = at_least(1), .example = "[4, 22, 20, 4]", .observable = "plan"});
+  conv.bias_field(f);
   const TtConv2dConfig whole = with_defaults(*this);
   const std::string out_problem = modes_problem(whole.out_modes, conv.out), in_problem = modes_problem(whole.in_modes, conv.in);
   f.require(out_problem.empty(), "out_modes", out_problem);

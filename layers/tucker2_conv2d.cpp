@@ -81,9 +81,10 @@ Tensor tucker2_compose(const Tucker2Factors& factors) {
 }
 
 void Tucker2Conv2dConfig::fields(Fields& f) {
-  factored_conv_fields(f, conv, "tucker2");
+  conv.window_fields(f);
   f.add("rank_in", rank_in, {.help = "input channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
   f.add("rank_out", rank_out, {.help = "output channels kept", .range = at_least(1), .example = "32", .observable = "plan"});
+  conv.bias_field(f);
   f.add("in_factor", in_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.add("out_factor", out_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.require(in_factor || rank_in == conv.in, "in_factor", "may be false where rank_in is in");

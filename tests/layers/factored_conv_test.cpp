@@ -123,7 +123,7 @@ TEST(FactoredConvConfigs, NameKeyAndRule) {
             "test: rank: rank is 7, the weight is 6 x 12; legal range is 1..6");
   EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "rank": 19})"),
             "test: rank: rank is 19, the weight is 2 x 3x3 x 4; legal range is 1..18");
-  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"), "test: groups: cp needs 1");
+  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"), "test: groups: unknown key; known: in out kernel stride padding dilation rank bias");
   EXPECT_EQ(fault(SvdConv2dConfig(), R"({"in": 4, "out": 2, "kernel": 3})"), "test: kernel: svd needs 1x1");
 }
 

@@ -223,7 +223,7 @@ TEST(Tt, ConfigsRefuseModesAndRanksThatCannotBe) {
             "test: in_modes: 2·3 is 6, the layer has 4 channels");
   EXPECT_EQ(conv(R"({"in": 4, "out": 8, "ranks": [3, 2, 2, 2]})"),
             "test: ranks: r1 is 3 between modes of 2 and 4; beside its neighbours legal range is 1..2");
-  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"), "test: groups: tt needs 1");
+  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"), "test: groups: unknown key; known: in out kernel stride padding dilation out_modes in_modes ranks bias");
   EXPECT_EQ(conv(R"({"in": 4, "out": 16, "ranks": [2], "out_modes": [2, 2, 2, 2]})"),
             "test: out_modes: has 4 modes; tt holds 3 on a side at most");
   const auto linear = [](const char* json) {

@@ -220,6 +220,13 @@ TEST(Tucker2Conv2d, ConfigRebuildsTheLayer) {
   EXPECT_EQ(values(rebuilt.forward(x, {}).value()), values(factored->forward(x, {}).value()));
 }
 
+// Recorded choices of the clock name a layer by this text: another one would lose those of earlier runs.
+TEST(Tucker2Conv2d, ConfigKeepsItsText) {
+  EXPECT_EQ(to_json(Tucker2Conv2d({.conv = {.in = 5, .out = 7, .bias = false}, .rank_in = 2, .rank_out = 3}).config()),
+            R"({"in":5,"out":7,"kernel":3,"stride":1,"padding":0,"dilation":1,"rank_in":2,"rank_out":3,"bias":false,)"
+            R"("in_factor":true,"out_factor":true})");
+}
+
 // As checkpoints and model.json of before the keys have it.
 TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
   Tucker2Conv2dConfig config = read<Tucker2Conv2dConfig>(
