@@ -20,7 +20,8 @@ Layouts plain(const Product& p) {
 }
 
 Contestant contestant(std::string name, const Product& p, std::shared_ptr<OnednnCalls> calls) {
-  return {std::move(name), [calls] { calls->run(); }, {}, [y = p.y] { return y; }};
+  // The calls read the operands' memory; `p` keeps it.
+  return {std::move(name), [calls, p] { calls->run(); }, {}, [y = p.y] { return y; }};
 }
 
 Contestant matmul_calls(std::string name, const Product& p, const Layouts& wanted, bool reorders) {
