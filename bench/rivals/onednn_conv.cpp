@@ -114,7 +114,8 @@ std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const Co
     if (error.status == dnnl_unimplemented) return std::nullopt;
     throw;
   }
-  Contestant side{way.name, [calls] { calls->run(); }};
+  // The calls read the operands' memory; `t` keeps it.
+  Contestant side{way.name, [calls, t] { calls->run(); }};
   if (reorders) side.result = [result = t.result(pass)] { return result; };
   return side;
 }
