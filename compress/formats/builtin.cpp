@@ -12,12 +12,7 @@
 namespace tessera {
 
 std::span<const Format* const> builtin_formats() {
-  static const Tucker2Format tucker2;
-  static const SvdFormat svd;
-  static const SpatialSvdFormat spatial_svd;
-  static const CpFormat cp;
-  static const TtFormat tt;
-  static const Format* const all[]{&tucker2, &svd, &spatial_svd, &cp, &tt};
+  static const Format* const all[]{&tucker2_format(), &svd_format(), &spatial_svd_format(), &cp_format(), &tt_format()};
   return all;
 }
 

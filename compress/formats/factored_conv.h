@@ -8,6 +8,13 @@
 
 namespace tessera {
 
+// A form of convolutions of one group whose kernel is larger than 1x1.
+class LargerConvFormat : public Format {
+ public:
+  std::span<const std::string_view> kinds() const override;
+  std::string why_not(const DenseLayer& layer) const override;
+};
+
 // The layer of this config, with the dense one's bias and trainability, and with factors in the order of its filters; undefined
 // ones are left out.
 template <class Layer>
@@ -23,6 +30,6 @@ std::unique_ptr<Module> factored_conv(const DenseLayer& dense, const typename La
   return layer;
 }
 
-inline const Conv2dConfig& conv_of(const DenseLayer& dense) { return dynamic_cast<const Conv2d&>(*dense.module).options(); }
+const Conv2dConfig& conv_of(const DenseLayer& dense);
 
 }  // namespace tessera

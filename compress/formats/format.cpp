@@ -60,7 +60,7 @@ void ModesConfig::fields(Fields& f) {
     f.require(sizes->empty() || (sizes->size() >= 2 && sizes->size() <= 4), key, "takes two to four sizes");
   }
   f.require(out.empty() || in.empty() || out.size() == in.size(), "in", "has another number of sizes than out");
-  f.require((out.empty() && in.empty()) || count == ModesConfig().count, "count", "is the number of sizes; leave it out");
+  f.require((out.empty() && in.empty()) || !count, "count", "is the number of sizes; leave it out");
 }
 
 const Tensor& DenseLayer::weight() const { return module->parameter("weight").value(); }

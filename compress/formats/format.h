@@ -49,6 +49,9 @@ struct RankName {
   std::string_view example;
 };
 
+// Of forms with one rank.
+inline constexpr RankName kSingleRank[]{{"rank", "rank of the weight", "32"}};
+
 // Per sample; bias included.
 struct FormatCost {
   std::int64_t parameters = 0;
@@ -65,7 +68,7 @@ struct ProjectOptions {
 
 // How a form splits channels that holds them as several modes each.
 struct ModesConfig {
-  std::int64_t count = 2;  // of each side; sizes are as equal as divisors allow where they are not given
+  std::optional<std::int64_t> count = {};  // of each side, of sizes as equal as divisors allow; without sizes the form's default
   std::vector<std::int64_t> out = {}, in = {};
   void fields(Fields& f);
 };
@@ -81,7 +84,7 @@ class Format {
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
   virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
   virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
-  virtual bool sweeps() const = 0;                              // whether project() reads its options
+  virtual bool sweeps() const { return false; }                 // whether project() reads its options
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
 
@@ -93,7 +96,7 @@ class Format {
   // What is wrong with the ranks, judged together; none where a layer can have them.
   virtual std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const = 0;
   // Ranks between 1 and the largest, lowered to ones that go together.
-  virtual Ranks legal_ranks(const DenseLayer& layer, Ranks ranks) const = 0;
+  virtual Ranks legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
   // For each rank the singular values that it cuts, descending.

@@ -12,61 +12,67 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kKinds[]{"conv2d", "linear"};
-constexpr RankName kNames[]{{"rank", "rank of the weight", "32"}};
 
 // [out, 1, 1, in] and [out, in].
 Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(-1)}); }
 
+class SvdFormat final : public Format {
+ public:
+  std::string_view name() const override { return "svd"; }
+  std::span<const std::string_view> kinds() const override { return kKinds; }
+  std::span<const RankName> rank_names() const override { return kSingleRank; }
+
+  std::string why_not(const DenseLayer& layer) const override {
+    if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; svd factors linear and 1x1 conv2d");
+    if (layer.groups != 1) return str("has ", layer.groups, " groups; svd needs 1");
+    if (layer.taps() != 1) return str("has a ", layer.kernel, " kernel; svd needs 1x1");
+    return "";
+  }
+
+  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override { return {std::min(layer.out, layer.in)}; }
+
+  std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const override {
+    return svd_rank_problems(layer.out, layer.in, rank_of(ranks, "rank"));
+  }
+
+  FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override {
+    const std::int64_t rank = rank_of(ranks, "rank");
+    const std::int64_t weights = rank * (layer.in + layer.out);
+    // The first factor has a convolution's stride, so that both are applied at the outputs.
+    return {.parameters = weights + layer.bias_parameters(),
+            .macs = weights * layer.output_positions(),
+            .activations = rank * layer.output_positions()};
+  }
+
+  std::vector<std::vector<double>> spectra(const Tensor& weight) const override {
+    return {linalg::mode_spectrum(as_matrix(weight), 0)};
+  }
+
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const override {
+    const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"));
+    return {factors.in_factor, factors.out_factor};
+  }
+
+  Tensor compose(const Factors& factors, const Shape& weight) const override {
+    return svd_compose({.out_factor = factors.at(1), .in_factor = factors.at(0)}).reshape(weight);
+  }
+
+  std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const override {
+    const std::int64_t rank = rank_of(ranks, "rank");
+    check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
+    const auto* const linear = dynamic_cast<const Linear*>(dense.module);
+    if (linear == nullptr) return factored_conv<SvdConv2d>(dense, {.conv = conv_of(dense), .rank = rank}, factors);
+    auto made = SvdLinear::shaped_for(*linear, rank);
+    if (factors != nullptr) made->set_factors({.out_factor = factors->at(1), .in_factor = factors->at(0)});
+    return made;
+  }
+};
+
 }  // namespace
 
-std::span<const std::string_view> SvdFormat::kinds() const { return kKinds; }
-std::span<const RankName> SvdFormat::rank_names() const { return kNames; }
-
-std::string SvdFormat::why_not(const DenseLayer& layer) const {
-  if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; svd factors linear and 1x1 conv2d");
-  if (layer.groups != 1) return str("has ", layer.groups, " groups; svd needs 1");
-  if (layer.taps() != 1) return str("has a ", layer.kernel, " kernel; svd needs 1x1");
-  return "";
-}
-
-std::vector<std::int64_t> SvdFormat::largest_ranks(const DenseLayer& layer) const { return {std::min(layer.out, layer.in)}; }
-
-std::vector<RankProblem> SvdFormat::rank_problems(const DenseLayer& layer, const Ranks& ranks) const {
-  return svd_rank_problems(layer.out, layer.in, rank_of(ranks, "rank"));
-}
-
-Ranks SvdFormat::legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
-
-FormatCost SvdFormat::cost(const DenseLayer& layer, const Ranks& ranks) const {
-  const std::int64_t rank = rank_of(ranks, "rank");
-  const std::int64_t weights = rank * (layer.in + layer.out);
-  // The first factor has a convolution's stride, so that both are applied at the outputs.
-  return {.parameters = weights + layer.bias_parameters(),
-          .macs = weights * layer.output_positions(),
-          .activations = rank * layer.output_positions()};
-}
-
-std::vector<std::vector<double>> SvdFormat::spectra(const Tensor& weight) const {
-  return {linalg::mode_spectrum(as_matrix(weight), 0)};
-}
-
-Factors SvdFormat::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const {
-  const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"));
-  return {factors.in_factor, factors.out_factor};
-}
-
-Tensor SvdFormat::compose(const Factors& factors, const Shape& weight) const {
-  return svd_compose({.out_factor = factors.at(1), .in_factor = factors.at(0)}).reshape(weight);
-}
-
-std::unique_ptr<Module> SvdFormat::layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const {
-  const std::int64_t rank = rank_of(ranks, "rank");
-  check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
-  const auto* const linear = dynamic_cast<const Linear*>(dense.module);
-  if (linear == nullptr) return factored_conv<SvdConv2d>(dense, {.conv = conv_of(dense), .rank = rank}, factors);
-  auto made = SvdLinear::shaped_for(*linear, rank);
-  if (factors != nullptr) made->set_factors({.out_factor = factors->at(1), .in_factor = factors->at(0)});
-  return made;
+const Format& svd_format() {
+  static const SvdFormat format;
+  return format;
 }
 
 }  // namespace tessera

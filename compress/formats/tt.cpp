@@ -1,12 +1,14 @@
 #include "compress/formats/tt.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compress/formats/factored_conv.h"
 #include "core/linalg/tt.h"
 #include "core/support/error.h"
 #include "layers/tt_conv2d.h"
 #include "layers/tt_linear.h"
+#include "layers/tt_modes.h"
 
 namespace tessera {
 namespace {
@@ -23,118 +25,142 @@ std::string why_no_split(const Modes& modes, std::int64_t size, const char* side
   if (product_of(modes) != size) {
     return str("has ", size, ' ', side, " channels; its modes ", to_text(modes), " multiply to ", product_of(modes));
   }
-  if (std::ranges::find(modes, 1) != modes.end()) return str("has ", size, ' ', side, " channels, which do not split into ",
-                                                             modes.size(), " modes above 1");
+  if (std::ranges::find(modes, 1) != modes.end()) {
+    return str("has ", size, ' ', side, " channels, which do not split into ", modes.size(), " modes above 1");
+  }
   return "";
 }
 
-}  // namespace
+class TtFormat final : public Format {
+ public:
+  explicit TtFormat(ModesConfig modes = {}) : modes_(std::move(modes)) {}
 
-std::span<const std::string_view> TtFormat::kinds() const { return kKinds; }
-std::span<const RankName> TtFormat::rank_names() const { return kNames; }
+  std::string_view name() const override { return "tt"; }
+  std::span<const std::string_view> kinds() const override { return kKinds; }
+  std::span<const RankName> rank_names() const override { return kNames; }  // of the longest train; a layer has the first of them
+  std::size_t fewest_ranks() const override { return 1; }
+  std::unique_ptr<Format> with_modes(const ModesConfig& modes) const override { return std::make_unique<TtFormat>(modes); }
 
-TtFormat::Split TtFormat::split(std::int64_t out, std::int64_t in) const {
-  const std::int64_t given = std::ssize(modes_.out.empty() ? modes_.in : modes_.out);
-  const std::int64_t count = given > 0 ? given : modes_.count;
-  return {modes_.out.empty() ? balanced_modes(out, count) : modes_.out, modes_.in.empty() ? balanced_modes(in, count) : modes_.in};
-}
-
-Modes TtFormat::train_modes(const Shape& weight) const {
-  const Split modes = split(weight[0], weight.dim(-1));
-  if (weight.rank() == 2) return tt_linear_modes(modes.out, modes.in);
-  return tt_conv_modes({.kernel = {weight[1], weight[2]}}, modes.out, modes.in);
-}
-
-Modes TtFormat::train_modes(const DenseLayer& layer) const {
-  return train_modes(is_linear(layer) ? Shape{layer.out, layer.in} : Shape{layer.out, layer.kernel.h, layer.kernel.w, layer.in});
-}
-
-std::string TtFormat::why_not(const DenseLayer& layer) const {
-  if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; tt factors conv2d and linear");
-  if (layer.groups != 1) return str("has ", layer.groups, " groups; tt needs 1");
-  if (!is_linear(layer) && layer.taps() == 1) return "has a 1x1 kernel; tt needs a larger one";
-  const Split modes = split(layer.out, layer.in);
-  if (!is_linear(layer) && modes.out.size() > kMostConvModes) {
-    return str("is a conv2d; tt splits its channels into ", kMostConvModes, " modes at most");
+  std::string why_not(const DenseLayer& layer) const override {
+    if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; tt factors conv2d and linear");
+    if (layer.groups != 1) return str("has ", layer.groups, " groups; tt needs 1");
+    if (!is_linear(layer) && layer.taps() == 1) return "has a 1x1 kernel; tt needs a larger one";
+    const Split modes = split(layer.out, layer.in);
+    if (!is_linear(layer) && modes.out.size() > kMostConvModes) {
+      return str("is a conv2d; tt splits its channels into ", kMostConvModes, " modes at most");
+    }
+    if (std::string reason = why_no_split(modes.out, layer.out, "output"); !reason.empty()) return reason;
+    return why_no_split(modes.in, layer.in, "input");
   }
-  if (std::string reason = why_no_split(modes.out, layer.out, "output"); !reason.empty()) return reason;
-  return why_no_split(modes.in, layer.in, "input");
-}
 
-std::vector<std::int64_t> TtFormat::largest_ranks(const DenseLayer& layer) const { return largest_tt_ranks(train_modes(layer)); }
-
-std::vector<RankProblem> TtFormat::rank_problems(const DenseLayer& layer, const Ranks& ranks) const {
-  return tt_rank_problems(train_modes(layer), ranks);
-}
-
-Ranks TtFormat::legal_ranks(const DenseLayer& layer, Ranks ranks) const {
-  return legal_tt_ranks(train_modes(layer), std::move(ranks));
-}
-
-FormatCost TtFormat::cost(const DenseLayer& layer, const Ranks& ranks) const {
-  const Modes modes = train_modes(layer);
-  const std::vector<std::int64_t> r = values_of(ranks);
-  FormatCost cost{.parameters = layer.bias_parameters()};
-  for (std::size_t k = 0; k < modes.size(); ++k) {
-    cost.parameters += (k == 0 ? 1 : r[k - 1]) * modes[k] * (k + 1 == modes.size() ? 1 : r[k]);
+  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
+    return largest_tt_ranks(train_modes(layer));
   }
-  const Split sides = split(layer.out, layer.in);
-  if (is_linear(layer)) {
-    const TtHalves halves = tt_halves(sides.out, sides.in, r);
-    const std::int64_t i_left = product_of(std::span(sides.in).first(halves.left));
-    const std::int64_t o_right = product_of(std::span(sides.out).subspan(halves.left));
-    cost.macs = halves.macs * layer.output_positions();
-    cost.activations = i_left * r[halves.left - 1] * o_right * layer.output_positions();
+
+  std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const override {
+    return tt_rank_problems(train_modes(layer), ranks);
+  }
+
+  Ranks legal_ranks(const DenseLayer& layer, Ranks ranks) const override {
+    return legal_tt_ranks(train_modes(layer), std::move(ranks));
+  }
+
+  FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override {
+    const Modes modes = train_modes(layer);
+    const std::vector<std::int64_t> r = values_of(ranks);
+    FormatCost cost{.parameters = layer.bias_parameters()};
+    for (std::size_t k = 0; k < modes.size(); ++k) {
+      cost.parameters += (k == 0 ? 1 : r[k - 1]) * modes[k] * (k + 1 == modes.size() ? 1 : r[k]);
+    }
+    const Split sides = split(layer.out, layer.in);
+    if (is_linear(layer)) {
+      const TtHalves halves = tt_halves(sides.out, sides.in, r);
+      const std::int64_t i_left = product_of(std::span(sides.in).first(halves.left));
+      const std::int64_t o_right = product_of(std::span(sides.out).subspan(halves.left));
+      cost.macs = halves.macs * layer.output_positions();
+      cost.activations = i_left * r[halves.left - 1] * o_right * layer.output_positions();
+      return cost;
+    }
+    const std::int64_t r_out = r[sides.out.size() - 1], r_in = r[sides.out.size()];
+    cost.macs = layer.input_positions() * r_in * layer.in +
+                layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
+    cost.activations = layer.input_positions() * r_in + layer.output_positions() * r_out;
     return cost;
   }
-  const std::int64_t r_out = r[sides.out.size() - 1], r_in = r[sides.out.size()];
-  cost.macs = layer.input_positions() * r_in * layer.in +
-              layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
-  cost.activations = layer.input_positions() * r_in + layer.output_positions() * r_out;
-  return cost;
-}
 
-std::vector<std::vector<double>> TtFormat::spectra(const Tensor& weight) const {
-  if (weight.rank() == 2) {
-    const Split modes = split(weight.dim(0), weight.dim(1));
-    return linalg::tt_spectra(tt_tensor(weight, modes.out, modes.in));
+  std::vector<std::vector<double>> spectra(const Tensor& weight) const override {
+    if (weight.rank() == 2) {
+      const Split modes = split(weight.dim(0), weight.dim(1));
+      return linalg::tt_spectra(tt_tensor(weight, modes.out, modes.in));
+    }
+    const Modes modes = train_modes(weight.shape());
+    return linalg::tt_spectra(weight.reshape(shape_of(modes)));
   }
-  const Modes modes = train_modes(weight.shape());
-  return linalg::tt_spectra(weight.reshape(shape_of(modes)));
-}
 
-Factors TtFormat::project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const {
-  if (weight.rank() == 2) {
-    const Split modes = split(weight.dim(0), weight.dim(1));
-    return linalg::tt_svd(tt_tensor(weight, modes.out, modes.in), values_of(ranks)).cores;
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const override {
+    if (weight.rank() == 2) {
+      const Split modes = split(weight.dim(0), weight.dim(1));
+      return linalg::tt_svd(tt_tensor(weight, modes.out, modes.in), values_of(ranks)).cores;
+    }
+    const Modes modes = train_modes(weight.shape());
+    return linalg::tt_svd(weight.reshape(shape_of(modes)), values_of(ranks)).cores;
   }
-  const Modes modes = train_modes(weight.shape());
-  return linalg::tt_svd(weight.reshape(shape_of(modes)), values_of(ranks)).cores;
-}
 
-Tensor TtFormat::compose(const Factors& factors, const Shape& weight) const {
-  const Tensor tensor = linalg::reconstruct({factors});
-  if (weight.rank() != 2) return tensor.reshape(weight);
-  const Split modes = split(weight[0], weight[1]);
-  return tt_matrix(tensor, modes.out, modes.in);
-}
+  Tensor compose(const Factors& factors, const Shape& weight) const override {
+    const Tensor tensor = linalg::reconstruct({factors});
+    if (weight.rank() != 2) return tensor.reshape(weight);
+    const Split modes = split(weight[0], weight[1]);
+    return tt_matrix(tensor, modes.out, modes.in);
+  }
 
-std::unique_ptr<Module> TtFormat::layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const {
-  check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
-  const Split modes = split(dense.out, dense.in);
-  const auto filled = [&](auto made, const auto& module) -> std::unique_ptr<Module> {
-    made->take_traits(module);
-    if (factors != nullptr) made->set_cores(*factors);
-    return made;
+  std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const override {
+    check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
+    const Split modes = split(dense.out, dense.in);
+    const auto filled = [&](auto made, const auto& module) -> std::unique_ptr<Module> {
+      made->take_traits(module);
+      if (factors != nullptr) made->set_cores(*factors);
+      return made;
+    };
+    if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) {
+      const TtLinearConfig config{.in = dense.in, .out = dense.out, .out_modes = modes.out, .in_modes = modes.in,
+                                  .ranks = values_of(ranks), .bias = dense.bias};
+      return filled(std::make_unique<TtLinear>(config), *linear);
+    }
+    const TtConv2dConfig config{.conv = conv_of(dense), .out_modes = modes.out, .in_modes = modes.in, .ranks = values_of(ranks)};
+    return filled(std::make_unique<TtConv2d>(config), dynamic_cast<const Conv2d&>(*dense.module));
+  }
+
+ private:
+  struct Split {
+    Modes out, in;
   };
-  if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) {
-    return filled(std::make_unique<TtLinear>(TtLinearConfig{.in = dense.in, .out = dense.out, .out_modes = modes.out,
-                                                            .in_modes = modes.in, .ranks = values_of(ranks), .bias = dense.bias}),
-                  *linear);
+
+  Split split(std::int64_t out, std::int64_t in) const {
+    const std::int64_t given = std::ssize(modes_.out.empty() ? modes_.in : modes_.out);
+    const std::int64_t count = given > 0 ? given : modes_.count.value_or(2);
+    return {modes_.out.empty() ? balanced_modes(out, count) : modes_.out,
+            modes_.in.empty() ? balanced_modes(in, count) : modes_.in};
   }
-  return filled(std::make_unique<TtConv2d>(TtConv2dConfig{.conv = conv_of(dense), .out_modes = modes.out, .in_modes = modes.in,
-                                                          .ranks = values_of(ranks)}),
-                dynamic_cast<const Conv2d&>(*dense.module));
+
+  Modes train_modes(const Shape& weight) const {
+    const Split modes = split(weight[0], weight.dim(-1));
+    if (weight.rank() == 2) return tt_linear_modes(modes.out, modes.in);
+    return tt_conv_modes({.kernel = {weight[1], weight[2]}}, modes.out, modes.in);
+  }
+
+  Modes train_modes(const DenseLayer& layer) const {
+    if (is_linear(layer)) return train_modes(Shape{layer.out, layer.in});
+    return train_modes(Shape{layer.out, layer.kernel.h, layer.kernel.w, layer.in});
+  }
+
+  ModesConfig modes_;
+};
+
+}  // namespace
+
+const Format& tt_format() {
+  static const TtFormat format;
+  return format;
 }
 
 }  // namespace tessera

@@ -230,8 +230,11 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
             "test: modes: svd does not split channels; leave it out");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"out": [4, 4], "in": [4]}})"),
             "test: modes.in: takes two to four sizes\ntest: modes.in: has another number of sizes than out");
-  EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"count": 3, "out": [4, 4], "in": [4, 2]}})"),
-            "test: modes.count: is the number of sizes; leave it out");
+  for (const char* count : {"2", "3"}) {
+    EXPECT_EQ(fault(str(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"count": )", count,
+                        R"(, "out": [4, 4], "in": [4, 2]}})")),
+              "test: modes.count: is the number of sizes; leave it out");
+  }
   EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"r1": 3, "r3": 3}})"),
             "test: ranks: explicit ranks of tt name the first of: r1, r2, r3, r4, r5, r6; e.g. {r1: 4, r2: 16, r3: 16, r4: 16, r5: 16, "
             "r6: 4}");
