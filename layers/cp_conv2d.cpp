@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "core/config/read.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/matmul.h"
+#include "core/ops/view.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -92,18 +95,12 @@ std::unique_ptr<FactoredConv2d> CpConv2d::with(const Conv2dConfig& conv) const {
   return std::make_unique<CpConv2d>(CpConv2dConfig{.conv = conv, .rank = config_.rank});
 }
 
-Tensor CpConv2d::dense_weight() const {
-  const Conv2dConfig& conv = config_.conv;
-  const auto matrix = [](const Filter& filter, bool by_rank) {
-    const Tensor& value = filter.parameter->value();
-    return by_rank ? value.reshape({value.dim(0), value.numel() / value.dim(0)}) : value.reshape({value.dim(0), value.dim(3)});
-  };
-  std::size_t next = 1;
-  CpFilters parts{.in_factor = matrix(filters().front(), true), .vertical = {}, .horizontal = {},
-                  .out_factor = matrix(filters().back(), false)};
-  if (conv.kernel.h > 1) parts.vertical = matrix(filters()[next++], true);
-  if (conv.kernel.w > 1) parts.horizontal = matrix(filters()[next], true);
-  return cp_compose(parts, {conv.out, conv.kernel.h, conv.kernel.w, conv.in});
+Var CpConv2d::composed(std::span<const Var> filters) const {
+  const Var& out_factor = filters.back();
+  Var weight = filters.front();  // [rank, 1, 1, in], times [rank, kh, 1, 1] and [rank, 1, kw, 1]
+  for (const Var& filter : filters.subspan(1, filters.size() - 2)) weight = mul(filter, weight);
+  return matmul(reshape(out_factor, {config_.conv.out, config_.rank}),
+                reshape(weight, {config_.rank, weight.shape().numel() / config_.rank}));
 }
 
 }  // namespace tessera

@@ -44,9 +44,9 @@ class CpConv2d final : public FactoredConv2d {
   std::string_view kind() const override { return "cp_conv2d"; }
   Value config() const override;
   Ranks ranks() const override { return {{"rank", config_.rank}}; }
-  Tensor dense_weight() const override;
 
  private:
+  Var composed(std::span<const Var> filters) const override;
   std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
 
   CpConv2dConfig config_;

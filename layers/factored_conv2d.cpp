@@ -1,9 +1,18 @@
 #include "layers/factored_conv2d.h"
 
+#include "core/ops/view.h"
 #include "core/support/error.h"
 #include "layers/init.h"
 
 namespace tessera {
+namespace {
+
+Var finish(const Var& x, const Var& filter, const FactoredConv2d::Tail& tail, const Conv2dOptions& options) {
+  if (tail.relu) return conv2d_relu(x, filter, tail.bias, tail.residual, options);
+  return conv2d(x, filter, tail.bias, options);
+}
+
+}  // namespace
 
 FactoredConv2d::FactoredConv2d(std::string_view kind, const Conv2dConfig& conv) : conv_(conv) {
   TESSERA_CHECK(conv.groups == 1, ConfigError, kind, ": groups is ", conv.groups, "; needs 1");
@@ -17,19 +26,43 @@ void FactoredConv2d::add_bias() {
   if (conv_.bias) bias_ = &add_parameter("bias", Tensor::zeros({conv_.out}), ParameterRole::bias);
 }
 
-Var FactoredConv2d::before_last(Var x) const {
-  for (const Filter& filter : filters().first(filters_.size() - 1)) x = conv2d(x, filter.parameter->var(), {}, filter.options);
-  return x;
+Var FactoredConv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail) const {
+  Var y = x;
+  for (std::size_t i = 0; i + 1 < filters.size(); ++i) y = conv2d(y, filters[i], {}, filters_[i].options);
+  return finish(y, filters.back(), tail, filters_.back().options);
 }
 
-Var FactoredConv2d::forward(const Var& x, const Context&) {
-  const Filter& last = filters_.back();
-  return conv2d(before_last(x), last.parameter->var(), bias(), last.options);
+// operands: x, then the filters.
+Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const {
+  const std::span<const Var> filters = operands.subspan(1);
+  if (way == 0) return chain(operands.front(), filters, tail);
+  const auto compose = [&] { return reshape(composed(filters), weight_shape()); };
+  return finish(operands.front(), made_once(weight_, filters_.front().parameter->value(), compose), tail, window());
 }
+
+Var FactoredConv2d::apply(const Var& x, const Tail& tail) {
+  std::vector<Var> operands{x};
+  for (const Filter& filter : filters_) operands.push_back(filter.parameter->var());
+  const std::size_t way = execution_.choose(*this, operands, [&] {
+    const Shape weight = weight_shape();
+    const std::int64_t y = conv2d_output_shape(x.shape(), weight, window()).numel();
+    return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
+                [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
+  });
+  return run_way(way, operands, tail);
+}
+
+Var FactoredConv2d::forward(const Var& x, const Context&) { return apply(x, {.bias = bias()}); }
 
 Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  const Filter& last = filters_.back();
-  return conv2d_relu(before_last(x), last.parameter->var(), bias(), residual, last.options);
+  return apply(x, {.bias = bias(), .residual = residual, .relu = true});
+}
+
+Tensor FactoredConv2d::dense_weight() const {
+  const NoGrad no_grad;
+  std::vector<Var> exact;
+  for (const Filter& filter : filters_) exact.emplace_back(filter.parameter->value().to(DType::f64));
+  return composed(exact).value().reshape(weight_shape()).to(filters_.front().parameter->value().dtype());
 }
 
 std::unique_ptr<Module> FactoredConv2d::scaled(const Tensor& scale, const Tensor& shift) const {

@@ -1,7 +1,8 @@
 // What convolutions have in common whose weight is composed of filters that are applied one behind the other, with nothing in
 // between: two 1x1 convolutions, a kh x 1 and a 1 x kw one, and so on. Each filter is a parameter [out, kh, kw, in / groups] with
 // a stride, padding and groups of its own; the bias [out] belongs to the last. x [n, h, w, in] -> y [n, oh, ow, out] with oh and
-// ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images between.
+// ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images between;
+// where the clock chose the composed weight (layers/execution.h), x, the filters and that weight.
 #pragma once
 
 #include <memory>
@@ -13,20 +14,28 @@
 #include "layers/compressed.h"
 #include "layers/conv2d.h"
 #include "layers/convolution.h"
+#include "layers/execution.h"
 
 namespace tessera {
 
 class FactoredConv2d : public Convolution, public CompressedLayer {
  public:
-  Var forward(const Var& x, const Context& context) override;
+  Var forward(const Var& x, const Context& context) override;  // "chain" or "composed"
   std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of its filters
   // A filter's variance is its gain / fan_out, so that the composed weight has the variance 2 / (out kh kw) of a dense layer's
   // initial values (He et al., ICCV 2015, eq. 14).
   void reset_parameters(std::uint64_t seed) override;
 
+  Tensor dense_weight() const override;  // [out, kh, kw, in], composed in double
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d
   std::vector<TorchPart> torch_tensors() const override;
+
+  // What is behind the last filter: the bias, and in inference a residual and a rectifier. Bias and residual may be undefined.
+  struct Tail {
+    Var bias = {}, residual = {};
+    bool relu = false;
+  };
 
   struct Filter {
     Parameter* parameter;
@@ -46,17 +55,26 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   void add_filter(const std::string& name, const Shape& shape, const Conv2dOptions& options = {}, double gain = 1);
   void add_bias();  // behind the last filter, where the convolution has one
 
-  Var bias() const { return bias_ ? bias_->var() : Var(); }
+  // One convolution for each filter.
+  virtual Var chain(const Var& x, std::span<const Var> filters, const Tail& tail) const;
 
  private:
+  // The weight [out, kh, kw, in] that the filters compose; its elements may be in another shape.
+  virtual Var composed(std::span<const Var> filters) const = 0;
   // A layer of the same ranks as this one with another geometry.
   virtual std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const = 0;
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
-  Var before_last(Var x) const;
+  Shape weight_shape() const { return {conv_.out, conv_.kernel.h, conv_.kernel.w, conv_.in}; }
+  Conv2dOptions window() const { return {.stride = conv_.stride, .padding = conv_.padding, .dilation = conv_.dilation}; }
+  Var run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const;
+  Var apply(const Var& x, const Tail& tail);
+  Var bias() const { return bias_ != nullptr ? bias_->var() : Var(); }
 
   Conv2dConfig conv_;
   std::vector<Filter> filters_;
   Parameter* bias_ = nullptr;
+  Execution execution_;
+  std::shared_ptr<const void> weight_ = std::make_shared<int>();  // of made_once()
 };
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
 #include "layers/spatial_svd_conv2d.h"
 
 #include "core/config/read.h"
+#include "core/ops/matmul.h"
+#include "core/ops/view.h"
 
 namespace tessera {
 namespace {
@@ -48,12 +50,11 @@ std::unique_ptr<FactoredConv2d> SpatialSvdConv2d::with(const Conv2dConfig& conv)
   return std::make_unique<SpatialSvdConv2d>(SpatialSvdConv2dConfig{.conv = conv, .rank = config_.rank});
 }
 
-Tensor SpatialSvdConv2d::dense_weight() const {
+Var SpatialSvdConv2d::composed(std::span<const Var> filters) const {
   const Conv2dConfig& conv = config_.conv;
-  const Tensor in_factor = filters()[0].parameter->value().reshape({config_.rank, conv.kernel.h * conv.in});
-  const Tensor out_factor = filters()[1].parameter->value().reshape({conv.out * conv.kernel.w, config_.rank});
-  return spatial_weight(svd_compose({.out_factor = out_factor, .in_factor = in_factor}),
-                        {conv.out, conv.kernel.h, conv.kernel.w, conv.in});
+  const Var product = matmul(reshape(filters[1], {conv.out * conv.kernel.w, config_.rank}),
+                             reshape(filters[0], {config_.rank, conv.kernel.h * conv.in}));
+  return permute(reshape(product, {conv.out, conv.kernel.w, conv.kernel.h, conv.in}), {0, 2, 1, 3});
 }
 
 }  // namespace tessera

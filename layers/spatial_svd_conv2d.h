@@ -31,9 +31,9 @@ class SpatialSvdConv2d final : public FactoredConv2d {
   std::string_view kind() const override { return "spatial_svd_conv2d"; }
   Value config() const override;
   Ranks ranks() const override { return {{"rank", config_.rank}}; }
-  Tensor dense_weight() const override;
 
  private:
+  Var composed(std::span<const Var> filters) const override;
   std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
 
   SpatialSvdConv2dConfig config_;

@@ -1,6 +1,8 @@
 #include "layers/svd_conv2d.h"
 
 #include "core/config/read.h"
+#include "core/ops/matmul.h"
+#include "core/ops/view.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -34,11 +36,8 @@ std::unique_ptr<FactoredConv2d> SvdConv2d::with(const Conv2dConfig& conv) const 
   return std::make_unique<SvdConv2d>(SvdConv2dConfig{.conv = conv, .rank = config_.rank});
 }
 
-Tensor SvdConv2d::dense_weight() const {
-  const Conv2dConfig& conv = config_.conv;
-  const Tensor in_factor = filters()[0].parameter->value().reshape({config_.rank, conv.in});
-  const Tensor out_factor = filters()[1].parameter->value().reshape({conv.out, config_.rank});
-  return svd_compose({.out_factor = out_factor, .in_factor = in_factor}).reshape({conv.out, 1, 1, conv.in});
+Var SvdConv2d::composed(std::span<const Var> filters) const {
+  return matmul(reshape(filters[1], {config_.conv.out, config_.rank}), reshape(filters[0], {config_.rank, config_.conv.in}));
 }
 
 }  // namespace tessera

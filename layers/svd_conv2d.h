@@ -26,9 +26,9 @@ class SvdConv2d final : public FactoredConv2d {
   std::string_view kind() const override { return "svd_conv2d"; }
   Value config() const override;
   Ranks ranks() const override { return {{"rank", config_.rank}}; }
-  Tensor dense_weight() const override;  // [out, 1, 1, in]
 
  private:
+  Var composed(std::span<const Var> filters) const override;
   std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
 
   SvdConv2dConfig config_;

@@ -4,6 +4,7 @@
 
 #include "core/config/read.h"
 #include "core/ops/linear.h"
+#include "core/ops/matmul.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -50,8 +51,19 @@ void SvdLinear::set_factors(const SvdFactors& factors) {
 
 Value SvdLinear::config() const { return write(config_); }
 
+// operands: x, in_factor, out_factor.
+Var SvdLinear::run_way(std::size_t way, std::span<const Var> operands, const Var& bias) const {
+  if (way == 0) return linear(linear(operands[0], operands[1]), operands[2], bias);
+  return linear(operands[0], made_once(weight_, in_factor_.value(), [&] { return matmul(operands[2], operands[1]); }), bias);
+}
+
 Var SvdLinear::forward(const Var& x, const Context&) {
-  return linear(linear(x, in_factor_.var()), out_factor_.var(), bias_ ? bias_->var() : Var());
+  const Var operands[]{x, in_factor_.var(), out_factor_.var()};
+  const std::size_t way = execution_.choose(*this, operands, [&] {
+    return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
+                [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
+  });
+  return run_way(way, operands, bias_ ? bias_->var() : Var());
 }
 
 Shape SvdLinear::output_shape(const Shape& input, Trace* trace) const {

@@ -1,11 +1,12 @@
-// A linear layer whose weight is the product of two factors (layers/svd_factors.h): y = (x in_factor^T) out_factor^T + bias.
-// x [..., in] -> y [..., out].
+// A linear layer whose weight is the product of two factors (layers/svd_factors.h): y = (x in_factor^T) out_factor^T + bias, or
+// x (out_factor in_factor)^T + bias where the clock chose that (layers/execution.h). x [..., in] -> y [..., out].
 #pragma once
 
 #include <memory>
 
 #include "core/config/fields.h"
 #include "layers/compressed.h"
+#include "layers/execution.h"
 #include "layers/linear.h"
 #include "layers/svd_factors.h"
 
@@ -43,10 +44,14 @@ class SvdLinear final : public Module, public CompressedLayer {
   std::vector<TorchPart> torch_tensors() const override;
 
  private:
+  Var run_way(std::size_t way, std::span<const Var> operands, const Var& bias) const;
+
   SvdLinearConfig config_;
   Parameter& in_factor_;
   Parameter& out_factor_;
   Parameter* bias_;  // null without a bias
+  Execution execution_;
+  std::shared_ptr<const void> weight_ = std::make_shared<int>();  // of made_once()
 };
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "layers/tt_conv2d.h"
 
 #include "core/config/read.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/tucker_conv.h"
 #include "core/ops/view.h"
 #include "core/support/error.h"
@@ -82,31 +83,55 @@ void TtConv2d::take_traits(const Conv2d& dense) {
 
 Value TtConv2d::config() const { return write(config_); }
 
-TtConv2d::Filters TtConv2d::filters() const {
+Shape TtConv2d::weight_shape() const {
+  const Conv2dConfig& conv = config_.conv;
+  return {conv.out, conv.kernel.h, conv.kernel.w, conv.in};
+}
+
+TtConv2d::Filters TtConv2d::filters(std::span<const Var> cores) const {
   const Conv2dConfig& conv = config_.conv;
   const std::size_t p = config_.out_modes.size();
   const std::int64_t r_out = config_.ranks[p - 1], r_in = config_.ranks[p];
-  const auto in_factor = [&] { return reshape(cores_.joined(p + 1, cores_.size() - p - 1), {r_in, 1, 1, conv.in}); };
-  const auto out_factor = [&] { return reshape(cores_.joined(0, p), {conv.out, 1, 1, r_out}); };
+  const auto in_factor = [&] { return reshape(joined_cores(cores.subspan(p + 1)), {r_in, 1, 1, conv.in}); };
+  const auto out_factor = [&] { return reshape(joined_cores(cores.first(p)), {conv.out, 1, 1, r_out}); };
   return {.in_factor = made_once(in_side_, cores_[p + 1].value(), in_factor),
-          .core = reshape(cores_[p].var(), {r_out, conv.kernel.h, conv.kernel.w, r_in}),
+          .core = reshape(cores[p], {r_out, conv.kernel.h, conv.kernel.w, r_in}),
           .out_factor = made_once(out_side_, cores_[0].value(), out_factor)};
 }
 
-Var TtConv2d::forward(const Var& x, const Context&) {
-  const Filters f = filters();
-  return tucker2_conv2d(x, f.in_factor, f.core, f.out_factor, bias_ ? bias_->var() : Var(), core_options(config_.conv));
+// operands: x, then the cores.
+Var TtConv2d::run_way(std::size_t way, std::span<const Var> operands, const Var& bias, const Var& residual, bool relu) const {
+  const Var& x = operands.front();
+  const std::span<const Var> cores = operands.subspan(1);
+  const Conv2dOptions options = core_options(config_.conv);
+  if (way == 0) {
+    const Filters f = filters(cores);
+    if (relu) return tucker2_conv2d_relu(x, f.in_factor, f.core, f.out_factor, bias, residual, options);
+    return tucker2_conv2d(x, f.in_factor, f.core, f.out_factor, bias, options);
+  }
+  const Var weight = made_once(weight_, cores_[0].value(), [&] { return reshape(joined_cores(cores), weight_shape()); });
+  return relu ? conv2d_relu(x, weight, bias, residual, options) : conv2d(x, weight, bias, options);
 }
 
-Var TtConv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  const Filters f = filters();
-  return tucker2_conv2d_relu(x, f.in_factor, f.core, f.out_factor, bias_ ? bias_->var() : Var(), residual,
-                             core_options(config_.conv));
+Var TtConv2d::apply(const Var& x, const Var& residual, bool relu) {
+  std::vector<Var> operands = cores_.vars();
+  operands.insert(operands.begin(), x);
+  const std::size_t way = execution_.choose(*this, operands, [&] {
+    const Shape weight = weight_shape();
+    const std::int64_t y = conv2d_output_shape(x.shape(), weight, core_options(config_.conv)).numel();
+    return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
+                [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}, {}, false); }};
+  });
+  return run_way(way, operands, bias_ ? bias_->var() : Var(), residual, relu);
 }
+
+Var TtConv2d::forward(const Var& x, const Context&) { return apply(x, {}, false); }
+
+Var TtConv2d::forward_relu(const Var& x, const Var& residual, const Context&) { return apply(x, residual, true); }
 
 std::unique_ptr<Module> TtConv2d::scaled(const Tensor& scale, const Tensor& shift) const {
   const NoGrad no_grad;
-  const Filters f = filters();
+  const Filters f = filters(cores_.vars());
   Tucker2Conv2d multiplied({.conv = config_.conv, .rank_in = f.in_factor.shape()[0], .rank_out = f.core.shape()[0]});
   multiplied.set_factors(
       Tucker2Factors{.out_factor = f.out_factor.value(), .core = f.core.value(), .in_factor = f.in_factor.value()});
@@ -134,8 +159,7 @@ void TtConv2d::reset_parameters(std::uint64_t seed) {
 }
 
 Tensor TtConv2d::dense_weight() const {
-  const Conv2dConfig& conv = config_.conv;
-  return cores_.composed().reshape({conv.out, conv.kernel.h, conv.kernel.w, conv.in});
+  return cores_.composed().reshape(weight_shape());
 }
 
 std::unique_ptr<Module> TtConv2d::to_dense() const {

@@ -2,11 +2,14 @@
 // channels, kh kw, and i_1, ..., i_q of its input channels: out = o_1 ... o_p and in = i_1 ... i_q, the last running fastest
 // (Yin et al., CVPR 2021, "Towards efficient tensor decomposition-based DNN model compression with optimization framework",
 // section 4). With p = q = 1 this would be Tucker-2. Forward multiplies the cores of each side, a product of weights alone, and
-// then runs 1x1 -> core -> 1x1 as Tucker-2 does. x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
+// then runs 1x1 -> core -> 1x1 as Tucker-2 does; or it multiplies all of them and convolves with their product, where the clock
+// chose that (layers/execution.h). x [n, h, w, in] -> y [n, oh, ow, out], gradients to x and every parameter.
 #pragma once
 
 #include "core/config/fields.h"
-#include "layers/factored_conv2d.h"
+#include "layers/conv2d.h"
+#include "layers/convolution.h"
+#include "layers/execution.h"
 #include "layers/tt_cores.h"
 
 namespace tessera {
@@ -50,13 +53,19 @@ class TtConv2d final : public Convolution, public CompressedLayer {
   struct Filters {  // of the three convolutions
     Var in_factor, core, out_factor;
   };
-  Filters filters() const;
+  Filters filters(std::span<const Var> cores) const;
+  Shape weight_shape() const;
+  Var run_way(std::size_t way, std::span<const Var> operands, const Var& bias, const Var& residual, bool relu) const;
+  Var apply(const Var& x, const Var& residual, bool relu);
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
 
   TtConv2dConfig config_;
   TtCores cores_;
   Parameter* bias_ = nullptr;
-  std::shared_ptr<const void> in_side_ = std::make_shared<int>(), out_side_ = std::make_shared<int>();  // of made_once()
+  Execution execution_;
+  // Of made_once().
+  std::shared_ptr<const void> in_side_ = std::make_shared<int>(), out_side_ = std::make_shared<int>(),
+                              weight_ = std::make_shared<int>();
 };
 
 }  // namespace tessera

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/device/constant_weights.h"
 #include "core/linalg/tt.h"
 #include "core/ops/matmul.h"
 #include "core/ops/view.h"
@@ -41,11 +40,16 @@ Tensor TtCores::composed() const {
   return linalg::reconstruct(train);
 }
 
-Var TtCores::joined(std::size_t first, std::size_t count) const {
+std::vector<Var> TtCores::vars() const {
+  std::vector<Var> vars;
+  for (const Parameter* core : cores_) vars.push_back(core->var());
+  return vars;
+}
+
+Var joined_cores(std::span<const Var> cores) {
   const auto matrix = [](const Var& core, std::int64_t rows) { return reshape(core, {rows, core.shape().numel() / rows}); };
   Var product;
-  for (std::size_t k = first; k < first + count; ++k) {
-    const Var core = cores_[k]->var();
+  for (const Var& core : cores) {
     product = product.defined() ? matmul(product, matrix(core, core.shape()[0])) : core;
     product = matrix(product, product.shape().numel() / core.shape()[2]);
   }
@@ -59,12 +63,6 @@ std::vector<TorchPart> TtCores::torch_tensors(bool bias, bool fixes_features) co
   }
   if (bias) parts.push_back({.parameter = "bias", .name = "bias"});
   return parts;
-}
-
-Var made_once(const std::shared_ptr<const void>& user, const Tensor& first, const std::function<Var()>& make) {
-  ConstantWeights* const constant = grad_enabled() ? nullptr : ConstantWeights::current();
-  if (constant == nullptr) return make();
-  return Var(constant->derived(user, first, [&] { return make().value(); }));
 }
 
 }  // namespace tessera

@@ -1,20 +1,22 @@
 // The cores of a layer whose weight is a tensor train (core/linalg/tt.h), as its parameters: core1 [1, n_1, r_1], core2 [r_1, n_2, r_2], ...
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/autograd/var.h"
 #include "core/nn/parameter.h"
 #include "layers/compressed.h"
+#include "layers/execution.h"
 #include "layers/tt_modes.h"
 
 namespace tessera {
 
 // Of modes and the ranks between them.
 std::vector<Shape> core_shapes(std::span<const std::int64_t> modes, std::span<const std::int64_t> ranks);
+
+// Neighbouring cores multiplied, in that order: [r_before n_first ... n_last, r_after].
+Var joined_cores(std::span<const Var> cores);
 
 class TtCores {
  public:
@@ -26,18 +28,13 @@ class TtCores {
   void set_trainable(bool trainable);
   // Normal numbers of one variance, so that an element of the composed weight, a sum of r_1 ... r_(d-1) products, has `variance`.
   void draw(std::uint64_t seed, const std::string& path, double variance);
+  std::vector<Var> vars() const;
   Tensor composed() const;  // [n_1, ..., n_d]
-  // Cores first, ..., first + count - 1 multiplied, in that order: [r_before n_first ... , r_after].
-  Var joined(std::size_t first, std::size_t count) const;
   // "cores.0", "cores.1", ..., and the bias where there is one.
   std::vector<TorchPart> torch_tensors(bool bias, bool fixes_features) const;
 
  private:
   std::vector<Parameter*> cores_;
 };
-
-// What `make` gives. While weights are constant (core/device/constant_weights.h) and nothing is recorded it is made once for
-// `user`; `first` is the value of a core that it is made of.
-Var made_once(const std::shared_ptr<const void>& user, const Tensor& first, const std::function<Var()>& make);
 
 }  // namespace tessera

@@ -113,7 +113,8 @@ void TtLinearConfig::fields(Fields& f) {
   }
 }
 
-TtLinear::TtLinear(const TtLinearConfig& config) : config_(checked(config)) {
+TtLinear::TtLinear(const TtLinearConfig& config)
+    : config_(checked(config)), halves_(tt_halves(config_.out_modes, config_.in_modes, config_.ranks)) {
   for (const Shape& shape : core_shapes(tt_linear_modes(config_.out_modes, config_.in_modes), config_.ranks)) {
     cores_.add(add_parameter(str("core", cores_.size() + 1), Tensor::zeros(shape)));
   }
@@ -127,42 +128,82 @@ void TtLinear::take_traits(const Linear& dense) {
 
 Value TtLinear::config() const { return write(config_); }
 
-// The product of `count` cores: [r_before, o_1 ... o_count, i_1 ... i_count, r_after].
-Var TtLinear::half(std::size_t first, std::size_t count) const {
-  Modes sizes{cores_[first].value().dim(0)};
+// The product of neighbouring cores, of which `first` is the first: [r_before, o_first ... o_last, i_first ... i_last, r_after].
+Var TtLinear::half(std::span<const Var> cores, std::size_t first) const {
+  const std::size_t count = cores.size();
+  Modes sizes{cores.front().shape()[0]};
   for (std::size_t k = first; k < first + count; ++k) {
     sizes.push_back(config_.out_modes[k]);
     sizes.push_back(config_.in_modes[k]);
   }
-  sizes.push_back(cores_[first + count - 1].value().dim(2));
+  sizes.push_back(cores.back().shape()[2]);
   // r, o_1, i_1, o_2, i_2, ..., r' -> r, o_1, o_2, ..., i_1, i_2, ..., r'
   std::vector<int> axes{0};
   for (const int parity : {1, 2}) {
     for (int k = 0; k < static_cast<int>(count); ++k) axes.push_back(2 * k + parity);
   }
   axes.push_back(static_cast<int>(sizes.size()) - 1);
-  const Var product = permute(reshape(cores_.joined(first, count), shape_of(sizes)), axes);
+  const Var product = permute(reshape(joined_cores(cores), shape_of(sizes)), axes);
   const std::int64_t out = product_of(std::span(config_.out_modes).subspan(first, count));
   const std::int64_t in = product_of(std::span(config_.in_modes).subspan(first, count));
   return reshape(product, {sizes.front(), out, in, sizes.back()});
 }
 
-Var TtLinear::forward(const Var& x, const Context&) {
-  const std::size_t count = cores_.size();
-  const std::size_t split = tt_halves(config_.out_modes, config_.in_modes, config_.ranks).left;
-  // [1, o_left, i_left, r] and [r, o_right, i_right, 1]
-  const Var left = made_once(left_, cores_[0].value(), [&] { return half(0, split); });
-  const Var right = made_once(right_, cores_[split].value(), [&] { return half(split, count - split); });
+Var TtLinear::right_first(const Var& x, std::span<const Var> cores) const {
+  const std::size_t split = halves_.left;
+  // [o_left, i_left r] and [r o_right, i_right]
+  const Var left = made_once(left_, cores_[0].value(), [&] { return half(cores.first(split), 0); });
+  const Var right = made_once(right_, cores_[split].value(), [&] { return half(cores.subspan(split), split); });
   const std::int64_t o_left = left.shape()[1], i_left = left.shape()[2], r = left.shape()[3];
   const std::int64_t o_right = right.shape()[1], i_right = right.shape()[2];
   const std::int64_t rows = x.shape().numel() / config_.in;
   const Var between = linear(reshape(x, {rows * i_left, i_right}), reshape(right, {r * o_right, i_right}));
   // The activations' dtype may be a narrow one beside parameters of f32.
-  const Var y = matmul(cast(reshape(left, {1, o_left, i_left * r}), between.dtype()), reshape(between, {rows, i_left * r, o_right}));
+  return matmul(cast(reshape(left, {1, o_left, i_left * r}), between.dtype()), reshape(between, {rows, i_left * r, o_right}));
+}
+
+Var TtLinear::left_first(const Var& x, std::span<const Var> cores) const {
+  const std::size_t split = halves_.left;
+  // [o_left r, i_left] and [o_right, r i_right]
+  const Var left = made_once(turned_left_, cores_[0].value(), [&] {
+    const Var made = half(cores.first(split), 0);
+    return reshape(permute(made, {0, 1, 3, 2}), {made.shape()[1] * made.shape()[3], made.shape()[2]});
+  });
+  const Var right = made_once(turned_right_, cores_[split].value(), [&] {
+    const Var made = half(cores.subspan(split), split);
+    return reshape(permute(made, {1, 0, 2, 3}), {made.shape()[1], made.shape()[0] * made.shape()[2]});
+  });
+  const std::int64_t i_left = left.shape()[1], i_right = config_.in / i_left, rows = x.shape().numel() / config_.in;
+  const std::int64_t o_left = config_.out / right.shape()[0];
+  const Var between = matmul(cast(reshape(left, {1, left.shape()[0], i_left}), x.dtype()), reshape(x, {rows, i_left, i_right}));
+  return linear(reshape(between, {rows * o_left, right.shape()[1]}), right);
+}
+
+// [out, in]
+Var TtLinear::composed(std::span<const Var> cores) const {
+  return made_once(weight_, cores_[0].value(), [&] { return reshape(half(cores, 0), {config_.out, config_.in}); });
+}
+
+// operands: x, then the cores.
+Var TtLinear::run_way(std::size_t way, std::span<const Var> operands) const {
+  const Var& x = operands.front();
+  const std::span<const Var> cores = operands.subspan(1);
+  if (way == 0) return right_first(x, cores);
+  if (way == 1) return left_first(x, cores);
+  return linear(x, composed(cores));
+}
+
+Var TtLinear::forward(const Var& x, const Context&) {
+  std::vector<Var> operands = cores_.vars();
+  operands.insert(operands.begin(), x);
+  const std::size_t way = execution_.choose(*this, operands, [&] {
+    return Ways{{"right-first", "left-first", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
+                [this](std::size_t i, std::span<const Var> o) { return run_way(i, o); }};
+  });
   Shape output = x.shape();
   output.set(output.rank() - 1, config_.out);
-  const Var shaped = reshape(y, output);
-  return bias_ != nullptr ? add(shaped, cast(bias_->var(), shaped.dtype())) : shaped;
+  const Var y = reshape(run_way(way, operands), output);
+  return bias_ != nullptr ? add(y, cast(bias_->var(), y.dtype())) : y;
 }
 
 Shape TtLinear::output_shape(const Shape& input, Trace* trace) const {
@@ -171,7 +212,7 @@ Shape TtLinear::output_shape(const Shape& input, Trace* trace) const {
   Shape output = input;
   output.set(input.rank() - 1, config_.out);
   const std::int64_t rows = input.erase(0).numel() / config_.in;
-  trace_leaf(trace, input, output, rows * tt_halves(config_.out_modes, config_.in_modes, config_.ranks).macs);
+  trace_leaf(trace, input, output, rows * halves_.macs);
   return output;
 }
 

@@ -2,11 +2,13 @@
 // W[(o_1 ... o_d), (i_1 ... i_d)] = G_1[o_1, i_1] ... G_d[o_d, i_d], out = o_1 ... o_d and in = i_1 ... i_d, the last running fastest.
 // Forward multiplies the cores of each half, a product of weights alone, and applies the two halves to x one after the other,
 // without a copy between: x [..., in] as [rows, i_left, i_right] -> [rows, i_left, r, o_right] -> [rows, o_left, o_right] = y
-// [..., out]. Saved for backward are x, the halves and what is between them.
+// [..., out], or by [rows, o_left, r, i_right] with the left half first. The third way multiplies all cores and applies their
+// product. The clock chooses (layers/execution.h). Saved for backward are x, the halves and what is between them.
 #pragma once
 
 #include "core/config/fields.h"
 #include "layers/compressed.h"
+#include "layers/execution.h"
 #include "layers/linear.h"
 #include "layers/tt_cores.h"
 
@@ -56,12 +58,21 @@ class TtLinear final : public Module, public CompressedLayer {
   std::vector<TorchPart> torch_tensors() const override;
 
  private:
-  Var half(std::size_t first, std::size_t count) const;
+  Var half(std::span<const Var> cores, std::size_t first) const;
+  Var right_first(const Var& x, std::span<const Var> cores) const;
+  Var left_first(const Var& x, std::span<const Var> cores) const;
+  Var composed(std::span<const Var> cores) const;
+  Var run_way(std::size_t way, std::span<const Var> operands) const;
 
   TtLinearConfig config_;
   TtCores cores_;
   Parameter* bias_ = nullptr;
-  std::shared_ptr<const void> left_ = std::make_shared<int>(), right_ = std::make_shared<int>();  // of made_once()
+  TtHalves halves_;
+  Execution execution_;
+  // Of made_once(): what each way derives from the cores.
+  std::shared_ptr<const void> left_ = std::make_shared<int>(), right_ = std::make_shared<int>();
+  std::shared_ptr<const void> turned_left_ = std::make_shared<int>(), turned_right_ = std::make_shared<int>();
+  std::shared_ptr<const void> weight_ = std::make_shared<int>();
 };
 
 }  // namespace tessera

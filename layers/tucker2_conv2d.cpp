@@ -4,7 +4,9 @@
 
 #include "core/config/read.h"
 #include "core/finite.h"
+#include "core/ops/matmul.h"
 #include "core/ops/tucker_conv.h"
+#include "core/ops/view.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -136,20 +138,22 @@ std::unique_ptr<FactoredConv2d> Tucker2Conv2d::with(const Conv2dConfig& conv) co
   return std::make_unique<Tucker2Conv2d>(config);
 }
 
-Var Tucker2Conv2d::forward(const Var& x, const Context&) {
-  return tucker2_conv2d(x, var_of(in_factor()), core().parameter->var(), var_of(out_factor()), bias(), core().options);
+Var Tucker2Conv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail) const {
+  const Var in_factor = config_.in_factor ? filters.front() : Var(), out_factor = config_.out_factor ? filters.back() : Var();
+  const Conv2dOptions& options = this->filters()[core()].options;
+  if (!tail.relu) return tucker2_conv2d(x, in_factor, filters[core()], out_factor, tail.bias, options);
+  return tucker2_conv2d_relu(x, in_factor, filters[core()], out_factor, tail.bias, tail.residual, options);
 }
 
-Var Tucker2Conv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  return tucker2_conv2d_relu(x, var_of(in_factor()), core().parameter->var(), var_of(out_factor()), bias(), residual,
-                             core().options);
-}
-
-Tensor Tucker2Conv2d::dense_weight() const {
-  Tucker2Factors factors{.out_factor = {}, .core = core().parameter->value(), .in_factor = {}};
-  if (out_factor()) factors.out_factor = out_factor()->parameter->value().reshape({config_.conv.out, config_.rank_out});
-  if (in_factor()) factors.in_factor = in_factor()->parameter->value().reshape({config_.rank_in, config_.conv.in});
-  return tucker2_compose(factors);
+Var Tucker2Conv2d::composed(std::span<const Var> filters) const {
+  Var weight = filters[core()];
+  if (config_.in_factor) {
+    const Var rows = reshape(weight, {weight.shape().numel() / config_.rank_in, config_.rank_in});
+    weight = matmul(rows, reshape(filters.front(), {config_.rank_in, config_.conv.in}));
+  }
+  if (!config_.out_factor) return weight;
+  const Var columns = reshape(weight, {config_.rank_out, weight.shape().numel() / config_.rank_out});
+  return matmul(reshape(filters.back(), {config_.conv.out, config_.rank_out}), columns);
 }
 
 }  // namespace tessera

@@ -58,19 +58,16 @@ class Tucker2Conv2d final : public FactoredConv2d {
 
   std::string_view kind() const override { return "tucker2_conv2d"; }
   Value config() const override;
-  Var forward(const Var& x, const Context& context) override;  // tucker2_conv2d() of core/ops/tucker_conv.h
 
   const Tucker2Conv2dConfig& options() const noexcept { return config_; }
   Ranks ranks() const override { return {{"out", config_.rank_out}, {"in", config_.rank_in}}; }
-  Tensor dense_weight() const override;  // [out, kh, kw, in]
 
  private:
-  Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
+  // tucker2_conv2d() of core/ops/tucker_conv.h
+  Var chain(const Var& x, std::span<const Var> filters, const Tail& tail) const override;
+  Var composed(std::span<const Var> filters) const override;
   std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
-  static Var var_of(const Filter* filter) { return filter != nullptr ? filter->parameter->var() : Var(); }
-  const Filter* in_factor() const { return config_.in_factor ? &filters().front() : nullptr; }
-  const Filter& core() const { return filters()[config_.in_factor ? 1 : 0]; }
-  const Filter* out_factor() const { return config_.out_factor ? &filters().back() : nullptr; }
+  std::size_t core() const { return config_.in_factor ? 1 : 0; }  // its index among the filters
 
   Tucker2Conv2dConfig config_;
 };

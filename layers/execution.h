@@ -1,0 +1,51 @@
+// The ways in which a compressed layer can compute: its factors one behind the other, in one order or another, or the weight that
+// they compose. All give the same values up to rounding. Which is the fastest depends on the layer, the batch, the phase and the
+// machine, so a clock decides, and the choice is recorded (core/device/decisions.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/autograd/var.h"
+#include "core/nn/module.h"
+
+namespace tessera {
+
+struct Ways {
+  std::vector<std::string> names;  // the first is taken where no clock decides
+  double flops = 0;  // of the dense layer's forward; below kLeastFlopsToMeasure no clock is read
+  // The layer's result in way i, without its bias. operands: x, then the factors.
+  std::function<Var(std::size_t i, std::span<const Var> operands)> run;
+};
+
+// Of one layer. Training is timed with its backward.
+class Execution {
+ public:
+  // The index of the way to take for these operands; `ways` is asked where that is not known yet.
+  std::size_t choose(const Module& layer, std::span<const Var> operands, const std::function<Ways()>& ways);
+
+ private:
+  struct Case {
+    Shape x;
+    DType dtype;
+    bool training, constant, tf32;
+    std::uint64_t epoch;  // of the decisions in force
+    friend bool operator==(const Case&, const Case&) = default;
+  };
+  struct Known {
+    Case of;
+    std::size_t way;
+  };
+  std::vector<Known> known_;  // of the newest epoch
+};
+
+// What `make` gives. While weights are constant (core/device/constant_weights.h) and nothing is recorded it is made once for
+// `user`; `first` is the value of a parameter that it is made of.
+Var made_once(const std::shared_ptr<const void>& user, const Tensor& first, const std::function<Var()>& make);
+
+}  // namespace tessera
