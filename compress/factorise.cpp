@@ -6,6 +6,7 @@
 
 #include "compress/formats/builtin.h"
 #include "core/finite.h"
+#include "core/linalg/mode_product.h"
 #include "core/linalg/relative_error.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
@@ -55,6 +56,11 @@ void FactoriseConfig::fields(Fields& f) {
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
   f.add("modes", modes, {.help = "how channels are split, of a format that holds each side as several modes", .example = "{count: 3}", .observable = "report"});
   f.add("decomposition", decomposition, {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
+  f.add("weighted", weighted, {.help = "true: keep what the layers answer on training data rather than their weights: each is decomposed "
+                                       "after its product with the square root of its inputs' second moments",
+                               .observable = "bytes"});
+  f.add("recalibrate", recalibrate, {.help = "training batches on which batch-norm statistics are measured anew, before any fine-tuning; 0: none",
+                                     .range = non_negative, .example = "50", .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
   const std::vector<std::string_view> known = format_names();
@@ -65,6 +71,8 @@ void FactoriseConfig::fields(Fields& f) {
     f.require(problem.empty(), key, problem);
   }
   f.require(!modes || form.with_modes(*modes) != nullptr, "modes", str(format, " does not split channels; leave it out"));
+  f.require(form.ends_in_input_channels() || !weighted, "weighted",
+            str(format, " splits the input channels, so that a product with their moments cannot be taken back; leave it out"));
   f.require(form.sweeps() || !decomposition, "decomposition", str(format, " does not sweep over its factors; leave it out"));
 }
 
@@ -146,7 +154,7 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
     fixed.other -= cost_of(row);
     if (std::string reason = format_.why_not(dense); reason.empty()) {
       layers.push_back({.format = &format_, .dense = dense});
-      if (ranks.explicit_ranks.empty()) layers.back().spectra = format_.spectra(dense.weight());
+      if (ranks.explicit_ranks.empty()) layers.back().spectra = format_.spectra(weighted_weight(dense));
     } else {
       fixed.matched += cost_of(row);
       planned.choice.reason = std::move(reason);
@@ -163,14 +171,40 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
   }
 }
 
-std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& input) {
+std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& input, const TrainingBatches* batches) {
   plan_.clear();
+  input_weights_.clear();
   std::vector<BlockProblem> problems;
   const std::optional<Matched> matched = match(root, input, problems);
   if (!matched) return problems;
+  if (config_.weighted && batches != nullptr) {
+    std::vector<std::string> paths;
+    for (const DenseLayer& layer : matched->layers) paths.push_back(layer.path);
+    input_weights_ = input_weights(root, paths, *batches, kMomentBatches);
+  }
   for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
   if (!problems.empty()) plan_.clear();
   return problems;
+}
+
+Tensor FactorisePass::weighted_weight(const DenseLayer& layer) const {
+  const Tensor& weight = layer.weight();
+  const auto found = input_weights_.find(layer.path);
+  if (found == input_weights_.end()) return weight;
+  return linalg::mode_product(weight.to(Device::cpu()).to(DType::f64), found->second.root, weight.rank() - 1);
+}
+
+Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) const {
+  Factors factors = format_.project(weighted_weight(layer), ranks, config_.decomposition.value_or(ProjectOptions()));
+  const auto found = input_weights_.find(layer.path);
+  if (found == input_weights_.end()) return factors;
+  Tensor& first = *std::ranges::find_if(factors, &Tensor::defined);
+  const Tensor rows = first.reshape({first.numel() / layer.in, layer.in});
+  first = linalg::mode_product(rows, found->second.inverse, 1).reshape(first.shape());
+  for (Tensor& factor : factors) {
+    if (factor.defined()) factor = factor.to(layer.weight().dtype());
+  }
+  return factors;
 }
 
 bool FactorisePass::matches(const std::string& path, const Module&) const { return plan_.find(path) != plan_.end(); }
@@ -189,7 +223,7 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
     TESSERA_CHECK(all_finite(weight), NumericError, "layer '", dense.path, "': the weight contains NaN or Inf");
     return format_.layer(dense, *choice.ranks);
   }
-  const Factors factors = format_.project(weight, *choice.ranks, config_.decomposition.value_or(ProjectOptions()));
+  const Factors factors = project(dense, *choice.ranks);
   report.relative_error = linalg::relative_error(format_.compose(factors, weight.shape()).to(weight.device()), weight);
   return format_.layer(dense, *choice.ranks, &factors);
 }

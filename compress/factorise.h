@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compress/formats/builtin.h"
+#include "compress/input_moments.h"
 #include "compress/pass.h"
 #include "compress/ranks/rank_rules.h"
 #include "compress/ranks/rank_select.h"
@@ -25,6 +26,8 @@ struct FactoriseConfig {
   KeepForConfig keep_for;
   std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
   std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
+  bool weighted = false;  // by second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back
+  std::int64_t recalibrate = 0;  // training batches
   void fields(Fields& f);
 };
 
@@ -42,9 +45,10 @@ class FactorisePass final : public Pass {
   std::string_view done() const override { return "factored"; }
   // A selector that matches no layer, or none of the format's kinds; rules that do not fit (rank_rules.h); ranks that cannot be
   // had (rank_select.h).
-  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input) override;
+  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr) override;
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
+  std::int64_t recalibration() const override { return config_.recalibrate; }
 
  private:
   struct Planned {
@@ -52,6 +56,8 @@ class FactorisePass final : public Pass {
     RankChoice choice;
     std::string asked;  // as the report says it
   };
+  // Where layers are weighted: of the inputs' batches, as many as the statistics of batch norms need.
+  static constexpr std::int64_t kMomentBatches = 32;
   struct Matched;
   struct Group;
 
@@ -63,7 +69,11 @@ class FactorisePass final : public Pass {
   std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
   const Format& format_;
   Values values_;
+  Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
+  Factors project(const DenseLayer& layer, const Ranks& ranks) const;
+
   std::map<std::string, Planned> plan_;  // by path
+  std::map<std::string, InputWeights> input_weights_;  // by path
 };
 
 }  // namespace tessera

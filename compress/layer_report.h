@@ -47,6 +47,7 @@ struct PassReport {
   Cost before;  // of the whole network
   Cost after;
   std::optional<Speed> speed = {};  // of the network after the pass, over the network before it
+  std::int64_t recalibrated = 0;    // training batches that batch norms were measured anew on; 0: they were not
   std::string timed_at = {};        // "batch 32, inference, 2 threads"; empty where it was not timed
   void fields(Fields& f);
 };

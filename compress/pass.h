@@ -1,12 +1,14 @@
 // A rewrite of a module tree, layer by layer. The runner (pass_runner.h) calls it, verifies what it returns and reports.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "compress/layer_report.h"
 #include "compress/ranks/block_problem.h"
+#include "compress/training_batches.h"
 #include "core/nn/module.h"
 
 namespace tessera {
@@ -19,14 +21,18 @@ class Pass {
   virtual std::string_view done() const = 0;
   // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. All that is
   // wrong; none when the pass is prepared.
-  virtual std::vector<BlockProblem> try_prepare(Module& root, const Shape& input) = 0;
-  void prepare(Module& root, const Shape& input);  // throws ConfigError with one line per problem
+  // `batches` are null where there is no data, as for plans: what depends on them is then left out.
+  virtual std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr) = 0;
+  // Throws ConfigError with one line per problem.
+  void prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr);
   // After prepare: whether rewrite wants to see this layer. Layers that match and stay dense are reported with their reason.
   virtual bool matches(const std::string& path, const Module& module) const = 0;
   // The layer that takes the module's place, or null to leave it. The module stays in its tree meanwhile, so that a throwing
   // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
   // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
+  // Training batches on which batch-norm statistics are measured anew once the layers are in their places; 0: they stay.
+  virtual std::int64_t recalibration() const { return 0; }
 };
 
 }  // namespace tessera

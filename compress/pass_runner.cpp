@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "compress/recalibrate.h"
 #include "core/finite.h"
 #include "core/support/error.h"
 
@@ -98,7 +99,8 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
 
 }  // namespace
 
-PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto) {
+PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto,
+                    const TrainingBatches* batches) {
   PassReport report;
   report.pass = pass.name();
   report.before = total_cost(*root, input);
@@ -106,13 +108,17 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   const Costs costs = trace_by_path(*root, input);
   const std::string first = first_with_parameters(*root, input);
   std::vector<Replaced> replaced;
-  pass.prepare(*root, input);
+  pass.prepare(*root, input, batches);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
     rewrite_layer(root, pass, cost->second, path == first, veto, report, replaced);
   }
   if (veto) settle(root, *veto, replaced, input, report);
+  if (batches != nullptr && !replaced.empty()) {
+    report.recalibrated = pass.recalibration();
+    recalibrate(*root, *batches, report.recalibrated);
+  }
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);
   TESSERA_CHECK(reached == output, InternalError, "pass '", pass.name(), "': the model gave ", output, " for input ", input,

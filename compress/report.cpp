@@ -162,6 +162,9 @@ std::string pass_markdown(const PassReport& report) {
   text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
   text += totals_row("MACs, network", {report.before.macs, report.after.macs});
   if (report.speed) text += str("\nThe network at ", report.timed_at, ": ", time_cell(report.speed), ".\n");
+  if (report.recalibrated > 0) {
+    text += str("\nBatch-norm statistics were measured anew on ", report.recalibrated, " training batches.\n");
+  }
   text += "\n| layer | format | ranks | relative error | parameters | MACs | time |\n|---|---|---|---:|---:|---:|---|\n";
   for (const LayerReport& layer : layers) text += layer_row(layer);
   return text;
@@ -186,6 +189,7 @@ std::string summary(const PassReport& report) {
     network = str("; ", describe(report.speed->ratio), report.speed->faster ? " as fast" : " as fast, which is not faster,",
                   " at ", report.timed_at);
   }
+  if (report.recalibrated > 0) network += str("; batch norms measured anew on ", report.recalibrated, " batches");
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
   return str(count_changed(report.layers), ", ", std::round(10.0 * kept) / 10.0, " % of their MACs kept; network: parameters ",
              report.before.parameters, " -> ", report.after.parameters, ", MACs ",

@@ -26,7 +26,7 @@ BatchNorm::BatchNorm(const BatchNormConfig& config)
 Value BatchNorm::config() const { return write(config_); }
 
 Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& context) {
-  return run([&] { return normalize(x, residual, true, context); });
+  return run(x, [&] { return normalize(x, residual, true, context); });
 }
 
 Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {

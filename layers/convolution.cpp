@@ -6,7 +6,7 @@
 namespace tessera {
 
 Var Convolution::add_relu(const Var& x, const Var& residual, const Context& context) {
-  return run([&] { return forward_relu(x, residual, context); });
+  return run(x, [&] { return forward_relu(x, residual, context); });
 }
 
 Tensor scaled_filters(const Tensor& filters, const Tensor& scale) {

@@ -17,6 +17,7 @@ class CpFormat final : public LargerConvFormat {
   std::string_view name() const override { return "cp"; }
   std::span<const RankName> rank_names() const override { return kSingleRank; }
   bool sweeps() const override { return true; }
+  bool ends_in_input_channels() const override { return true; }
 
   std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
     return {largest_cp_rank(layer.out, layer.kernel, layer.in)};

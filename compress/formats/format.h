@@ -98,6 +98,10 @@ class Format {
   // Ranks between 1 and the largest, lowered to ones that go together.
   virtual Ranks legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
 
+  // Whether the last axis of the first defined factor runs over the input channels, so that a matrix that these were multiplied
+  // with can be taken back there.
+  virtual bool ends_in_input_channels() const { return false; }
+
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
   // For each rank the singular values that it cuts, descending.
   virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;

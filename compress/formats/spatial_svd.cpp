@@ -14,6 +14,7 @@ class SpatialSvdFormat final : public LargerConvFormat {
  public:
   std::string_view name() const override { return "spatial_svd"; }
   std::span<const RankName> rank_names() const override { return kSingleRank; }
+  bool ends_in_input_channels() const override { return true; }
 
   std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
     return {std::min(layer.out * layer.kernel.w, layer.kernel.h * layer.in)};

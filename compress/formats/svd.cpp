@@ -21,6 +21,7 @@ class SvdFormat final : public Format {
   std::string_view name() const override { return "svd"; }
   std::span<const std::string_view> kinds() const override { return kKinds; }
   std::span<const RankName> rank_names() const override { return kSingleRank; }
+  bool ends_in_input_channels() const override { return true; }
 
   std::string why_not(const DenseLayer& layer) const override {
     if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; svd factors linear and 1x1 conv2d");

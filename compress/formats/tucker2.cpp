@@ -18,6 +18,7 @@ class Tucker2Format final : public LargerConvFormat {
   std::string_view name() const override { return "tucker2"; }
   std::span<const RankName> rank_names() const override { return kNames; }
   bool sweeps() const override { return true; }
+  bool ends_in_input_channels() const override { return true; }
 
   std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
     return {std::min(layer.out, layer.taps() * layer.in), std::min(layer.in, layer.taps() * layer.out)};

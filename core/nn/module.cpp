@@ -12,7 +12,7 @@ std::string join_path(std::string_view parent, std::string_view name) {
 }
 
 Var Module::operator()(const Var& x, const Context& context) {
-  return run([&] { return forward(x, context); });
+  return run(x, [&] { return forward(x, context); });
 }
 
 void Module::set_path(const std::string& path) {

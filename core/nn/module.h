@@ -13,6 +13,7 @@
 #include "core/config/value.h"
 #include "core/device/step_state.h"
 #include "core/nn/cost.h"
+#include "core/nn/forward_observer.h"
 #include "core/nn/parameter.h"
 #include "core/support/error.h"
 
@@ -69,9 +70,10 @@ class Module {
  protected:
   Parameter& add_parameter(std::string name, Tensor value, ParameterRole role = ParameterRole::weight);
   Buffer& add_buffer(std::string name, Tensor value);
-  // What `body` gives, computed as this module: errors name it.
+  // What `body` makes of x, computed as this module: observers see it, and errors name it.
   template <class Body>
-  Var run(Body&& body) const {
+  Var run(const Var& x, Body&& body) const {
+    ForwardObserver::tell(*this, x);
     const ModuleScope scope(path_);
     try {
       return body();

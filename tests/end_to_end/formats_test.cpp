@@ -26,14 +26,14 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 const Row kRows[]{
     {"tucker2", "{tucker2_conv2d: {out: 32, padding: 1, rank_in: 12, rank_out: 12, bias: false}}",
-     "format: tucker2, ranks: {out: 8, in: 8}"},
+     "format: tucker2, ranks: {out: 8, in: 8}, weighted: true, recalibrate: 3"},
     {"svd_conv2d", "{svd_conv2d: {out: 32, rank: 12, bias: false}}", "format: svd, ranks: {rank: 6}"},
     {"spatial_svd", "{spatial_svd_conv2d: {out: 32, padding: 1, rank: 16, bias: false}}", "format: spatial_svd, ranks: {rank: 12}"},
     {"cp", "{cp_conv2d: {out: 32, padding: 1, rank: 32, bias: false}}", "format: cp, ranks: {rank: 16}"},
     {"tt_conv2d", "{tt_conv2d: {out: 32, padding: 1, ranks: [4, 12, 12, 4], bias: false}}",
      "format: tt, ranks: {r1: 3, r2: 8, r3: 8, r4: 3}"},
     {"svd_linear", "{svd_linear: {out: 32, rank: 12}}", "format: svd, ranks: {rank: 4}", true},
-    {"tt_linear", "{tt_linear: {out: 32, ranks: [12]}}", "format: tt, ranks: {r1: 6}", true}};
+    {"tt_linear", "{tt_linear: {out: 32, ranks: [12]}}", "format: tt, ranks: {r1: 3}", true}};
 
 constexpr const char* kHead = R"(
 version: 1
@@ -123,7 +123,11 @@ TEST_P(FormatRuns, KilledAndResumedTheyEndWithTheSameBytes) {
   expect_done(run_program(next));
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
   const std::string layers = read_bytes(run_in("straight") + "/layers.csv");
-  expect_in(layers, "factored,middle");
+  const std::string dense_kind = GetParam().linear ? "linear" : "conv2d";
+  const std::string kind = split(split(GetParam().layer, '{').at(1), ':').at(0);
+  expect_in(layers, str("factored,middle,", dense_kind, ',', kind, ','));
+  if (GetParam().factorise.find("recalibrate") == std::string::npos) return;
+  expect_in(read_bytes(run_in("straight") + "/report.md"), "Batch-norm statistics were measured anew on 3 training batches.");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FormatRuns, ::testing::ValuesIn(kRows), [](const auto& row) { return row.param.name; });

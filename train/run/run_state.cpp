@@ -22,6 +22,9 @@ Value sizes_of(const Shape& shape) {
   return sizes;
 }
 
+// Beyond the epochs of any stage.
+constexpr std::int64_t kEpochOfPasses = std::int64_t{1} << 31;
+
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
 
 }  // namespace
@@ -81,11 +84,29 @@ std::vector<PassReport> RunState::prepare_stage(const BeforeTiming& before_timin
     options.timing.rounds = timings.value_or(options.timing.rounds);
     if (before_timing) options.before_timing = [&](const std::string& what) { before_timing(each.key, what); };
     const Veto veto(options);
-    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), &veto));
+    const TrainingBatches batches = batches_for_passes();
+    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), &veto, &batches));
     ++position_.global_step;
   }
   position_.stage_ready = true;
   return reports;
+}
+
+std::unique_ptr<Loader> RunState::training_loader() const {
+  LoaderOptions options =
+      training_options(config_.data, data_.normalization, seed_of(config_), static_cast<int>(config_.threads.loader));
+  options.device = device_;
+  return std::make_unique<Loader>(data_.train, std::move(options));
+}
+
+TrainingBatches RunState::batches_for_passes() const {
+  const auto batch = [this, loader = std::shared_ptr<Loader>()](std::int64_t i) mutable {
+    if (!loader) loader = training_loader();
+    const std::int64_t epoch = (position_.stage << 32) + kEpochOfPasses + i / steps_per_epoch_, at = i % steps_per_epoch_;
+    if (loader->epoch() != epoch || loader->batch() != at) loader->seek(epoch, at);
+    return loader->next().x;
+  };
+  return {.x = batch, .compute = compute_dtype_of(config_)};
 }
 
 void RunState::begin_training() {
@@ -93,10 +114,7 @@ void RunState::begin_training() {
                                             compute_dtype_of(config_));
   if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
   restored_.clear();
-  LoaderOptions options =
-      training_options(config_.data, data_.normalization, seed_of(config_), static_cast<int>(config_.threads.loader));
-  options.device = device_;
-  loader_ = std::make_unique<Loader>(data_.train, std::move(options));
+  loader_ = training_loader();
   // Every epoch of every stage has an order and augmentations of its own.
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
 }

@@ -64,6 +64,9 @@ class RunState {
 
  private:
   void load_parts(const Checkpoint& checkpoint);
+  std::unique_ptr<Loader> training_loader() const;
+  // Of epochs that the stage never trains on, so that a pass takes no batch from its training. Read where a pass asks for them.
+  TrainingBatches batches_for_passes() const;
   Batch next_batch();
 
   ExperimentConfig config_;

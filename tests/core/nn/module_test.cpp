@@ -1,3 +1,4 @@
+#include "core/nn/forward_observer.h"
 #include "core/nn/module.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class Chain final : public Module {
   Value config() const override { return Value::map(); }
   Var forward(const Var& x, const Context& context) override {
     Var y = x;
-    for (const Child& part : children()) y = part.module->forward(y, context);
+    for (const Child& part : children()) y = (*part.module)(y, context);
     return y;
   }
   Shape output_shape(const Shape& input, Trace* trace) const override {
@@ -93,6 +94,29 @@ TEST(Module, CountsAndInitialises) {
   for (const NamedParameter& named : named_parameters(*root)) {
     EXPECT_EQ(named.parameter->value().to_vector<float>(), std::vector<float>(3, 4.0f));
   }
+}
+
+TEST(ForwardObserver, SeesEveryModuleWithItsInputAndTheNewestScopeAlone) {
+  const auto root = tree();
+  std::vector<std::string> seen, outer;
+  const Var x(Tensor::full({2, 3}, 1));
+  {
+    const ForwardObserver first([&](const Module& module, const Var&) { outer.push_back(module.path()); });
+    {
+      const ForwardObserver second([&](const Module& module, const Var& input) {
+        EXPECT_EQ(input.shape(), (Shape{2, 3}));
+        seen.push_back(module.path());
+      });
+      (*root)(x, {});
+    }
+    EXPECT_TRUE(outer.empty());
+    (*root)(x, {});
+  }
+  EXPECT_EQ(outer, seen);
+  EXPECT_EQ(seen.front(), "");
+  EXPECT_GT(seen.size(), 3U);
+  (*root)(x, {});
+  EXPECT_EQ(outer, seen);
 }
 
 TEST(Parameter, MaskZeroesTheValueAndMustFit) {

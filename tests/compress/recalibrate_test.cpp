@@ -1,0 +1,85 @@
+#include "compress/recalibrate.h"
+
+#include <gtest/gtest.h>
+
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/sequential.h"
+#include "tests/core/linalg/linalg_support.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::int64_t kBatch = 6;
+
+std::unique_ptr<Sequential> network(double momentum) {
+  auto root = std::make_unique<Sequential>();
+  root->add_child("first", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 3, .momentum = momentum}));
+  root->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 5}));
+  root->add_child("second", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 5}));
+  initialize(*root, 1);
+  return root;
+}
+
+Tensor batch_of(std::int64_t i) { return random_tensor({kBatch, 4, 5, 3}, DType::f32, 10 + static_cast<std::uint64_t>(i)); }
+
+// Mean and unbiased variance of a channel of x [..., channels].
+std::pair<double, double> statistics(const Tensor& x, std::int64_t channel) {
+  const std::vector<double> all = values(x);
+  const std::int64_t channels = x.dim(-1), rows = x.numel() / channels;
+  double mean = 0, squares = 0;
+  for (std::int64_t i = 0; i < rows; ++i) mean += all[static_cast<std::size_t>(i * channels + channel)] / static_cast<double>(rows);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double d = all[static_cast<std::size_t>(i * channels + channel)] - mean;
+    squares += d * d;
+  }
+  return {mean, squares / static_cast<double>(rows - 1)};
+}
+
+void expect_mean_of_batches(const Module& norm, const std::function<Tensor(std::int64_t)>& x, std::int64_t count) {
+  for (std::int64_t c = 0; c < x(0).dim(-1); ++c) {
+    double mean = 0, variance = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto [m, v] = statistics(x(i), c);
+      mean += m / static_cast<double>(count);
+      variance += v / static_cast<double>(count);
+    }
+    EXPECT_NEAR(values(norm.buffers()[0]->value)[static_cast<std::size_t>(c)], mean, 1e-5);
+    EXPECT_NEAR(values(norm.buffers()[1]->value)[static_cast<std::size_t>(c)], variance, 1e-5);
+  }
+}
+
+TEST(Recalibrate, GivesTheMeanOfTheBatches) {
+  const auto root = network(0.3);
+  root->child("first").buffers()[0]->value.fill(100);  // what was there before does not count
+  const std::vector<double> weight = values(root->child("conv").parameter("weight").value());
+  const TrainingBatches batches{.x = batch_of};
+  recalibrate(*root, batches, 4);
+  expect_mean_of_batches(root->child("first"), batch_of, 4);
+  // In training the second one sees what the first one normalised by each batch's own statistics.
+  const auto behind = [&](std::int64_t i) {
+    const auto copy = network(0.3);
+    const NoGrad no_grad;
+    const StepState step;
+    const Context training{.training = true, .step = &step};
+    return copy->child("conv")(copy->child("first")(Var(batch_of(i)), training), training).value();
+  };
+  expect_mean_of_batches(root->child("second"), behind, 4);
+  EXPECT_EQ(values(root->child("conv").parameter("weight").value()), weight);
+  const std::vector<double> once = values(root->child("second").buffers()[1]->value);
+  recalibrate(*root, batches, 4);
+  EXPECT_EQ(values(root->child("second").buffers()[1]->value), once);
+}
+
+TEST(Recalibrate, LeavesAFrozenNormAndEveryNormWithoutBatches) {
+  const auto root = network(0);
+  root->child("first").buffers()[0]->value.fill(7);
+  recalibrate(*root, {.x = batch_of}, 2);
+  EXPECT_EQ(values(root->child("first").buffers()[0]->value), (std::vector<double>{7, 7, 7}));
+  const std::vector<double> second = values(root->child("second").buffers()[0]->value);
+  recalibrate(*root, {.x = {}}, 0);
+  EXPECT_EQ(values(root->child("second").buffers()[0]->value), second);
+}
+
+}  // namespace
+}  // namespace tessera::testing
