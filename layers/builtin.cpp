@@ -16,6 +16,7 @@
 #include "layers/svd_conv2d.h"
 #include "layers/svd_linear.h"
 #include "layers/tt_conv2d.h"
+#include "layers/tt_garipov_conv2d.h"
 #include "layers/tt_linear.h"
 #include "layers/tucker2_conv2d.h"
 
@@ -47,6 +48,7 @@ Registry<Module> builtin_layers() {
   layers.add<SvdLinear>("svd_linear");
   layers.add<Tanh>("tanh");
   layers.add<TtConv2d>("tt_conv2d");
+  layers.add<TtGaripovConv2d>("tt_garipov_conv2d");
   layers.add<TtLinear>("tt_linear");
   layers.add<Tucker2Conv2d>("tucker2_conv2d");
   return layers;

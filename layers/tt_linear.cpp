@@ -15,19 +15,7 @@ namespace tessera {
 namespace {
 
 std::string modes_problem(const TtLinearConfig& config) {
-  const auto fits = [](const Modes& modes, std::int64_t size) { return product_of(modes) == size; };
-  if (config.out_modes.size() != config.in_modes.size()) {
-    return str("out has ", config.out_modes.size(), " modes, in has ", config.in_modes.size(), "; tt needs as many of each");
-  }
-  if (config.out_modes.size() < 2) return "tt needs two modes at least";
-  if (config.out_modes.size() > kMostLinearModes) return str("tt holds ", kMostLinearModes, " modes at most");
-  if (!fits(config.out_modes, config.out)) {
-    return str("out_modes ", to_text(config.out_modes), " is ", product_of(config.out_modes), ", out is ", config.out);
-  }
-  if (!fits(config.in_modes, config.in)) {
-    return str("in_modes ", to_text(config.in_modes), " is ", product_of(config.in_modes), ", in is ", config.in);
-  }
-  return "";
+  return pairs_problem(config.out_modes, config.out, config.in_modes, config.in);
 }
 
 TtLinearConfig with_defaults(TtLinearConfig config) {
@@ -92,6 +80,11 @@ Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_m
 Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes) {
   const Tensor paired = tensor.reshape(shape_of(paired_sizes(out_modes, in_modes)));
   return paired.permute(paired_axes(out_modes.size(), true)).contiguous().reshape({product_of(out_modes), product_of(in_modes)});
+}
+
+Var tt_matrix(const Var& tensor, const Modes& out_modes, const Modes& in_modes) {
+  const Var paired = reshape(tensor, shape_of(paired_sizes(out_modes, in_modes)));
+  return reshape(permute(paired, paired_axes(out_modes.size(), true)), {product_of(out_modes), product_of(in_modes)});
 }
 
 void TtLinearConfig::fields(Fields& f) {

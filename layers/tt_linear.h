@@ -33,6 +33,7 @@ TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<cons
 // [out, in] as the tensor [o_1 i_1, ..., o_d i_d] that the cores decompose, and back.
 Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_modes);
 Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes);
+Var tt_matrix(const Var& tensor, const Modes& out_modes, const Modes& in_modes);
 
 // Parameters: core1 [1, o_1 i_1, r_1], ..., core(d) [r_(d-1), o_d i_d, 1], bias [out].
 class TtLinear final : public Module, public CompressedLayer {

@@ -49,6 +49,17 @@ Modes balanced_modes(std::int64_t size, std::int64_t count) {
   return best;
 }
 
+std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in) {
+  if (out_modes.size() != in_modes.size()) {
+    return str("out has ", out_modes.size(), " modes, in has ", in_modes.size(), "; tt needs as many of each");
+  }
+  if (out_modes.size() < 2) return "tt needs two modes at least";
+  if (out_modes.size() > kMostPairs) return str("tt holds ", kMostPairs, " modes at most");
+  if (product_of(out_modes) != out) return str("out_modes ", to_text(out_modes), " is ", product_of(out_modes), ", out is ", out);
+  if (product_of(in_modes) != in) return str("in_modes ", to_text(in_modes), " is ", product_of(in_modes), ", in is ", in);
+  return "";
+}
+
 Ranks tt_ranks(std::span<const std::int64_t> values) {
   Ranks ranks;
   for (std::size_t k = 0; k < values.size(); ++k) ranks.push_back({str('r', k + 1), values[k]});

@@ -162,6 +162,22 @@ class TtConv2d(TensorTrain):
         return F.conv2d(x, self.composed().reshape(self.shape).permute(0, 3, 1, 2), self.bias, **self.options)
 
 
+class TtGaripovConv2d(TensorTrain):
+    """kh kw, then the k-th mode of the output channels times the k-th of the input channels."""
+
+    def __init__(self, c):
+        rows, columns = pair(c["kernel"])
+        pairs = list(zip(c["out_modes"], c["in_modes"]))
+        super().__init__([rows * columns, *(out * inputs for out, inputs in pairs)], c["ranks"], c["out"], c["bias"])
+        self.split = [rows * columns, *(size for both in pairs for size in both)]
+        self.shape, self.options = (c["out"], rows, columns, c["in"]), spatial(c)
+
+    def forward(self, x):
+        split = self.composed().reshape(self.split)
+        axes = [*range(1, split.dim(), 2), 0, *range(2, split.dim(), 2)]
+        return F.conv2d(x, split.permute(axes).reshape(self.shape).permute(0, 3, 1, 2), self.bias, **self.options)
+
+
 class TtLinear(TensorTrain):
     """The k-th mode is the k-th of the outputs times the k-th of the inputs."""
 
@@ -210,6 +226,7 @@ KINDS = {
     "svd_linear": svd_linear,
     "tanh": lambda c: nn.Tanh(),
     "tt_conv2d": TtConv2d,
+    "tt_garipov_conv2d": TtGaripovConv2d,
     "tt_linear": TtLinear,
     "tucker2_conv2d": tucker2,
 }

@@ -184,6 +184,8 @@ TEST_F(TorchOracle, EveryFormatOfConvolutionsAndRowsIsExported) {
       {"cp_conv2d": {"out": 4, "kernel": [1, 3], "padding": [1, 1], "rank": 2}}, "tanh",
       {"tt_conv2d": {"out": 6, "kernel": [2, 3], "stride": [2, 1], "padding": 1, "ranks": [2, 3, 3, 2]}}, "tanh",
       {"tt_conv2d": {"out": 8, "padding": 1, "out_modes": [2, 2, 2], "in_modes": [3, 2], "ranks": [2, 4, 2, 2, 2], "bias": false}},
+      {"tt_garipov_conv2d": {"out": 12, "kernel": [2, 3], "stride": [1, 2], "padding": 1, "dilation": [1, 2], "ranks": [4, 5]}}, "tanh",
+      {"tt_garipov_conv2d": {"out": 8, "padding": 1, "out_modes": [2, 2, 1, 2], "in_modes": [2, 3, 2, 1], "ranks": [3, 4, 4, 2], "bias": false}},
       "global_avg_pool", {"tt_linear": {"out": 12, "ranks": [3]}}, "gelu",
       {"tt_linear": {"out": 6, "out_modes": [2, 1, 3], "in_modes": [3, 2, 2], "ranks": [2, 3], "bias": false}}])"),
                                  input);
