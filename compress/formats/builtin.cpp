@@ -6,13 +6,15 @@
 #include "compress/formats/spatial_svd.h"
 #include "compress/formats/svd.h"
 #include "compress/formats/tt.h"
+#include "compress/formats/tt_garipov.h"
 #include "compress/formats/tucker2.h"
 #include "core/support/error.h"
 
 namespace tessera {
 
 std::span<const Format* const> builtin_formats() {
-  static const Format* const all[]{&tucker2_format(), &svd_format(), &spatial_svd_format(), &cp_format(), &tt_format()};
+  static const Format* const all[]{&tucker2_format(), &svd_format(), &spatial_svd_format(),
+                                   &cp_format(),      &tt_format(),  &tt_garipov_format()};
   return all;
 }
 

@@ -1,14 +1,13 @@
 #include "compress/formats/tt.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "compress/formats/factored_conv.h"
+#include "compress/formats/mode_split.h"
 #include "core/linalg/tt.h"
 #include "core/support/error.h"
 #include "layers/tt_conv2d.h"
 #include "layers/tt_linear.h"
-#include "layers/tt_modes.h"
 
 namespace tessera {
 namespace {
@@ -19,17 +18,6 @@ constexpr RankName kNames[2 * kMostConvModes]{{"r1", kHelp, "4"},  {"r2", kHelp,
                                               {"r4", kHelp, "16"}, {"r5", kHelp, "16"}, {"r6", kHelp, "4"}};
 
 bool is_linear(const DenseLayer& layer) { return layer.module->kind() == "linear"; }
-
-// Why `modes` do not split `size`; "" where they do.
-std::string why_no_split(const Modes& modes, std::int64_t size, const char* side) {
-  if (product_of(modes) != size) {
-    return str("has ", size, ' ', side, " channels; its modes ", to_text(modes), " multiply to ", product_of(modes));
-  }
-  if (std::ranges::find(modes, 1) != modes.end()) {
-    return str("has ", size, ' ', side, " channels, which do not split into ", modes.size(), " modes above 1");
-  }
-  return "";
-}
 
 class TtFormat final : public Format {
  public:
@@ -45,12 +33,11 @@ class TtFormat final : public Format {
     if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; tt factors conv2d and linear");
     if (layer.groups != 1) return str("has ", layer.groups, " groups; tt needs 1");
     if (!is_linear(layer) && layer.taps() == 1) return "has a 1x1 kernel; tt needs a larger one";
-    const Split modes = split(layer.out, layer.in);
+    const ModeSplit modes = split(layer.out, layer.in);
     if (!is_linear(layer) && modes.out.size() > kMostConvModes) {
       return str("is a conv2d; tt splits its channels into ", kMostConvModes, " modes at most");
     }
-    if (std::string reason = why_no_split(modes.out, layer.out, "output"); !reason.empty()) return reason;
-    return why_no_split(modes.in, layer.in, "input");
+    return why_no_split(modes, layer.out, layer.in);
   }
 
   std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
@@ -72,7 +59,7 @@ class TtFormat final : public Format {
     for (std::size_t k = 0; k < modes.size(); ++k) {
       cost.parameters += (k == 0 ? 1 : r[k - 1]) * modes[k] * (k + 1 == modes.size() ? 1 : r[k]);
     }
-    const Split sides = split(layer.out, layer.in);
+    const ModeSplit sides = split(layer.out, layer.in);
     if (is_linear(layer)) {
       const TtHalves halves = tt_halves(sides.out, sides.in, r);
       const std::int64_t i_left = product_of(std::span(sides.in).first(halves.left));
@@ -90,7 +77,7 @@ class TtFormat final : public Format {
 
   std::vector<std::vector<double>> spectra(const Tensor& weight) const override {
     if (weight.rank() == 2) {
-      const Split modes = split(weight.dim(0), weight.dim(1));
+      const ModeSplit modes = split(weight.dim(0), weight.dim(1));
       return linalg::tt_spectra(tt_tensor(weight, modes.out, modes.in));
     }
     const Modes modes = train_modes(weight.shape());
@@ -99,7 +86,7 @@ class TtFormat final : public Format {
 
   Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const override {
     if (weight.rank() == 2) {
-      const Split modes = split(weight.dim(0), weight.dim(1));
+      const ModeSplit modes = split(weight.dim(0), weight.dim(1));
       return linalg::tt_svd(tt_tensor(weight, modes.out, modes.in), values_of(ranks)).cores;
     }
     const Modes modes = train_modes(weight.shape());
@@ -109,13 +96,13 @@ class TtFormat final : public Format {
   Tensor compose(const Factors& factors, const Shape& weight) const override {
     const Tensor tensor = linalg::reconstruct({factors});
     if (weight.rank() != 2) return tensor.reshape(weight);
-    const Split modes = split(weight[0], weight[1]);
+    const ModeSplit modes = split(weight[0], weight[1]);
     return tt_matrix(tensor, modes.out, modes.in);
   }
 
   std::unique_ptr<Module> layer(const DenseLayer& dense, const Ranks& ranks, const Factors* factors) const override {
     check_ranks(dense.path, std::string(dense.module->kind()), rank_problems(dense, ranks));
-    const Split modes = split(dense.out, dense.in);
+    const ModeSplit modes = split(dense.out, dense.in);
     const auto filled = [&](auto made, const auto& module) -> std::unique_ptr<Module> {
       made->take_traits(module);
       if (factors != nullptr) made->set_cores(*factors);
@@ -131,19 +118,10 @@ class TtFormat final : public Format {
   }
 
  private:
-  struct Split {
-    Modes out, in;
-  };
-
-  Split split(std::int64_t out, std::int64_t in) const {
-    const std::int64_t given = std::ssize(modes_.out.empty() ? modes_.in : modes_.out);
-    const std::int64_t count = given > 0 ? given : modes_.count.value_or(2);
-    return {modes_.out.empty() ? balanced_modes(out, count) : modes_.out,
-            modes_.in.empty() ? balanced_modes(in, count) : modes_.in};
-  }
+  ModeSplit split(std::int64_t out, std::int64_t in) const { return split_modes(modes_, out, in); }
 
   Modes train_modes(const Shape& weight) const {
-    const Split modes = split(weight[0], weight.dim(-1));
+    const ModeSplit modes = split(weight[0], weight.dim(-1));
     if (weight.rank() == 2) return tt_linear_modes(modes.out, modes.in);
     return tt_conv_modes({.kernel = {weight[1], weight[2]}}, modes.out, modes.in);
   }

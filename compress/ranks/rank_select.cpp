@@ -49,7 +49,7 @@ class Selection {
   }
   std::int64_t largest(std::size_t i, std::size_t k) const { return largest_[i][k]; }
   std::int64_t dense(std::size_t i) const {
-    return counts_parameters() ? layers_[i].dense.parameters() : layers_[i].dense.macs();
+    return counts_parameters(i) ? layers_[i].dense.parameters() : layers_[i].dense.macs();
   }
   std::int64_t dense_total() const {
     return total([this](std::size_t i) { return dense(i); });
@@ -62,10 +62,10 @@ class Selection {
   std::vector<RankChoice> choices() const;
 
  private:
-  bool counts_parameters() const { return config_.params.has_value(); }
+  bool counts_parameters(std::size_t i) const { return config_.params.has_value() || !layers_[i].format->lowers_macs(); }
   std::int64_t factored(std::size_t i, const Ranks& ranks) const {
     const FormatCost cost = layers_[i].format->cost(layers_[i].dense, ranks);
-    return counts_parameters() ? cost.parameters : cost.macs;
+    return counts_parameters(i) ? cost.parameters : cost.macs;
   }
   template <class F>
   std::int64_t total(F&& cost) const {
@@ -120,7 +120,7 @@ std::vector<RankChoice> Selection::choices() const {
       all.push_back({ranks_[i], ""});
       continue;
     }
-    const std::string_view unit = counts_parameters() ? "parameters" : "MACs";
+    const std::string_view unit = counts_parameters(i) ? "parameters" : "MACs";
     all.push_back({std::nullopt, str("factored ", unit, " ", factored(i, ranks_[i]), " at ranks ", to_string(ranks_[i]),
                                      " are not below dense ", dense(i))});
   }
@@ -201,6 +201,9 @@ std::string to_string(const RankConfig& config) {
 }
 
 std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
+  if (config.macs && !format.lowers_macs()) {
+    return str(format.name(), " takes the dense layer's MACs at any ranks; ask for params, energy or explicit ranks");
+  }
   if (config.explicit_ranks.empty()) return "";
   std::string names, example;
   for (const RankName& rank : format.rank_names()) {

@@ -25,7 +25,8 @@ struct RankConfig {
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"
 
-// Why the explicit ranks are not all of the format's, by name; "" where they are, or there are none.
+// Why ranks cannot be asked so of the format: MACs that its ranks do not lower, explicit ranks that are not all of its own, by name.
+// "" where they can.
 std::string why_not_ranks_of(const Format& format, const RankConfig& config);
 
 // What rank selection knows of one layer, which the format can hold. Spectra are needed for all but explicit ranks.
@@ -55,10 +56,10 @@ std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multi
 // Smallest rank whose squared singular values sum to at least `energy` of all of them; 1 for a zero spectrum.
 std::int64_t energy_rank(std::span<const double> spectrum, double energy);
 
-// One choice for each layer. A layer whose factored cost (parameters for `params`, MACs otherwise) is not below its dense cost
-// stays dense and counts so. For fractions, all layers of a total share one energy threshold, found by bisection; then, while
-// the total allows, the rank that discards most is raised. The total never exceeds the fraction asked for. Ranks that do not go
-// together (Format::rank_problems) are lowered to ones that do.
+// One choice for each layer. A layer whose factored cost (parameters for `params` and of forms whose ranks lower nothing else
+// (Format::lowers_macs), MACs otherwise) is not below its dense cost stays dense and counts so. For fractions, all layers of a
+// total share one energy threshold, found by bisection; then, while the total allows, the rank that discards most is raised. The
+// total never exceeds the fraction asked for. Ranks that do not go together (Format::rank_problems) are lowered to ones that do.
 // Throws ConfigError on explicit ranks that are not legal (layer, size, legal range) and on fractions below what the smallest
 // ranks give (naming the smallest that can be reached).
 std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed = {});

@@ -218,6 +218,38 @@ TEST(Factorise, ASecondFormatHoldsPointwiseConvolutionsAndLinearLayers) {
   EXPECT_EQ(root->forward(Var(random_tensor(kInput, DType::f32)), {}).shape(), root->output_shape(kInput));
 }
 
+// Of the form whose layer runs the dense convolution on a composed weight.
+TEST(Factorise, WhereRanksLowerNoMacsParametersDecide) {
+  for (const char* ranks : {R"({"r1": 6, "r2": 12})", R"({"params": 0.4})", R"({"energy": 0.7})"}) {
+    SCOPED_TRACE(ranks);
+    auto root = network();
+    const PassReport report =
+        factorise(root, str(R"({"layers": "block.[ab]", "format": "tt_garipov", "ranks": )", ranks, "}"));
+    ASSERT_EQ(report.layers.size(), 2u);
+    for (const LayerReport& layer : report.layers) {
+      EXPECT_EQ(layer.decision, "factored") << layer.reason;
+      EXPECT_EQ(layer.kind_after, "tt_garipov_conv2d");
+      EXPECT_EQ(layer.macs_after, layer.macs_before);
+      EXPECT_LT(layer.parameters_after, layer.parameters_before);
+    }
+    EXPECT_EQ(root->forward(Var(random_tensor(kInput, DType::f32)), {}).shape(), root->output_shape(kInput));
+  }
+  auto root = network();
+  const PassReport whole = factorise(root, R"({"layers": "block.b", "format": "tt_garipov", "ranks": {"energy": 1.0}})");
+  EXPECT_EQ(whole.layers.at(0).decision, "dense");
+  EXPECT_EQ(whole.layers.at(0).reason, "factored parameters 13393 at ranks r1 9 r2 64 are not below dense 9216");
+}
+
+TEST(Factorise, MacsAreNotAskedOfRanksThatDoNotLowerThem) {
+  const auto fault = [](const std::string& ranks) {
+    return message_of<ConfigError>([&] { config_of(str(R"({"layers": "*", "format": "tt_garipov", "ranks": )", ranks, "}")); });
+  };
+  const std::string rule = "tt_garipov takes the dense layer's MACs at any ranks; ask for params, energy or explicit ranks";
+  EXPECT_EQ(fault(R"({"macs": 0.5})"), "test: ranks: " + rule);
+  EXPECT_EQ(fault(R"([{"layers": "*", "params": 0.5}, {"layers": "a", "macs": 0.5}])"), "test: ranks[1]: " + rule);
+  EXPECT_EQ(fault(R"({"params": 0.5})"), "");
+}
+
 TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
   const auto fault = [](const std::string& json) { return message_of<ConfigError>([&] { config_of(json); }); };
   EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"out": 3, "in": 3}})"),

@@ -32,6 +32,8 @@ const Row kRows[]{
     {"cp", "{cp_conv2d: {out: 32, padding: 1, rank: 32, bias: false}}", "format: cp, ranks: {rank: 16}"},
     {"tt_conv2d", "{tt_conv2d: {out: 32, padding: 1, ranks: [4, 12, 12, 4], bias: false}}",
      "format: tt, ranks: {r1: 3, r2: 8, r3: 8, r4: 3}"},
+    {"tt_garipov", "{tt_garipov_conv2d: {out: 32, padding: 1, ranks: [9, 20], bias: false}}",
+     "format: tt_garipov, modes: {count: 3}, ranks: {r1: 6, r2: 9, r3: 5}"},
     {"svd_linear", "{svd_linear: {out: 32, rank: 12}}", "format: svd, ranks: {rank: 4}", true},
     {"tt_linear", "{tt_linear: {out: 32, ranks: [12]}}", "format: tt, ranks: {r1: 3}", true}};
 

@@ -105,7 +105,7 @@ TEST_F(Json, LayersSaysWhatMayBeCompressed) {
   EXPECT_EQ(keys_of(rows[0]), (Texts{"path", "kind", "input", "output", "parameters", "macs", "weight_bytes", "formats"}));
   EXPECT_EQ(rows[1].at("path").as_string(), "conv2");
   const Value& conv2 = rows[1].at("formats");
-  EXPECT_EQ(keys_of(conv2), (Texts{"tucker2", "svd", "spatial_svd", "cp", "tt"}));
+  EXPECT_EQ(keys_of(conv2), (Texts{"tucker2", "svd", "spatial_svd", "cp", "tt", "tt_garipov"}));
   EXPECT_TRUE(conv2.at("tucker2").at("possible").as_bool());
   EXPECT_EQ(conv2.at("svd").at("reason").as_string(), "has a 3x3 kernel; svd needs 1x1");
   const Value& linear = rows[3].at("formats");

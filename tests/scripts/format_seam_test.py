@@ -14,7 +14,7 @@ EXEMPT = {"cli/init.cpp"}
 
 def forms():
     """The stems of this folder that are forms: {"svd", "tucker2"}."""
-    return {file.stem for file in FORMATS.glob("*.cpp")} - {"format", "builtin", "factored_conv"}
+    return {file.stem for file in FORMATS.glob("*.cpp")} - {"format", "builtin", "factored_conv", "mode_split"}
 
 
 def sources():

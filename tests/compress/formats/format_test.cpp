@@ -75,6 +75,13 @@ std::vector<Case> cases() {
        "names 2 ranks, the modes 3·5·3·2·2 have 4"},
       {"tt", config(R"({"linear": {"in": 12, "out": 10}})"), {3, 12}, {tt_ranks(Modes{1}), tt_ranks(Modes{4}), tt_ranks(Modes{6})},
        tt_ranks(Modes{7}), "r1 is 7 between modes of 6 and 20; beside its neighbours legal range is 1..6"},
+      {"tt_garipov", config(R"({"conv2d": {"in": 6, "out": 8, "padding": 1}})"), {2, 7, 9, 6},
+       {tt_ranks(Modes{1, 1}), tt_ranks(Modes{3, 5}), tt_ranks(Modes{9, 12})}, tt_ranks(Modes{10, 12}),
+       "r1 is 10 between modes of 9 and 4; beside its neighbours legal range is 1..9"},
+      {"tt_garipov",
+       config(R"({"conv2d": {"in": 4, "out": 15, "kernel": [1, 3], "stride": 2, "padding": [0, 1], "dilation": [2, 1], "bias": false}})"),
+       {1, 7, 5, 4}, {tt_ranks(Modes{2, 4}), tt_ranks(Modes{3, 10})}, tt_ranks(Modes{2}),
+       "names 1 ranks, the modes 3·6·10 have 2"},
       {"svd", config(R"({"linear": {"in": 13, "out": 17}})"), {3, 13}, {{{"rank", 1}}, {{"rank", 5}}, {{"rank", 13}}},
        {{"rank", 14}}, "rank is 14, the weight is 17 x 13; legal range is 1..13"},
       {"svd", config(R"({"linear": {"in": 7, "out": 3, "bias": false}})"), {2, 11, 7}, {{{"rank", 2}}, {{"rank", 3}}},
@@ -191,6 +198,7 @@ TEST(Formats, CountTheElementsBetweenTheFactors) {
   const Conv2d module({.in = 6, .out = 8});
   const DenseLayer train{.module = &module, .path = "conv", .out = 8, .in = 6, .kernel = {3, 3}, .input = {7, 9}, .output = {5, 7}};
   EXPECT_EQ(format_named("tt").cost(train, tt_ranks(Modes{2, 3, 4, 2})).activations, 63 * 4 + 35 * 3);
+  EXPECT_EQ(format_named("tt_garipov").cost(train, tt_ranks(Modes{5, 4})).activations, 0);
   const Linear dense({.in = 12, .out = 10});
   const DenseLayer rows{.module = &dense, .path = "fc", .out = 10, .in = 12, .input = {11, 1}, .output = {11, 1}};
   EXPECT_EQ(format_named("tt").cost(rows, tt_ranks(Modes{2})).activations, 11 * 3 * 2 * 5);
@@ -296,6 +304,13 @@ TEST(Formats, SayWhatTheyCannotHold) {
   EXPECT_EQ(reason("tt", conv({.in = 4, .out = 6, .kernel = {1, 1}}), {1, 3, 3, 4}), "has a 1x1 kernel; tt needs a larger one");
   EXPECT_EQ(reason("tt", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; tt needs 1");
   EXPECT_EQ(reason("tt", conv({.in = 3, .out = 4}), {1, 3, 3, 3}), "has 3 input channels, which do not split into 2 modes above 1");
+  EXPECT_EQ(reason("tt_garipov", conv({.in = 4, .out = 6, .kernel = {1, 1}}), {1, 3, 3, 4}),
+            "has a 1x1 kernel; tt_garipov needs a larger one");
+  EXPECT_EQ(reason("tt_garipov", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; tt_garipov needs 1");
+  EXPECT_EQ(reason("tt_garipov", conv({.in = 4, .out = 5}), {1, 3, 3, 4}),
+            "has 5 output channels, which do not split into 2 modes above 1");
+  EXPECT_EQ(reason("tt_garipov", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 4}), {1, 4}),
+            "is a linear; tt_garipov factors conv2d");
   EXPECT_EQ(reason("svd", conv({.in = 4, .out = 4}), {1, 3, 3, 4}), "has a 3x3 kernel; svd needs 1x1");
   EXPECT_EQ(reason("svd", conv({.in = 4, .out = 4, .kernel = {1, 1}, .groups = 4}), {1, 3, 3, 4}), "has 4 groups; svd needs 1");
   EXPECT_EQ(reason("tucker2", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 3}), {1, 4}),
@@ -320,10 +335,25 @@ TEST(Formats, ATrainSplitsChannelsAsAsked) {
   EXPECT_EQ(format_named("svd").with_modes({}), nullptr);
   EXPECT_EQ(format_named("tt").with_modes({.count = 4})->why_not(layer_of(conv)),
             "is a conv2d; tt splits its channels into 3 modes at most");
+  const std::unique_ptr<Format> pairs = format_named("tt_garipov").with_modes({.out = {4, 8, 4}, .in = {4, 4, 4}});
+  EXPECT_EQ(pairs->largest_ranks(layer_of(conv)), (std::vector<std::int64_t>{9, 144, 16}));
+  EXPECT_EQ(format_named("tt_garipov").with_modes({.count = 4})->largest_ranks(layer_of(conv)),
+            (std::vector<std::int64_t>{9, 36, 256, 16}));
+  EXPECT_EQ(pairs->why_not(layer_of(square)), "has 64 output channels; its modes 4·8·4 multiply to 128");
+}
+
+// Garipov et al. 2016 count their trains so, beside ranks that none is decomposed to.
+TEST(Formats, ATrainOverPairsHasThePublishedParameters) {
+  const std::unique_ptr<Format> pairs = format_named("tt_garipov").with_modes({.out = {4, 8, 4}, .in = {4, 4, 4}});
+  const DenseLayer conv{.path = "conv", .out = 128, .in = 64, .kernel = {3, 3}, .bias = true, .input = {16, 16}, .output = {16, 16}};
+  const FormatCost cost = pairs->cost(conv, tt_ranks(Modes{27, 22, 22}));
+  EXPECT_EQ(cost.parameters, 243 + 9504 + 15488 + 352 + 128);
+  EXPECT_EQ(cost.macs, conv.macs());
+  EXPECT_FALSE(pairs->lowers_macs());
 }
 
 TEST(Formats, UnknownNamesListTheKnown) {
-  EXPECT_EQ(message_of<ConfigError>([] { format_named("tuker2"); }), "unknown format 'tuker2'; known: tucker2 svd spatial_svd cp tt");
+  EXPECT_EQ(message_of<ConfigError>([] { format_named("tuker2"); }), "unknown format 'tuker2'; known: tucker2 svd spatial_svd cp tt tt_garipov");
 }
 
 }  // namespace
