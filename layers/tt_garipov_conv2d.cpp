@@ -144,7 +144,7 @@ Value TtGaripovConv2d::config() const { return write(config_); }
 
 Var TtGaripovConv2d::weight() const {
   return made_once(composed_, cores_[0].value(), [&] {
-    return garipov_weight(cores_.vars(0, cores_.size()), config_.conv.kernel, config_.out_modes, config_.in_modes);
+    return garipov_weight(cores_.vars(), config_.conv.kernel, config_.out_modes, config_.in_modes);
   });
 }
 
