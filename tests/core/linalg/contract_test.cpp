@@ -1,0 +1,223 @@
+#include "core/linalg/contract.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/support/error.h"
+#include "tests/core/linalg/naive_contract.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::testing {
+namespace {
+
+// Operands of random numbers for an equation of two, by the sizes of its indices.
+std::vector<Tensor> operands_of(const std::string& equation, const std::map<char, std::int64_t>& sizes, DType dtype) {
+  std::vector<Tensor> operands;
+  std::vector<std::int64_t> shape;
+  for (const char c : equation.substr(0, equation.find("->")) + ",") {
+    if (c != ',') {
+      shape.push_back(sizes.at(c));
+      continue;
+    }
+    operands.push_back(random_tensor(Shape(std::span<const std::int64_t>(shape)), dtype, operands.size() + 1));
+    shape.clear();
+  }
+  return operands;
+}
+
+void expect_matches(const std::string& equation, const std::vector<Tensor>& operands) {
+  SCOPED_TRACE(str(equation, ' ', describe(operands[0]), ' ', describe(operands[1])));
+  const Tensor y = linalg::contract(equation, operands[0], operands[1]);
+  EXPECT_EQ(y.dtype(), operands[0].dtype());
+  EXPECT_TRUE(y.is_contiguous());
+  // Sums of at most some hundred products of normal numbers: 1e-7 of each, of either sign.
+  EXPECT_LT(largest_difference(y, naive_contract(equation, operands)), y.dtype() == DType::f32 ? 1e-4 : 1e-12);
+}
+
+std::string reversed(std::string text) {
+  std::ranges::reverse(text);
+  return text;
+}
+
+enum class Class { gemm, batched, exceptional };
+
+struct SingleIndexCase {
+  std::string equation;
+  Class expected;
+};
+
+// Shi et al., table 2: C_mnp = A B, where A has k and one free index and B has k and the other two, in each order. Six orders of
+// B stand beside each A: those of a flattened product, of a batched one and the exceptional ones. Columns run fastest there and
+// rows here, so that each name is read from its end.
+std::vector<SingleIndexCase> table_2() {
+  struct Line {
+    std::string a[2], b[6], kinds;  // G: one GEMM, S: one strided-batched GEMM, E: exceptional
+  };
+  const std::vector<Line> lines{{{"mk", "km"}, {"knp", "kpn", "nkp", "pkn", "npk", "pnk"}, "GSSSGS"},
+                                {{"nk", "kn"}, {"kmp", "kpm", "mkp", "pkm", "mpk", "pmk"}, "SSSESE"},
+                                {{"pk", "kp"}, {"kmn", "knm", "mkn", "nkm", "mnk", "nmk"}, "GSSEGE"}};
+  std::vector<SingleIndexCase> cases;
+  for (const Line& line : lines) {
+    for (const std::string& a : line.a) {
+      for (std::size_t i = 0; i < 6; ++i) {
+        const char kind = line.kinds[i];
+        cases.push_back({reversed(a) + ',' + reversed(line.b[i]) + "->pnm", kind == 'G'   ? Class::gemm
+                                                                            : kind == 'S' ? Class::batched
+                                                                                          : Class::exceptional});
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(Contract, EachSingleIndexCaseIsOneProduct) {
+  const std::vector<SingleIndexCase> cases = table_2();
+  ASSERT_EQ(cases.size(), 36U);
+  std::map<Class, int> counted;
+  for (const SingleIndexCase& c : cases) {
+    SCOPED_TRACE(c.equation);
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const std::vector<Tensor> operands = operands_of(c.equation, {{'m', 7}, {'n', 5}, {'p', 11}, {'k', 13}}, dtype);
+      expect_matches(c.equation, operands);
+      const linalg::ContractPlan plan = linalg::plan_contract(c.equation, operands[0], operands[1]);
+      SCOPED_TRACE(plan.text);
+      EXPECT_EQ(plan.calls, 1);
+      EXPECT_EQ(plan.loops, 0);
+      EXPECT_EQ(plan.copies, c.expected == Class::exceptional ? 1 : 0);
+      if (c.expected != Class::exceptional) {  // its copy may be one that flattens
+        EXPECT_EQ(plan.one_gemm(), c.expected == Class::gemm);
+        EXPECT_EQ(plan.one_batched_gemm(), c.expected == Class::batched);
+      }
+      EXPECT_EQ(plan.m * plan.n * plan.k * plan.batch, 7 * 5 * 11 * 13);
+    }
+    ++counted[c.expected];
+  }
+  EXPECT_EQ(counted[Class::gemm], 8);
+  EXPECT_EQ(counted[Class::batched], 20);
+  EXPECT_EQ(counted[Class::exceptional], 8);
+}
+
+TEST(Contract, SizesOfOneTakeNoPartInAPlan) {
+  for (const SingleIndexCase& c : table_2()) {
+    for (const char single : {'m', 'n', 'p', 'k'}) {
+      std::map<char, std::int64_t> sizes{{'m', 3}, {'n', 5}, {'p', 2}, {'k', 4}};
+      sizes[single] = 1;
+      for (const DType dtype : {DType::f32, DType::f64}) expect_matches(c.equation, operands_of(c.equation, sizes, dtype));
+    }
+    const std::map<char, std::int64_t> ones{{'m', 1}, {'n', 1}, {'p', 1}, {'k', 1}};
+    const std::vector<Tensor> operands = operands_of(c.equation, ones, DType::f32);
+    expect_matches(c.equation, operands);
+    EXPECT_TRUE(linalg::plan_contract(c.equation, operands[0], operands[1]).one_gemm());
+    EXPECT_EQ(linalg::plan_contract(c.equation, operands[0], operands[1]).copies, 0);
+  }
+}
+
+TEST(Contract, ASumOverNothingIsZero) {
+  const Tensor y = linalg::contract("mk,kn->mn", Tensor::empty({3, 0}), Tensor::empty({0, 2}));
+  EXPECT_EQ(values(y), values(Tensor::zeros({3, 2})));
+  EXPECT_EQ(linalg::plan_contract("mk,kn->mn", Tensor::empty({3, 0}), Tensor::empty({0, 2})).calls, 0);
+  EXPECT_EQ(linalg::contract("mk,kn->nm", random_tensor({0, 4}), random_tensor({4, 2})).shape(), (Shape{2, 0}));
+  EXPECT_EQ(linalg::contract("k,k->", Tensor::empty({0}, DType::f64), Tensor::empty({0}, DType::f64)).item(), 0.0);
+}
+
+struct CountedCase {
+  std::string equation;
+  std::int64_t calls, batch;
+  int loops, copies;
+};
+
+// Sizes: b 2, c 3, i 4, j 5, k 6, l 7, m 8, n 9, p 10.
+const std::vector<CountedCase> kCounted{
+    {"k,k->", 1, 1, 0, 0},  // a scalar
+    {"m,n->mn", 1, 1, 0, 0},  // an outer product
+    {"m,n->nm", 1, 1, 0, 0},  // with the result's rows free in the right operand
+    {",mn->mn", 1, 1, 0, 0},  // a scalar operand
+    {"m,m->m", 1, 8, 0, 0},  // nothing but a batch index
+    {"mkl,kln->mn", 1, 1, 0, 0},  // contracted indices that flatten
+    {"mkl,lkn->mn", 1, 1, 0, 1},  // that do not, as they lie
+    {"kml,nlk->mn", 1, 1, 0, 1},  // one operand has them side by side
+    {"kml,lnkp->pmn", 1, 10, 0, 2},  // neither has
+    {"mij,ijn->nm", 1, 1, 0, 0},  // a transposed result
+    {"bmk,bkn->bmn", 1, 2, 0, 0},  // a batch of products
+    {"mbk,kbn->bmn", 1, 2, 0, 0},  // wherever the batch index lies in the middle
+    {"bcmk,bckn->bcmn", 1, 6, 0, 0},  // batch indices that flatten
+    {"bcmk,cbkn->bcmn", 2, 3, 1, 0},  // that do not: a loop
+    {"bmk,kpn->bpmn", 2, 10, 1, 0},  // two free indices that are left, because the result parts m and n from theirs
+    {"kmb,knb->mnb", 1, 2, 0, 3},  // the batch index lies everywhere where a product's own should be
+    {"mk,kijl->mjil", 4, 5, 1, 0},
+};
+
+TEST(Contract, CountsCallsLoopsAndCopies) {
+  for (const CountedCase& c : kCounted) {
+    SCOPED_TRACE(c.equation);
+    const std::map<char, std::int64_t> sizes{{'b', 2}, {'c', 3}, {'i', 4}, {'j', 5}, {'k', 6},
+                                             {'l', 7}, {'m', 8}, {'n', 9}, {'p', 10}};
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const std::vector<Tensor> operands = operands_of(c.equation, sizes, dtype);
+      expect_matches(c.equation, operands);
+      const linalg::ContractPlan plan = linalg::plan_contract(c.equation, operands[0], operands[1]);
+      SCOPED_TRACE(plan.text);
+      EXPECT_EQ(plan.calls, c.calls);
+      EXPECT_EQ(plan.batch, c.batch);
+      EXPECT_EQ(plan.loops, c.loops);
+      EXPECT_EQ(plan.copies, c.copies);
+    }
+  }
+}
+
+TEST(Contract, TakesStridedOperandsAsTheyLie) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor a = random_tensor({9, 14}, dtype), b = random_tensor({5, 11, 14}, dtype, 2);
+    const Tensor left = a.slice(0, 1, 8).slice(1, 0, 13);  // [7, 13], rows 14 apart
+    const Tensor right = b.slice(2, 1, 14).slice(1, 3, 10).permute({2, 0, 1});  // k fastest
+    for (const std::string equation : {"mk,knp->mnp", "mk,knp->pmn", "mk,knp->npm", "mk,knp->pnm"})
+      expect_matches(equation, {left, right});
+    const linalg::ContractPlan plan = linalg::plan_contract("mk,knp->mnp", left, right);
+    EXPECT_TRUE(plan.one_batched_gemm()) << plan.text;  // n and p have a gap between them
+    EXPECT_EQ(plan.copies, 0);
+    expect_matches("km,kn->mn", {left.permute({1, 0}).slice(1, 2, 5), right.slice(1, 2, 3).reshape({13, 7})});
+    // Repeated elements are copied: no library takes a stride of 0.
+    const Tensor repeated = random_tensor({1, 13}, dtype).expand({7, 13});
+    expect_matches("mk,knp->mnp", {repeated, right});
+    EXPECT_EQ(linalg::plan_contract("mk,knp->mnp", repeated, right).copies, 1);
+  }
+}
+
+TEST(Contract, LargerSizesReachTheThreadedKernels) {
+  for (const char* const equation : {"mk,knp->mnp", "km,npk->pnm", "mk,knp->pmn", "nk,pkm->mnp"}) {
+    expect_matches(equation, operands_of(equation, {{'m', 33}, {'n', 20}, {'p', 37}, {'k', 31}}, DType::f32));
+  }
+}
+
+TEST(Contract, NanOfAnOperandComesOut) {
+  const Tensor a = random_tensor({3, 4}, DType::f32);
+  a.slice(0, 1, 2).fill(std::numeric_limits<double>::quiet_NaN());
+  const std::vector<double> y = values(linalg::contract("mk,kn->mn", a, random_tensor({4, 2}, DType::f32)));
+  EXPECT_TRUE(std::isfinite(y[0]) && std::isnan(y[2]) && std::isnan(y[3]) && std::isfinite(y[4]));
+}
+
+TEST(Contract, NamesWhatDoesNotFit) {
+  const Tensor a = Tensor::zeros({2, 3}), b = Tensor::zeros({4, 5});
+  const auto message = [&](const char* equation) { return message_of<ShapeError>([&] { linalg::contract(equation, a, b); }); };
+  EXPECT_EQ(message("mk,kn->mn"), "contract: index 'k' is 3 in operand 1 [2, 3] and 4 in operand 2 [4, 5]; sizes must be equal");
+  EXPECT_EQ(message("mk,knp->mnp"), "contract: operand 2 is [4, 5]; 'knp' needs 3 dimensions");
+  EXPECT_EQ(message("mk,kn"), "contract: 'mk,kn' has no '->'; needs one, as in 'mk,kn->mn'");
+  EXPECT_EQ(message("mk,kn->mx"), "contract: 'mk,kn->mx': index 'x' of the output stands in no operand");
+  EXPECT_EQ(message("mm,mn->n"),
+            "contract: 'mm,mn->n': index 'm' stands twice in operand 1; needs one letter for each dimension");
+  EXPECT_EQ(message("mk,kn->mnm"),
+            "contract: 'mk,kn->mnm': index 'm' stands twice in the output; needs one letter for each dimension");
+  EXPECT_EQ(message("mk,kn->n"),
+            "contract: 'mk,kn->n': index 'm' stands in operand 1 alone; needs to stand in another operand or in the output");
+  EXPECT_EQ(message("m k,kn->mn"), "contract: 'm k,kn->mn': ' ' in operand 1 is no index; indices are letters");
+  EXPECT_EQ(message("mk,kn,np->mp"), "contract: 'mk,kn,np->mp' names 3 operands; two tensors are given");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              linalg::contract("mk,kn->mn", a, Tensor::zeros({3, 2}, DType::f64));
+            }),
+            "contract: 'mk,kn->mn': dtypes are f32 and f64; both need f32, or both f64");
+}
+
+}  // namespace
+}  // namespace tessera::testing
