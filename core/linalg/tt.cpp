@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/linalg/products.h"
+#include "core/linalg/qr.h"
 #include "core/linalg/svd.h"
 #include "core/linalg/tucker.h"
 #include "core/support/error.h"
@@ -37,8 +38,28 @@ void share_scale(std::vector<Tensor>& cores) {
   }
 }
 
-// `rank_of(k, singular values)` says where the k-th unfolding is cut.
-TensorTrain decompose(const Tensor& tensor, const std::function<std::int64_t(int, const Tensor&)>& rank_of) {
+// Says where the k-th unfolding is cut, of which these are the singular values, on the host.
+using RankOf = std::function<std::int64_t(int k, const Tensor& s)>;
+
+// The fewest values, one at least, whose rest has squares of at most error^2 / cuts of norm^2 in sum.
+RankOf ranks_within(double error, double norm, std::size_t cuts) {
+  const double allowed = error * error * norm * norm / static_cast<double>(cuts);
+  return [allowed](int, const Tensor& s) {
+    double tail = 0;
+    std::int64_t rank = s.numel();
+    while (rank > 1 && tail + s.data<double>()[rank - 1] * s.data<double>()[rank - 1] <= allowed) {
+      --rank;
+      tail += s.data<double>()[rank] * s.data<double>()[rank];
+    }
+    return rank;
+  };
+}
+
+void check_error(double error, const char* operation) {
+  TESSERA_CHECK(error >= 0 && error < 1, ShapeError, operation, ": error is ", error, "; must be in [0, 1)");
+}
+
+TensorTrain decompose(const Tensor& tensor, const RankOf& rank_of) {
   TensorTrain train;
   Tensor rest = tensor.to(DType::f64);
   std::int64_t left = 1;
@@ -57,6 +78,52 @@ TensorTrain decompose(const Tensor& tensor, const std::function<std::int64_t(int
   return train;
 }
 
+void check_train(const TensorTrain& train) {
+  TESSERA_CHECK(!train.cores.empty(), ShapeError, "tt_round: the train has no cores");
+  std::int64_t left = 1;
+  for (std::size_t k = 0; k < train.cores.size(); ++k) {
+    const Tensor& core = train.cores[k];
+    const bool last = k + 1 == train.cores.size();
+    TESSERA_CHECK(core.rank() == 3 && core.numel() > 0 && core.dim(0) == left && (!last || core.dim(2) == 1), ShapeError,
+                  "tt_round: core ", k + 1, " of ", train.cores.size(), " is ", core.shape(), "; needs [", left, ", n, ",
+                  last ? "1]" : "r]", ", not empty");
+    left = core.dim(2);
+  }
+}
+
+Tensor rows_by_rest(const Tensor& core) { return core.reshape({core.dim(0), core.dim(1) * core.dim(2)}); }
+
+// The same tensor by cores on the host, in double, of which all but the first have orthonormal rows [r_(k-1), n_k r_k].
+std::vector<Tensor> right_orthogonal(const TensorTrain& train) {
+  std::vector<Tensor> cores;
+  for (const Tensor& core : train.cores) cores.push_back(core.to(Device::cpu()).to(DType::f64).contiguous());
+  for (std::size_t k = cores.size() - 1; k > 0; --k) {
+    const Qr factors = qr(rows_by_rest(cores[k]).permute({1, 0}));
+    const Tensor& before = cores[k - 1];
+    const std::int64_t rank = factors.q.dim(1), rows = before.dim(0) * before.dim(1);
+    cores[k] = factors.q.permute({1, 0}).clone().reshape({rank, cores[k].dim(1), cores[k].dim(2)});
+    cores[k - 1] = multiply_f64(before.reshape({rows, before.dim(2)}), factors.r.permute({1, 0}))
+                       .reshape({before.dim(0), before.dim(1), rank});
+  }
+  return cores;
+}
+
+// Cuts each unfolding of right-orthogonal cores in turn: its singular values are those of the core that all cores left of it have
+// been made orthogonal up to.
+TensorTrain truncate(const TensorTrain& train, std::vector<Tensor> cores, const RankOf& rank_of) {
+  for (std::size_t k = 0; k + 1 < cores.size(); ++k) {
+    const std::int64_t left = cores[k].dim(0), size = cores[k].dim(1);
+    const Svd cut = svd(cores[k].reshape({left * size, cores[k].dim(2)}));
+    const std::int64_t rank = rank_of(static_cast<int>(k), cut.s);
+    const Tensor& next = cores[k + 1];
+    cores[k] = cut.u.slice(1, 0, rank).clone().reshape({left, size, rank});
+    cores[k + 1] = multiply_f64(scaled_rows(cut.v, cut.s, rank), rows_by_rest(next)).reshape({rank, next.dim(1), next.dim(2)});
+  }
+  share_scale(cores);
+  for (Tensor& core : cores) core = core.to(train.cores.front().dtype());
+  return {std::move(cores)};
+}
+
 }  // namespace
 
 TensorTrain tt_svd(const Tensor& tensor, std::span<const std::int64_t> ranks) {
@@ -73,18 +140,27 @@ TensorTrain tt_svd(const Tensor& tensor, std::span<const std::int64_t> ranks) {
 
 TensorTrain tt_svd(const Tensor& tensor, double error) {
   check_tensor(tensor);
-  TESSERA_CHECK(error >= 0 && error < 1, ShapeError, "tt_svd: error is ", error, "; must be in [0, 1)");
-  const double norm = norm_f64(tensor.to(DType::f64));
-  const double allowed = error * error * norm * norm / static_cast<double>(tensor.rank() - 1);
-  return decompose(tensor, [&](int, const Tensor& s) {
-    double tail = 0;
-    std::int64_t rank = s.numel();
-    while (rank > 1 && tail + s.data<double>()[rank - 1] * s.data<double>()[rank - 1] <= allowed) {
-      --rank;
-      tail += s.data<double>()[rank] * s.data<double>()[rank];
-    }
-    return rank;
-  });
+  check_error(error, "tt_svd");
+  return decompose(tensor, ranks_within(error, norm_f64(tensor.to(DType::f64)), static_cast<std::size_t>(tensor.rank() - 1)));
+}
+
+TensorTrain tt_round(const TensorTrain& train, std::span<const std::int64_t> ranks) {
+  check_train(train);
+  TESSERA_CHECK(ranks.size() + 1 == train.cores.size(), ShapeError, "tt_round: ", ranks.size(), " ranks for a train of ",
+                train.cores.size(), " cores; needs ", train.cores.size() - 1);
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    TESSERA_CHECK(ranks[k] >= 1, ShapeError, "tt_round: rank ", k + 1, " is ", ranks[k], "; needs at least 1");
+  }
+  return truncate(train, right_orthogonal(train),
+                  [&](int k, const Tensor& s) { return std::min(ranks[static_cast<std::size_t>(k)], s.numel()); });
+}
+
+TensorTrain tt_round(const TensorTrain& train, double error) {
+  check_train(train);
+  check_error(error, "tt_round");
+  std::vector<Tensor> cores = right_orthogonal(train);
+  const double norm = norm_f64(cores.front());  // of the whole tensor: the others have orthonormal rows
+  return truncate(train, std::move(cores), ranks_within(error, norm, std::max<std::size_t>(1, train.cores.size() - 1)));
 }
 
 Tensor reconstruct(const TensorTrain& train) {

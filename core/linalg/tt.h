@@ -1,5 +1,6 @@
-// Tensor-train decomposition: X[i_1, ..., i_d] ~ G_1[i_1] G_2[i_2] ... G_d[i_d], a product of matrices G_k[i_k] of size r_(k-1) x r_k
-// with r_0 = r_d = 1 (Oseledets, SISC 2011). The ranks r_1, ..., r_(d-1) are those of the unfoldings [n_1 ... n_k, n_(k+1) ... n_d].
+// Tensor-train decomposition: X[i_1, ..., i_d] ~ G_1[i_1] G_2[i_2] ... G_d[i_d], a product of matrices G_k[i_k] of size r_(k-1) x
+// r_k with r_0 = r_d = 1 (Oseledets, SISC 2011). The ranks r_1, ..., r_(d-1) are those of the unfoldings [n_1 ... n_k, n_(k+1)
+// ... n_d].
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,17 @@ TensorTrain tt_svd(const Tensor& tensor, std::span<const std::int64_t> ranks);
 TensorTrain tt_svd(const Tensor& tensor, double error);
 
 Tensor reconstruct(const TensorTrain& train);
+
+// Rounding (Oseledets 2011, algorithm 2): the train of lower ranks near X that tt_svd would find, without X. Orthogonalises from
+// right to left by QR, then truncates from left to right by SVD, in double on the host; the cores are on the host, in the train's
+// dtype and of equal norms. A rank that is above the train's own, or above what orthogonalisation leaves of it, changes nothing:
+// ranks never grow. ||X - X~||^2 is bounded as by tt_svd. Throws ShapeError on cores that are no train, on a number of ranks
+// other than d - 1 and on a rank below 1; NumericError on NaN or Inf.
+TensorTrain tt_round(const TensorTrain& train, std::span<const std::int64_t> ranks);
+
+// The same at the smallest ranks for which ||X - X~|| <= error ||X||. error: in [0, 1). At 0 what double cannot tell from 0 may
+// stay.
+TensorTrain tt_round(const TensorTrain& train, double error);
 
 // The singular values of each of the d - 1 unfoldings, descending, as many as its smaller side.
 std::vector<std::vector<double>> tt_spectra(const Tensor& tensor);
