@@ -6,6 +6,7 @@
 #include "core/linalg/eigen_matrix.h"
 #include "core/linalg/eigh.h"
 #include "core/linalg/products.h"
+#include "core/linalg/svd.h"
 #include "core/linalg/unfold.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -36,7 +37,8 @@ Matrix khatri_rao(const Factors& factors, int mode) {
 // Leading left singular vectors of the mode's unfolding, then normal numbers, as large as a vector's entries.
 Matrix start_of(const Matrix& unfolded, std::int64_t rank, int mode) {
   const Tensor matrix = to_tensor(unfolded, DType::f64);
-  const Matrix vectors = to_matrix(eigh(gram_f64(matrix)).vectors, "cp");
+  const bool tall = unfolded.rows() > unfolded.cols();  // its Gram matrix would be the larger problem, by far at times
+  const Matrix vectors = to_matrix(tall ? svd(matrix).u : eigh(gram_f64(matrix)).vectors, "cp");
   const Tensor drawn = Tensor::empty({unfolded.rows(), rank}, DType::f64);
   fill_normal(drawn, RngStream(0, "cp", str("mode", mode)), 0, 1 / std::sqrt(static_cast<double>(unfolded.rows())));
   Matrix factor = to_matrix(drawn, "cp");
@@ -58,8 +60,8 @@ void share_scale(Factors& factors) {
   }
 }
 
-// Sums over all modes but two: of the first d - 1 modes and the last. Only the last one's Khatri-Rao product is ever whole; it has the
-// fewest rows for each column, because the last mode is a weight's input channels.
+// Sums over all modes but two: of the first d - 1 modes and the last. Only the last one's Khatri-Rao product is ever whole; it
+// has the fewest rows for each column, because the last mode is a weight's input channels.
 class Als {
  public:
   Als(const Tensor& tensor, Factors factors)

@@ -6,8 +6,10 @@
 #include "core/linalg/eigh.h"
 #include "core/linalg/mode_product.h"
 #include "core/linalg/products.h"
+#include "core/linalg/qr.h"
 #include "core/linalg/svd.h"
 #include "core/linalg/unfold.h"
+#include "core/rng.h"
 #include "core/support/error.h"
 
 namespace tessera::linalg {
@@ -31,12 +33,21 @@ std::vector<int> check_modes(const Tensor& tensor, std::span<const int> modes, R
   return checked;
 }
 
+// Orthonormal columns [n, rank] that begin with those of `vectors` [n, fewer].
+Tensor completed(const Tensor& vectors, std::int64_t rank) {
+  const std::int64_t known = vectors.dim(1);
+  const Tensor columns = Tensor::empty({vectors.dim(0), rank}, DType::f64);
+  fill_normal(columns, RngStream(0, "tucker", "complement"), 0, 1);
+  columns.slice(1, 0, known).copy_from(vectors.to(Device::cpu()));
+  return qr(columns.to(vectors.device())).q;
+}
+
 // The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller
-// problem when the unfolding is wide, and the only one with enough vectors when rank > rest.
+// problem when the unfolding is wide. A tall one has `rest` of them; what is orthogonal to these meets nothing but zeros.
 Tensor leading_vectors(const Tensor& unfolded, std::int64_t rank) {
-  const bool tall = unfolded.dim(0) > unfolded.dim(1) && rank <= unfolded.dim(1);
+  const bool tall = unfolded.dim(0) > unfolded.dim(1);
   const Tensor vectors = tall ? svd(unfolded).u : eigh(gram_f64(unfolded)).vectors;
-  return vectors.slice(1, 0, rank).contiguous();
+  return rank > vectors.dim(1) ? completed(vectors, rank) : vectors.slice(1, 0, rank).contiguous();
 }
 
 Tensor project(const Tensor& tensor, const Tensor& factor, int mode) {
