@@ -9,6 +9,7 @@
 #include "core/config/range_text.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 #include "layers/models/model.h"
 #include "train/data/builtin.h"
 #include "train/plan/plan.h"
@@ -40,20 +41,77 @@ Value compressible_layers(const ExperimentConfig& config) {
   return rows;
 }
 
-// Those that can hold the layer, then why the others cannot; one reason where all have the same.
-std::string formats_cell(const Value& formats) {
-  const std::string& first = formats.as_map().front().value.at("reason").as_string();
-  const auto same = [&](const Value::Entry& format) { return format.value.at("reason").as_string() == first; };
-  if (!first.empty() && std::ranges::all_of(formats.as_map(), same)) return "none: " + first;
-  std::string possible, reasons;
+// What a format, or several, cannot hold for one reason.
+struct Refusal {
+  std::string formats;
+  std::string reason;
+  std::vector<std::string> layers = {};
+};
+
+void append(std::string& list, std::string_view item) { list += str(list.empty() ? "" : ", ", item); }
+
+// "has 4 groups; NAME needs 1" -> "has 4 groups; the format needs 1", so that formats share their reasons.
+std::string without_name(std::string reason, const std::string& name) {
+  const std::string named = str("; ", name, ' ');
+  const std::size_t at = reason.find(named);
+  return at == std::string::npos ? reason : reason.replace(at, named.size(), "; the format ");
+}
+
+// The layer's reasons, each once.
+std::vector<Refusal> refusals_of(const Value& formats) {
+  std::vector<Refusal> found;
+  std::size_t refusing = 0;
   for (const Value::Entry& format : formats.as_map()) {
-    if (format.value.at("possible").as_bool()) {
-      possible += str(possible.empty() ? "" : ", ", format.key);
-    } else {
-      reasons += str(reasons.empty() ? "" : "; ", "no ", format.key, ": ", format.value.at("reason").as_string());
+    if (format.value.at("possible").as_bool()) continue;
+    ++refusing;
+    const std::string reason = without_name(format.value.at("reason").as_string(), format.key);
+    const auto same = std::ranges::find(found, reason, &Refusal::reason);
+    append(same != found.end() ? same->formats : found.emplace_back(Refusal{"", reason}).formats, format.key);
+  }
+  if (found.size() == 1 && refusing == formats.as_map().size()) found.front().formats = "all";
+  return found;
+}
+
+// Those of all layers, equal ones together. Layers that no format holds come last.
+std::vector<Refusal> refusals(const Value& rows) {
+  std::vector<Refusal> all;
+  for (const Value& row : rows.as_list()) {
+    for (Refusal& refusal : refusals_of(row.at("formats"))) {
+      const auto equal = [&](const Refusal& other) { return other.formats == refusal.formats && other.reason == refusal.reason; };
+      const auto known = std::ranges::find_if(all, equal);
+      Refusal& here = known != all.end() ? *known : all.emplace_back(std::move(refusal));
+      here.layers.push_back(row.at("path").as_string());
     }
   }
-  return possible.empty() ? reasons : str(possible, reasons.empty() ? "" : "; ", reasons);
+  std::ranges::stable_partition(all, [](const Refusal& refusal) { return refusal.formats != "all"; });
+  return all;
+}
+
+// "conv1, conv2, conv3 and 4 more"
+std::string first_of(const std::vector<std::string>& layers) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(layers.size(), kNamed); ++i) append(text, layers[i]);
+  return layers.size() > kNamed ? str(text, " and ", layers.size() - kNamed, " more") : text;
+}
+
+std::string possible_formats(const Value& formats) {
+  std::string possible;
+  for (const Value::Entry& format : formats.as_map()) {
+    if (format.value.at("possible").as_bool()) append(possible, format.key);
+  }
+  return possible.empty() ? "-" : possible;
+}
+
+std::string layers_text(const Value& rows) {
+  std::vector<std::vector<std::string>> table{{"layer", "kind", "parameters", "MACs", "formats"}};
+  for (const Value& row : rows.as_list()) {
+    table.push_back({row.at("path").as_string(), row.at("kind").as_string(), str(row.at("parameters").as_int()),
+                     str(row.at("macs").as_int()), possible_formats(row.at("formats"))});
+  }
+  std::vector<std::vector<std::string>> reasons{{"format", "cannot hold", "because it"}};
+  for (const Refusal& refusal : refusals(rows)) reasons.push_back({refusal.formats, first_of(refusal.layers), refusal.reason});
+  return str(aligned(table, {false, false, true, true, false}), '\n', aligned(reasons, {false, false, false}));
 }
 
 int layers(const FileArguments& arguments) {
@@ -64,13 +122,7 @@ int layers(const FileArguments& arguments) {
     std::cout << to_json(answer, 2) << '\n';
     return kDone;
   }
-  std::printf("%-32s %-16s %12s %14s  %s\n", "layer", "kind", "parameters", "MACs", "formats");
-  for (const Value& row : rows.as_list()) {
-    std::printf("%-32s %-16s %12lld %14lld  %s\n", row.at("path").as_string().c_str(), row.at("kind").as_string().c_str(),
-                static_cast<long long>(row.at("parameters").as_int()), static_cast<long long>(row.at("macs").as_int()),
-                formats_cell(row.at("formats")).c_str());
-  }
-  std::cout << "next: tessera train " << arguments.config << '\n';
+  std::cout << layers_text(rows) << "next: tessera train " << arguments.config << '\n';
   return kDone;
 }
 
