@@ -1,5 +1,6 @@
 #include "layers/factored_conv2d.h"
 
+#include "core/autograd/recompute.h"
 #include "core/ops/view.h"
 #include "core/support/error.h"
 #include "layers/init.h"
@@ -40,7 +41,7 @@ Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, cons
   return finish(operands.front(), made_once(weight_, filters_.front().parameter->value(), compose), tail, window());
 }
 
-Var FactoredConv2d::apply(const Var& x, const Tail& tail) {
+Var FactoredConv2d::apply(const Var& x, const Tail& tail, const Context& context) {
   std::vector<Var> operands{x};
   for (const Filter& filter : filters_) operands.push_back(filter.parameter->var());
   const std::size_t way = execution_.choose(*this, operands, [&] {
@@ -49,13 +50,17 @@ Var FactoredConv2d::apply(const Var& x, const Tail& tail) {
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
   });
-  return run_way(way, operands, tail);
+  if (!context.recompute || tail.relu) return run_way(way, operands, tail);
+  if (tail.bias.defined()) operands.push_back(tail.bias);
+  return recompute(operands, [this, way, biased = tail.bias.defined()](std::span<const Var> o) {
+    return biased ? run_way(way, o.first(o.size() - 1), {.bias = o.back()}) : run_way(way, o, {});
+  });
 }
 
-Var FactoredConv2d::forward(const Var& x, const Context&) { return apply(x, {.bias = bias()}); }
+Var FactoredConv2d::forward(const Var& x, const Context& context) { return apply(x, {.bias = bias()}, context); }
 
-Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Context&) {
-  return apply(x, {.bias = bias(), .residual = residual, .relu = true});
+Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Context& context) {
+  return apply(x, {.bias = bias(), .residual = residual, .relu = true}, context);
 }
 
 Tensor FactoredConv2d::dense_weight() const {

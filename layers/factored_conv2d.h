@@ -67,7 +67,7 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   Shape weight_shape() const { return {conv_.out, conv_.kernel.h, conv_.kernel.w, conv_.in}; }
   Conv2dOptions window() const { return {.stride = conv_.stride, .padding = conv_.padding, .dilation = conv_.dilation}; }
   Var run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const;
-  Var apply(const Var& x, const Tail& tail);
+  Var apply(const Var& x, const Tail& tail, const Context& context);
   Var bias() const { return bias_ != nullptr ? bias_->var() : Var(); }
 
   Conv2dConfig conv_;

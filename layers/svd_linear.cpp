@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
@@ -57,13 +58,16 @@ Var SvdLinear::run_way(std::size_t way, std::span<const Var> operands, const Var
   return linear(operands[0], made_once(weight_, in_factor_.value(), [&] { return matmul(operands[2], operands[1]); }), bias);
 }
 
-Var SvdLinear::forward(const Var& x, const Context&) {
-  const Var operands[]{x, in_factor_.var(), out_factor_.var()};
+Var SvdLinear::forward(const Var& x, const Context& context) {
+  std::vector<Var> operands{x, in_factor_.var(), out_factor_.var()};
   const std::size_t way = execution_.choose(*this, operands, [&] {
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
   });
-  return run_way(way, operands, bias_ ? bias_->var() : Var());
+  const Var bias = bias_ != nullptr ? bias_->var() : Var();
+  if (!context.recompute) return run_way(way, operands, bias);
+  if (bias.defined()) operands.push_back(bias);
+  return recompute(operands, [this, way](std::span<const Var> o) { return run_way(way, o, o.size() > 3 ? o.back() : Var()); });
 }
 
 Shape SvdLinear::output_shape(const Shape& input, Trace* trace) const {

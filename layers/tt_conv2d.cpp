@@ -1,5 +1,6 @@
 #include "layers/tt_conv2d.h"
 
+#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/tucker_conv.h"
@@ -113,7 +114,7 @@ Var TtConv2d::run_way(std::size_t way, std::span<const Var> operands, const Var&
   return relu ? conv2d_relu(x, weight, bias, residual, options) : conv2d(x, weight, bias, options);
 }
 
-Var TtConv2d::apply(const Var& x, const Var& residual, bool relu) {
+Var TtConv2d::apply(const Var& x, const Var& residual, bool relu, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
   const std::size_t way = execution_.choose(*this, operands, [&] {
@@ -122,12 +123,19 @@ Var TtConv2d::apply(const Var& x, const Var& residual, bool relu) {
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}, {}, false); }};
   });
-  return run_way(way, operands, bias_ ? bias_->var() : Var(), residual, relu);
+  const Var bias = bias_ != nullptr ? bias_->var() : Var();
+  if (!context.recompute || relu) return run_way(way, operands, bias, residual, relu);
+  if (bias.defined()) operands.push_back(bias);
+  return recompute(operands, [this, way, biased = bias.defined()](std::span<const Var> o) {
+    return biased ? run_way(way, o.first(o.size() - 1), o.back(), {}, false) : run_way(way, o, {}, {}, false);
+  });
 }
 
-Var TtConv2d::forward(const Var& x, const Context&) { return apply(x, {}, false); }
+Var TtConv2d::forward(const Var& x, const Context& context) { return apply(x, {}, false, context); }
 
-Var TtConv2d::forward_relu(const Var& x, const Var& residual, const Context&) { return apply(x, residual, true); }
+Var TtConv2d::forward_relu(const Var& x, const Var& residual, const Context& context) {
+  return apply(x, residual, true, context);
+}
 
 std::unique_ptr<Module> TtConv2d::scaled(const Tensor& scale, const Tensor& shift) const {
   const NoGrad no_grad;

@@ -56,7 +56,7 @@ class TtConv2d final : public Convolution, public CompressedLayer {
   Filters filters(std::span<const Var> cores) const;
   Shape weight_shape() const;
   Var run_way(std::size_t way, std::span<const Var> operands, const Var& bias, const Var& residual, bool relu) const;
-  Var apply(const Var& x, const Var& residual, bool relu);
+  Var apply(const Var& x, const Var& residual, bool relu, const Context& context);
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;
 
   TtConv2dConfig config_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
@@ -186,7 +187,7 @@ Var TtLinear::run_way(std::size_t way, std::span<const Var> operands) const {
   return linear(x, composed(cores));
 }
 
-Var TtLinear::forward(const Var& x, const Context&) {
+Var TtLinear::forward(const Var& x, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
   const std::size_t way = execution_.choose(*this, operands, [&] {
@@ -195,7 +196,8 @@ Var TtLinear::forward(const Var& x, const Context&) {
   });
   Shape output = x.shape();
   output.set(output.rank() - 1, config_.out);
-  const Var y = reshape(run_way(way, operands), output);
+  const auto run = [this, way](std::span<const Var> o) { return run_way(way, o); };
+  const Var y = reshape(context.recompute ? recompute(operands, run) : run(operands), output);
   return bias_ != nullptr ? add(y, cast(bias_->var(), y.dtype())) : y;
 }
 

@@ -96,6 +96,9 @@ void TrainingConfig::fields(Fields& f) {
          .range = at_least(1),
          .example = "32",
          .observable = "plan"});
+  f.add("recompute", recompute,
+        {.help = "true: compressed layers keep nothing between their factors for the backward, which computes it again",
+         .observable = "plan"});
 }
 
 void StageConfig::fields(Fields& f) {
@@ -150,7 +153,7 @@ void ExperimentConfig::fields(Fields& f) {
 }
 
 std::span<const std::string_view> training_keys() {
-  static constexpr std::array<std::string_view, 6> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch"};
+  static constexpr std::array<std::string_view, 7> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch", "recompute"};
   return keys;
 }
 

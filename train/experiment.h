@@ -59,6 +59,7 @@ struct TrainingConfig {
   std::optional<double> clip_norm;
   std::optional<EmaConfig> ema;
   std::optional<std::int64_t> micro_batch;
+  bool recompute = false;
   void fields(Fields& f);
 };
 

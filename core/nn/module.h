@@ -24,6 +24,7 @@ struct Context {
   bool training = false;
   std::uint64_t seed = 0;
   const StepState* step = nullptr;  // required when training: random numbers are keyed by the global step
+  bool recompute = false;  // compressed layers keep nothing between their factors, and compute it again in the backward
 };
 
 // State that is not trained: batch-norm statistics.

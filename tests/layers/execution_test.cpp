@@ -7,6 +7,7 @@
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/linalg/relative_error.h"
+#include "core/storage.h"
 #include "layers/cp_conv2d.h"
 #include "layers/spatial_svd_conv2d.h"
 #include "layers/svd_conv2d.h"
@@ -68,13 +69,13 @@ struct Sweep {
   std::vector<Tensor> grads;
 };
 
-Sweep sweep(Module& layer, const Tensor& x, const std::string& way) {
+Sweep sweep(Module& layer, const Tensor& x, const std::string& way, const Context& context = {}) {
   DecisionPolicy policy;
   policy.forced = way;
   const DecisionScope scope(policy);
   for (const auto& parameter : layer.parameters()) parameter->zero_grad();
   const Var input(x, true);
-  const Var y = layer.forward(input, {});
+  const Var y = layer.forward(input, context);
   backward(y, random_tensor(y.shape(), DType::f32, 3));
   Sweep result{y.value(), input.grad(), {}};
   for (const auto& parameter : layer.parameters()) result.grads.push_back(parameter->grad());
@@ -103,6 +104,29 @@ TEST_P(ExecutionWays, GiveTheSame) {
     const ConstantWeights constant;
     for (int call = 0; call < 2; ++call) EXPECT_LT(linalg::relative_error(first.y, layer->forward(Var(x), {}).value()), 1e-5);
   }
+}
+
+// The same bytes, with the chain's images computed again instead of kept.
+TEST_P(ExecutionWays, RecomputeGivesTheSameForLessMemory) {
+  const std::unique_ptr<Module> layer = GetParam().make();
+  layer->reset_parameters(1);
+  const Tensor x = random_tensor(GetParam().x, DType::f32, 2);
+  for (const std::string& way : GetParam().ways) {
+    SCOPED_TRACE(way);
+    const Sweep kept = sweep(*layer, x, way);
+    const Sweep again = sweep(*layer, x, way, {.recompute = true});
+    EXPECT_EQ(values(kept.y), values(again.y));
+    EXPECT_EQ(values(kept.x_grad), values(again.x_grad));
+    for (std::size_t i = 0; i < kept.grads.size(); ++i) {
+      EXPECT_EQ(values(kept.grads[i]), values(again.grads[i])) << layer->parameters()[i]->name();
+    }
+  }
+  const auto stored = [&](bool recompute) {
+    const std::size_t before = memory_stats(Device::cpu()).in_use;
+    const Var y = layer->forward(Var(x, true), {.recompute = recompute});
+    return memory_stats(Device::cpu()).in_use - before;
+  };
+  EXPECT_LT(stored(true), stored(false));
 }
 
 // All ways run inside one scope of constant weights, where each keeps what it derives.

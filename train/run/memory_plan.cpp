@@ -102,7 +102,7 @@ class DryRun {
   double saved_by_forward(std::int64_t size) {
     const Batch batch = blank_batch(sample_, size, device_);
     const StepState step(device_);
-    const Context context{.training = true, .seed = 0, .step = &step};
+    const Context context{.training = true, .seed = 0, .step = &step, .recompute = training_.recompute};
     { scores(*model_, batch.x, context, compute_); }  // what a first call keeps for good is not the graph's
     const std::int64_t before = in_use(device_);
     const Var output = scores(*model_, batch.x, context, compute_);

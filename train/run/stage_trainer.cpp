@@ -106,7 +106,7 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
 
 void StageTrainer::compute_step(const Batch& batch) {
   if (NumericCheck::active()) check_batch(batch.x);
-  accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_});
+  accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_, .recompute = config_.recompute});
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");

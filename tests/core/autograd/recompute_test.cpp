@@ -1,0 +1,71 @@
+#include "core/autograd/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include "core/autograd/backward.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/matmul.h"
+#include "core/ops/unary.h"
+#include "core/storage.h"
+
+namespace tessera {
+namespace {
+
+Tensor numbers(const Shape& shape, double first) {
+  Tensor x = Tensor::empty(shape);
+  for (std::int64_t i = 0; i < x.numel(); ++i) x.data<float>()[i] = static_cast<float>(first + 0.1 * static_cast<double>(i % 7));
+  return x;
+}
+
+Var chain(std::span<const Var> o) { return matmul(exp(matmul(o[0], o[1])), o[2]); }
+
+TEST(Recompute, GivesTheSameBytesAndKeepsNothingBetween) {
+  const Var x(numbers({64, 8}, -0.3), true), a(numbers({8, 512}, -0.2), true), b(numbers({512, 3}, 0.1), true);
+  const std::vector<Var> operands{x, a, b};
+  const auto in_use = [] { return memory_stats(Device::cpu()).in_use; };
+  const std::size_t start = in_use();
+  Var kept = chain(operands);
+  const std::size_t all = in_use() - start;
+  backward(kept, Tensor::full(kept.shape(), 1));
+  std::vector<std::vector<float>> expected{kept.value().to_vector<float>()};
+  for (const Var& operand : operands) {
+    expected.push_back(operand.grad().to_vector<float>());
+    operand.set_grad({});
+  }
+  kept = Var();
+  const std::size_t before = in_use();
+  const Var again = recompute(operands, chain);
+  EXPECT_LT(in_use() - before, all / 8);
+  backward(again, Tensor::full(again.shape(), 1));
+  EXPECT_EQ(again.value().to_vector<float>(), expected[0]);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(operands[i].grad().to_vector<float>(), expected[i + 1]) << i;
+}
+
+TEST(Recompute, GivesNoGradientToWhatNeedsNone) {
+  const Var x(numbers({4, 8}, -0.3)), a(numbers({8, 5}, -0.2), true), b(numbers({5, 3}, 0.1));
+  const std::vector<Var> operands{x, a, b};
+  const Var y = recompute(operands, chain);
+  backward(y, Tensor::full(y.shape(), 1));
+  EXPECT_TRUE(a.grad().defined());
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(b.grad().defined());
+}
+
+TEST(Recompute, RunsOnceWhereNothingIsRecorded) {
+  int runs = 0;
+  const std::vector<Var> operands{Var(numbers({2, 2}, 0), true)};
+  const auto count = [&](std::span<const Var> o) {
+    ++runs;
+    return add_scalar(o[0], 1);
+  };
+  {
+    const NoGrad no_grad;
+    EXPECT_FALSE(recompute(operands, count).requires_grad());
+  }
+  EXPECT_EQ(runs, 1);
+  backward(recompute(operands, count), Tensor::full({2, 2}, 1));
+  EXPECT_EQ(runs, 3);
+}
+
+}  // namespace
+}  // namespace tessera
