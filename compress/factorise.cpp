@@ -56,6 +56,8 @@ void FactoriseConfig::fields(Fields& f) {
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
   f.add("modes", modes, {.help = "how channels are split, of a format that holds each side as several modes", .example = "{count: 3}", .observable = "report"});
   f.add("decomposition", decomposition, {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
+  f.add("svd", svd, {.help = "how singular vectors are found: all of them, or approximately the first ones, in less time and memory",
+                     .choices = {"full", "randomised"}, .observable = "bytes"});
   f.add("weighted", weighted, {.help = "true: keep what the layers answer on training data rather than their weights: each is decomposed "
                                        "after its product with the square root of its inputs' second moments",
                                .observable = "bytes"});
@@ -73,6 +75,7 @@ void FactoriseConfig::fields(Fields& f) {
   f.require(!modes || form.with_modes(*modes) != nullptr, "modes", str(format, " does not split channels; leave it out"));
   f.require(form.ends_in_input_channels() || !weighted, "weighted",
             str(format, " splits the input channels, so that a product with their moments cannot be taken back; leave it out"));
+  f.require(form.randomises() || svd == "full", "svd", str(format, " has no randomised decomposition; leave it out"));
   f.require(form.sweeps() || !decomposition, "decomposition", str(format, " does not sweep over its factors; leave it out"));
 }
 
@@ -195,7 +198,15 @@ Tensor FactorisePass::weighted_weight(const DenseLayer& layer) const {
 }
 
 Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) const {
-  Factors factors = format_.project(weighted_weight(layer), ranks, config_.decomposition.value_or(ProjectOptions()));
+  ProjectOptions options = config_.decomposition.value_or(ProjectOptions());
+  options.randomised = config_.svd == "randomised";
+  Factors factors;
+  try {
+    factors = format_.project(weighted_weight(layer), ranks, options);
+  } catch (const OutOfMemoryError& error) {
+    const bool smaller = format_.randomises() && !options.randomised;
+    throw OutOfMemoryError(str("layer '", layer.path, "': ", error.what(), smaller ? "; factorise.svd=randomised needs less" : ""));
+  }
   const auto found = input_weights_.find(layer.path);
   if (found == input_weights_.end()) return factors;
   Tensor& first = *std::ranges::find_if(factors, &Tensor::defined);

@@ -26,6 +26,7 @@ struct FactoriseConfig {
   KeepForConfig keep_for;
   std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
   std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
+  std::string svd = "full";  // or "randomised", of formats that are a singular value decomposition; refused for others
   bool weighted = false;  // by second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back
   std::int64_t recalibrate = 0;  // training batches
   void fields(Fields& f);

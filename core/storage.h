@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
 #include "core/device/device.h"
 
@@ -41,5 +42,9 @@ void reset_peak_memory(Device device);
 // An upper bound on in_use + cached; 0 removes it. At first it is the memory that the machine or the process's control group has:
 // the system hands out more than there is and later kills whoever uses it.
 void set_memory_limit(Device device, std::size_t bytes);
+
+// Throws OutOfMemoryError unless `bytes` beside those in use are within the limit: asked for a library that takes its memory by
+// itself. `what` does: "svd of [4096, 4096]".
+void check_memory_limit(Device device, std::size_t bytes, std::string_view what);
 
 }  // namespace tessera

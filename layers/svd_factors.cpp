@@ -4,13 +4,15 @@
 #include <cmath>
 
 #include "core/linalg/mode_product.h"
+#include "core/linalg/randomised_svd.h"
 #include "core/linalg/svd.h"
 #include "core/support/error.h"
 
 namespace tessera {
 
-SvdFactors svd_project(const Tensor& weight, std::int64_t rank) {
-  const linalg::Svd svd = linalg::svd(weight.to(DType::f64));
+SvdFactors svd_project(const Tensor& weight, std::int64_t rank, bool randomised) {
+  const Tensor exact = weight.to(DType::f64);
+  const linalg::Svd svd = randomised ? linalg::randomised_svd(exact, rank) : linalg::svd(exact);
   const Tensor s = svd.s.to(Device::cpu());
   const auto factor = [&](const Tensor& vectors) {  // the first `rank` columns times sqrt(s)
     Tensor kept = vectors.to(Device::cpu()).slice(1, 0, rank).contiguous().clone();

@@ -12,9 +12,9 @@ struct SvdFactors {
   Tensor in_factor;   // [r, in]
 };
 
-// weight [out, in], f32 or f64, computed in double on its device; the factors are on the host, in its dtype. Throws NumericError
-// on NaN or Inf.
-SvdFactors svd_project(const Tensor& weight, std::int64_t rank);
+// weight [out, in], f32 or f64, computed in double on its device; the factors are on the host, in its dtype. `randomised`: by the
+// first singular vectors alone, approximately (core/linalg/randomised_svd.h). Throws NumericError on NaN or Inf.
+SvdFactors svd_project(const Tensor& weight, std::int64_t rank, bool randomised = false);
 Tensor svd_compose(const SvdFactors& factors);  // [out, in]
 
 // 1 <= rank <= min(out, in).

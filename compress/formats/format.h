@@ -59,11 +59,13 @@ struct FormatCost {
   std::int64_t activations = 0;  // elements between the factors, which a training step stores for its backward
 };
 
-// How a decomposition that sweeps over its factors ends.
+// How a decomposition that sweeps over its factors ends, and whether one that is a singular value decomposition is an approximate
+// one (core/linalg/randomised_svd.h).
 struct ProjectOptions {
   std::int64_t iterations = 100;
   double tolerance = 1e-4;  // a sweep that lowers the relative error by less is the last
-  void fields(Fields& f);
+  bool randomised = false;
+  void fields(Fields& f);  // of the sweeps
 };
 
 // How a form splits channels that holds them as several modes each.
@@ -84,7 +86,8 @@ class Format {
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
   virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
   virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
-  virtual bool sweeps() const { return false; }                 // whether project() reads its options
+  virtual bool sweeps() const { return false; }      // whether project() reads the options of sweeps
+  virtual bool randomises() const { return false; }  // whether it reads `randomised`
   // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters alone.
   virtual bool lowers_macs() const { return true; }
   // The form with its channels split so; null where it does not split them.

@@ -14,6 +14,7 @@ class SpatialSvdFormat final : public LargerConvFormat {
  public:
   std::string_view name() const override { return "spatial_svd"; }
   std::span<const RankName> rank_names() const override { return kSingleRank; }
+  bool randomises() const override { return true; }
   bool ends_in_input_channels() const override { return true; }
 
   std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
@@ -38,8 +39,9 @@ class SpatialSvdFormat final : public LargerConvFormat {
     return {linalg::mode_spectrum(spatial_matrix(weight), 0)};
   }
 
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const override {
-    const SvdFactors factors = svd_project(spatial_matrix(weight), rank_of(ranks, "rank"));
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,
+                  const Factors*) const override {
+    const SvdFactors factors = svd_project(spatial_matrix(weight), rank_of(ranks, "rank"), options.randomised);
     return {factors.in_factor, factors.out_factor};
   }
 

@@ -21,6 +21,7 @@ class SvdFormat final : public Format {
   std::string_view name() const override { return "svd"; }
   std::span<const std::string_view> kinds() const override { return kKinds; }
   std::span<const RankName> rank_names() const override { return kSingleRank; }
+  bool randomises() const override { return true; }
   bool ends_in_input_channels() const override { return true; }
 
   std::string why_not(const DenseLayer& layer) const override {
@@ -49,8 +50,9 @@ class SvdFormat final : public Format {
     return {linalg::mode_spectrum(as_matrix(weight), 0)};
   }
 
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions&, const Factors*) const override {
-    const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"));
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,
+                  const Factors*) const override {
+    const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"), options.randomised);
     return {factors.in_factor, factors.out_factor};
   }
 

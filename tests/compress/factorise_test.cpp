@@ -6,6 +6,7 @@
 
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
+#include "core/storage.h"
 #include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/conv2d.h"
@@ -39,6 +40,47 @@ FactoriseConfig config_of(const std::string& json) { return read<FactoriseConfig
 PassReport factorise(std::unique_ptr<Module>& root, const std::string& json) {
   FactorisePass pass(config_of(json));
   return run_pass(root, pass, kInput);
+}
+
+// [64, 800] of falling singular values, so that the approximate vectors are good ones.
+TEST(Factorise, BySvdFullAndRandomised) {
+  const auto error = [](const char* block) {
+    auto root = std::make_unique<Sequential>();
+    auto& linear = dynamic_cast<Linear&>(root->add_child("wide", std::make_unique<Linear>(LinearConfig{.in = 800, .out = 64})));
+    Tensor weight = random_tensor({64, 800}, DType::f32, 3);
+    for (std::int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] *= std::pow(0.95F, static_cast<float>(i / 800));
+    linear.weight().set_value(weight);
+    std::unique_ptr<Module> module = std::move(root);
+    FactorisePass pass(config_of(str(R"({"layers": "*", "format": "svd", "ranks": {"rank": 12})", block, "}")));
+    return run_pass(module, pass, {2, 800}).layers.at(0).relative_error;
+  };
+  const double full = error(""), randomised = error(R"(, "svd": "randomised")");
+  EXPECT_GT(randomised, full);
+  EXPECT_LT(randomised, 1.01 * full);
+}
+
+TEST(Factorise, ADecompositionBeyondTheMemoryLimitNamesLayerBytesAndTheWayOut) {
+  const auto message = [](const char* block) {
+    std::unique_ptr<Module> root = std::make_unique<Sequential>();
+    root->add_child("wide", std::make_unique<Linear>(LinearConfig{.in = 900, .out = 700}));
+    initialize(*root, 1);
+    FactorisePass pass(config_of(str(R"({"layers": "*", "format": "svd", "ranks": {"rank": 12})", block, "}")));
+    const std::size_t limit = memory_stats(Device::cpu()).limit;
+    set_memory_limit(Device::cpu(), memory_stats(Device::cpu()).in_use + 30'000'000);
+    std::string said = "nothing";
+    try {
+      run_pass(root, pass, {2, 900});
+    } catch (const OutOfMemoryError& error) {
+      said = error.what();
+    }
+    set_memory_limit(Device::cpu(), limit);
+    return said;
+  };
+  const std::string said = message("");
+  // 8 (2 m n + 2 (m + n) k + 4 k^2) bytes
+  EXPECT_TRUE(said.starts_with("layer 'wide': svd of [700, 900] needs 43680000 bytes, ")) << said;
+  EXPECT_TRUE(said.ends_with(" bytes; factorise.svd=randomised needs less")) << said;
+  EXPECT_EQ(message(R"(, "svd": "randomised")"), "nothing");
 }
 
 TEST(Factorise, ReachesTheMacsAskedForOverTheMatchedLayers) {
@@ -258,6 +300,8 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
             "test: ranks[1]: explicit ranks of tucker2 name all of: out, in; e.g. {out: 32, in: 64}");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "decomposition": {}})"),
             "test: decomposition: svd does not sweep over its factors; leave it out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "cp", "ranks": {"rank": 3}, "svd": "randomised"})"),
+            "test: svd: cp has no randomised decomposition; leave it out");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "modes": {}})"),
             "test: modes: svd does not split channels; leave it out");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"out": [4, 4], "in": [4]}})"),
