@@ -20,8 +20,8 @@ constexpr const char* kFactorise =
 constexpr const char* kRankRules = "{stages: [{factorise: {ranks: [{layers: '*', out: 2, in: 1}, {layers: conv1, macs: 0.5}]}}]}";
 // conv2 has 8 channels on both sides: 2 x 4 as two modes, 2 x 2 x 2 as three.
 constexpr const char* kModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: 2}}}]}";
-constexpr const char* kOutModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {out: [2, 4]}}}]}";
-constexpr const char* kInModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {in: [2, 4]}}}]}";
+constexpr const char* kOutModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: ~, out: [2, 4]}}}]}";
+constexpr const char* kInModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: ~, in: [2, 4]}}}]}";
 constexpr const char* kTrainRanks =
     "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: 3}, "
     "ranks: {macs: ~, r1: 2, r2: 2, r3: 2, r4: 2, r5: 2, r6: 2}}}]}";
