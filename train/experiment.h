@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "optim/builtin.h"
 #include "optim/ema.h"
 #include "optim/schedule.h"
+#include "train/config_file.h"
 #include "train/data/builtin.h"
 #include "train/resolve_device.h"
 
@@ -98,7 +98,7 @@ std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
 struct Experiment {
   ExperimentConfig config;
   Value resolved;  // every key written out, stages merged; loads again to an equal config
-  std::map<std::string, Mark> marks;  // where the file says "data", "stages[1].factorise.ranks", ...
+  Marks marks;
 };
 
 // Reads, merges, overrides and checks. Throws ConfigError with every problem, each as file:line:col: path: message. A file's

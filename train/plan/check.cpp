@@ -5,6 +5,7 @@
 
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "train/config_file.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/import_weights.h"
@@ -29,15 +30,7 @@ class Checker {
     }
   }
 
-  // Where the file says `path`, or the nearest block around it.
-  void add(const std::string& path, const std::string& message) {
-    std::string place = path;
-    while (!place.empty() && !marks_.contains(place)) {
-      const std::size_t cut = place.find_last_of(".[");
-      place.resize(cut == std::string::npos ? 0 : cut);
-    }
-    problems_.push_back({place.empty() ? Mark{} : marks_.at(place), path, message});
-  }
+  void add(const std::string& path, const std::string& message) { problems_.push_back(problem_at(marks_, path, message)); }
 
   void check_data() {
     attempt("data", [&] {
@@ -141,7 +134,7 @@ class Checker {
   }
 
   const ExperimentConfig& config_;
-  const std::map<std::string, Mark>& marks_;
+  const Marks& marks_;
   std::vector<ConfigProblem> problems_;
   std::optional<DataSplits> data_;
   Shape input_;
