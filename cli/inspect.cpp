@@ -10,9 +10,9 @@
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "layers/models/model.h"
 #include "train/data/builtin.h"
 #include "train/plan/plan.h"
+#include "train/run/import_weights.h"
 
 namespace tessera::cli {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 Value compressible_layers(const ExperimentConfig& config) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
   const Shape input = data.train.dataset->batch_shape(1);
-  const std::unique_ptr<Module> model = build_model(config.model, input);
+  const std::unique_ptr<Module> model = empty_model(real_vfs(), config.model, input);
   Trace trace;
   model->output_shape(input, &trace);
   Value rows = to_value(trace);

@@ -17,6 +17,10 @@ std::unique_ptr<Module> cifar(const ModelConfig& config, const Shape& input) {
   return models::cifar_resnet(config, input, kDepth);
 }
 
+std::unique_ptr<Module> saved(const ModelConfig&, const Shape&) {
+  throw ConfigError(str("model ", kSavedModel, ": its structure is read with its weights"));
+}
+
 struct Images {
   std::int64_t side = 0;
   std::int64_t channels = 0;
@@ -44,6 +48,7 @@ constexpr NamedModel kModels[] = {
     {"resnet50", &models::resnet50, kImageNet},
     {"resnet56", &cifar<56>, kCifar, true},
     {"resnet8", &cifar<8>, kCifar, true},
+    {kSavedModel, &saved, {}},
     {"vgg16", &models::vgg16, kImageNet},
 };
 
@@ -75,9 +80,9 @@ std::optional<Shape> usual_input(std::string_view name) {
 }
 
 void ModelConfig::fields(Fields& f) {
-  f.add("name", name, {.help = "the network", .choices = model_names(), .example = "resnet20", .observable = "plan"});
+  f.add("name", name, {.help = "the network; saved: as the weights have it", .choices = model_names(), .example = "resnet20", .observable = "plan"});
   f.add("classes", classes,
-        {.help = "outputs of the last layer; a list's own last layer decides for name: layers",
+        {.help = "outputs of the last layer; a list's own last layer decides for name: layers, the weights' for name: saved",
          .range = at_least(1),
          .example = "100",
          .observable = "plan"});
@@ -93,7 +98,7 @@ void ModelConfig::fields(Fields& f) {
   f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
                            .observable = "plan", .check = &models::check_layer_list});
   f.add("weights", weights,
-        {.help = "start from a trained network: a .safetensors file or a run folder; relative to this file",
+        {.help = "start from a trained network: a .safetensors file or a run folder, relative to this file; see name: saved",
          .example = "resnet18.safetensors",
          .observable = "bytes"});
   f.add("head", head,
@@ -107,6 +112,8 @@ void ModelConfig::fields(Fields& f) {
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");
   f.require(layers.is_null() || name == "layers", "layers", "needs name: layers");
   f.require(!layers.is_null() || name != "layers", "layers", "name: layers needs the list of layers");
+  f.require(!weights.empty() || name != kSavedModel, "weights", "name: saved needs the weights that hold the network");
+  f.require(!in_channels || name != kSavedModel, "in_channels", "the weights of name: saved say it");
   f.require(head == "keep" || !weights.empty(), "head", "reset needs weights; without them every layer is drawn");
   f.require(!allow_nonfinite || !weights.empty(), "allow_nonfinite", "needs weights");
 }

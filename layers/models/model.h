@@ -22,6 +22,7 @@ struct ModelConfig {
   // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
   Value layers = {};
   // Where the values come from instead of the seed (train/run/import_weights.h): a safetensors file or a run folder; "" = drawn.
+  // name: saved takes the structure from there too.
   std::string weights = {};
   std::string head = "keep";     // keep: every layer comes from the weights; reset: the last one is drawn
   bool allow_nonfinite = false;  // take NaN and Inf from the weights
@@ -30,8 +31,11 @@ struct ModelConfig {
 
 std::vector<std::string_view> model_names();
 
-// One image of the data set that a named network was made for, [1, h, w, c]: MNIST, CIFAR or ImageNet. Empty for `layers` and
-// unknown names.
+// The name of a network whose structure stands beside its weights; build_model() cannot make it.
+inline constexpr std::string_view kSavedModel = "saved";
+
+// One image of the data set that a named network was made for, [1, h, w, c]: MNIST, CIFAR or ImageNet. Empty for `layers`,
+// `saved` and unknown names.
 std::optional<Shape> usual_input(std::string_view name);
 
 // The network for inputs of shape [n, h, w, c] (mlp and layers: any [n, ...]); n does not matter. Parameters are not drawn

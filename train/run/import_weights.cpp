@@ -11,9 +11,12 @@
 #include "core/config/suggest.h"
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
 #include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/store.h"
+#include "train/run/network_file.h"
 #include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
@@ -22,7 +25,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kLayoutKey = "tessera.layout";
 constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
 constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
@@ -31,6 +33,7 @@ struct Source {
   std::string name;  // for messages: the file
   std::map<std::string, Tensor> tensors;
   bool torch = false;
+  std::optional<Value> tree = {};  // the network's, where the source holds it
 };
 
 bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
@@ -48,7 +51,7 @@ bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
 Source read_run(Vfs& vfs, const std::string& path) {
   const RunFolder folder = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, folder);
-  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false};
+  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false, checkpoint.manifest.at("model")};
 }
 
 // Inside a checkpoint, what its manifest says of the file has to hold.
@@ -66,11 +69,11 @@ Source read_weights_file(Vfs& vfs, const std::string& path) {
   const std::string bytes = read_checked(vfs, path);
   if (is_pickle(path, bytes)) refuse_pickle(path);
   SafetensorsFile file = decode_safetensors(bytes, path);
-  const auto found = file.metadata.find(std::string(kLayoutKey));
+  const auto found = file.metadata.find(kLayoutKey);
   const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
   TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
                 "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  return {path, std::move(file.tensors), layout == "OIHW"};
+  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path)};
 }
 
 Source read_source(Vfs& vfs, const std::string& path) {
@@ -233,14 +236,35 @@ class Importer {
   std::int64_t ignored_ = 0;
 };
 
+std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
+  TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
+                " needs; give a run folder or a file of tessera compress, or name the network");
+  std::unique_ptr<Module> model;
+  try {
+    model = rebuild(*source.tree, builtin_layers());
+  } catch (const Error& error) {
+    throw ConfigError(str(source.name, ": its network cannot be built: ", error.what()));
+  }
+  model->output_shape(input);  // throws where the network takes no such input
+  return model;
+}
+
 }  // namespace
 
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
-  InitialModel result{build_model(config, input), {}};
+  std::optional<Source> source;
+  InitialModel result;
+  if (config.name == kSavedModel) source = read_source(vfs, config.weights);
+  result.model = source ? rebuilt(*source, input) : build_model(config, input);
   initialize(*result.model, seed);
   if (config.weights.empty()) return result;
-  result.imported = Importer(*result.model, config, input, read_source(vfs, config.weights)).run();
+  if (!source) source = read_source(vfs, config.weights);
+  result.imported = Importer(*result.model, config, input, std::move(*source)).run();
   return result;
+}
+
+std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
+  return config.name == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
 }
 
 }  // namespace tessera

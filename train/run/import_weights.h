@@ -26,6 +26,10 @@ struct InitialModel {
 // layer that has parameters, a linear layer or a convolution, keeps its drawn values, whatever the file says of it. Throws
 // ConfigError with one line per missing, unexpected, mismatched and non-finite tensor; IoError on files that cannot be read; and
 // what build_model throws.
+// The structure of a model `saved` is that of the run's checkpoint, or of a file that holds one (train/run/network_file.h).
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed);
+
+// Its structure alone, without values.
+std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
 
 }  // namespace tessera
