@@ -15,6 +15,7 @@ void add_plan(Verb program);
 void add_layers(Verb program);
 void add_table(Verb program);
 void add_bench(Verb program);
+void add_compress(Verb program);
 void add_validate(Verb program);
 void add_schema(Verb program);
 void add_export(Verb program);

@@ -119,6 +119,15 @@ std::string count_changed(std::span<const LayerReport> layers) {
   return str(changed, " of ", layers.size(), " matched layers ", text.empty() ? "changed" : text);
 }
 
+using Cells = std::vector<std::string>;
+
+std::string change(std::int64_t before, std::int64_t after) { return str(before, " -> ", after); }
+
+void append_times(Cells& cells, const std::optional<Speed>& speed) {
+  if (!speed) return void(cells.insert(cells.end(), 3, "-"));
+  cells.insert(cells.end(), {shortest(speed->dense_ms), shortest(speed->compressed_ms), describe(speed->ratio)});
+}
+
 }  // namespace
 
 std::vector<LayerColumn> layer_columns() {
@@ -168,6 +177,26 @@ std::string pass_markdown(const PassReport& report) {
   text += "\n| layer | format | ranks | relative error | parameters | MACs | time |\n|---|---|---|---:|---:|---:|---|\n";
   for (const LayerReport& layer : layers) text += layer_row(layer);
   return text;
+}
+
+std::string pass_text(const PassReport& report) {
+  std::vector<Cells> rows{
+      {"layer", "format", "ranks", "error", "parameters", "MACs", "dense ms", "ms", "speed-up (95 %)", "decision"}};
+  for (const LayerReport& layer : report.layers) {
+    Cells& cells = rows.emplace_back(Cells{layer.path, layer.format, layer.ranks ? to_string(*layer.ranks) : "-",
+                                           layer.ranks ? formatted("%.4f", layer.relative_error) : "-",
+                                           change(layer.parameters_before, layer.parameters_after),
+                                           change(layer.macs_before, layer.macs_after)});
+    append_times(cells, layer.speed);
+    cells.push_back(str(layer.decision, layer.reason.empty() ? "" : ": ", layer.reason));
+  }
+  Cells& network = rows.emplace_back(Cells{"network", "", "", "", change(report.before.parameters, report.after.parameters),
+                                           change(report.before.macs, report.after.macs)});
+  append_times(network, report.speed);
+  network.push_back(str(count_changed(report.layers), report.speed && !report.speed->faster ? ", not faster" : ""));
+  const std::string timed = report.timed_at.empty() ? std::string() : "; the network timed at " + report.timed_at;
+  return str(report.pass, ": asked ", asked(report.layers), timed, '\n',
+             aligned(rows, {false, false, false, true, true, true, true, true, true, false}));
 }
 
 std::string summary(const PassReport& report) {

@@ -27,6 +27,9 @@ std::string layers_csv_rows(const std::string& stage, std::span<const LayerRepor
 // For people: one sentence on the whole, then a line per layer that stayed dense with its reason.
 std::string summary(const PassReport& report);
 
+// For people on a terminal: what was asked, then a table with a row per layer and one of the network. Times are of a batch.
+std::string pass_text(const PassReport& report);
+
 // Asked and reached, a table of the totals and one of the layers.
 std::string pass_markdown(const PassReport& report);
 // Text as it may stand in a cell of a Markdown table.

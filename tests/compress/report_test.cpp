@@ -157,6 +157,20 @@ TEST(PassMarkdown, ListsEveryRuleOnce) {
   EXPECT_TRUE(text.starts_with("Asked: macs 0.4 per matched; energy 0.9. 2 of 3 matched layers factored.\n")) << text;
 }
 
+TEST(PassText, HasARowPerLayerAndOneOfTheNetwork) {
+  PassReport report = two_layers();
+  EXPECT_EQ(pass_text(report),
+            "factorise: asked macs 0.4 per matched; the network timed at batch 32, inference, 2 threads\n"
+            "layer    format   ranks        error    parameters            MACs  dense ms    ms    speed-up (95 %)  decision\n"
+            "a        tucker2  out 8 in 4  0.2500   1000 -> 300  64000 -> 20000      2.31  1.51  1.53x (1.49-1.58)  factored\n"
+            "b        tucker2  -                -    200 -> 200  16000 -> 16000         -     -                  -  "
+            "dense: has 4 | groups\n"
+            "network                               2000 -> 1300  90000 -> 46000      2.31  1.51  1.53x (1.49-1.58)  "
+            "1 of 2 matched layers factored\n");
+  report.speed->faster = false;
+  EXPECT_NE(pass_text(report).find("1 of 2 matched layers factored, not faster\n"), std::string::npos);
+}
+
 TEST(PassReport, ComesBackFromItsFields) {
   const PassReport report = two_layers();
   const PassReport again = read<PassReport>(parse_json(to_json(write(report)), "test"));

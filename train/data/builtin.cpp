@@ -27,6 +27,12 @@ bool is_auto_or_numbers(const Value& value) {
          (value.is_list() && std::ranges::all_of(value.as_list(), [](const Value& v) { return v.is_number(); }));
 }
 
+[[noreturn]] void throw_unknown(const DataConfig& config) {
+  std::string known;
+  for (const std::string_view name : dataset_names()) known += str(known.empty() ? "" : ", ", name);
+  throw ConfigError(str("data.name: unknown data set '", config.name, "'; known: ", known));
+}
+
 MemoryDataset load_split(const DataConfig& config, std::string_view split, std::uint64_t seed) {
   if (config.name == "glyphs") {
     const bool test = split == "test";
@@ -35,9 +41,7 @@ MemoryDataset load_split(const DataConfig& config, std::string_view split, std::
   if (config.name == "mnist" || config.name == "fashion-mnist") return load_idx(config.root, config.name, split);
   if (config.name == "cifar10") return load_cifar(config.root, config.name, cifar10_layout(split));
   if (config.name == "cifar100") return load_cifar(config.root, config.name, cifar100_layout(split));
-  std::string known;
-  for (const std::string_view name : dataset_names()) known += str(known.empty() ? "" : ", ", name);
-  throw ConfigError(str("data.name: unknown data set '", config.name, "'; known: ", known));
+  throw_unknown(config);
 }
 
 // What the cache holds may be damaged: it is measured again then.
@@ -171,6 +175,16 @@ void DataConfig::fields(Fields& f) {
 const std::vector<std::string_view>& dataset_names() {
   static const std::vector<std::string_view> names{"cifar10", "cifar100", "fashion-mnist", "glyphs", kImageFolder, "mnist"};
   return names;
+}
+
+Shape sample_shape(const DataConfig& config) {
+  constexpr std::int64_t kMnistSide = 28, kCifarSide = 32;
+  if (config.name == "glyphs") return {1, kGlyphSide, kGlyphSide, 1};
+  if (config.name == "mnist" || config.name == "fashion-mnist") return {1, kMnistSide, kMnistSide, 1};
+  if (config.name == "cifar10" || config.name == "cifar100") return {1, kCifarSide, kCifarSide, 3};
+  if (config.name != kImageFolder) throw_unknown(config);
+  const std::int64_t side = config.crop.value_or(DataConfig::kCrop);
+  return {1, side, side, 3};
 }
 
 DataSplits load_data(const DataConfig& config, std::uint64_t seed) {

@@ -40,6 +40,9 @@ struct DataConfig {
 // "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist".
 const std::vector<std::string_view>& dataset_names();
 
+// Of one sample, [1, h, w, c], as the block alone says it: no file is looked at. Throws ConfigError on an unknown name.
+Shape sample_shape(const DataConfig& config);
+
 struct DataSplits {
   Subset train;
   Subset val;  // part of the training set, or a folder of its own; empty with val: 0

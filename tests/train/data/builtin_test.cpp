@@ -71,6 +71,20 @@ TEST(Builtin, RefusesWhatItWouldIgnore) {
   says(R"({"val": 1})", "data.val");
 }
 
+TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
+  EXPECT_EQ(sample_shape(small()), load_data(small(), 1).train.dataset->batch_shape(1));
+  const auto of = [](std::string_view json) { return sample_shape(read<DataConfig>(parse_json(json, "x.json"), "data")); };
+  EXPECT_EQ(of(R"({"name": "fashion-mnist", "root": "/nowhere"})"), Shape({1, 28, 28, 1}));
+  EXPECT_EQ(of(R"({"name": "cifar100", "root": "/nowhere"})"), Shape({1, 32, 32, 3}));
+  EXPECT_EQ(of(R"({"name": "image-folder", "root": "/nowhere"})"), Shape({1, 224, 224, 3}));
+  EXPECT_EQ(of(R"({"name": "image-folder", "root": "/nowhere", "crop": 96})"), Shape({1, 96, 96, 3}));
+  for (const std::string_view name : dataset_names()) {
+    DataConfig config;
+    config.name = name;
+    EXPECT_EQ(sample_shape(config).rank(), 4) << name;
+  }
+}
+
 TEST(Builtin, NamesTheKnownSets) {
   DataConfig config;
   config.name = "cifar";

@@ -1,0 +1,125 @@
+#include "train/report/compress_report.h"
+
+#include "compress/report.h"
+#include "core/config/read.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
+#include "layers/models/model.h"
+#include "train/report/bench_network.h"
+#include "train/run/compress_config.h"
+#include "train/run/decisions_file.h"
+#include "train/run/environment.h"
+#include "train/run/import_weights.h"
+#include "train/run/network_file.h"
+#include "train/run/stage_passes.h"
+
+namespace tessera {
+namespace {
+
+// A pass whose problems say where the file has their keys.
+class PlacedPass final : public Pass {
+ public:
+  PlacedPass(StagePass& stage, const CompressSettings& settings) : stage_(stage), settings_(settings) {}
+
+  std::string_view name() const override { return stage_.pass->name(); }
+  std::string_view done() const override { return stage_.pass->done(); }
+  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input) override {
+    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input);
+    for (BlockProblem& problem : problems) {
+      const std::string path = settings_.path_of(str(stage_.key, '.', problem.key));
+      problem.message = to_string(problem_at(settings_.marks, path, problem.message));
+    }
+    return problems;
+  }
+  bool matches(const std::string& path, const Module& module) const override { return stage_.pass->matches(path, module); }
+  std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override {
+    return stage_.pass->rewrite(module, report);
+  }
+
+ private:
+  StagePass& stage_;
+  const CompressSettings& settings_;
+};
+
+Shape input_of(const CompressSettings& settings, const CompressOptions& options) {
+  if (!options.input.empty()) return parse_input(options.input);
+  if (settings.input) return *settings.input;
+  const std::optional<Shape> usual = usual_input(settings.model.name);
+  TESSERA_CHECK(usual, ConfigError, options.config, ": model ", settings.model.name,
+                " takes inputs of many shapes; give one with --input, e.g. 3x32x32, or as input: [3, 32, 32] in the file");
+  return *usual;
+}
+
+// What is wrong with the weights is wrong with what the user gave, whether they do not fit or cannot be read.
+std::unique_ptr<Module> trained_model(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
+  config.weights = weights;
+  try {
+    return initial_model(vfs, config, input, 0).model;
+  } catch (const ShapeError& error) {
+    throw ConfigError(str("compress: ", weights, ": ", error.what()));
+  } catch (const IoError& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+VetoOptions veto_of(const StagePass& stage, const CompressSettings& settings, Device device,
+                    const std::function<void(const std::string&)>& before) {
+  VetoOptions options = stage.veto;
+  options.timing.compute = compute_dtype(settings.precision, device);
+  options.timing.device = device;
+  options.before_timing = before;
+  return options;
+}
+
+}  // namespace
+
+CompressReport compress_network(Vfs& vfs, const CompressOptions& options, const std::function<void(const std::string&)>& before) {
+  TESSERA_CHECK(!vfs.exists(options.output), ConfigError, "compress: ", options.output,
+                " is there already; give another file with --out");
+  const CompressSettings settings = load_compress_settings(options.config, options.overrides);
+  const Device device = resolve_device(settings.device);
+  const Shape input = input_of(settings, options);
+  std::unique_ptr<Module> model = trained_model(vfs, settings.model, input, options.weights);
+  move_to(*model, device);
+  set_compute_threads(settings.threads);
+  const Tf32Products products(settings.precision == "tf32");
+  const DecisionScope decisions({.measure = !settings.deterministic,
+                                 .known = options.decisions.empty() ? DecisionMap() : read_decisions(vfs, options.decisions)});
+  CompressReport report{.weights = options.weights,
+                        .config = options.config,
+                        .stage = settings.stage.name,
+                        .input = input,
+                        .device = device.name(),
+                        .precision = settings.precision,
+                        .passes = {},
+                        .output = options.output};
+  for (StagePass& stage : stage_passes(settings.stage, settings.report)) {
+    PlacedPass pass(stage, settings);
+    const Veto veto(veto_of(stage, settings, device, before));
+    report.passes.push_back(run_pass(model, pass, input, &veto));
+  }
+  if (!options.record.empty()) write_decisions(vfs, options.record, decisions.taken());
+  report.bytes = write_network(vfs, *model, input, options.output);
+  return report;
+}
+
+void CompressReport::fields(Fields& f) {
+  f.add("weights", weights, {.help = "what was compressed"});
+  f.add("config", config, {.help = "the file that says how"});
+  f.add("stage", stage, {.help = "of an experiment file; empty for a smaller one"});
+  f.add_computed("input", std::vector<std::int64_t>(input.begin(), input.end()), {.help = "shape of one sample"});
+  f.add("device", device, {.help = "where layers were timed"});
+  f.add("precision", precision, {.help = "in which layers were timed"});
+  f.add("passes", passes, {.help = "what each did"});
+  f.add("output", output, {.help = "the file that was written"});
+  f.add("bytes", bytes, {.help = "of that file"});
+}
+
+std::string to_text(const CompressReport& report) {
+  std::string text = str(report.weights, " as ", report.config, report.stage.empty() ? "" : ", stage ", report.stage,
+                         " says; input ", report.input, ", ", report.device, ", ", report.precision, '\n');
+  for (const PassReport& pass : report.passes) text += '\n' + pass_text(pass);
+  return text;
+}
+
+}  // namespace tessera
