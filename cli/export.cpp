@@ -1,5 +1,6 @@
 #include "train/report/export.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -15,7 +16,11 @@ struct ExportArguments {
 };
 
 int export_run(const ExportArguments& arguments) {
-  export_torch(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.output);
+  if (std::filesystem::is_regular_file(arguments.run)) {
+    export_torch(real_vfs(), arguments.run, arguments.output);
+  } else {
+    export_torch(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.output);
+  }
   std::cout << "wrote " << arguments.output << '/' << kExportWeights << " and " << arguments.output << '/' << kExportModel
             << "\nnext: python3 examples/python/load_tessera.py " << arguments.output << '\n';
   return kDone;
@@ -24,9 +29,9 @@ int export_run(const ExportArguments& arguments) {
 }  // namespace
 
 void add_export(Verb program) {
-  const Verb verb = program.add("export", "Write a run's newest network for another program");
+  const Verb verb = program.add("export", "Write a network, a run's newest or a compressed one, for another program");
   auto arguments = std::make_shared<ExportArguments>();
-  verb.argument("run", arguments->run, "run folder, runs/<name>/<n>").required();
+  verb.argument("run", arguments->run, "run folder, runs/<name>/<n>, or a file of tessera compress").required();
   verb.argument("--layout", arguments->layout, "torch: PyTorch's names and axes, read by examples/python/load_tessera.py")
       .one_of({"torch"});
   verb.argument("--output", arguments->output, "folder to write model.safetensors and model.json to").required();

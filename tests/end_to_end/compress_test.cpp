@@ -193,6 +193,20 @@ TEST_F(Compress, ARunGoesOnFromTheFileAndItsNetworkIsEvaluatedAndExported) {
                  "model.safetensors: holds tensors and no network, which name: saved needs");
 }
 
+TEST_F(Compress, TheFileIsExportedAsARunIs) {
+  compressed(run(), file());
+  const std::string folder = *folder_ / "out-torch";
+  expect_outcome(run_program({"export", out(), "--output", folder}), 0, "wrote " + folder + "/model.safetensors and ");
+  const SafetensorsFile exported = decode_safetensors(read_bytes(folder + "/model.safetensors"), "exported");
+  EXPECT_EQ(exported.tensors.at("conv2.1.weight").shape(), (Shape{4, 1, 3, 3}));
+  const Value model = parse_json(read_bytes(folder + "/model.json"), "model.json");
+  EXPECT_EQ(to_json(model.at("input")), "[1,28,28]");
+  EXPECT_EQ(to_json(model.at("origin")), str(R"({"file":")", out(), R"("})"));
+  const std::string alone = newest_checkpoint(run()) + "/model.safetensors";
+  expect_outcome(run_program({"export", alone, "--output", *folder_ / "other"}), 2, alone + ": holds no network and its input");
+  EXPECT_FALSE(fs::exists(*folder_ / "other"));
+}
+
 TEST_F(Compress, JsonHasTheKeysThatAreDocumented) {
   const Outcome outcome = compress(run(), file(), {"--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;

@@ -5,6 +5,7 @@
 #include "core/support/error.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
+#include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
@@ -50,6 +51,12 @@ struct RunOrigin {
   }
 };
 
+struct FileOrigin {
+  std::string file;
+
+  void fields(Fields& f) { f.add("file", file, {.help = "its path"}); }
+};
+
 SafetensorsFile torch_state(Module& model, const Shape& input) {
   const State state = model_state(model);
   SafetensorsFile file;
@@ -74,6 +81,11 @@ void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& orig
   write_file_atomically(vfs, folder / kExportWeights, weights);
   write_file_atomically(vfs, folder / kExportModel,
                         to_json(write(ModelFile{torch_input(input), origin, describe(model)}), 2) + "\n");
+}
+
+void export_torch(Vfs& vfs, const std::string& file, const std::filesystem::path& folder) {
+  const FileNetwork network = file_network(vfs, file);
+  export_torch(vfs, *network.model, network.input, write(FileOrigin{file}), folder);
 }
 
 void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {

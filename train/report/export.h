@@ -20,6 +20,9 @@ inline constexpr const char* kExportModel = "model.json";
 // when one of the files is there already or a layer has no PyTorch form (train/torch/torch_layout.h); then nothing is written.
 void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder);
 
+// The network of a file that holds one (train/run/network_file.h).
+void export_torch(Vfs& vfs, const std::string& file, const std::filesystem::path& folder);
+
 // The network of the run's newest good checkpoint.
 void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder);
 

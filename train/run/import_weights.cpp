@@ -34,6 +34,7 @@ struct Source {
   std::map<std::string, Tensor> tensors;
   bool torch = false;
   std::optional<Value> tree = {};  // the network's, where the source holds it
+  std::optional<Shape> input = {};  // likewise
 };
 
 bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
@@ -73,7 +74,7 @@ Source read_weights_file(Vfs& vfs, const std::string& path) {
   const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
   TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
                 "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path)};
+  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
 }
 
 Source read_source(Vfs& vfs, const std::string& path) {
@@ -261,6 +262,15 @@ InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
   if (!source) source = read_source(vfs, config.weights);
   result.imported = Importer(*result.model, config, input, std::move(*source)).run();
   return result;
+}
+
+FileNetwork file_network(Vfs& vfs, const std::string& path) {
+  Source source = read_weights_file(vfs, path);
+  TESSERA_CHECK(source.input, ConfigError, path, ": holds no network and its input; give a run folder or a file of tessera compress");
+  const ModelConfig config{.name = std::string(kSavedModel), .weights = path};
+  FileNetwork network{rebuilt(source, *source.input), *source.input};
+  Importer(*network.model, config, network.input, std::move(source)).run();
+  return network;
 }
 
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {

@@ -29,6 +29,14 @@ struct InitialModel {
 // The structure of a model `saved` is that of the run's checkpoint, or of a file that holds one (train/run/network_file.h).
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed);
 
+// The network of a file that holds one, and the input that it says. Throws ConfigError on any other file, and what
+// initial_model() throws.
+struct FileNetwork {
+  std::unique_ptr<Module> model;
+  Shape input;  // of one sample
+};
+FileNetwork file_network(Vfs& vfs, const std::string& path);
+
 // Its structure alone, without values.
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
 

@@ -1,9 +1,25 @@
 #include "train/run/network_file.h"
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "core/support/error.h"
 #include "layers/model_tree.h"
 #include "train/run/model_state.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::size_t kMostAxes = 4;
+
+std::optional<Value> json_at(const SafetensorsFile& file, const char* key, const std::string& origin) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end()) return std::nullopt;
+  return parse_json(found->second, str(origin, ": ", key));
+}
+
+}  // namespace
 
 std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& path) {
   SafetensorsFile file;
@@ -18,9 +34,18 @@ std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const st
 }
 
 std::optional<Value> tree_of(const SafetensorsFile& file, const std::string& origin) {
-  const auto found = file.metadata.find(kNetworkKey);
-  if (found == file.metadata.end()) return std::nullopt;
-  return parse_json(found->second, origin + ": " + kNetworkKey);
+  return json_at(file, kNetworkKey, origin);
+}
+
+std::optional<Shape> input_of(const SafetensorsFile& file, const std::string& origin) {
+  const std::optional<Value> list = json_at(file, kInputKey, origin);
+  if (!list) return std::nullopt;
+  const auto is_size = [](const Value& size) { return size.kind() == Value::Kind::integer && size.as_int() > 0; };
+  TESSERA_CHECK(list->is_list() && std::ranges::all_of(list->as_list(), is_size) && list->as_list().size() <= kMostAxes, IoError,
+                origin, ": ", kInputKey, " is ", to_json(*list), "; must be a list of up to ", kMostAxes, " sizes");
+  std::vector<std::int64_t> sizes;
+  for (const Value& size : list->as_list()) sizes.push_back(size.as_int());
+  return Shape(std::span<const std::int64_t>(sizes));
 }
 
 }  // namespace tessera

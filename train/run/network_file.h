@@ -23,5 +23,7 @@ std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const st
 
 // The module tree, none in a file of tensors alone. Throws IoError naming `origin` when it is no JSON.
 std::optional<Value> tree_of(const SafetensorsFile& file, const std::string& origin);
+// The input of one sample, likewise. Throws IoError when it is no list of positive sizes either.
+std::optional<Shape> input_of(const SafetensorsFile& file, const std::string& origin);
 
 }  // namespace tessera

@@ -71,6 +71,23 @@ TEST_F(NetworkFile, WithoutANetworkOrWithABrokenOneItIsRefused) {
   EXPECT_NE(message_of<IoError>([&] { load(); }).find(path_.string() + ": tessera.network"), std::string::npos);
 }
 
+TEST_F(NetworkFile, SaysItsOwnInput) {
+  write_network(real_vfs(), *model_, kInput, path_);
+  const FileNetwork network = file_network(real_vfs(), path_.string());
+  EXPECT_EQ(network.input, kInput);
+  EXPECT_EQ(describe(*network.model), describe(*model_));
+  EXPECT_EQ(network.model->parameters().size(), model_->parameters().size());
+  const std::string tree = to_json(describe(*model_));
+  const auto fault_of = [&](const char* input) {
+    testing::save(path_, {.tensors = model_state(*model_).tensors,
+                          .metadata = {{kLayoutKey, "OHWI"}, {kNetworkKey, tree}, {kInputKey, input}}});
+    return message_of<IoError>([&] { file_network(real_vfs(), path_.string()); });
+  };
+  for (const char* input : {"[1,0]", "7", "[1,9.5]", "[1,9,9,1,1]"}) {
+    EXPECT_EQ(fault_of(input), str(path_.string(), ": tessera.input is ", input, "; must be a list of up to 4 sizes"));
+  }
+}
+
 TEST_F(NetworkFile, TakesNoOtherInputThanItsOwn) {
   write_network(real_vfs(), *model_, kInput, path_);
   EXPECT_NE(message_of<ShapeError>([&] { load({1, 9, 9, 2}); }).find("input channels differ"), std::string::npos);
