@@ -218,6 +218,13 @@ Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) cons
   return factors;
 }
 
+std::vector<std::string> FactorisePass::data_keys() const {
+  std::vector<std::string> keys;
+  if (config_.weighted) keys.emplace_back("weighted");
+  if (config_.recalibrate > 0) keys.emplace_back("recalibrate");
+  return keys;
+}
+
 bool FactorisePass::matches(const std::string& path, const Module&) const { return plan_.find(path) != plan_.end(); }
 
 std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport& report) const {

@@ -49,6 +49,7 @@ class FactorisePass final : public Pass {
   std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr) override;
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
+  std::vector<std::string> data_keys() const override;
   std::int64_t recalibration() const override { return config_.recalibrate; }
 
  private:

@@ -31,6 +31,8 @@ class Pass {
   // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
   // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
+  // The keys of its block that ask for training batches.
+  virtual std::vector<std::string> data_keys() const { return {}; }
   // Training batches on which batch-norm statistics are measured anew once the layers are in their places; 0: they stay.
   virtual std::int64_t recalibration() const { return 0; }
 };

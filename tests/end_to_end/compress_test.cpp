@@ -271,6 +271,12 @@ TEST_F(Compress, FaultsOfTheFileAreAllToldWithTheirPlaces) {
                  "command line: stages[1].factorise.ranks.out: layer 'conv1': out rank is 99");
 }
 
+TEST_F(Compress, KeysThatNeedTrainingDataAreRefused) {
+  const Outcome outcome = compress(run(), smaller(), {"factorise.weighted=true", "factorise.recalibrate=5"});
+  expect_refused(outcome, "weighted needs training data, which compress does not read; leave it out");
+  expect_in(outcome.output, "recalibrate needs training data, which compress does not read; leave it out");
+}
+
 TEST_F(Compress, NothingThatIsThereIsWrittenOver) {
   write_bytes(out(), "mine");
   expect_outcome(compress(run(), file()), 2, out() + " is there already; give another file with --out");

@@ -16,15 +16,18 @@
 namespace tessera {
 namespace {
 
-// A pass whose problems say where the file has their keys.
+// A pass whose problems say where the file has their keys, and whose keys cannot ask for training data.
 class PlacedPass final : public Pass {
  public:
   PlacedPass(StagePass& stage, const CompressSettings& settings) : stage_(stage), settings_(settings) {}
 
   std::string_view name() const override { return stage_.pass->name(); }
   std::string_view done() const override { return stage_.pass->done(); }
-  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input) override {
-    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input);
+  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches) override {
+    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input, batches);
+    for (const std::string& key : stage_.pass->data_keys()) {
+      problems.push_back({key, str(key, " needs training data, which compress does not read; leave it out")});
+    }
     for (BlockProblem& problem : problems) {
       const std::string path = settings_.path_of(str(stage_.key, '.', problem.key));
       problem.message = to_string(problem_at(settings_.marks, path, problem.message));
