@@ -8,7 +8,8 @@
 namespace tessera::cpu {
 namespace {
 
-using Dims = dnnl::memory::dims;
+// Below them one thread is done before a team is awake, which takes some 10 us.
+constexpr double kLeastFlopsForThreads = 5e5;
 
 // oneDNN reads layouts off strides, of dimensions of size 1 too: these become what a dense matrix of this orientation has.
 MatrixStrides regular(MatrixStrides s, std::int64_t rows, std::int64_t columns) {
@@ -36,7 +37,7 @@ std::unique_ptr<onednn::Primitive> build(const StridedProduct& p) {
   });
 }
 
-void sgemm_one_by_one(const StridedProduct& p, const float* a, const float* b, float* y) {
+void one_by_one(const StridedProduct& p, const float* a, const float* b, float* y) {
   const bool ta = p.a.column != 1, tb = p.b.column != 1;
   for (std::int64_t i = 0; i < p.batch; ++i) {
     const dnnl_status_t status =
@@ -50,11 +51,13 @@ void multiply_f32(const StridedProduct& p, const float* a, const float* b, float
   struct Plan {
     std::unique_ptr<onednn::Primitive> primitive;
   };
+  const double flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
+  if (flops < kLeastFlopsForThreads) return one_by_one(p, a, b, y);
   thread_local onednn::PlanCache<Plan> cache;
   const auto plan = cache.get(
       {p.batch, p.m, p.n, p.k, p.a.batch, p.a.row, p.a.column, p.b.batch, p.b.row, p.b.column, p.y.batch, p.y.row, p.y.column},
       [&] { return std::make_shared<Plan>(Plan{build(p)}); });
-  if (!plan->primitive) return sgemm_one_by_one(p, a, b, y);
+  if (!plan->primitive) return one_by_one(p, a, b, y);
   plan->primitive->execute({const_cast<float*>(a), const_cast<float*>(b), y});
 }
 

@@ -33,22 +33,31 @@ inline Tensor naive_contract(const std::string& equation, const std::vector<Tens
   const Shape of_result{std::span<const std::int64_t>(shape)};
   for (const auto& [label, size] : sizes) points *= size;
 
-  std::vector<double> result(static_cast<std::size_t>(of_result.numel()), 0.0);
-  std::map<char, std::int64_t> index;
-  const auto at = [&](const std::string& of) {
-    std::int64_t flat = 0;
-    for (const char c : of) flat = flat * sizes.at(c) + index.at(c);
-    return static_cast<std::size_t>(flat);
-  };
-  for (std::int64_t point = 0; point < points; ++point) {
-    std::int64_t rest = point;
+  // Steps of each tensor's flat index along each index of the equation; an odometer over these.
+  std::vector<std::vector<std::int64_t>> steps;
+  for (const std::string& of : labels) {
+    std::vector<std::int64_t>& along = steps.emplace_back();
     for (const auto& [label, size] : sizes) {
-      index[label] = rest % size;
-      rest /= size;
+      const std::size_t axis = of.find(label);
+      std::int64_t step = axis == std::string::npos ? 0 : 1;
+      for (std::size_t inner = axis; axis != std::string::npos && ++inner < of.size();) step *= sizes.at(of[inner]);
+      along.push_back(step);
     }
+  }
+  std::vector<std::int64_t> at(labels.size(), 0);
+  std::vector<std::int64_t> index(sizes.size(), 0);
+  std::vector<double> result(static_cast<std::size_t>(of_result.numel()), 0.0);
+  for (std::int64_t point = 0; point < points; ++point) {
     double product = 1;
-    for (std::size_t i = 0; i < data.size(); ++i) product *= data[i][at(labels[i])];
-    result[at(labels.back())] += product;
+    for (std::size_t i = 0; i < data.size(); ++i) product *= data[i][static_cast<std::size_t>(at[i])];
+    result[static_cast<std::size_t>(at.back())] += product;
+    std::size_t digit = 0;
+    for (const auto& [label, size] : sizes) {
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] += steps[i][digit];
+      if (++index[digit] < size) break;
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] -= size * steps[i][digit];
+      index[digit++] = 0;
+    }
   }
   return Tensor::from(result, of_result);
 }

@@ -1,0 +1,98 @@
+// Times core/linalg: contractions against copies to matrices and one GEMM of the same library, randomised SVD against
+// scikit-learn's, whose error it must meet.
+// Exit codes: 0 measured, 1 the comparison is void (results differ, errors too large, rival crippled), 2 scikit-learn is missing
+// or bad arguments.
+#include <fmt/format.h>
+
+#include "bench/cases/contract_cases.h"
+#include "bench/cases/svd_cases.h"
+#include "bench/result_lines.h"
+#include "core/support/error.h"
+#include "train/run/environment.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr Target kContractTarget{"geometric_mean", 1.2};
+constexpr std::int64_t kRank = 15;
+constexpr std::int64_t kLargestContraction = 256, kLargestSvd = 4096;
+
+struct Options {
+  CommonOptions common{.results = TESSERA_BENCH_DIR "/results/linalg_bench.jsonl"};
+  std::string python = "/usr/bin/python3";
+  std::string only = "all";
+  std::int64_t largest = 65536;
+};
+
+void print_row(const std::string& name, const Value& row, const char* ours) {
+  const Value& ratio = row.at("ratio");
+  fmt::print("{:<40} {:9.4f} ms, rival {:9.4f} ms: {:.2f}x ({:.2f}-{:.2f})\n", name,
+             row.at(ours).at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
+             ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double());
+  std::fflush(stdout);
+}
+
+Value::List measure_contractions(const Options& options) {
+  Value::List rows;
+  Ratios all{"contract"};
+  for (const ContractCase& of : contract_cases()) {
+    for (std::int64_t size = 8; size <= std::min(kLargestContraction, options.largest); size *= 2) {
+      const Value& row = rows.emplace_back(measure_contract(of, size, {.rounds = options.common.rounds}));
+      all.add(row);
+      print_row(fmt::format("contract {} {} {}", of.equation, of.kind, size), row, "contract");
+    }
+  }
+  rows.push_back(verdict_row(all, kContractTarget));
+  print_verdict(verdict_of(all, std::span(&kContractTarget, 1)));
+  return rows;
+}
+
+Value::List measure_svds(const Options& options) {
+  Value::List rows;
+  Ratios all{"randomised_svd"};
+  const SklearnProgram program{options.python, TESSERA_BENCH_DIR "/linalg_bench_sklearn.py",
+                               static_cast<int>(options.common.threads)};
+  for (const char* const spectrum : {"flat", "power"}) {
+    for (std::int64_t size = 512; size <= std::min(kLargestSvd, options.largest); size *= 2) {
+      const Value& row = rows.emplace_back(measure_svd({size, kRank, spectrum}, program, options.common.rounds));
+      all.add(row);
+      print_row(fmt::format("randomised_svd {}^2 rank {} {}", size, kRank, spectrum), row, "tessera");
+      fmt::print("  error {:.6f}, rival's {:.6f}; with our iterations {:.6f}, {:.2f}x\n",
+                 row.at("tessera").at("error").as_double(), row.at("rival").at("error").as_double(),
+                 row.at("equal_work").at("error").as_double(), row.at("equal_work_ratio").at("median").as_double());
+    }
+  }
+  rows.push_back(summary_row(all));
+  print_verdict(verdict_of(all, {}));
+  return rows;
+}
+
+void measure(const Options& options) {
+  const bool everything = options.only == "all";
+  TESSERA_CHECK(everything || options.only == "contract" || options.only == "randomised_svd", ConfigError,
+                "linalg_bench: --only is '", options.only, "'; needs contract, randomised_svd or all");
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  Value::List rows;
+  if (everything || options.only == "contract") rows = measure_contractions(options);
+  if (everything || options.only == "randomised_svd") {
+    for (Value& row : measure_svds(options)) rows.push_back(std::move(row));
+  }
+  for (const Value& row : rows)
+    publish(options.common, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+}
+
+int run_program(const std::vector<std::string_view>& words) {
+  Options options;
+  Arguments arguments("linalg_bench", "times contractions and randomised SVD against what they replace");
+  add_common(arguments, options.common);
+  arguments.text("--only", options.only, "contract, randomised_svd or all")
+      .count("--largest", options.largest, "no larger sizes than this")
+      .text("--python", options.python, "interpreter that has scikit-learn (/usr/bin/python3)");
+  return run_benchmark(arguments, words, [&] { measure(options); });
+}
+
+}  // namespace
+}  // namespace tessera::bench
+
+int main(int argc, char** argv) { return tessera::bench::run_program({argv + 1, argv + argc}); }
