@@ -4,6 +4,7 @@ The first line, unasked, describes the environment, or is {"missing": reason} wi
   load N FILE                 {}: the matrix [N, N] of float32 in the file, row by row
   error RANK OVER ITER        {"error": x}: |A - U S V| / |A| in double
   time RANK OVER ITER COUNT   {"ms": [...]} of COUNT calls
+  matmul                      {"gflops": x}: 1024^3 in float32, the best of several
 OVER is n_oversamples, ITER n_iter, -1 for "auto". The seed is the same in every call.
 """
 import json
@@ -34,6 +35,16 @@ class Matrix:
         iterations = "auto" if iterations == "-1" else int(iterations)
         return randomized_svd(self.a, int(rank), n_oversamples=int(over), n_iter=iterations, random_state=0)
 
+    @staticmethod
+    def matmul(size=1024, repeats=20):
+        a = numpy.ones((size, size), dtype=numpy.float32)
+        best = float("inf")
+        for _ in range(repeats):
+            start = time.perf_counter()
+            a @ a
+            best = min(best, time.perf_counter() - start)
+        return {"gflops": 2e-9 * size**3 / best}
+
     def error(self, *way):
         u, s, v = (factor.astype(numpy.float64) for factor in self.factors(*way))
         return {"error": float(numpy.linalg.norm(self.a - (u * s) @ v) / numpy.linalg.norm(self.a.astype(numpy.float64)))}
@@ -55,7 +66,7 @@ def main():
     matrix = Matrix()
     for line in sys.stdin:
         command, *words = line.rstrip("\n").split(" ", 2 if line.startswith("load ") else -1)
-        answer(**{"load": matrix.load, "error": matrix.error, "time": matrix.time}[command](*words))
+        answer(**{"load": matrix.load, "error": matrix.error, "time": matrix.time, "matmul": matrix.matmul}[command](*words))
 
 
 if __name__ == "__main__":

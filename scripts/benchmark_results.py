@@ -125,8 +125,13 @@ def factored_key(line):
     return line["format"], line["shape"], line["ranks"], line["phase"]
 
 
+def linalg_key(line):
+    return line["op"], line["equation"] if line["op"] == "contract" else line["spectrum"], line["size"]
+
+
 # What tells a row from the others of a run.
-KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key}
+KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key,
+        "linalg_bench": linalg_key}
 
 
 @functools.cache

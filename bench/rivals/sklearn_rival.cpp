@@ -24,7 +24,9 @@ std::string words(const SklearnWay& way, std::int64_t rank) { return str(rank, '
 }  // namespace
 
 SklearnRival::SklearnRival(const SklearnProgram& program)
-    : child_(arguments(program), environment_for(program)), environment_(parse_json(child_.read_line(), "scikit-learn")) {
+    : threads_(program.threads),
+      child_(arguments(program), environment_for(program)),
+      environment_(parse_json(child_.read_line(), "scikit-learn")) {
   const Value* const missing = environment_.find("missing");
   TESSERA_CHECK(missing == nullptr, ConfigError, "scikit-learn: ", program.python,
                 " cannot import it: ", missing ? missing->as_string() : std::string(),
@@ -39,6 +41,8 @@ Value SklearnRival::ask(const std::string& line) {
 }
 
 void SklearnRival::load(const std::filesystem::path& file, std::int64_t n) { ask(str("load ", n, ' ', file.string())); }
+
+double SklearnRival::matmul_gflops() { return ask("matmul").at("gflops").as_double(); }
 
 double SklearnRival::relative_error(const SklearnWay& way, std::int64_t rank) {
   return ask("error " + words(way, rank)).at("error").as_double();

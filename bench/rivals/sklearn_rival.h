@@ -30,7 +30,9 @@ class SklearnRival {
   // Throws ConfigError when there is no such interpreter or it cannot import scikit-learn.
   explicit SklearnRival(const SklearnProgram& program);
 
+  int threads() const noexcept { return threads_; }
   const Value& environment() const noexcept { return environment_; }  // versions, threads, blas
+  double matmul_gflops();  // of 1024^3 in f32
   // The matrix [n, n] of f32 in a file, row by row.
   void load(const std::filesystem::path& file, std::int64_t n);
   double relative_error(const SklearnWay& way, std::int64_t rank);
@@ -39,6 +41,7 @@ class SklearnRival {
  private:
   Value ask(const std::string& line);
 
+  int threads_;
   ChildProcess child_;
   Value environment_;
 };

@@ -144,28 +144,30 @@ Steps TorchRival::run(std::int64_t count) {
 
 void pause_between_attempts() { std::this_thread::sleep_for(kPause); }
 
-FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak, const std::function<void()>& pause) {
-  FairProduct best{0, 1, rival.threads()};
-  const auto measure_product = [&] { return rival.ask("matmul").at("gflops").as_double(); };
-  double before = measure_product();
+FairProduct fair_product(const ProductOfRival& rival, const MeasurePeak& measure_peak, const std::function<void()>& pause) {
+  FairProduct best{0, 1, rival.threads};
+  double before = rival.gflops();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) pause();
-    const double peak = measure_peak(rival.threads());
-    const double after = measure_product();
-    const FairProduct product{std::max(before, after), peak, rival.threads()};
+    const double peak = measure_peak(rival.threads);
+    const double after = rival.gflops();
+    const FairProduct product{std::max(before, after), peak, rival.threads};
     before = after;
-    fmt::print("  {:<68} matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", to_string(rival.settings()), product.gflops,
-               product.peak);
+    fmt::print("  {:<68} matmul 1024^3: {:.0f} GFLOP/s, multiply-add peak {:.0f}\n", rival.way, product.gflops, product.peak);
     if (product.gflops >= kLeastMatmulShare * product.peak) return product;
     if (product.gflops / product.peak > best.gflops / best.peak) best = product;
   }
-  throw InternalError(str("torch's matmul (", to_string(rival.settings()), ") reaches ", best.gflops, " of ", best.peak,
-                          " GFLOP/s; needs ", kLeastMatmulShare,
-                          " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)"));
+  throw InternalError(str(rival.rival, "'s matmul (", rival.way, ") reaches ", best.gflops, " of ", best.peak, " GFLOP/s; needs ",
+                          kLeastMatmulShare, " of the peak: not a fair rival (reference BLAS, one thread, or a busy machine)"));
 }
 
-void set_product(Value& row, const FairProduct& product) {
-  row.set("torch_matmul_gflops", product.gflops);
+FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak, const std::function<void()>& pause) {
+  const auto gflops = [&] { return rival.ask("matmul").at("gflops").as_double(); };
+  return fair_product({"torch", to_string(rival.settings()), rival.threads(), gflops}, measure_peak, pause);
+}
+
+void set_product(Value& row, const FairProduct& product, const std::string& rival) {
+  row.set(str(rival, "_matmul_gflops"), product.gflops);
   row.set("fma_peak_gflops", product.peak);
   row.set("fma_peak_threads", product.threads);
 }

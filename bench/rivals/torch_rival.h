@@ -80,6 +80,14 @@ struct FairProduct {
 };
 using MeasurePeak = std::function<double(int threads)>;
 void pause_between_attempts();
+// Of any rival that can tell the rate of its product.
+struct ProductOfRival {
+  std::string rival, way;  // for messages: "torch", "channels_last, avx2"
+  int threads;
+  std::function<double()> gflops;
+};
+FairProduct fair_product(const ProductOfRival& rival, const MeasurePeak& measure_peak,
+                         const std::function<void()>& pause = pause_between_attempts);
 FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak,
                          const std::function<void()>& pause = pause_between_attempts);
 
@@ -92,8 +100,8 @@ std::vector<FairProduct> fair_products(const std::vector<std::unique_ptr<Rival>>
   return products;
 }
 
-// Sets "torch_matmul_gflops", "fma_peak_gflops" and "fma_peak_threads".
-void set_product(Value& row, const FairProduct& product);
+// Sets "torch_matmul_gflops", or that of another rival, "fma_peak_gflops" and "fma_peak_threads".
+void set_product(Value& row, const FairProduct& product, const std::string& rival = "torch");
 
 // Runs `measure`. A machine without torch is unusable for it, as a wrong argument is: ConfigError says what to install.
 void or_explain_missing_torch(const std::function<void()>& measure);
