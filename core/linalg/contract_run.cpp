@@ -241,9 +241,10 @@ bool repeats(const IndexLayout& layout, const IndexSizes& sizes) {
   return false;
 }
 
-// The subsets of tensors to copy, the smallest first: few tensors, then few elements.
+// The subsets of tensors to copy, the smallest first: few tensors, then few elements, then operands rather than the result, which
+// would have to be written twice.
 std::vector<Copied> subsets(const Layouts& layouts, const IndexSizes& sizes) {
-  std::vector<std::tuple<int, std::int64_t, Copied>> all;
+  std::vector<std::tuple<int, std::int64_t, bool, Copied>> all;
   for (unsigned bits = 0; bits < 1U << kTensors; ++bits) {
     Copied copied{};
     std::int64_t count = 0;
@@ -253,11 +254,11 @@ std::vector<Copied> subsets(const Layouts& layouts, const IndexSizes& sizes) {
       if (copied[t]) count += elements(layouts[t], sizes);
       complete = complete && (copied[t] || !repeats(layouts[t], sizes));
     }
-    if (complete) all.emplace_back(std::popcount(bits), count, copied);
+    if (complete) all.emplace_back(std::popcount(bits), count, copied[kResult], copied);
   }
   std::ranges::sort(all);
   std::vector<Copied> sorted;
-  for (const auto& [tensors, count, copied] : all) sorted.push_back(copied);
+  for (const auto& [tensors, count, result, copied] : all) sorted.push_back(copied);
   return sorted;
 }
 
