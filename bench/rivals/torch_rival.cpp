@@ -41,12 +41,14 @@ std::vector<std::string> cuda_environment(const TorchProgram& program) {
 
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
   if (settings.cuda) return cuda_environment(program);
+  // What torch 2.15 compiled for one of them it takes from its cache for the other too, and then ends in a corrupted heap.
+  const std::string capability = settings.avx512 ? "avx512" : "avx2";
   // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
   std::vector<std::string> lines{str("OMP_NUM_THREADS=", threads_of(program, settings)),
                                  settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
                                  "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp",
-                                 str("ATEN_CPU_CAPABILITY=", settings.avx512 ? "avx512" : "avx2"),
-                                 str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor").string())};
+                                 str("ATEN_CPU_CAPABILITY=", capability),
+                                 str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor" / capability).string())};
   if (settings.tuned_malloc) {
     lines.insert(lines.end(),
                  {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});

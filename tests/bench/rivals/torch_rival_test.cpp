@@ -90,6 +90,13 @@ TEST_F(TorchRivalTest, SettingsReachIt) {
 }
 
 // Its own libraries on a GPU, whatever ours were found in.
+TEST_F(TorchRivalTest, EveryInstructionSetHasACompilersCacheOfItsOwn) {
+  const TorchProgram torch = program("{}", R"(show) echo "[\"$ATEN_CPU_CAPABILITY $TORCHINDUCTOR_CACHE_DIR\"]" ;;)");
+  const auto shown = [&](bool avx512) { return TorchRival(torch, {.avx512 = avx512}).ask("show").as_list()[0].as_string(); };
+  EXPECT_EQ(shown(false), "avx2 " + (torch.inputs / "inductor" / "avx2").string());
+  EXPECT_EQ(shown(true), "avx512 " + (torch.inputs / "inductor" / "avx512").string());
+}
+
 TEST_F(TorchRivalTest, TheCallersLibraryPathReachesIt) {
   const TorchProgram torch = program("{}", R"(show) echo "[\"${LD_LIBRARY_PATH-none}\"]" ;;)");
   const auto seen = [&] { return TorchRival(torch, {.cuda = true}).ask("show").as_list().at(0).as_string(); };
