@@ -101,6 +101,13 @@ void add_common(Arguments& arguments, CommonOptions& options) {
       .command(options.command);
 }
 
+CommonOptions destination(CommonOptions options, const std::string& only, const std::string& official) {
+  if (!options.results.empty()) return options;
+  options.results = official;
+  options.dry_run = options.dry_run || !only.empty();
+  return options;
+}
+
 int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
   if (std::ranges::find(words, "--help") != words.end()) {
     std::cout << arguments.usage();

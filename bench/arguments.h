@@ -51,6 +51,10 @@ struct CommonOptions {
 };
 void add_common(Arguments& arguments, CommonOptions& options);
 
+// Where results go. `official` is for those of everything, of which tables are made: with an `only` that chooses a part results
+// are printed unless --results names a file.
+CommonOptions destination(CommonOptions options, const std::string& only, const std::string& official);
+
 // Reads the words and calls `measure`. Returns the exit code: 0 done, 1 the measurement failed or is void, 2 unusable
 // arguments or surroundings, such as a variable that holds back one side's instruction set; --help prints the usage. The only
 // place of a benchmark program that catches and prints errors.

@@ -1,16 +1,27 @@
 // Times factored layers against the best dense layer that computes the same function: ours, or oneDNN called directly, Winograd
 // included; inference, in which either side keeps what it derives from its weights, and training (forward and both backwards).
-// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 bad arguments.
+// Then, where --python names an interpreter that has them, against TensorLy-Torch's factored layers and PyTorch's linear ones.
+// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 a library is missing or bad arguments.
 #include <fmt/format.h>
 
 #include "bench/cases/dense_cases.h"
 #include "bench/cases/factored_cases.h"
+#include "bench/cases/library_cases.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
+#include "core/support/error.h"
 #include "train/run/environment.h"
 
 namespace tessera::bench {
 namespace {
+
+struct Options {
+  CommonOptions common = {};
+  std::string python = {};
+  std::string script = TESSERA_BENCH_DIR "/factored_bench_torch.py";
+  std::int64_t sweep_runs = 5;
+  std::string only = {};
+};
 
 struct Target {
   FactoredCase of;
@@ -22,18 +33,23 @@ std::vector<Target> targets() {
   const auto tucker2 = [&](std::int64_t rank) { return FactoredCase{"tucker2", {{"out", rank}, {"in", rank}}, conv}; };
   const auto svd = [](std::int64_t rows) { return FactoredCase{"svd", {{"rank", 128}}, LinearShape{rows, 1024, 1024}}; };
   const std::vector<std::int64_t> modes{4, 8, 8, 4};
-  return {{tucker2(64), 5.0, 4.5},
-          {tucker2(32), 0, 0},
-          {tucker2(128), 0, 0},
-          // A quarter of the dense layer's multiply-adds.
-          {tucker2(102), 2.6, 2.4},
-          {{"spatial_svd", {{"rank", 96}}, conv}, 1.8, 1.7},
-          {{"tt", {{"r1", 16}, {"r2", 102}, {"r3", 102}, {"r4", 16}}, conv}, 1.5, 1.4},
-          {{"cp", {{"rank", 284}}, conv}, 1.2, 1.1},
-          {svd(1), 2.3, 0},
-          {svd(32), 3.2, 0},
-          {svd(512), 3.4, 0},
-          {{"tt", {{"r1", 4}, {"r2", 4}, {"r3", 4}}, LinearShape{64, 1024, 1024}, ModesConfig{.out = modes, .in = modes}}, 2.0, 2.0}};
+  return {
+      {tucker2(64), 5.0, 4.5},
+      {tucker2(32), 0, 0},
+      {tucker2(128), 0, 0},
+      // A quarter of the dense layer's multiply-adds.
+      {tucker2(102), 2.6, 2.4},
+      {{"spatial_svd", {{"rank", 96}}, conv}, 1.8, 1.7},
+      {{"tt", {{"r1", 16}, {"r2", 102}, {"r3", 102}, {"r4", 16}}, conv}, 1.5, 1.4},
+      {{"cp", {{"rank", 284}}, conv}, 1.2, 1.1},
+      {svd(1), 2.3, 0},
+      {svd(32), 3.2, 0},
+      {svd(512), 3.4, 0},
+      {{"tt", {{"r1", 4}, {"r2", 4}, {"r3", 4}}, LinearShape{64, 1024, 1024}, ModesConfig{.out = modes, .in = modes}}, 2.0, 2.0}};
+}
+
+std::string name_of(const FactoredCase& of) {
+  return str(of.format, " of ", std::visit([](const auto& shape) { return to_string(shape); }, of.shape));
 }
 
 void print_timed(const char* indent, const Value& row) {
@@ -55,29 +71,94 @@ void print_row(const Value& row, double target) {
   std::fflush(stdout);
 }
 
-void measure(const CommonOptions& options) {
-  set_compute_threads(options.threads);
-  const Value surroundings = describe_surroundings(options.threads);
-  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.threads));
+void print_library_row(const Value& row, double target) {
+  const Value& ratio = row.at("ratio");
+  const double median = ratio.at("median").as_double();
+  fmt::print("  {:.2f}x ({:.2f}-{:.2f}) {}; parameters {} / {}, multiply-adds {} / {}; target {}x: {}\n", median,
+             ratio.at("p10").as_double(), ratio.at("p90").as_double(), row.at("library").as_string(),
+             row.at("parameters").as_int(), row.at("library_parameters").as_int(), row.at("macs").as_int(),
+             row.at("library_macs").as_int(), target, median >= target ? "met" : "missed");
+  std::fflush(stdout);
+}
+
+void measure_dense(const Options& options, const std::vector<Target>& chosen, Value::List& rows) {
+  if (chosen.empty()) return;
+  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
-  Value::List rows;
-  for (const Target& target : targets()) {
+  for (const Target& target : chosen) {
     const FactoredSides sides = make_sides(target.of);
     for (const Phase phase : {Phase::inference, Phase::training}) {
       const double least = phase == Phase::inference ? target.forward : target.training;
-      Value& row = rows.emplace_back(measure_phase(sides, phase, {.rounds = options.rounds}));
+      Value& row = rows.emplace_back(measure_phase(sides, phase, {.rounds = options.common.rounds}));
       print_row(row, least);
       if (least > 0) row.set("target", least);
       row.set("fma_peak_gflops", peak);
     }
   }
-  for (const Value& row : rows) publish(options, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+}
+
+void measure_libraries(const LibraryOptions& options, const std::vector<LibraryTarget>& chosen, Value::List& rows) {
+  for (const auto& [of, least] : chosen) {
+    for (const Phase phase : {Phase::inference, Phase::training}) {
+      const Value described = LibraryWorkload(of, phase).describe();
+      fmt::print("{} against {}, {}: ranks {} / {}\n", name_of(of.of), library_of(of), described.at("phase").as_string(),
+                 described.at("ranks").as_string(), described.at("library_ranks").as_string());
+      Value& row = rows.emplace_back(measure_library(of, phase, options));
+      print_library_row(row, least);
+      row.set("target", least);
+    }
+  }
+}
+
+// Before anything is measured: a run of many minutes is not to end without its last rows.
+void check_interpreter(const LibraryOptions& options) {
+  try {
+    check_library(options);
+  } catch (const TorchMissing& error) {
+    throw ConfigError(
+        str(error.what(), "; --python needs an interpreter that has torch, tensorly and tensorly-torch, or is left out"));
+  }
+}
+
+void measure(const Options& options) {
+  std::vector<Target> dense = targets();
+  std::erase_if(dense, [&](const Target& target) { return name_of(target.of).find(options.only) == std::string::npos; });
+  std::vector<LibraryTarget> libraries = library_targets();
+  std::erase_if(libraries, [&](const LibraryTarget& target) {
+    return str(name_of(target.of.of), " against ", library_of(target.of)).find(options.only) == std::string::npos;
+  });
+  TESSERA_CHECK(!dense.empty() || !libraries.empty(), ConfigError, "factored_bench: --only '", options.only,
+                "' is in no row; they read like '", name_of(targets().front().of), "' and '",
+                name_of(library_targets().front().of.of), " against TensorLy-Torch'");
+  const LibraryOptions library{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
+                               options.sweep_runs};
+  if (!options.python.empty()) check_interpreter(library);
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  Value::List rows;
+  measure_dense(options, dense, rows);
+  if (options.python.empty()) {
+    for (const LibraryTarget& target : libraries) {
+      fmt::print("{} against {}: left out, because --python names no interpreter\n", name_of(target.of.of),
+                 library_of(target.of));
+    }
+  } else {
+    measure_libraries(library, libraries, rows);
+  }
+  const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/factored_bench.jsonl");
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
 }
 
 int run_program(const std::vector<std::string_view>& words) {
-  CommonOptions options{.results = TESSERA_BENCH_DIR "/results/factored_bench.jsonl"};
-  Arguments arguments("factored_bench", "times factored layers against the best dense ones");
-  add_common(arguments, options);
+  Options options;
+  Arguments arguments("factored_bench", "times factored layers against the best dense ones and those of Python's libraries");
+  add_common(arguments, options.common);
+  arguments
+      .text("--python", options.python,
+            "interpreter that has torch, tensorly and tensorly-torch; without it their rows are left out")
+      .text("--script", options.script, "the Python side")
+      .count("--sweep-runs", options.sweep_runs, "least runs of each of torch's ways before the fastest are timed")
+      .text("--only", options.only, "rows whose format, shape and library contain this; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

@@ -5,11 +5,9 @@
 // Exit codes: 0 measured, 1 the comparison is void (logits differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "bench/infer_workload.h"
 #include "bench/result_lines.h"
-#include "bench/rivals/infer_rival.h"
+#include "bench/rivals/modes_rival.h"
 #include "bench/turns.h"
 #include "core/cpu/fma_peak.h"
 #include "core/device/constant_weights.h"
@@ -21,9 +19,6 @@
 
 namespace tessera::bench {
 namespace {
-
-constexpr double kTurnMs = 200;
-constexpr std::int64_t kMostCalls = 50;
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/infer_bench.jsonl"};
@@ -49,7 +44,7 @@ std::vector<InferCase> cases(const Options& options) {
   return chosen;
 }
 
-using Rivals = std::vector<std::unique_ptr<InferRival>>;
+using Rivals = std::vector<std::unique_ptr<ModesRival>>;
 
 struct Comparison {
   FinalistTimes times;
@@ -60,10 +55,7 @@ Comparison compare(InferWorkload& workload, const Rivals& rivals, std::int64_t r
   std::vector<SelfTimed> sides{[&](std::int64_t count) { return workload.run(count); },
                                [&](std::int64_t count) { return workload.run_unfolded(count); }};
   for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
-  double slowest = 0;
-  for (const SelfTimed& side : sides) slowest = std::max(slowest, side(2).back());
-  const auto calls = std::clamp(static_cast<std::int64_t>(kTurnMs / slowest), std::int64_t{1}, kMostCalls);
-  const std::vector<Samples> samples = time_in_turns(sides, rounds, calls);
+  const std::vector<Samples> samples = time_in_turns(sides, rounds, calls_per_turn(sides));
   return {{samples[0], {samples.begin() + 2, samples.end()}}, samples[1]};
 }
 
@@ -78,11 +70,11 @@ Value describe_run(const InferCase& timed, const Options& options) {
   return row;
 }
 
-void report(Value& row, const Comparison& result, const std::vector<InferWay>& finalists, const Rivals& rivals) {
+void report(Value& row, const Comparison& result, const std::vector<ModeWay>& finalists, const Rivals& rivals) {
   report_times(row, result.times, finalists);
   print_summary("  unfolded", summarise(result.unfolded), " ms");
   row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
-  row.set("logit_difference", rivals[result.times.best]->logit_difference());
+  row.set("logit_difference", rivals[result.times.best]->value_difference());
   row.set("torch", rivals[result.times.best]->torch().environment());
 }
 
@@ -98,7 +90,7 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
   const auto swept = sweep_ways(program, {.least_runs = options.sweep_runs, .one_thread = timed.batch == 1}, logits);
   Rivals rivals;
-  for (const InferWay& way : swept.finalists) rivals.push_back(std::make_unique<InferRival>(program, way, logits));
+  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(program, way, logits));
   const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
   const Comparison result = compare(workload, rivals, options.common.rounds);
 

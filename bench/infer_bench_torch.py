@@ -1,12 +1,10 @@
 """PyTorch's side of infer_bench: an exported network, its batch norms folded into convolutions, answering one batch.
 
 Usage: infer_bench_torch.py FOLDER [--threads N] [--channels-last]
-FOLDER is an export of tessera's with x.safetensors (x, NHWC) in it. Its commands (torch_side.py) are
-  logits MODE    {"logits": [...]}, row by row
-  time MODE K    {"ms": [...]} of K forwards
-and either answers {"failed": reason} where this torch cannot build the mode. The modes that the version should know are `modes`
-in its first line: eager = folded by torch.fx, operations in place; frozen = that traced and frozen; optimized = and
-optimize_for_inference; compiled = torch.compile of the first with constant weights.
+FOLDER is an export of tessera's with x.safetensors (x, NHWC) in it. Its commands are those of torch_side.Modes; the values are
+the logits, row by row. The modes that the version should know are `modes` in its first line: eager = folded by torch.fx,
+operations in place; frozen = that traced and frozen; optimized = and optimize_for_inference; compiled = torch.compile of the
+first with constant weights.
 """
 import operator
 import time
@@ -42,16 +40,17 @@ def folded(network):
     return fused
 
 
-class Modes:
+class Network(torch_side.Modes):
     def __init__(self, folder, layout):
+        super().__init__()
         self.x = load_tessera.read_safetensors(folder / "x.safetensors")["x"].permute(0, 3, 1, 2).contiguous(memory_format=layout)
         self.eager = folded(load_tessera.load(folder)).to(memory_format=layout)
-        self.built = {}
 
     def frozen(self):
         # A trace for each caller: optimising changes the graph in place.
         return torch.jit.freeze(torch.jit.trace(self.eager, self.x))
 
+    @torch.inference_mode()
     def build(self, mode):
         if mode == "eager":
             return self.eager
@@ -61,35 +60,15 @@ class Modes:
             return torch.jit.optimize_for_inference(self.frozen())
         return torch.compile(self.eager, options={"freezing": True})
 
-    def run(self, mode):
-        if mode not in self.built:
-            self.built[mode] = self.build(mode)
+    @torch.inference_mode()
+    def once(self, network):
         start = time.perf_counter()
-        y = self.built[mode](self.x)
+        y = network(self.x)
         return (time.perf_counter() - start) * 1e3, y
-
-    def warm_up(self, mode):
-        """Runs until nothing is compiled any more; the reason where that is not possible."""
-        try:
-            for _ in range(3):  # graphs are specialised in their first two runs
-                self.run(mode)
-        except Exception as error:  # whatever the version raises: the caller shows it and takes the other modes
-            return {"failed": f"{type(error).__name__}: {error}"[:500]}
-        return {}
-
-    @torch.inference_mode()
-    def logits(self, mode):
-        return self.warm_up(mode) or {"logits": self.run(mode)[1].flatten().tolist()}
-
-    @torch.inference_mode()
-    def time(self, mode, count):
-        failed = {} if mode in self.built else self.warm_up(mode)
-        return failed or {"ms": [self.run(mode)[0] for _ in range(int(count))]}
 
 
 def commands(options, layout):
-    modes = Modes(options.folder, layout)
-    return {"logits": modes.logits, "time": modes.time}
+    return Network(options.folder, layout).commands()
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ void measure(const OpOptions& options) {
   for (const MemoryMaker& maker : cases.memory) {
     print_memory(rows.emplace_back(measure_memory(maker.make(), options.megabytes, turns)));
   }
-  const CommonOptions to = destination(options, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
+  const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // at the end: a run that is cut leaves no part of a table
 }
 

@@ -4,14 +4,6 @@
 
 namespace tessera::bench {
 
-CommonOptions destination(const OpOptions& options, const std::string& official) {
-  CommonOptions to = options.common;
-  if (!to.results.empty()) return to;
-  to.results = official;
-  to.dry_run = to.dry_run || !options.only.empty();
-  return to;
-}
-
 OpCases chosen_cases(const OpOptions& options) {
   const auto wanted = [&](const std::string& op, const std::string& shape) {
     return str(op, ' ', shape).find(options.only) != std::string::npos;

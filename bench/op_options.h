@@ -13,10 +13,6 @@ struct OpOptions {
   std::string only = {};
 };
 
-// `official` is for results of everything, of which tables are made: with --only results are printed unless --results names a
-// file.
-CommonOptions destination(const OpOptions& options, const std::string& official);
-
 struct OpCases {
   std::vector<std::function<DenseCase()>> dense;
   std::vector<MemoryMaker> memory;

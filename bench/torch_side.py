@@ -75,6 +75,41 @@ def peak_kib():
     return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
 
 
+class Modes:
+    """Ways to compute the same, each built when it is first asked for. A subclass gives build(mode), and once(built): the
+    milliseconds that it took and the values that it computed, of which every way has the same. Its commands are
+      values MODE    {"values": [...]}
+      time MODE K    {"ms": [...]} of K times
+    and either answers {"failed": reason} where this torch cannot build the mode."""
+
+    def __init__(self):
+        self.built = {}
+
+    def run(self, mode):
+        if mode not in self.built:
+            self.built[mode] = self.build(mode)
+        return self.once(self.built[mode])
+
+    def warm_up(self, mode):
+        """Runs until nothing is compiled any more; the reason where that is not possible."""
+        try:
+            for _ in range(3):  # graphs are specialised in their first two runs
+                self.run(mode)
+        except Exception as error:  # whatever the version raises: the caller shows it and takes the other modes
+            return {"failed": f"{type(error).__name__}: {error}"[:500]}
+        return {}
+
+    def values(self, mode):
+        return self.warm_up(mode) or {"values": self.run(mode)[1].flatten().tolist()}
+
+    def time(self, mode, count):
+        failed = {} if mode in self.built else self.warm_up(mode)
+        return failed or {"ms": [self.run(mode)[0] for _ in range(int(count))]}
+
+    def commands(self):
+        return {"values": self.values, "time": self.time}
+
+
 def serve(make_commands, **description):
     """Answers with `make_commands(options, layout)`: by a command's name, what takes its words and gives the fields of an answer.
 

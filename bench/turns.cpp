@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kFinalistShare = 1.1;  // of the best median in the sweep
 constexpr std::int64_t kMostCalls = 200;
+constexpr double kSelfTimedTurnMs = 200;
+constexpr std::int64_t kMostSelfTimedCalls = 50;
 
 double seconds_of(const Contestant& contestant, const TurnOptions& options = {}) {
   if (contestant.prepare) contestant.prepare();
@@ -63,6 +65,12 @@ std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_
     ms.erase(ms.begin());  // it only brings caches and threads back
     return quantile(ms, 0.5);
   });
+}
+
+std::int64_t calls_per_turn(std::span<const SelfTimed> sides) {
+  double slowest = 0;
+  for (const SelfTimed& side : sides) slowest = std::max(slowest, side(2).back());
+  return std::clamp(static_cast<std::int64_t>(kSelfTimedTurnMs / slowest), std::int64_t{1}, kMostSelfTimedCalls);
 }
 
 std::vector<std::size_t> lowest(std::span<const double> medians, double share, std::size_t most) {

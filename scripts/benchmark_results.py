@@ -122,7 +122,8 @@ def op_key(line):
 
 
 def factored_key(line):
-    return line["format"], line["shape"], line["ranks"], line["phase"]
+    key = line["format"], line["shape"], line["ranks"], line["phase"]
+    return (*key, line["library"]) if "library" in line.value else key
 
 
 def linalg_key(line):
@@ -142,6 +143,12 @@ def results(root, program):
 # Which lines the tables show.
 def last_run(lines):
     return same(lines, "date") if lines else []
+
+
+def factored_runs(lines):
+    """The last lines against dense layers, and the last against libraries: a run may be without the latter."""
+    library = [line for line in lines if "library" in line.value]
+    return last_run([line for line in lines if "library" not in line.value]), last_run(library)
 
 
 def train_runs(lines):

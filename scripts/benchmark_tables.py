@@ -21,8 +21,8 @@ import pathlib
 import sys
 import textwrap
 
-from benchmark_results import (Unusable, compare, conditions, failures, infer_runs, last_run, precision_of, results, span,
-                               train_runs, where)
+from benchmark_results import (Unusable, compare, conditions, factored_runs, failures, infer_runs, last_run, precision_of, results,
+                               span, train_runs, where)
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
 ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
@@ -167,7 +167,11 @@ def verdict(line):
 
 
 def factored_tables(lines):
-    lines = last_run(lines)
+    dense, library = factored_runs(lines)
+    return (dense_rival_table(dense) if dense else []) + (library_table(library) if library else [])
+
+
+def dense_rival_table(lines):
     kept = all(line.value.get("weights") == "constant" for line in lines if line["phase"] == "forward")
     rows = [[line["format"], line["shape"], line["ranks"], line["phase"], milliseconds(line["rival"]["ms"]),
              milliseconds(line["factored"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
@@ -180,6 +184,25 @@ def factored_tables(lines):
             "without reorders. " + conditions(lines, "factored_bench"))
     head = ["format", "dense", "ranks", "phase", "dense ms", "factored ms", "dense / factored", "target", "FLOP ratio",
             "blocked / factored"]
+    return paragraph(text) + table(head, rows)
+
+
+def library_table(lines):
+    def both(line, key):
+        ours, theirs = line[key], line[f"library_{key}"]
+        return str(ours) if ours == theirs else f"{ours} / {theirs}"
+
+    rows = [[f"{line['format']}, {line['library']}", line["shape"], both(line, "ranks"), both(line, "parameters"), both(line, "macs"),
+             line["phase"], milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]), verdict(line),
+             torch_way(line, line["torch_settings"]["mode"])] for line in lines]
+    torch = lines[-1]["torch"]
+    text = (f"Factored layers against TensorLy-Torch {torch['tensorly_torch']}'s, and of an svd two linear layers of PyTorch's, under "
+            f"PyTorch {torch['version']} in the fastest of their ways: implementation, torch.compile, layout, malloc, instruction set, "
+            "threads and what these do while they wait. Where two forms differ, ours stands before theirs: ranks, parameters, "
+            "multiply-adds for a sample. Forward and training are as above. " + failures(lines) +
+            conditions(lines, "factored_bench"))
+    head = ["format, rival", "dense", "ranks", "parameters", "multiply-adds", "phase", "tessera ms", "rival ms", "rival / tessera", "target",
+            "rival's way"]
     return paragraph(text) + table(head, rows)
 
 
@@ -225,8 +248,10 @@ def compared_rows(root):
         line["tessera_ms"], line["torch_ms"])
     yield [line for line in last_run(results(root, "op_bench")) if line["op"] in ("matmul", "conv2d")], lambda line: (
         dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
-    yield last_run(results(root, "factored_bench")), lambda line: (
-        factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
+    dense, library = factored_runs(results(root, "factored_bench"))
+    yield dense, lambda line: (factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
+    yield library, lambda line: (factored_case(line), f"{line['library']}, {line['torch_settings']['mode']}", line["tessera_ms"],
+                                 line["torch_ms"])
 
 
 def least_rows(root):

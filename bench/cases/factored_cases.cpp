@@ -21,26 +21,6 @@ namespace {
 constexpr double kAgreement = 1e-3;  // of the largest value: several convolutions against one, Winograd among them
 constexpr TurnOptions kSweepTurns{.rounds = 15, .seconds = 2e-3};
 
-// One inference, or one forward and backward to the input and every parameter.
-Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase) {
-  if (phase == Phase::inference) {
-    const auto y = std::make_shared<Tensor>();
-    const auto run = [=] {
-      const NoGrad no_grad;
-      *y = {};
-      *y = layer->forward(Var(input), {}).value();
-    };
-    return {std::move(name), run, {}, [=] { return *y; }};
-  }
-  const Var x(input, true);
-  const Tensor grad_y = random_tensor(layer->output_shape(input.shape()), "grad_y");
-  const auto clear = [=] {
-    x.set_grad({});
-    for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
-  };
-  return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
-}
-
 // Of an inference every way there is; of training the ways of its passes that a sweep found the fastest, one after the other.
 struct DirectCalls {
   std::vector<Contestant> sides;
@@ -92,7 +72,8 @@ DirectCalls product_calls(const FactoredSides& sides, const LinearShape& shape, 
   const Tensor& weight = sides.dense->parameter("weight").value();
   const Tensor result = Tensor::empty(phase == Phase::inference ? Shape{rows, out} : Shape{rows, in});
   DirectCalls direct{{}, [result] { spoil(result); }};
-  const Product forward{{rows, out, in}, sides.x, weight, phase == Phase::inference ? result : Tensor::empty({rows, out}), false, true};
+  const Product forward{{rows, out, in}, sides.x, weight, phase == Phase::inference ? result : Tensor::empty({rows, out}),
+                        false,           true};
   if (phase == Phase::inference) {
     for (const auto& ways : {product_rivals(forward), packed_product_rivals(forward)}) {
       for (const Contestant& way : ways) direct.sides.push_back(in_sequence({way}, result));
@@ -101,10 +82,9 @@ DirectCalls product_calls(const FactoredSides& sides, const LinearShape& shape, 
   }
   const auto fastest_way = [](const Product& product) { return sweep(product_rivals(product), kSweepTurns).finalists.front(); };
   const Tensor grad_y = random_tensor({rows, out}, "grad_y");
-  direct.sides.push_back(
-      in_sequence({fastest_way(forward), fastest_way({{rows, in, out}, grad_y, weight, result}),
-                   fastest_way({{out, in, rows}, grad_y, sides.x, Tensor::empty({out, in}), true, false})},
-                  result));
+  direct.sides.push_back(in_sequence({fastest_way(forward), fastest_way({{rows, in, out}, grad_y, weight, result}),
+                                      fastest_way({{out, in, rows}, grad_y, sides.x, Tensor::empty({out, in}), true, false})},
+                                     result));
   return direct;
 }
 
@@ -127,10 +107,14 @@ std::vector<Part> parts_of(const FactoredSides& sides) {
     for (const FactoredConv2d::Filter& filter : chain->filters()) {
       const Shape& shape = filter.parameter->value().shape();
       const Conv2dOptions& options = filter.options;
-      add(filter.parameter->name(),
-          std::make_shared<Conv2d>(Conv2dConfig{.in = shape[3] * options.groups, .out = shape[0], .kernel = {shape[1], shape[2]},
-                                                .stride = options.stride, .padding = options.padding,
-                                                .dilation = options.dilation, .groups = options.groups, .bias = false}));
+      add(filter.parameter->name(), std::make_shared<Conv2d>(Conv2dConfig{.in = shape[3] * options.groups,
+                                                                          .out = shape[0],
+                                                                          .kernel = {shape[1], shape[2]},
+                                                                          .stride = options.stride,
+                                                                          .padding = options.padding,
+                                                                          .dilation = options.dilation,
+                                                                          .groups = options.groups,
+                                                                          .bias = false}));
     }
     return parts;
   }
@@ -157,16 +141,6 @@ Value timed(const std::string& name, const Samples& samples, double flops) {
   return row;
 }
 
-Value describe(const FactoredSides& sides, Phase phase) {
-  Value row = Value::map();
-  row.set("format", sides.of.format);
-  row.set("shape", std::visit([](const auto& shape) { return to_string(shape); }, sides.of.shape));
-  row.set("ranks", to_string(sides.of.ranks));
-  row.set("phase", phase == Phase::inference ? "forward" : "training");
-  row.set("weights", phase == Phase::inference ? "constant" : "changing");
-  return row;
-}
-
 Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples, Phase phase) {
   Value::List rows;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -176,9 +150,12 @@ Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples
 }
 
 std::shared_ptr<Module> dense_of(const ConvShape& shape) {
-  return std::make_shared<Conv2d>(Conv2dConfig{.in = shape.in, .out = shape.out, .kernel = {shape.kernel, shape.kernel},
+  return std::make_shared<Conv2d>(Conv2dConfig{.in = shape.in,
+                                               .out = shape.out,
+                                               .kernel = {shape.kernel, shape.kernel},
                                                .stride = {shape.stride, shape.stride},
-                                               .padding = {shape.padding(), shape.padding()}, .bias = false});
+                                               .padding = {shape.padding(), shape.padding()},
+                                               .bias = false});
 }
 std::shared_ptr<Module> dense_of(const LinearShape& shape) {
   return std::make_shared<Linear>(LinearConfig{.in = shape.in, .out = shape.out, .bias = false});
@@ -190,6 +167,27 @@ Shape input_of(const LinearShape& shape) { return {shape.rows, shape.in}; }
 }  // namespace
 
 std::string to_string(const LinearShape& shape) { return str(shape.rows, 'x', shape.in, " -> ", shape.out); }
+
+Tensor gradient_of_output(const Module& layer, const Shape& input) { return random_tensor(layer.output_shape(input), "grad_y"); }
+
+Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase) {
+  if (phase == Phase::inference) {
+    const auto y = std::make_shared<Tensor>();
+    const auto run = [=] {
+      const NoGrad no_grad;
+      *y = {};
+      *y = layer->forward(Var(input), {}).value();
+    };
+    return {std::move(name), run, {}, [=] { return *y; }};
+  }
+  const Var x(input, true);
+  const Tensor grad_y = gradient_of_output(*layer, input.shape());
+  const auto clear = [=] {
+    x.set_grad({});
+    for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
+  };
+  return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
+}
 
 FactoredSides make_sides(const FactoredCase& of) {
   const auto dense = std::visit([](const auto& shape) { return dense_of(shape); }, of.shape);
@@ -205,13 +203,23 @@ FactoredSides make_sides(const FactoredCase& of) {
   return {of, factored, dense, random_tensor(input, "x")};
 }
 
+Value describe_factored(const FactoredSides& sides, Phase phase) {
+  Value row = Value::map();
+  row.set("format", sides.of.format);
+  row.set("shape", std::visit([](const auto& shape) { return to_string(shape); }, sides.of.shape));
+  row.set("ranks", to_string(sides.of.ranks));
+  row.set("phase", phase == Phase::inference ? "forward" : "training");
+  row.set("weights", phase == Phase::inference ? "constant" : "changing");
+  return row;
+}
+
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns) {
   const DecisionScope decisions({.measure = true});
   std::optional<ConstantWeights> constant;
   if (phase == Phase::inference) constant.emplace();
   const auto* const conv = std::get_if<ConvShape>(&sides.of.shape);
-  const DirectCalls direct = conv ? conv_calls(sides, *conv, phase, conv_rivals)
-                                  : product_calls(sides, std::get<LinearShape>(sides.of.shape), phase);
+  const DirectCalls direct =
+      conv ? conv_calls(sides, *conv, phase, conv_rivals) : product_calls(sides, std::get<LinearShape>(sides.of.shape), phase);
   const DirectCalls blocked = conv ? conv_calls(sides, *conv, phase, blocked_conv_rivals) : DirectCalls{};
   const std::vector<Part> parts = parts_of(sides);
   std::vector<Contestant> all{layer_side(sides.of.format, sides.factored, sides.x, phase),
@@ -229,7 +237,7 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
   const std::size_t other = rival == 1 ? 2 + fastest(spans.subspan(2, first_blocked - 2)) : 1;
   const double flops = flops_of(*sides.factored, sides.x.shape(), phase);
   const double dense_flops = flops_of(*sides.dense, sides.x.shape(), phase);
-  Value row = describe(sides, phase);
+  Value row = describe_factored(sides, phase);
   row.set("rounds", turns.rounds);
   row.set("factored", timed(all[0].name, samples[0], flops));
   row.set("rival", timed(all[rival].name, samples[rival], dense_flops));

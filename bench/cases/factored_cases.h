@@ -35,12 +35,19 @@ struct FactoredSides {
 // Random factors, and the dense layer of the weight that they compose.
 FactoredSides make_sides(const FactoredCase& of);
 
+// One inference, or one forward and backward to the input, whose gradient is then the result, and every parameter.
+Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Tensor& input, Phase phase);
+Tensor gradient_of_output(const Module& layer, const Shape& input);  // that backwards begin with
+
+// Format, shape, ranks ("out 64 in 64"), phase (forward, which is inference, or training), weights (constant or changing).
+Value describe_factored(const FactoredSides& sides, Phase phase);
+
 // Times all sides under a DecisionScope of its own: in inference every side keeps what it derives from its constant weights,
 // training is forward and both backwards. Throws NumericError when they compute different things, InternalError where
 // oneDNN has no fast way.
-// The line: format, shape, ranks ("out 64 in 64"), phase (forward, which is inference, or training), weights (constant or changing),
-// rounds; factored, rival (the fastest dense side), other_dense and each of parts, which are the factored layer's own steps alone, as
-// {name, ms, gflops}; ratio (rival / factored), flop_ratio; of a convolution blocked_dense and blocked_ratio; decisions.
+// The line: describe_factored(), rounds; factored, rival (the fastest dense side), other_dense and each of parts, which are the
+// factored layer's own steps alone, as {name, ms, gflops}; ratio (rival / factored), flop_ratio; of a convolution blocked_dense
+// and blocked_ratio; decisions.
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns);
 
 }  // namespace tessera::bench

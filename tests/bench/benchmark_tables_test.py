@@ -50,6 +50,15 @@ def factored(phase, ratio, **changes):
                            "ratio": summary(ratio), "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
 
 
+def library(phase, ratio, **changes):
+    return SURROUNDINGS | {"format": "tt", "shape": "8x14x14x256 -> 256, 3x3", "phase": phase, "library": "TensorLy-Torch",
+                           "ranks": "r1 16 r2 57 r3 56 r4 16", "library_ranks": "64 64 64", "parameters": 58168,
+                           "library_parameters": 57344, "macs": 300, "library_macs": 300, "tessera_ms": summary(1.5),
+                           "torch_ms": summary(3.0), "ratio": summary(ratio), "target": 1.2, "sweep_runs": 5,
+                           "torch": {"version": "2.15", "tensorly_torch": "0.5.0", "threads": 2}, "torch_sweep": [],
+                           "torch_settings": {"mode": "factorized-compiled", "wait_policy": "passive"}} | changes
+
+
 class Tables(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -293,6 +302,24 @@ class Tables(unittest.TestCase):
         self.assertIn("is made once, before the timing", text)
         self.results("factored_bench", factored("forward", 5.5))  # from before there was a choice
         self.assertIn("lays its weights out anew", self.prose())
+
+    def test_factored_layers_of_a_library_have_a_table_of_their_own(self):
+        self.results("factored_bench", factored("forward", 5.5), factored("training", 4.6), library("forward", 2.0),
+                     library("training", 1.1))
+        text = self.written()
+        self.assertIn("| out 64 in 32 | forward | 5 | 1 | 5.50 (5.40-5.60) |  | 8.47 | 4.40 |", text)
+        self.assertIn("| tt, TensorLy-Torch | 8x14x14x256 -> 256, 3x3 | r1 16 r2 57 r3 56 r4 16 / 64 64 64 | 58168 / 57344 | 300 | "
+                      "forward | 1.5 | 3 | 2.00 (1.90-2.10) | 1.2: met | factorized-compiled, 2 threads, passive wait |", text)
+        self.assertIn("| 1.10 (1.00-1.20) | 1.2: missed |", text)
+        self.assertIn("against TensorLy-Torch 0.5.0's", self.prose())
+        readme = (self.root / "README.md").read_text()
+        self.assertIn("| TensorLy-Torch, factorized-compiled | 1.5 | 3 | 1.10 (1.00-1.20) | 2 |", readme)
+
+    def test_a_run_without_libraries_keeps_their_last_table(self):
+        self.results("factored_bench", library("forward", 2.0, date="2026-01-01T00:00:00Z"), factored("forward", 5.5))
+        text = self.written()
+        self.assertIn("| 5.50 (5.40-5.60) |", text)
+        self.assertIn("| 2.00 (1.90-2.10) |", text)
 
     def test_check_accepts_what_was_written_and_names_what_differs(self):
         self.results("train_bench", train(1.25))

@@ -22,7 +22,7 @@ TEST(OpOptions, WithoutOnlyEveryCaseIsChosenForTheOfficialFile) {
   for (const ConvShape& shape : conv_shapes()) dense += passes_of(shape).size();
   EXPECT_EQ(cases.dense.size(), dense);
   EXPECT_EQ(cases.memory.size(), memory_cases(1).size());
-  const CommonOptions to = destination(options, "official.jsonl");
+  const CommonOptions to = destination(options.common, options.only, "official.jsonl");
   EXPECT_EQ(to.results, "official.jsonl");
   EXPECT_FALSE(to.dry_run);
 }
@@ -47,13 +47,13 @@ TEST(OpOptions, OnlyThatMatchesNothingIsNamed) {
 
 TEST(OpOptions, APartOfTheOpsGoesOnlyToAFileThatIsNamed) {
   OpOptions options = asked("relu");
-  EXPECT_TRUE(destination(options, "official.jsonl").dry_run);
+  EXPECT_TRUE(destination(options.common, options.only, "official.jsonl").dry_run);
   options.common.results = "mine.jsonl";
-  const CommonOptions to = destination(options, "official.jsonl");
+  const CommonOptions to = destination(options.common, options.only, "official.jsonl");
   EXPECT_EQ(to.results, "mine.jsonl");
   EXPECT_FALSE(to.dry_run);
   options.common.dry_run = true;
-  EXPECT_TRUE(destination(options, "official.jsonl").dry_run);
+  EXPECT_TRUE(destination(options.common, options.only, "official.jsonl").dry_run);
 }
 
 }  // namespace

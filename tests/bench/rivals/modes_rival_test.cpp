@@ -1,4 +1,4 @@
-#include "bench/rivals/infer_rival.h"
+#include "bench/rivals/modes_rival.h"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +11,13 @@
 namespace tessera::bench {
 namespace {
 
-using InferRivalTest = FakeTorch;
+using ModesRivalTest = FakeTorch;
 
 // "quick" takes 2 ms in channels_last and 4 ms otherwise, and in channels_last 1 ms where threads spin, 1.05 ms in one thread;
 // "close" 2.1 ms and 30 ms; "broken" cannot be built, and torch ends under "deadly".
-constexpr const char* kWays = R"(logits)
+constexpr const char* kWays = R"(values)
   if [ $word = deadly ]; then exit 3; fi
-  if [ $word = broken ]; then echo '{"failed": "no such mode"}'; else echo '{"logits": [1, -2, 0.5]}'; fi ;;
+  if [ $word = broken ]; then echo '{"failed": "no such mode"}'; else echo '{"values": [1, -2, 0.5]}'; fi ;;
 time)
   case $word$layout$threads${OMP_WAIT_POLICY-none} in
     quick--channels-last2passive) ms=2 ;;
@@ -33,9 +33,9 @@ time)
 
 constexpr const char* kModes = R"({"modes": ["broken", "deadly", "close", "quick"]})";
 
-TEST_F(InferRivalTest, TheSweepTriesAllWaysAndSaysWhatFailed) {
+TEST_F(ModesRivalTest, TheSweepTriesAllWaysAndSaysWhatFailed) {
   const TorchProgram torch = program(kModes, kWays);
-  const TorchSweep<InferWay> swept = sweep_ways(torch, {.least_runs = 3}, {1, -2, 0.5});
+  const TorchSweep<ModeWay> swept = sweep_ways(torch, {.least_runs = 3}, {1, -2, 0.5});
   const Value::List& rows = swept.rows.as_list();
   ASSERT_EQ(rows.size(), 4 * all_torch_settings().size() + kLeaders);
   EXPECT_EQ(rows.at(0).at("failed").as_string(), "no such mode");
@@ -47,19 +47,19 @@ TEST_F(InferRivalTest, TheSweepTriesAllWaysAndSaysWhatFailed) {
     EXPECT_EQ(rows.at(i).at("ms").as_double(), 1);
   }
   ASSERT_EQ(swept.finalists.size(), kLeaders);
-  for (const InferWay& way : swept.finalists) {
+  for (const ModeWay& way : swept.finalists) {
     EXPECT_EQ(way.mode, "quick");
     EXPECT_TRUE(way.settings.channels_last);
     EXPECT_FALSE(way.settings.passive);
   }
-  InferRival rival(torch, swept.finalists.front(), {1, -2, 0.5});
-  EXPECT_EQ(rival.logit_difference(), 0);
+  ModesRival rival(torch, swept.finalists.front(), {1, -2, 0.5});
+  EXPECT_EQ(rival.value_difference(), 0);
   EXPECT_EQ(rival.run(4), (std::vector<double>{1, 1, 1, 1}));
 }
 
-TEST_F(InferRivalTest, OneThreadIsTriedWhereAskedFor) {
+TEST_F(ModesRivalTest, OneThreadIsTriedWhereAskedFor) {
   const TorchProgram torch = program(kModes, kWays);
-  const TorchSweep<InferWay> swept = sweep_ways(torch, {.least_runs = 3, .one_thread = true}, {1, -2, 0.5});
+  const TorchSweep<ModeWay> swept = sweep_ways(torch, {.least_runs = 3, .one_thread = true}, {1, -2, 0.5});
   EXPECT_EQ(swept.rows.as_list().size(), 4 * all_torch_settings().size() + 2 * kLeaders);
   ASSERT_EQ(swept.finalists.size(), kFinalists);
   EXPECT_FALSE(swept.finalists[1].settings.one_thread);
@@ -67,18 +67,18 @@ TEST_F(InferRivalTest, OneThreadIsTriedWhereAskedFor) {
   EXPECT_TRUE(swept.finalists[2].settings.passive);
 }
 
-TEST_F(InferRivalTest, OtherLogitsVoidTheSweep) {
+TEST_F(ModesRivalTest, OtherValuesVoidTheSweep) {
   const TorchProgram torch = program(R"({"modes": ["quick"]})", kWays);
   const std::string message = message_of<NumericError>([&] { sweep_ways(torch, {.least_runs = 1}, {1, -2, 0.75}); });
-  const std::string start = "logits differ from those of torch quick, channels_last, avx2, default malloc by 0.25";
+  const std::string start = "values differ from those of torch quick, channels_last, avx2, default malloc by 0.25";
   EXPECT_TRUE(message.starts_with(start)) << message;
 }
 
-TEST(CheckLogits, IsRelativeToTheLargestAndRefusesNaN) {
-  EXPECT_NEAR(check_logits({100.005f, 1}, {100, 1}, "torch"), 5e-5, 1e-6);  // half a unit of 1e-4 of 100, in float
-  EXPECT_THROW(check_logits({100.02f, 1}, {100, 1}, "torch"), NumericError);
-  EXPECT_THROW(check_logits({1, NAN}, {1, NAN}, "torch"), NumericError);
-  EXPECT_EQ(message_of<NumericError>([] { check_logits({1, 2}, {1}, "torch"); }), "torch gives 1 logits, ours are 2");
+TEST(CheckValues, IsRelativeToTheLargestAndRefusesNaN) {
+  EXPECT_NEAR(check_values({100.005f, 1}, {100, 1}, "torch"), 5e-5, 1e-6);  // half a unit of 1e-4 of 100, in float
+  EXPECT_THROW(check_values({100.02f, 1}, {100, 1}, "torch"), NumericError);
+  EXPECT_THROW(check_values({1, NAN}, {1, NAN}, "torch"), NumericError);
+  EXPECT_EQ(message_of<NumericError>([] { check_values({1, 2}, {1}, "torch"); }), "torch gives 1 values, ours are 2");
 }
 
 }  // namespace

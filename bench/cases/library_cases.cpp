@@ -1,0 +1,179 @@
+#include "bench/cases/library_cases.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "bench/cases/dense_cases.h"
+#include "bench/result_lines.h"
+#include "core/cpu/fma_peak.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
+#include "core/io/safetensors.h"
+#include "core/io/scratch_folder.h"
+#include "core/io/vfs.h"
+#include "core/linalg/tt.h"
+#include "core/support/error.h"
+#include "train/run/decisions_file.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr std::int64_t kSample = 97;  // as in factored_bench_torch.py
+
+bool is_conv(const FactoredCase& of) { return std::holds_alternative<ConvShape>(of.shape); }
+
+// The library's train of a convolution and the dense layer that it composes.
+std::vector<std::pair<std::string, Tensor>> own_train(const LibraryCase& of, Module& dense) {
+  const ConvShape& shape = std::get<ConvShape>(of.of.shape);
+  const std::vector<std::int64_t> sizes{shape.in, shape.kernel, shape.kernel, shape.out};
+  TESSERA_CHECK(of.train.size() + 1 == sizes.size(), InternalError,
+                "library case: a train over in, height, width, out has 3 ranks, not ", of.train.size());
+  std::vector<std::pair<std::string, Tensor>> cores;
+  linalg::TensorTrain train;
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const std::int64_t left = k == 0 ? 1 : of.train[k - 1], right = k < of.train.size() ? of.train[k] : 1;
+    train.cores.push_back(random_tensor({left, sizes[k], right}, str("core", k + 1)));
+    cores.emplace_back(str("core", k + 1), train.cores.back());
+  }
+  dense.parameter("weight").set_value(linalg::reconstruct(train).permute({3, 1, 2, 0}).contiguous());
+  return cores;
+}
+
+std::vector<std::pair<std::string, Tensor>> factors_of(const Module& layer) {
+  std::vector<std::pair<std::string, Tensor>> factors;
+  for (const auto& factor : layer.parameters()) factors.emplace_back(factor->name(), factor->value());
+  return factors;
+}
+
+std::vector<TorchSettings> settings_of(const FactoredCase& of) {
+  std::vector<TorchSettings> all = all_torch_settings();
+  std::erase_if(all, [&](const TorchSettings& settings) {
+    return settings.tuned_malloc || (settings.channels_last && !is_conv(of));  // malloc is the second pass's, rows have no layout
+  });
+  return all;
+}
+
+TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
+  return {options.python, options.script, inputs, options.threads};
+}
+
+}  // namespace
+
+std::string_view library_of(const LibraryCase& of) { return of.of.format == "svd" ? "PyTorch" : "TensorLy-Torch"; }
+
+// allow.
+std::vector<LibraryTarget> library_targets() {
+  const ConvShape conv{8, 256, 256, 14, 3};
+  const auto tt_linear = [](std::int64_t rank) {
+    return FactoredCase{"tt", {{"r1", rank}}, LinearShape{32, 1024, 1024}, ModesConfig{.out = {32, 32}, .in = {32, 32}}};
+  };
+  return {{{tt_linear(64)}, 3.0},
+          {{tt_linear(128)}, 3.0},
+          {{{"tucker2", {{"out", 64}, {"in", 64}}, conv}}, 1.2},
+          {{{"cp", {{"rank", 64}}, conv}}, 1.2},
+          {{{"tt", {{"r1", 16}, {"r2", 57}, {"r3", 56}, {"r4", 16}}, conv}, {64, 64, 64}}, 1.2},
+          {{{"svd", {{"rank", 128}}, LinearShape{32, 1024, 1024}}}, 1.1}};
+}
+
+LibraryWorkload::LibraryWorkload(const LibraryCase& of, Phase phase) : of_(of), phase_(phase), sides_(make_sides(of.of)) {
+  known_ = of.train.empty() ? sides_.factored : sides_.dense;
+  factors_ = of.train.empty() ? factors_of(*sides_.factored) : own_train(of, *sides_.dense);
+}
+
+void LibraryWorkload::write_inputs(const std::filesystem::path& directory) const {
+  SafetensorsFile file;
+  file.tensors.insert(factors_.begin(), factors_.end());
+  file.tensors["x"] = sides_.x;
+  file.tensors["grad_y"] = gradient_of_output(*sides_.factored, sides_.x.shape());
+  Value layer = Value::map();
+  layer.set("kind", sides_.factored->kind());
+  layer.set("phase", phase_ == Phase::inference ? "forward" : "training");
+  layer.set("config", sides_.factored->config());
+  write_file_atomically(real_vfs(), directory / "layer.safetensors", encode_safetensors(file));
+  write_file_atomically(real_vfs(), directory / "layer.json", to_json(layer));
+}
+
+std::vector<float> LibraryWorkload::values() const {
+  const Contestant known = layer_side("known", known_, sides_.x, phase_);
+  if (known.prepare) known.prepare();
+  known.run();
+  const std::vector<float> all = known.result().contiguous().to_vector<float>();
+  std::vector<float> sample;
+  for (std::size_t i = 0; i < all.size(); i += kSample) sample.push_back(all[i]);
+  return sample;
+}
+
+std::vector<double> LibraryWorkload::run(std::int64_t count) const {
+  const Contestant ours = layer_side("ours", sides_.factored, sides_.x, phase_);
+  std::vector<double> ms;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (ours.prepare) ours.prepare();
+    const double start = steady_seconds();
+    ours.run();
+    ms.push_back((steady_seconds() - start) * 1e3);
+  }
+  return ms;
+}
+
+Value LibraryWorkload::describe() const {
+  Value row = describe_factored(sides_, phase_);
+  const Cost ours = total_cost(*sides_.factored, sides_.x.shape());
+  Cost theirs = ours;
+  if (!of_.train.empty()) {
+    theirs = {};
+    for (const auto& [name, core] : factors_) theirs.parameters += core.numel();
+    const std::int64_t side = std::get<ConvShape>(of_.of.shape).out_size();
+    theirs.macs = theirs.parameters * side * side;
+  }
+  row.set("library", library_of(of_));
+  std::string ranks;
+  for (const std::int64_t rank : of_.train) ranks += str(ranks.empty() ? "" : " ", rank);
+  row.set("library_ranks", of_.train.empty() ? row.at("ranks").as_string() : ranks);
+  row.set("parameters", ours.parameters);
+  row.set("library_parameters", theirs.parameters);
+  row.set("macs", ours.macs);
+  row.set("library_macs", theirs.macs);
+  return row;
+}
+
+Value measure_library(const LibraryCase& of, Phase phase, const LibraryOptions& options) {
+  const DecisionScope decisions({.measure = true});
+  std::optional<ConstantWeights> constant;
+  if (phase == Phase::inference) constant.emplace();
+  const LibraryWorkload workload(of, phase);
+  const ScratchFolder folder("tessera_bench");
+  workload.write_inputs(folder.path());
+  const std::vector<float> values = workload.values();
+
+  const TorchProgram program = program_of(options, folder.path());
+  const auto swept = sweep_ways(
+      program, {.least_runs = options.sweep_runs, .one_thread = true, .settings = settings_of(of.of), .tuned_malloc = true},
+      values);
+  std::vector<std::unique_ptr<ModesRival>> rivals;
+  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(program, way, values));
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
+  std::vector<SelfTimed> sides{[&](std::int64_t count) { return workload.run(count); }};
+  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_in_turns(sides, options.rounds, calls_per_turn(sides));
+  const FinalistTimes times(samples[0], {samples.begin() + 1, samples.end()});
+
+  Value row = workload.describe();
+  row.set("rounds", options.rounds);
+  row.set("sweep_runs", options.sweep_runs);
+  report_times(row, times, swept.finalists);
+  row.set("value_difference", rivals[times.best]->value_difference());
+  row.set("torch", rivals[times.best]->torch().environment());
+  row.set("torch_sweep", swept.rows);
+  set_product(row, products[times.best]);
+  row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  return row;
+}
+
+void check_library(const LibraryOptions& options) {
+  const ScratchFolder folder("tessera_bench");
+  LibraryWorkload({{"svd", {{"rank", 1}}, LinearShape{1, 2, 2}}}, Phase::inference).write_inputs(folder.path());
+  TorchRival(program_of(options, folder.path()), settings_of({"svd", {}, LinearShape{}}).front());
+}
+
+}  // namespace tessera::bench
