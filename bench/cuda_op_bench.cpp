@@ -215,7 +215,7 @@ void measure_network_part(const Options& options, Device device, Rows& rows) {
   rows.row("resnet18 SC", "1x224x224x3", [&] {
     const DecisionScope decisions({.measure = true});
     const ConstantWeights constant;
-    const NetworkPair networks = resnet18_pair(device);
+    const NetworkPair networks = folded_resnet18_pair(device);
     return measured(network_case(networks, device), device, options);
   });
   rows.conclude(kNetworkTargets);

@@ -7,6 +7,7 @@
 #include "bench/cases/dense_cases.h"
 #include "bench/cases/factored_cases.h"
 #include "bench/cases/library_cases.h"
+#include "bench/cases/resnet18_sc.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
 #include "core/support/error.h"
@@ -97,6 +98,35 @@ void measure_dense(const Options& options, const std::vector<Target>& chosen, Va
   }
 }
 
+struct NetworkTarget {
+  std::int64_t batch;
+  Phase phase;
+  double least;
+  std::string name() const {
+    return str("tucker2 of resnet18, batch ", batch, phase == Phase::inference ? ", forward" : ", training");
+  }
+};
+
+std::vector<NetworkTarget> network_targets() {
+  return {{1, Phase::inference, 1.8}, {32, Phase::inference, 1.3}, {32, Phase::training, 1.3}};
+}
+
+void measure_networks(const Options& options, const std::vector<NetworkTarget>& chosen, Value::List& rows) {
+  if (chosen.empty()) return;
+  const NetworkPair networks = resnet18_pair();
+  for (const NetworkTarget& target : chosen) {
+    Value& row = rows.emplace_back(measure_resnet18(networks, target.batch, target.phase, options.common.rounds));
+    const Value& ratio = row.at("ratio");
+    const double median = ratio.at("median").as_double();
+    fmt::print("{}: {:.2f}x ({:.2f}-{:.2f}) the dense network, {:.1f} ms and {:.1f} ms; {:.2f} times fewer FLOPs; target {}x: {}\n",
+               target.name(), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
+               row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
+               row.at("flop_ratio").as_double(), target.least, median >= target.least ? "met" : "missed");
+    std::fflush(stdout);
+    row.set("target", target.least);
+  }
+}
+
 void measure_libraries(const LibraryOptions& options, const std::vector<LibraryTarget>& chosen, Value::List& rows) {
   for (const auto& [of, least] : chosen) {
     for (const Phase phase : {Phase::inference, Phase::training}) {
@@ -127,7 +157,9 @@ void measure(const Options& options) {
   std::erase_if(libraries, [&](const LibraryTarget& target) {
     return str(name_of(target.of.of), " against ", library_of(target.of)).find(options.only) == std::string::npos;
   });
-  TESSERA_CHECK(!dense.empty() || !libraries.empty(), ConfigError, "factored_bench: --only '", options.only,
+  std::vector<NetworkTarget> networks = network_targets();
+  std::erase_if(networks, [&](const NetworkTarget& target) { return target.name().find(options.only) == std::string::npos; });
+  TESSERA_CHECK(!dense.empty() || !libraries.empty() || !networks.empty(), ConfigError, "factored_bench: --only '", options.only,
                 "' is in no row; they read like '", name_of(targets().front().of), "' and '",
                 name_of(library_targets().front().of.of), " against TensorLy-Torch'");
   const LibraryOptions library{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
@@ -137,6 +169,7 @@ void measure(const Options& options) {
   const Value surroundings = describe_surroundings(options.common.threads);
   Value::List rows;
   measure_dense(options, dense, rows);
+  measure_networks(options, networks, rows);
   if (options.python.empty()) {
     for (const LibraryTarget& target : libraries) {
       fmt::print("{} against {}: left out, because --python names no interpreter\n", name_of(target.of.of),

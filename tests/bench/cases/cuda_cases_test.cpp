@@ -85,7 +85,7 @@ TEST_F(CudaCases, FusedTuckerConvolutionsAgreeWithThreeConvolutions) {
 TEST_F(CudaCases, TheFactoredNetworkAgreesWithTheDenseOneWhichHasNoKernelOfOurs) {
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
-  const NetworkPair networks = resnet18_pair(gpu());
+  const NetworkPair networks = folded_resnet18_pair(gpu());
   const RotatedCase rotated = network_case(networks, gpu());
   rotated.rivals.front().run(0);
   EXPECT_FALSE(decisions.taken().empty());
