@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
 #include <tuple>
 
@@ -171,8 +172,15 @@ std::string memory_order(const IndexLayout& layout) {
 
 using Copied = std::array<bool, kTensors>;
 
-// The copies worth trying of tensor t: its three kinds of indices as blocks in any order, each in the order that a tensor has
-// which is not copied, so that it flattens as far as it can.
+// How many letters two orders have in common at their ends, and at their beginnings. A copy moves the first as one piece and
+// stays within the second, where caches hold what it transposes.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> in_place(const std::string& x, const std::string& y) {
+  return {std::mismatch(x.rbegin(), x.rend(), y.rbegin()).first - x.rbegin(),
+          std::mismatch(x.begin(), x.end(), y.begin()).first - x.begin()};
+}
+
+// The copies worth trying of tensor t, those first that move least: its three kinds of indices as blocks in any order, each in
+// the order that a tensor has which is not copied, so that it flattens as far as it can.
 std::vector<std::string> copies_of(std::size_t t, const Layouts& layouts, const Copied& copied) {
   const auto kept = [&](std::initializer_list<std::size_t> tensors) {
     for (const std::size_t tensor : tensors) {
@@ -198,6 +206,8 @@ std::vector<std::string> copies_of(std::size_t t, const Layouts& layouts, const 
     for (const int block : order) labels += blocks[static_cast<std::size_t>(block)];
     if (std::ranges::find(orders, labels) == orders.end()) orders.push_back(labels);
   } while (std::next_permutation(order.begin(), order.end()));
+  const std::string own = memory_order(layouts[t]);
+  std::ranges::stable_sort(orders, std::greater(), [&](const std::string& labels) { return in_place(labels, own); });
   return orders;
 }
 
