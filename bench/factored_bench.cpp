@@ -172,8 +172,8 @@ void measure(const Options& options) {
   measure_networks(options, networks, rows);
   if (options.python.empty()) {
     for (const LibraryTarget& target : libraries) {
-      fmt::print("{} against {}: left out, because --python names no interpreter\n", name_of(target.of.of),
-                 library_of(target.of));
+      fmt::print("{}, {}, against {}: left out, because --python names no interpreter\n", name_of(target.of.of),
+                 to_string(target.of.of.ranks), library_of(target.of));
     }
   } else {
     measure_libraries(library, libraries, rows);
