@@ -118,10 +118,11 @@ void measure_networks(const Options& options, const std::vector<NetworkTarget>& 
     Value& row = rows.emplace_back(measure_resnet18(networks, target.batch, target.phase, options.common.rounds));
     const Value& ratio = row.at("ratio");
     const double median = ratio.at("median").as_double();
-    fmt::print("{}: {:.2f}x ({:.2f}-{:.2f}) the dense network, {:.1f} ms and {:.1f} ms; {:.2f} times fewer FLOPs; target {}x: {}\n",
-               target.name(), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-               row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
-               row.at("flop_ratio").as_double(), target.least, median >= target.least ? "met" : "missed");
+    fmt::print(
+        "{}: {:.2f}x ({:.2f}-{:.2f}) the dense network, {:.1f} ms and {:.1f} ms; {:.2f} times fewer FLOPs; target {}x: {}\n",
+        target.name(), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
+        row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
+        row.at("flop_ratio").as_double(), target.least, median >= target.least ? "met" : "missed");
     std::fflush(stdout);
     row.set("target", target.least);
   }

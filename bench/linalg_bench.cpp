@@ -17,11 +17,13 @@ constexpr Target kContractTarget{"geometric_mean", 1.2};
 constexpr std::int64_t kRank = 15;
 constexpr std::int64_t kLargestContraction = 256, kLargestSvd = 4096;
 
+constexpr std::int64_t kEverySize = 65536;
+
 struct Options {
-  CommonOptions common{.results = TESSERA_BENCH_DIR "/results/linalg_bench.jsonl"};
+  CommonOptions common;
   std::string python = "/usr/bin/python3";
   std::string only = "all";
-  std::int64_t largest = 65536;
+  std::int64_t largest = kEverySize;
 };
 
 void print_row(const std::string& name, const Value& row, const char* ours) {
@@ -77,15 +79,16 @@ void measure(const Options& options) {
   if (everything || options.only == "randomised_svd") {
     for (Value& row : measure_svds(options)) rows.push_back(std::move(row));
   }
-  for (const Value& row : rows)
-    publish(options.common, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+  const bool whole = everything && options.largest == kEverySize;
+  const CommonOptions to = destination(options.common, whole ? "" : "a part", TESSERA_BENCH_DIR "/results/linalg_bench.jsonl");
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("linalg_bench", "times contractions and randomised SVD against what they replace");
   add_common(arguments, options.common);
-  arguments.text("--only", options.only, "contract, randomised_svd or all")
+  arguments.text("--only", options.only, "contract, randomised_svd or all; a part without --results is printed only")
       .count("--largest", options.largest, "no larger sizes than this")
       .text("--python", options.python, "interpreter that has scikit-learn (/usr/bin/python3)");
   return run_benchmark(arguments, words, [&] { measure(options); });

@@ -46,7 +46,7 @@ void add_compress(Verb program) {
   verb.argument("weights", options.weights, "a .safetensors file, tessera's or PyTorch's, or a run folder").required();
   verb.argument("overrides", options.overrides, "key=value of the file, as for train");
   verb.argument("--config", options.config,
-                "experiment file, whose first stage that compresses holds, or a file of version, model and factorise")
+                "experiment file, whose first stage that compresses is taken, or a file of version, model and factorise")
       .required();
   verb.argument("--input", options.input,
                 "channels, height and width of an image, e.g. 3x32x32; default: the file's, or the usual one of the model");

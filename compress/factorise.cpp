@@ -54,15 +54,25 @@ void FactoriseConfig::fields(Fields& f) {
          .observable = "report"});
   f.add("keep_for", keep_for,
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
-  f.add("modes", modes, {.help = "how channels are split, of a format that holds each side as several modes", .example = "{count: 3}", .observable = "report"});
-  f.add("decomposition", decomposition, {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
-  f.add("svd", svd, {.help = "how singular vectors are found: all of them, or approximately the first ones, in less time and memory",
-                     .choices = {"full", "randomised"}, .observable = "bytes"});
-  f.add("weighted", weighted, {.help = "true: keep what the layers answer on training data rather than their weights: each is decomposed "
-                                       "after its product with the square root of its inputs' second moments",
-                               .observable = "bytes"});
-  f.add("recalibrate", recalibrate, {.help = "training batches on which batch-norm statistics are measured anew, before any fine-tuning; 0: none",
-                                     .range = non_negative, .example = "50", .observable = "bytes"});
+  f.add("modes", modes,
+        {.help = "how channels are split, of a format that holds each side as several modes",
+         .example = "{count: 3}",
+         .observable = "report"});
+  f.add("decomposition", decomposition,
+        {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
+  f.add("singular_vectors", singular_vectors,
+        {.help = "how singular vectors are found: all of them, or approximately the first ones, in less time and memory",
+         .choices = {"full", "randomised"},
+         .observable = "bytes"});
+  f.add("weighted", weighted,
+        {.help = "true: keep what the layers answer on training data rather than their weights: each is decomposed "
+                 "after its product with the square root of its inputs' second moments",
+         .observable = "bytes"});
+  f.add("recalibrate", recalibrate,
+        {.help = "training batches on which batch-norm statistics are measured anew, before any fine-tuning; 0: none",
+         .range = non_negative,
+         .example = "50",
+         .observable = "bytes"});
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
   const std::vector<std::string_view> known = format_names();
@@ -75,7 +85,8 @@ void FactoriseConfig::fields(Fields& f) {
   f.require(!modes || form.with_modes(*modes) != nullptr, "modes", str(format, " does not split channels; leave it out"));
   f.require(form.ends_in_input_channels() || !weighted, "weighted",
             str(format, " splits the input channels, so that a product with their moments cannot be taken back; leave it out"));
-  f.require(form.randomises() || svd == "full", "svd", str(format, " has no randomised decomposition; leave it out"));
+  f.require(form.randomises() || singular_vectors == "full", "singular_vectors",
+            str(format, " has no randomised decomposition; leave it out"));
   f.require(form.sweeps() || !decomposition, "decomposition", str(format, " does not sweep over its factors; leave it out"));
 }
 
@@ -142,6 +153,16 @@ std::vector<FactorisePass::Group> FactorisePass::groups(const Matched& matched, 
   return made;
 }
 
+template <class Decompose>
+auto FactorisePass::within_memory(const std::string& path, const Decompose& decompose) const {
+  try {
+    return decompose();
+  } catch (const OutOfMemoryError& error) {
+    const bool way_out = format_.randomises() && config_.singular_vectors == "full";
+    throw error.at(str("layer '", path, '\'', way_out ? " (singular_vectors: randomised needs less)" : ""));
+  }
+}
+
 void FactorisePass::choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems) {
   const RankConfig& ranks = *group.ranks;
   const auto cost_of = [&](const LayerCost& row) { return ranks.params ? row.parameters : row.macs; };
@@ -157,7 +178,8 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
     fixed.other -= cost_of(row);
     if (std::string reason = format_.why_not(dense); reason.empty()) {
       layers.push_back({.format = &format_, .dense = dense});
-      if (ranks.explicit_ranks.empty()) layers.back().spectra = format_.spectra(weighted_weight(dense));
+      if (ranks.explicit_ranks.empty())
+        layers.back().spectra = within_memory(dense.path, [&] { return format_.spectra(weighted_weight(dense)); });
     } else {
       fixed.matched += cost_of(row);
       planned.choice.reason = std::move(reason);
@@ -182,7 +204,9 @@ std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& 
   if (!matched) return problems;
   if (config_.weighted && batches != nullptr) {
     std::vector<std::string> paths;
-    for (const DenseLayer& layer : matched->layers) paths.push_back(layer.path);
+    for (const DenseLayer& layer : matched->layers) {
+      if (format_.why_not(layer).empty()) paths.push_back(layer.path);
+    }
     input_weights_ = input_weights(root, paths, *batches, kMomentBatches);
   }
   for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
@@ -199,14 +223,8 @@ Tensor FactorisePass::weighted_weight(const DenseLayer& layer) const {
 
 Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) const {
   ProjectOptions options = config_.decomposition.value_or(ProjectOptions());
-  options.randomised = config_.svd == "randomised";
-  Factors factors;
-  try {
-    factors = format_.project(weighted_weight(layer), ranks, options);
-  } catch (const OutOfMemoryError& error) {
-    const bool smaller = format_.randomises() && !options.randomised;
-    throw OutOfMemoryError(str("layer '", layer.path, "': ", error.what(), smaller ? "; factorise.svd=randomised needs less" : ""));
-  }
+  options.randomised = config_.singular_vectors == "randomised";
+  Factors factors = within_memory(layer.path, [&] { return format_.project(weighted_weight(layer), ranks, options); });
   const auto found = input_weights_.find(layer.path);
   if (found == input_weights_.end()) return factors;
   Tensor& first = *std::ranges::find_if(factors, &Tensor::defined);

@@ -26,8 +26,10 @@ struct FactoriseConfig {
   KeepForConfig keep_for;
   std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
   std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
-  std::string svd = "full";  // or "randomised", of formats that are a singular value decomposition; refused for others
-  bool weighted = false;  // by second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back
+  // "full" or "randomised", of formats that are a singular value decomposition; refused for others.
+  std::string singular_vectors = "full";
+  // By second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back.
+  bool weighted = false;
   std::int64_t recalibrate = 0;  // training batches
   void fields(Fields& f);
 };
@@ -58,22 +60,23 @@ class FactorisePass final : public Pass {
     RankChoice choice;
     std::string asked;  // as the report says it
   };
-  // Where layers are weighted: of the inputs' batches, as many as the statistics of batch norms need.
-  static constexpr std::int64_t kMomentBatches = 32;
+  static constexpr std::int64_t kMomentBatches = 32;  // training batches that inputs are weighted by
   struct Matched;
   struct Group;
 
   std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
   std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
   void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
+  // What `decompose` gives. Where there is no memory for it, the error names the layer, and the key that needs less.
+  template <class Decompose>
+  auto within_memory(const std::string& path, const Decompose& decompose) const;
+  Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
+  Factors project(const DenseLayer& layer, const Ranks& ranks) const;
 
   FactoriseConfig config_;
   std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
   const Format& format_;
   Values values_;
-  Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
-  Factors project(const DenseLayer& layer, const Ranks& ranks) const;
-
   std::map<std::string, Planned> plan_;  // by path
   std::map<std::string, InputWeights> input_weights_;  // by path
 };

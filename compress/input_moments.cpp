@@ -7,6 +7,7 @@
 #include "core/linalg/eigh.h"
 #include "core/nn/forward_observer.h"
 #include "core/ops/matmul.h"
+#include "core/storage.h"
 #include "core/support/error.h"
 #include "layers/scores.h"
 
@@ -27,7 +28,12 @@ void add_rows(Moments& moments, const Module& module, const Tensor& x) {
   TESSERA_CHECK(all_finite(product), NumericError, "layer '", module.path(),
                 "': its inputs hold NaN or Inf, so that its weight cannot be decomposed by them");
   const Tensor host = product.to(Device::cpu()).to(DType::f64);
-  if (!moments.sum.defined()) moments.sum = Tensor::zeros({in, in}, DType::f64);
+  if (!moments.sum.defined()) {
+    // Beside the sum its eigenvectors and two roots are made of it.
+    check_memory_limit(Device::cpu(), 6 * sizeof(double) * static_cast<std::size_t>(in * in),
+                       str("layer '", module.path(), "': weighting ", in, " inputs"));
+    moments.sum = Tensor::zeros({in, in}, DType::f64);
+  }
   for (std::int64_t i = 0; i < host.numel(); ++i) moments.sum.data<double>()[i] += host.data<double>()[i];
   moments.rows += rows;
 }

@@ -115,9 +115,8 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
     rewrite_layer(root, pass, cost->second, path == first, veto, report, replaced);
   }
   if (veto) settle(root, *veto, replaced, input, report);
-  if (batches != nullptr && !replaced.empty()) {
+  if (batches != nullptr && !replaced.empty() && recalibrate(*root, *batches, pass.recalibration())) {
     report.recalibrated = pass.recalibration();
-    recalibrate(*root, *batches, report.recalibrated);
   }
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);

@@ -1,7 +1,10 @@
 #include "compress/recalibrate.h"
 
+#include <string>
 #include <vector>
 
+#include "core/finite.h"
+#include "core/support/error.h"
 #include "layers/batch_norm.h"
 #include "layers/scores.h"
 
@@ -10,6 +13,7 @@ namespace {
 
 // A buffer of a batch norm, and the sum of what the batches gave, f64 [channels].
 struct Statistic {
+  std::string name;
   Buffer* buffer;
   double momentum;
   Tensor sum;
@@ -21,7 +25,8 @@ std::vector<Statistic> statistics_of(Module& root) {
     const auto* const norm = dynamic_cast<const BatchNorm*>(&module);
     if (norm == nullptr || norm->options().momentum == 0) return;
     for (const auto& buffer : module.buffers()) {
-      all.push_back({buffer.get(), norm->options().momentum, Tensor::zeros(buffer->value.shape(), DType::f64)});
+      all.push_back({join_path(module.path(), buffer->name), buffer.get(), norm->options().momentum,
+                     Tensor::zeros(buffer->value.shape(), DType::f64)});
     }
   });
   return all;
@@ -34,10 +39,11 @@ void add_to(const Tensor& sum, const Tensor& value, double scale) {
 
 }  // namespace
 
-void recalibrate(Module& root, const TrainingBatches& batches, std::int64_t count) {
-  if (count == 0) return;
+bool recalibrate(Module& root, const TrainingBatches& batches, std::int64_t count) {
+  if (count == 0) return false;
   const NoGrad no_grad;
   std::vector<Statistic> statistics = statistics_of(root);
+  if (statistics.empty()) return false;
   const StepState step(device_of(root));
   for (std::int64_t i = 0; i < count; ++i) {
     // From zero a step of the running statistics leaves momentum times the batch's.
@@ -48,8 +54,11 @@ void recalibrate(Module& root, const TrainingBatches& batches, std::int64_t coun
     }
   }
   for (const Statistic& statistic : statistics) {
+    TESSERA_CHECK(all_finite(statistic.sum), NumericError, statistic.name,
+                  ": its values on the training batches hold NaN or Inf");
     statistic.buffer->value.copy_from(statistic.sum.to(statistic.buffer->value.dtype()).to(statistic.buffer->value.device()));
   }
+  return true;
 }
 
 }  // namespace tessera

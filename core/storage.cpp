@@ -20,8 +20,8 @@ void set_memory_limit(Device device, std::size_t bytes) { TESSERA_BACKEND(device
 void check_memory_limit(Device device, std::size_t bytes, std::string_view what) {
   const MemoryStats stats = memory_stats(device);
   if (stats.limit == 0 || stats.in_use + bytes <= stats.limit) return;
-  throw OutOfMemoryError::at_limit(str(what, " needs ", bytes, " bytes, ", stats.in_use, " bytes of ", device, " are in use, limit ",
-                                       stats.limit, " bytes"));
+  throw OutOfMemoryError::at_limit(
+      str(what, " needs ", bytes, " bytes, ", stats.in_use, " bytes of ", device, " are in use, limit ", stats.limit, " bytes"));
 }
 
 }  // namespace tessera

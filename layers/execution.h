@@ -26,14 +26,15 @@ struct Ways {
 // Of one layer. Training is timed with its backward.
 class Execution {
  public:
-  // The index of the way to take for these operands; `ways` is asked where that is not known yet.
-  std::size_t choose(const Module& layer, std::span<const Var> operands, const std::function<Ways()>& ways);
+  // The index of the way to take for these operands; `ways` is asked where that is not known yet. `recompute` as in Context.
+  std::size_t choose(const Module& layer, std::span<const Var> operands, bool recompute, const std::function<Ways()>& ways);
 
  private:
   struct Case {
     Shape x;
     DType dtype;
-    bool training, constant, tf32;
+    bool training, constant, tf32, recompute;
+    std::vector<bool> frozen;  // operands that need no gradient, in training
     std::uint64_t epoch;  // of the decisions in force
     friend bool operator==(const Case&, const Case&) = default;
   };
@@ -41,8 +42,15 @@ class Execution {
     Case of;
     std::size_t way;
   };
+  static std::string key_of(const Module& layer, const Case& of, Device device);
+
   std::vector<Known> known_;  // of the newest epoch
 };
+
+// f(operands, bias), where the bias may be undefined. With `recompute` nothing between is kept for the backward
+// (core/autograd/recompute.h).
+Var run_kept_or_recomputed(bool recompute, std::vector<Var> operands, const Var& bias,
+                           const std::function<Var(std::span<const Var> operands, const Var& bias)>& f);
 
 // What `make` gives. While weights are constant (core/device/constant_weights.h) and nothing is recorded it is made once for
 // `user`; `first` is the value of a parameter that it is made of.

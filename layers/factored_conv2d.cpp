@@ -1,6 +1,5 @@
 #include "layers/factored_conv2d.h"
 
-#include "core/autograd/recompute.h"
 #include "core/ops/view.h"
 #include "core/support/error.h"
 #include "layers/init.h"
@@ -44,17 +43,15 @@ Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, cons
 Var FactoredConv2d::apply(const Var& x, const Tail& tail, const Context& context) {
   std::vector<Var> operands{x};
   for (const Filter& filter : filters_) operands.push_back(filter.parameter->var());
-  const std::size_t way = execution_.choose(*this, operands, [&] {
+  const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     const Shape weight = weight_shape();
     const std::int64_t y = conv2d_output_shape(x.shape(), weight, window()).numel();
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
   });
-  if (!context.recompute || tail.relu) return run_way(way, operands, tail);
-  if (tail.bias.defined()) operands.push_back(tail.bias);
-  return recompute(operands, [this, way, biased = tail.bias.defined()](std::span<const Var> o) {
-    return biased ? run_way(way, o.first(o.size() - 1), {.bias = o.back()}) : run_way(way, o, {});
-  });
+  if (tail.relu) return run_way(way, operands, tail);
+  return run_kept_or_recomputed(context.recompute, std::move(operands), tail.bias,
+                                [this, way](std::span<const Var> o, const Var& bias) { return run_way(way, o, {.bias = bias}); });
 }
 
 Var FactoredConv2d::forward(const Var& x, const Context& context) { return apply(x, {.bias = bias()}, context); }

@@ -1,8 +1,8 @@
 // What convolutions have in common whose weight is composed of filters that are applied one behind the other, with nothing in
 // between: two 1x1 convolutions, a kh x 1 and a 1 x kw one, and so on. Each filter is a parameter [out, kh, kw, in / groups] with
 // a stride, padding and groups of its own; the bias [out] belongs to the last. x [n, h, w, in] -> y [n, oh, ow, out] with oh and
-// ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images between;
-// where the clock chose the composed weight (layers/execution.h), x, the filters and that weight.
+// ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images
+// between; where the clock chose the composed weight (layers/execution.h), x, the filters and that weight.
 #pragma once
 
 #include <memory>

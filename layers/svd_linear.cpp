@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
@@ -60,14 +59,13 @@ Var SvdLinear::run_way(std::size_t way, std::span<const Var> operands, const Var
 
 Var SvdLinear::forward(const Var& x, const Context& context) {
   std::vector<Var> operands{x, in_factor_.var(), out_factor_.var()};
-  const std::size_t way = execution_.choose(*this, operands, [&] {
+  const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
   });
   const Var bias = bias_ != nullptr ? bias_->var() : Var();
-  if (!context.recompute) return run_way(way, operands, bias);
-  if (bias.defined()) operands.push_back(bias);
-  return recompute(operands, [this, way](std::span<const Var> o) { return run_way(way, o, o.size() > 3 ? o.back() : Var()); });
+  return run_kept_or_recomputed(context.recompute, std::move(operands), bias,
+                                [this, way](std::span<const Var> o, const Var& offset) { return run_way(way, o, offset); });
 }
 
 Shape SvdLinear::output_shape(const Shape& input, Trace* trace) const {

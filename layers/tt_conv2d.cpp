@@ -1,6 +1,5 @@
 #include "layers/tt_conv2d.h"
 
-#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/tucker_conv.h"
@@ -20,7 +19,8 @@ Conv2dOptions core_options(const Conv2dConfig& conv) {
 std::string modes_problem(const Modes& modes, std::int64_t channels) {
   if (modes.size() < 2) return "needs two modes at least; with one on each side it is tucker2";
   if (modes.size() > kMostConvModes) return str("has ", modes.size(), " modes; tt holds ", kMostConvModes, " on a side at most");
-  if (product_of(modes) != channels) return str(to_text(modes), " is ", product_of(modes), ", the layer has ", channels, " channels");
+  if (product_of(modes) != channels)
+    return str(to_text(modes), " is ", product_of(modes), ", the layer has ", channels, " channels");
   return "";
 }
 
@@ -65,7 +65,8 @@ void TtConv2dConfig::fields(Fields& f) {
   f.require(out_problem.empty(), "out_modes", out_problem);
   f.require(in_problem.empty(), "in_modes", in_problem);
   if (!out_problem.empty() || !in_problem.empty()) return;
-  for (const RankProblem& problem : tt_rank_problems(tt_conv_modes(conv, whole.out_modes, whole.in_modes), tt_ranks(whole.ranks))) {
+  for (const RankProblem& problem :
+       tt_rank_problems(tt_conv_modes(conv, whole.out_modes, whole.in_modes), tt_ranks(whole.ranks))) {
     f.require(false, "ranks", problem.message);
   }
 }
@@ -117,18 +118,17 @@ Var TtConv2d::run_way(std::size_t way, std::span<const Var> operands, const Var&
 Var TtConv2d::apply(const Var& x, const Var& residual, bool relu, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
-  const std::size_t way = execution_.choose(*this, operands, [&] {
+  const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     const Shape weight = weight_shape();
     const std::int64_t y = conv2d_output_shape(x.shape(), weight, core_options(config_.conv)).numel();
     return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}, {}, false); }};
   });
   const Var bias = bias_ != nullptr ? bias_->var() : Var();
-  if (!context.recompute || relu) return run_way(way, operands, bias, residual, relu);
-  if (bias.defined()) operands.push_back(bias);
-  return recompute(operands, [this, way, biased = bias.defined()](std::span<const Var> o) {
-    return biased ? run_way(way, o.first(o.size() - 1), o.back(), {}, false) : run_way(way, o, {}, {}, false);
-  });
+  if (relu) return run_way(way, operands, bias, residual, relu);
+  return run_kept_or_recomputed(
+      context.recompute, std::move(operands), bias,
+      [this, way](std::span<const Var> o, const Var& offset) { return run_way(way, o, offset, {}, false); });
 }
 
 Var TtConv2d::forward(const Var& x, const Context& context) { return apply(x, {}, false, context); }

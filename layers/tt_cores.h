@@ -1,4 +1,5 @@
-// The cores of a layer whose weight is a tensor train (core/linalg/tt.h), as its parameters: core1 [1, n_1, r_1], core2 [r_1, n_2, r_2], ...
+// The cores of a layer whose weight is a tensor train (core/linalg/tt.h), as its parameters: core1 [1, n_1, r_1], core2 [r_1,
+// n_2, r_2], ...
 #pragma once
 
 #include <span>
@@ -15,8 +16,8 @@ namespace tessera {
 // Of modes and the ranks between them.
 std::vector<Shape> core_shapes(std::span<const std::int64_t> modes, std::span<const std::int64_t> ranks);
 
-// [r_0, n_1, r_1], [r_1, n_2, r_2], ..., [r_(d-1), n_d, r_d], multiplied in that order -> [r_0 n_1 ... n_d, r_d]. Gradients to every
-// core.
+// [r_0, n_1, r_1], [r_1, n_2, r_2], ..., [r_(d-1), n_d, r_d], multiplied in that order -> [r_0 n_1 ... n_d, r_d]. Gradients to
+// every core.
 Var joined_cores(std::span<const Var> cores);
 
 class TtCores {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/autograd/recompute.h"
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
@@ -62,7 +61,8 @@ Modes tt_linear_modes(const Modes& out_modes, const Modes& in_modes) {
 TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<const std::int64_t> ranks) {
   TtHalves best;
   for (std::size_t left = 1; left < out_modes.size(); ++left) {
-    const std::int64_t i_left = product_of(std::span(in_modes).first(left)), i_right = product_of(std::span(in_modes).subspan(left));
+    const std::int64_t i_left = product_of(std::span(in_modes).first(left)),
+                       i_right = product_of(std::span(in_modes).subspan(left));
     const std::int64_t o_left = product_of(std::span(out_modes).first(left));
     const std::int64_t o_right = product_of(std::span(out_modes).subspan(left));
     const std::int64_t macs = i_left * ranks[left - 1] * o_right * (i_right + o_left);
@@ -190,14 +190,15 @@ Var TtLinear::run_way(std::size_t way, std::span<const Var> operands) const {
 Var TtLinear::forward(const Var& x, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
-  const std::size_t way = execution_.choose(*this, operands, [&] {
+  const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     return Ways{{"right-first", "left-first", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o); }};
   });
   Shape output = x.shape();
   output.set(output.rank() - 1, config_.out);
-  const auto run = [this, way](std::span<const Var> o) { return run_way(way, o); };
-  const Var y = reshape(context.recompute ? recompute(operands, run) : run(operands), output);
+  const Var product = run_kept_or_recomputed(context.recompute, std::move(operands), {},
+                                             [this, way](std::span<const Var> o, const Var&) { return run_way(way, o); });
+  const Var y = reshape(product, output);
   return bias_ != nullptr ? add(y, cast(bias_->var(), y.dtype())) : y;
 }
 

@@ -23,7 +23,8 @@ std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"
 // `count` factors of `size`, as equal as its divisors allow, ascending: 128 in three is 4·4·8.
 Modes balanced_modes(std::int64_t size, std::int64_t count);
 
-// Of a train over o_1 i_1, ..., o_d i_d: what is wrong with the modes of the `out` outputs and the `in` inputs; "" where they fit.
+// Of a train over o_1 i_1, ..., o_d i_d: what is wrong with the modes of the `out` outputs and the `in` inputs; "" where they
+// fit.
 std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in);
 
 // r_1, r_2, ... by name, "r1", "r2", and their values.

@@ -25,7 +25,7 @@ void check_device(const Value& root, const std::string& device, const std::strin
                   std::vector<ConfigProblem>& problems);
 
 // What a user reads: in the order of the file, and once. A fault of a top-level block shows again in every stage that inherits
-// it, and one that the YAML reader refused, which the first `from_yaml` are, shows again as a value of the wrong kind.
+// it. The first `from_yaml` problems are the YAML reader's; each of them shows again as a value of the wrong kind.
 std::vector<ConfigProblem> tidy(std::vector<ConfigProblem> problems, std::size_t from_yaml);
 
 // Where the file says "data", "stages[1].factorise.ranks", ...: for problems that show only once the network is built.

@@ -153,7 +153,8 @@ void ExperimentConfig::fields(Fields& f) {
 }
 
 std::span<const std::string_view> training_keys() {
-  static constexpr std::array<std::string_view, 7> keys{"optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch", "recompute"};
+  static constexpr std::array<std::string_view, 7> keys{"optimizer", "schedule",    "loss",     "clip_norm",
+                                                        "ema",       "micro_batch", "recompute"};
   return keys;
 }
 

@@ -1,7 +1,6 @@
 #include "bench/cases/library_cases.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "bench/cases/dense_cases.h"
@@ -62,7 +61,6 @@ TorchProgram program_of(const LibraryOptions& options, const std::filesystem::pa
 
 std::string_view library_of(const LibraryCase& of) { return of.of.format == "svd" ? "PyTorch" : "TensorLy-Torch"; }
 
-// allow.
 std::vector<LibraryTarget> library_targets() {
   const ConvShape conv{8, 256, 256, 14, 3};
   const auto tt_linear = [](std::int64_t rank) {

@@ -35,9 +35,10 @@ void check_agreement(const NetworkPair& networks) {
   const NoGrad no_grad;
   const Tensor image = Tensor::empty(kImage);
   fill_normal(image, RngStream(0, "resnet18", "image"), 0, 1);
-  const double error = linalg::relative_error((*networks.tucker)(Var(image), {}).value(), (*networks.dense)(Var(image), {}).value());
-  TESSERA_CHECK(error < kAgreement, NumericError, "resnet18: the factored network's scores differ from the dense one's by ", error,
-                "; needs ", kAgreement);
+  const double error =
+      linalg::relative_error((*networks.tucker)(Var(image), {}).value(), (*networks.dense)(Var(image), {}).value());
+  TESSERA_CHECK(error < kAgreement, NumericError, "resnet18: the factored network's scores differ from the dense one's by ",
+                error, "; needs ", kAgreement);
 }
 
 Value side(const std::string& name, const std::vector<double>& ms) {

@@ -88,7 +88,8 @@ class Format {
   virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
   virtual bool sweeps() const { return false; }      // whether project() reads the options of sweeps
   virtual bool randomises() const { return false; }  // whether it reads `randomised`
-  // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters alone.
+  // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters
+  // alone.
   virtual bool lowers_macs() const { return true; }
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }

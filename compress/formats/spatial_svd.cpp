@@ -36,7 +36,8 @@ class SpatialSvdFormat final : public LargerConvFormat {
   }
 
   std::vector<std::vector<double>> spectra(const Tensor& weight) const override {
-    return {linalg::mode_spectrum(spatial_matrix(weight), 0)};
+    const Tensor matrix = spatial_matrix(weight);
+    return {linalg::mode_spectrum(matrix, matrix.dim(0) <= matrix.dim(1) ? 0 : 1)};
   }
 
   Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,

@@ -47,7 +47,8 @@ class SvdFormat final : public Format {
   }
 
   std::vector<std::vector<double>> spectra(const Tensor& weight) const override {
-    return {linalg::mode_spectrum(as_matrix(weight), 0)};
+    const Tensor matrix = as_matrix(weight);
+    return {linalg::mode_spectrum(matrix, matrix.dim(0) <= matrix.dim(1) ? 0 : 1)};
   }
 
   Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,

@@ -219,7 +219,8 @@ std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
   const bool first = std::ranges::equal(config.explicit_ranks, known.first(config.explicit_ranks.size()), same);
   if (first && config.explicit_ranks.size() >= format.fewest_ranks()) return "";
   const bool all = format.fewest_ranks() == known.size();
-  return str("explicit ranks of ", format.name(), all ? " name all of: " : " name the first of: ", names, "; e.g. {", example, '}');
+  return str("explicit ranks of ", format.name(), all ? " name all of: " : " name the first of: ", names, "; e.g. {", example,
+             '}');
 }
 
 std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers) {

@@ -25,7 +25,8 @@ struct RankConfig {
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"
 
-// Why ranks cannot be asked so of the format: MACs that its ranks do not lower, explicit ranks that are not all of its own, by name.
+// Why ranks cannot be asked so of the format: MACs that its ranks do not lower, explicit ranks that are not all of its own, by
+// name.
 // "" where they can.
 std::string why_not_ranks_of(const Format& format, const RankConfig& config);
 

@@ -39,6 +39,7 @@ struct TimingOptions {
   Phase phase = Phase::inference;
   DType compute = DType::f32;  // what activations are in
   Device device = {};  // where the modules are
+  bool recompute = false;  // in training, as in Context
   std::int64_t rounds = 60;
   // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike, and with what
   // kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
@@ -47,7 +48,7 @@ struct TimingOptions {
   bool on_folded_copies() const { return phase == Phase::inference && folded; }
   // `input_gradient`: in training the input's gradient is computed too.
   WorkOptions work(bool input_gradient) const {
-    return {.phase = phase, .input_gradient = input_gradient, .compute = compute, .device = device};
+    return {.phase = phase, .input_gradient = input_gradient, .compute = compute, .device = device, .recompute = recompute};
   }
 };
 

@@ -21,7 +21,10 @@ Tensor random_batch(const Shape& shape, std::string_view purpose, const WorkOpti
 }  // namespace
 
 TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions& options)
-    : x_(random_batch(input, "input", options)), input_gradient_(options.input_gradient), step_(options.device) {
+    : x_(random_batch(input, "input", options)),
+      input_gradient_(options.input_gradient),
+      recompute_(options.recompute),
+      step_(options.device) {
   if (options.phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);
 }
 
@@ -31,7 +34,7 @@ void TimedWork::run(Module& module) const {
     module(Var(x_), Context{});
     return;
   }
-  const Var y = module(Var(x_, input_gradient_), Context{.training = true, .seed = 0, .step = &step_});
+  const Var y = module(Var(x_, input_gradient_), Context{.training = true, .seed = 0, .step = &step_, .recompute = recompute_});
   if (y.requires_grad()) backward(y, grad_y_);
 }
 

@@ -18,6 +18,7 @@ struct WorkOptions {
   bool input_gradient = false;
   DType compute = DType::f32;  // what activations are in
   Device device = {};  // where the module is
+  bool recompute = false;  // in training, as in Context
 };
 
 // The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
@@ -32,6 +33,7 @@ class TimedWork {
   Tensor x_;
   Tensor grad_y_;  // undefined for inference
   bool input_gradient_;
+  bool recompute_;
   StepState step_;
 };
 

@@ -17,8 +17,8 @@ std::string precision_text(DType compute, bool tf32) {
 
 std::string where_timed(const TimedAt& at) {
   const std::string precision = precision_text(at.compute, at.tf32);
-  return str("batch ", at.batch, ", ", at.folded ? "folded " : "", name_of(at.phase), ", ", at.machine,
-             precision == "f32" ? std::string() : str(", ", precision));
+  return str("batch ", at.batch, ", ", at.folded ? "folded " : "", name_of(at.phase), at.recompute ? ", recomputed" : "", ", ",
+             at.machine, precision == "f32" ? std::string() : str(", ", precision));
 }
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct TimedAt {
   std::string machine = {};  // of machine_text()
   bool folded = false;
   DType compute = DType::f32;
+  bool recompute = false;  // in training
   bool tf32 = false;  // products of f32 round their operands (core/device/precision.h)
 };
 

@@ -47,6 +47,7 @@ std::string Veto::where() const {
                       .machine = machine_text(timing.device, omp_get_max_threads()),
                       .folded = timing.on_folded_copies(),
                       .compute = timing.compute,
+                      .recompute = timing.recompute && timing.phase == Phase::training,
                       .tf32 = tf32_products()});
 }
 

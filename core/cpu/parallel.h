@@ -18,6 +18,23 @@ inline int parts_for(std::int64_t count, std::int64_t grain = kGrain) {
   return static_cast<int>(std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, omp_get_max_threads()));
 }
 
+// Libraries that are called in the scope run in one thread, where `one`: where there is too little work for more.
+class OneThread {
+ public:
+  explicit OneThread(bool one = true) : before_(omp_get_max_threads()) {
+    if (one) omp_set_num_threads(1);
+  }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// Products of fewer operations run in one thread, which is done before a team is awake: that takes some 10 us.
+inline constexpr double kLeastFlopsForThreads = 5e5;
+
 // Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
 template <class Body>
 void parallel_parts(std::int64_t count, int parts, Body&& body) {

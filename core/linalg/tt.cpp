@@ -108,8 +108,8 @@ std::vector<Tensor> right_orthogonal(const TensorTrain& train) {
   return cores;
 }
 
-// Cuts each unfolding of right-orthogonal cores in turn: its singular values are those of the core that all cores left of it have
-// been made orthogonal up to.
+// Cuts each unfolding in turn, from the left. The cores on the right are orthogonal already, and those on the left once they are
+// cut, so that the unfolding has the singular values of the core between them.
 TensorTrain truncate(const TensorTrain& train, std::vector<Tensor> cores, const RankOf& rank_of) {
   for (std::size_t k = 0; k + 1 < cores.size(); ++k) {
     const std::int64_t left = cores[k].dim(0), size = cores[k].dim(1);

@@ -1,10 +1,9 @@
 #include "core/ops/conv2d_plan_cpu.h"
 
-#include <omp.h>
-
 #include <string_view>
 
 #include "core/cpu/onednn.h"
+#include "core/cpu/parallel.h"
 #include "core/cpu/winograd/winograd.h"
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
@@ -177,17 +176,6 @@ Conv2dPlan winograd_nhwc() {
   plan.user = std::make_shared<char>();
   return plan;
 }
-
-class OneThread {
- public:
-  OneThread() { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(threads_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int threads_ = omp_get_max_threads();
-};
 
 // Threads inside oneDNN's bf16 weight gradient wait for each other in loops, several times a call: where another program takes a
 // processor from one of them, all stand still, for seconds. Parts that know of one thread alone never wait.

@@ -1,7 +1,6 @@
-#include <omp.h>
-
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
+#include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/device/constant_weights.h"
 #include "core/ops/linear.h"
@@ -96,29 +95,12 @@ std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool wi
 Tensor batch_of_one(const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)}); }
 
 // The weight is packed and rounded once per ConstantWeights scope where there is one.
-// Of one row: below them one thread is done before a second is awake, which takes some 10 us.
-constexpr double kLeastFlopsForThreads = 5e5;
-
-// Libraries run in one thread of the caller's team for its lifetime, where it is given too little work for more.
-class FewThreads {
- public:
-  explicit FewThreads(bool one) : before_(omp_get_max_threads()) {
-    if (one) omp_set_num_threads(1);
-  }
-  ~FewThreads() { omp_set_num_threads(before_); }
-  FewThreads(const FewThreads&) = delete;
-  FewThreads& operator=(const FewThreads&) = delete;
-
- private:
-  int before_;
-};
-
 bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   ConstantWeights* const constant = ConstantWeights::current();
   const Sizes sizes{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
   const Form form{bias.defined(), relu, constant != nullptr};
-  const FewThreads threads(sizes.rows == 1 && 2.0 * static_cast<double>(sizes.in * sizes.out) < kLeastFlopsForThreads);
+  const OneThread threads(sizes.rows == 1 && 2.0 * static_cast<double>(sizes.in * sizes.out) < kLeastFlopsForThreads);
   std::vector<std::int64_t> key = key_of(sizes);
   key.insert(key.end(), {form.bias, form.relu, form.constant_weight});
   const auto plan = cache.get(std::move(key), [&] { return build_forward(sizes, form); });

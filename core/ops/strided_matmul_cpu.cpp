@@ -3,13 +3,11 @@
 #include <string_view>
 
 #include "core/cpu/onednn.h"
+#include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 
 namespace tessera::cpu {
 namespace {
-
-// Below them one thread is done before a team is awake, which takes some 10 us.
-constexpr double kLeastFlopsForThreads = 5e5;
 
 // oneDNN reads layouts off strides, of dimensions of size 1 too: these become what a dense matrix of this orientation has.
 MatrixStrides regular(MatrixStrides s, std::int64_t rows, std::int64_t columns) {

@@ -80,7 +80,11 @@ std::optional<Shape> usual_input(std::string_view name) {
 }
 
 void ModelConfig::fields(Fields& f) {
-  f.add("name", name, {.help = "the network; saved: as the weights have it", .choices = model_names(), .example = "resnet20", .observable = "plan"});
+  f.add("name", name,
+        {.help = "the network; saved: as the weights have it",
+         .choices = model_names(),
+         .example = "resnet20",
+         .observable = "plan"});
   f.add("classes", classes,
         {.help = "outputs of the last layer; a list's own last layer decides for name: layers, the weights' for name: saved",
          .range = at_least(1),

@@ -54,7 +54,7 @@ TEST(Factorise, BySvdFullAndRandomised) {
     FactorisePass pass(config_of(str(R"({"layers": "*", "format": "svd", "ranks": {"rank": 12})", block, "}")));
     return run_pass(module, pass, {2, 800}).layers.at(0).relative_error;
   };
-  const double full = error(""), randomised = error(R"(, "svd": "randomised")");
+  const double full = error(""), randomised = error(R"(, "singular_vectors": "randomised")");
   EXPECT_GT(randomised, full);
   EXPECT_LT(randomised, 1.01 * full);
 }
@@ -78,9 +78,10 @@ TEST(Factorise, ADecompositionBeyondTheMemoryLimitNamesLayerBytesAndTheWayOut) {
   };
   const std::string said = message("");
   // 8 (2 m n + 2 (m + n) k + 4 k^2) bytes
-  EXPECT_TRUE(said.starts_with("layer 'wide': svd of [700, 900] needs 43680000 bytes, ")) << said;
-  EXPECT_TRUE(said.ends_with(" bytes; factorise.svd=randomised needs less")) << said;
-  EXPECT_EQ(message(R"(, "svd": "randomised")"), "nothing");
+  EXPECT_TRUE(
+      said.starts_with("layer 'wide' (singular_vectors: randomised needs less): svd of [700, 900] needs 43680000 bytes, "))
+      << said;
+  EXPECT_EQ(message(R"(, "singular_vectors": "randomised")"), "nothing");
 }
 
 TEST(Factorise, ReachesTheMacsAskedForOverTheMatchedLayers) {
@@ -300,8 +301,8 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
             "test: ranks[1]: explicit ranks of tucker2 name all of: out, in; e.g. {out: 32, in: 64}");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "decomposition": {}})"),
             "test: decomposition: svd does not sweep over its factors; leave it out");
-  EXPECT_EQ(fault(R"({"layers": "*", "format": "cp", "ranks": {"rank": 3}, "svd": "randomised"})"),
-            "test: svd: cp has no randomised decomposition; leave it out");
+  EXPECT_EQ(fault(R"({"layers": "*", "format": "cp", "ranks": {"rank": 3}, "singular_vectors": "randomised"})"),
+            "test: singular_vectors: cp has no randomised decomposition; leave it out");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "svd", "ranks": {"rank": 3}, "modes": {}})"),
             "test: modes: svd does not split channels; leave it out");
   EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "modes": {"out": [4, 4], "in": [4]}})"),
@@ -311,9 +312,10 @@ TEST(Factorise, RanksAndOptionsAreThoseOfTheFormat) {
                         R"(, "out": [4, 4], "in": [4, 2]}})")),
               "test: modes.count: is the number of sizes; leave it out");
   }
-  EXPECT_EQ(fault(R"({"layers": "*", "format": "tt", "ranks": {"r1": 3, "r3": 3}})"),
-            "test: ranks: explicit ranks of tt name the first of: r1, r2, r3, r4, r5, r6; e.g. {r1: 4, r2: 16, r3: 16, r4: 16, r5: 16, "
-            "r6: 4}");
+  EXPECT_EQ(
+      fault(R"({"layers": "*", "format": "tt", "ranks": {"r1": 3, "r3": 3}})"),
+      "test: ranks: explicit ranks of tt name the first of: r1, r2, r3, r4, r5, r6; e.g. {r1: 4, r2: 16, r3: 16, r4: 16, r5: 16, "
+      "r6: 4}");
 }
 
 }  // namespace

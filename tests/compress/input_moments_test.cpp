@@ -60,7 +60,8 @@ TEST(InputWeights, AreTheRootOfTheSecondMomentsAndItsInverse) {
     const std::vector<double> x = values(batch_of(i));
     for (std::size_t row = 0; row < x.size() / 8; ++row) {
       for (std::size_t a = 0; a < 8; ++a) {
-        for (std::size_t b = 0; b < 8; ++b) expected[8 * a + b] += x[8 * row + a] * x[8 * row + b] / (3.0 * static_cast<double>(x.size()) / 8);
+        for (std::size_t b = 0; b < 8; ++b)
+          expected[8 * a + b] += x[8 * row + a] * x[8 * row + b] / (3.0 * static_cast<double>(x.size()) / 8);
       }
     }
   }
@@ -161,10 +162,11 @@ TEST(WeightedFactorise, IsPlainWithoutBatches) {
 }
 
 TEST(WeightedFactorise, IsRefusedWhereInputsAreSplit) {
-  EXPECT_EQ(message_of<ConfigError>([] {
-              read<FactoriseConfig>(parse_json(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "weighted": true})", "test"));
-            }),
-            "test: weighted: tt splits the input channels, so that a product with their moments cannot be taken back; leave it out");
+  EXPECT_EQ(
+      message_of<ConfigError>([] {
+        read<FactoriseConfig>(parse_json(R"({"layers": "*", "format": "tt", "ranks": {"macs": 0.5}, "weighted": true})", "test"));
+      }),
+      "test: weighted: tt splits the input channels, so that a product with their moments cannot be taken back; leave it out");
 }
 
 }  // namespace

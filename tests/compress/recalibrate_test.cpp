@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "core/support/error.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/sequential.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
@@ -28,7 +32,8 @@ std::pair<double, double> statistics(const Tensor& x, std::int64_t channel) {
   const std::vector<double> all = values(x);
   const std::int64_t channels = x.dim(-1), rows = x.numel() / channels;
   double mean = 0, squares = 0;
-  for (std::int64_t i = 0; i < rows; ++i) mean += all[static_cast<std::size_t>(i * channels + channel)] / static_cast<double>(rows);
+  for (std::int64_t i = 0; i < rows; ++i)
+    mean += all[static_cast<std::size_t>(i * channels + channel)] / static_cast<double>(rows);
   for (std::int64_t i = 0; i < rows; ++i) {
     const double d = all[static_cast<std::size_t>(i * channels + channel)] - mean;
     squares += d * d;
@@ -54,7 +59,7 @@ TEST(Recalibrate, GivesTheMeanOfTheBatches) {
   root->child("first").buffers()[0]->value.fill(100);  // what was there before does not count
   const std::vector<double> weight = values(root->child("conv").parameter("weight").value());
   const TrainingBatches batches{.x = batch_of};
-  recalibrate(*root, batches, 4);
+  EXPECT_TRUE(recalibrate(*root, batches, 4));
   expect_mean_of_batches(root->child("first"), batch_of, 4);
   // In training the second one sees what the first one normalised by each batch's own statistics.
   const auto behind = [&](std::int64_t i) {
@@ -77,8 +82,17 @@ TEST(Recalibrate, LeavesAFrozenNormAndEveryNormWithoutBatches) {
   recalibrate(*root, {.x = batch_of}, 2);
   EXPECT_EQ(values(root->child("first").buffers()[0]->value), (std::vector<double>{7, 7, 7}));
   const std::vector<double> second = values(root->child("second").buffers()[0]->value);
-  recalibrate(*root, {.x = {}}, 0);
+  EXPECT_FALSE(recalibrate(*root, {.x = {}}, 0));
   EXPECT_EQ(values(root->child("second").buffers()[0]->value), second);
+}
+
+TEST(Recalibrate, RefusesStatisticsOfNan) {
+  const auto root = network(0.3);
+  const TrainingBatches broken{.x = [](std::int64_t) {
+    return Tensor::full({2, 4, 5, 3}, std::numeric_limits<double>::infinity());
+  }};
+  EXPECT_EQ(message_of<NumericError>([&] { recalibrate(*root, broken, 1); }),
+            "first.running_mean: its values on the training batches hold NaN or Inf");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Each format in whole runs: layers of the form train from scratch; a trained network is factorised into it, killed there and later,
-// and resumed.
+// Each format in whole runs: layers of the form train from scratch; a trained network is factorised into it, killed there and
+// later, and resumed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,18 +24,18 @@ struct Row {
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-const Row kRows[]{
-    {"tucker2", "{tucker2_conv2d: {out: 32, padding: 1, rank_in: 12, rank_out: 12, bias: false}}",
-     "format: tucker2, ranks: {out: 8, in: 8}, weighted: true, recalibrate: 3"},
-    {"svd_conv2d", "{svd_conv2d: {out: 32, rank: 12, bias: false}}", "format: svd, ranks: {rank: 6}"},
-    {"spatial_svd", "{spatial_svd_conv2d: {out: 32, padding: 1, rank: 16, bias: false}}", "format: spatial_svd, ranks: {rank: 12}"},
-    {"cp", "{cp_conv2d: {out: 32, padding: 1, rank: 32, bias: false}}", "format: cp, ranks: {rank: 16}"},
-    {"tt_conv2d", "{tt_conv2d: {out: 32, padding: 1, ranks: [4, 12, 12, 4], bias: false}}",
-     "format: tt, ranks: {r1: 3, r2: 8, r3: 8, r4: 3}"},
-    {"tt_garipov", "{tt_garipov_conv2d: {out: 32, padding: 1, ranks: [9, 20], bias: false}}",
-     "format: tt_garipov, modes: {count: 3}, ranks: {r1: 6, r2: 9, r3: 5}"},
-    {"svd_linear", "{svd_linear: {out: 32, rank: 12}}", "format: svd, ranks: {rank: 4}", true},
-    {"tt_linear", "{tt_linear: {out: 32, ranks: [12]}}", "format: tt, ranks: {r1: 3}", true}};
+const Row kRows[]{{"tucker2", "{tucker2_conv2d: {out: 32, padding: 1, rank_in: 12, rank_out: 12, bias: false}}",
+                   "format: tucker2, ranks: {out: 8, in: 8}, weighted: true, recalibrate: 3"},
+                  {"svd_conv2d", "{svd_conv2d: {out: 32, rank: 12, bias: false}}", "format: svd, ranks: {rank: 6}"},
+                  {"spatial_svd", "{spatial_svd_conv2d: {out: 32, padding: 1, rank: 16, bias: false}}",
+                   "format: spatial_svd, ranks: {rank: 12}"},
+                  {"cp", "{cp_conv2d: {out: 32, padding: 1, rank: 32, bias: false}}", "format: cp, ranks: {rank: 16}"},
+                  {"tt_conv2d", "{tt_conv2d: {out: 32, padding: 1, ranks: [4, 12, 12, 4], bias: false}}",
+                   "format: tt, ranks: {r1: 3, r2: 8, r3: 8, r4: 3}"},
+                  {"tt_garipov", "{tt_garipov_conv2d: {out: 32, padding: 1, ranks: [9, 20], bias: false}}",
+                   "format: tt_garipov, modes: {count: 3}, ranks: {r1: 6, r2: 9, r3: 5}"},
+                  {"svd_linear", "{svd_linear: {out: 32, rank: 12}}", "format: svd, ranks: {rank: 4}", true},
+                  {"tt_linear", "{tt_linear: {out: 32, ranks: [12]}}", "format: tt, ranks: {r1: 3}", true}};
 
 constexpr const char* kHead = R"(
 version: 1
@@ -111,11 +111,17 @@ TEST_P(FormatRuns, KilledAndResumedTheyEndWithTheSameBytes) {
                             : GetParam().name == "svd_conv2d"
                                 ? "{conv2d: {out: 32, kernel: 1, bias: false, name: middle}}"
                                 : "{conv2d: {out: 32, kernel: 3, padding: 1, bias: false, name: middle}}";
-  write_bytes(folder_ / "forms.yaml",
-              experiment(dense, str("  - {name: dense, train: 10s}\n  - {name: factored, train: 8s, factorise: {keep: always, "
-                                    "layers: middle, ",
-                                    GetParam().factorise, "}}\n")));
+  write_bytes(
+      folder_ / "forms.yaml",
+      experiment(dense, str("  - {name: dense, train: 10s}\n  - {name: factored, train: 8s, recompute: true, factorise: {keep: "
+                            "always, layers: middle, ",
+                            GetParam().factorise, "}}\n")));
   expect_done(run_program(train("straight")));
+  std::vector<std::string> kept = train("kept");
+  kept.emplace_back("stages[1].recompute=false");
+  expect_done(run_program(kept));
+  EXPECT_EQ(read_bytes(newest_checkpoint(run_in("kept")) + "/model.safetensors"),
+            read_bytes(newest_checkpoint(run_in("straight")) + "/model.safetensors"));
   std::vector<std::string> next = train("killed");
   for (const char* place : {"factorise:1", "step:13"}) {
     const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});

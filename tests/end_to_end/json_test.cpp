@@ -63,7 +63,7 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_TRUE(small.at("memory").is_null());
   const Value& pass = small.at("passes").as_list().at(0);
   EXPECT_EQ(keys_of(pass), (Texts{"pass", "layers", "parameters_before", "parameters_after", "macs_before", "macs_after",
-                                  "weight_bytes_before", "weight_bytes_after", "timed_at", "ranks"}));
+                                  "weight_bytes_before", "weight_bytes_after", "recalibrated", "timed_at", "ranks"}));
   EXPECT_EQ(keys_of(pass.at("ranks").as_list().at(0)), (Texts{"asked", "layers", "changed", "parameters_kept", "macs_kept"}));
 }
 
@@ -116,14 +116,15 @@ TEST_F(Json, LayersSaysWhatMayBeCompressed) {
 
 TEST_F(Json, LayersForPeopleSaysTheSame) {
   const std::string text = run_program({"layers", file_}).output;
-  expect_in(text,
-            "\nconv2  conv2d                  876  497664  tucker2, spatial_svd, cp, tt\n2      global_avg_pool           0      "
-            " 0  -\n");
-  expect_in(text, "\nsvd                       conv1, conv2  has a 3x3 kernel; the format needs 1x1\n");
-  expect_in(text, "\ntucker2, spatial_svd, cp  3             is a linear; the format factors conv2d\n");
   expect_in(
       text,
-      "\nall                       2             is a global_avg_pool; formats hold conv2d and linear\nnext: tessera train ");
+      "\nconv2  conv2d                  876  497664  tucker2, spatial_svd, cp, tt, tt_garipov\n2      global_avg_pool           "
+      "0       0  -\n");
+  expect_in(text, "\nsvd                                   conv1, conv2  has a 3x3 kernel; the format needs 1x1\n");
+  expect_in(text, "\ntucker2, spatial_svd, cp, tt_garipov  3             is a linear; the format factors conv2d\n");
+  expect_in(
+      text,
+      "\nall                                   2             is a global_avg_pool; formats hold conv2d and linear\nnext: tessera train ");
 }
 
 TEST_F(Json, LayersNamesTheFirstOfManyThatAFormatCannotHold) {
@@ -132,7 +133,7 @@ TEST_F(Json, LayersNamesTheFirstOfManyThatAFormatCannotHold) {
       str("version: 1\nname: many\ndata: {name: glyphs, count: 100, test_count: 20, batch: 10}\nmodel: {name: layers, layers: [",
           "relu, relu, relu, relu, relu, flatten, {linear: {out: 10}}]}\nstages: [{name: dense, train: 1e}]\n"));
   expect_in(run_program({"layers", file_}).output,
-            "\nall                       0, 1, 2 and 2 more  is a relu; formats hold conv2d and linear\n");
+            "\nall                                   0, 1, 2 and 2 more  is a relu; formats hold conv2d and linear\n");
 }
 
 TEST_F(Json, ValidateAnswersYes) {

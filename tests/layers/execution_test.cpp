@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/autograd/backward.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/linalg/relative_error.h"
 #include "core/storage.h"
+#include "core/support/profile.h"
 #include "layers/cp_conv2d.h"
 #include "layers/spatial_svd_conv2d.h"
 #include "layers/svd_conv2d.h"
@@ -34,7 +37,8 @@ const Shape kImages{2, 15, 13, 32};
 const std::vector<std::string> kTwo{"chain", "composed"};
 
 const std::vector<Layer> kLayers{
-    {"tucker2", [] { return std::unique_ptr<Module>(new Tucker2Conv2d({.conv = kConv, .rank_in = 5, .rank_out = 7})); }, kImages, kTwo},
+    {"tucker2", [] { return std::unique_ptr<Module>(new Tucker2Conv2d({.conv = kConv, .rank_in = 5, .rank_out = 7})); }, kImages,
+     kTwo},
     {"tucker2_in_factor",
      [] {
        return std::unique_ptr<Module>(new Tucker2Conv2d({.conv = kConv, .rank_in = 8, .rank_out = 48, .out_factor = false}));
@@ -43,24 +47,31 @@ const std::vector<Layer> kLayers{
     {"spatial_svd", [] { return std::unique_ptr<Module>(new SpatialSvdConv2d({.conv = kConv, .rank = 9})); }, kImages, kTwo},
     {"cp", [] { return std::unique_ptr<Module>(new CpConv2d({.conv = kConv, .rank = 6})); }, kImages, kTwo},
     {"cp_rows",
-     [] { return std::unique_ptr<Module>(new CpConv2d({.conv = {.in = 64, .out = 96, .kernel = {3, 1}}, .rank = 6})); },
-     {2, 15, 13, 64}, kTwo},
+     [] {
+       return std::unique_ptr<Module>(new CpConv2d({.conv = {.in = 64, .out = 96, .kernel = {3, 1}}, .rank = 6}));
+     },
+     {2, 15, 13, 64},
+     kTwo},
     {"svd_conv2d",
      [] {
        return std::unique_ptr<Module>(new SvdConv2d({.conv = {.in = 96, .out = 128, .kernel = {1, 1}}, .rank = 6}));
      },
-     {2, 11, 13, 96}, kTwo},
+     {2, 11, 13, 96},
+     kTwo},
     {"tt_conv2d",
      [] {
-       return std::unique_ptr<Module>(new TtConv2d({.conv = kConv, .out_modes = {4, 3, 4}, .in_modes = {4, 8}, .ranks = {3, 6, 5, 4, 3}}));
+       return std::unique_ptr<Module>(
+           new TtConv2d({.conv = kConv, .out_modes = {4, 3, 4}, .in_modes = {4, 8}, .ranks = {3, 6, 5, 4, 3}}));
      },
      kImages, kTwo},
     {"svd_linear", [] { return std::unique_ptr<Module>(new SvdLinear({.in = 200, .out = 150, .rank = 11})); }, {8, 9, 200}, kTwo},
     {"tt_linear",
      [] {
-       return std::unique_ptr<Module>(new TtLinear({.in = 128, .out = 180, .out_modes = {5, 6, 6}, .in_modes = {4, 8, 4}, .ranks = {4, 6}}));
+       return std::unique_ptr<Module>(
+           new TtLinear({.in = 128, .out = 180, .out_modes = {5, 6, 6}, .in_modes = {4, 8, 4}, .ranks = {4, 6}}));
      },
-     {8, 13, 128}, {"right-first", "left-first", "composed"}}};
+     {8, 13, 128},
+     {"right-first", "left-first", "composed"}}};
 
 class ExecutionWays : public ::testing::TestWithParam<Layer> {};
 
@@ -103,6 +114,27 @@ TEST_P(ExecutionWays, GiveTheSame) {
     EXPECT_LT(linalg::relative_error(first.y, layer->forward(Var(x), {}).value()), 1e-5);
     const ConstantWeights constant;
     for (int call = 0; call < 2; ++call) EXPECT_LT(linalg::relative_error(first.y, layer->forward(Var(x), {}).value()), 1e-5);
+  }
+}
+
+// The ways are different work: no two take as many operations.
+TEST_P(ExecutionWays, AreDifferentWork) {
+  const std::unique_ptr<Module> layer = GetParam().make();
+  layer->reset_parameters(1);
+  const Tensor x = random_tensor(GetParam().x, DType::f32, 2);
+  std::set<std::int64_t> flops;
+  for (const std::string& way : GetParam().ways) {
+    DecisionPolicy policy;
+    policy.forced = way;
+    const DecisionScope scope(policy);
+    Profile profile;
+    {
+      const ProfileScope profiled(profile);
+      layer->forward(Var(x), {});
+    }
+    std::int64_t sum = 0;
+    for (const ProfileRow& row : profile.rows()) sum += row.work.flops;
+    EXPECT_TRUE(flops.insert(sum).second) << way << ": " << sum;
   }
 }
 

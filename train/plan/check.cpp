@@ -127,6 +127,7 @@ class Checker {
                         .machine = machine_text(device, resolve_compute_threads(config_.threads.compute)),
                         .folded = veto.timing.on_folded_copies(),
                         .compute = compute_dtype_of(config_),
+                        .recompute = veto.timing.recompute && veto.timing.phase == Phase::training,
                         .tf32 = takes_tf32(config_)});
   }
   std::unique_ptr<Module> initial() const {

@@ -24,6 +24,9 @@ ModelConfig without_weights(ModelConfig model) {
   return model;
 }
 
+// Stands where the file would name the weights of `name: saved`.
+constexpr const char* kCommandWeights = "those of the command";
+
 CompressSettings settings_of(const CompressConfig& config) {
   StageConfig stage;
   stage.factorise = config.factorise;
@@ -75,7 +78,8 @@ void CompressConfig::fields(Fields& f) {
         {.help = "as in a stage of an experiment file", .example = "{layers: '*', ranks: {macs: 0.4}}", .required = true});
   f.require(input.empty() || input.size() == 1 || input.size() == 3, "input",
             "needs channels, height and width, or one number of features");
-  f.require(model.weights.empty(), "model.weights", "stand before the options of the command; leave them out");
+  f.require(model.weights.empty() || model.weights == kCommandWeights, "model.weights",
+            "stand before the options of the command; leave them out");
 }
 
 CompressSettings load_compress_settings(const std::string& path, std::span<const std::string> overrides) {
@@ -84,6 +88,12 @@ CompressSettings load_compress_settings(const std::string& path, std::span<const
   if (!root) throw_config_error(problems);
   if (root->is_map() && root->find("stages") != nullptr) return settings_of(load_experiment(path, overrides), path);
   const std::size_t from_yaml = problems.size();
+  // name: saved needs weights, and these are the command's.
+  if (Value* const model = root->is_map() ? root->find("model") : nullptr; model != nullptr && model->is_map()) {
+    const Value* const name = model->find("name");
+    const bool saved = name != nullptr && name->is_string() && name->as_string() == kSavedModel;
+    if (saved && model->find("weights") == nullptr) model->set("weights", kCommandWeights);
+  }
   CompressConfig config;
   read(*root, config, "", problems);
   check_device(*root, config.device, config.precision, DeviceIs::here, problems);

@@ -1,4 +1,4 @@
-// What `tessera compress` reads: an experiment file, of whose stages the first that rewrites the network holds, or a smaller file
+// What `tessera compress` reads: an experiment file, whose first stage with a block such as factorise is taken, or a smaller file
 // with the same keys, which says nothing of data and training:
 //
 //   version: 1

@@ -266,7 +266,8 @@ InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {
   Source source = read_weights_file(vfs, path);
-  TESSERA_CHECK(source.input, ConfigError, path, ": holds no network and its input; give a run folder or a file of tessera compress");
+  TESSERA_CHECK(source.input, ConfigError, path,
+                ": holds no network and its input; give a run folder or a file of tessera compress");
   const ModelConfig config{.name = std::string(kSavedModel), .weights = path};
   FileNetwork network{rebuilt(source, *source.input), *source.input};
   Importer(*network.model, config, network.input, std::move(source)).run();

@@ -18,8 +18,8 @@ struct InitialModel {
 // `input` is [n, h, w, c] as for build_model. `config.weights` is one of
 // - a run folder: the model of its newest good checkpoint;
 // - a safetensors file of ours, metadata tessera.layout OHWI: our names, convolutions [out, kh, kw, in], masks;
-// - any other safetensors file, tessera.layout OIHW or absent: a PyTorch state dict (train/torch/torch_layout.h). Only the metadata
-//   decides, never a shape. `num_batches_tracked` of a batch norm is ignored.
+// - any other safetensors file, tessera.layout OIHW or absent: a PyTorch state dict (train/torch/torch_layout.h). Only the
+//   metadata decides, never a shape. `num_batches_tracked` of a batch norm is ignored.
 // A file inside a checkpoint must be what the checkpoint's manifest says, one with a checksum (core/io/safetensors.h) what that
 // says. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 rounded to nearest; other
 // dtypes do not fit. NaN and Inf, after this conversion, are refused unless config.allow_nonfinite. With `head: reset` the last

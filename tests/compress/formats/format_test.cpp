@@ -36,56 +36,122 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.format << ' ' << to_j
 std::vector<Case> cases() {
   const auto config = [](const char* json) { return parse_json(json, "test"); };
   return {
-      {"tucker2", config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"), {2, 7, 9, 5},
+      {"tucker2",
+       config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"),
+       {2, 7, 9, 5},
        {{{"out", 1}, {"in", 1}}, {{"out", 4}, {"in", 3}}, {{"out", 4}, {"in", 5}}, {{"out", 7}, {"in", 5}}},
-       {{"out", 8}, {"in", 3}}, "out rank is 8, the mode has size 7; legal range is 1..7"},
-      {"tucker2", config(R"({"conv2d": {"in": 8, "out": 3, "kernel": [3, 5], "stride": 2, "padding": [0, 2], "bias": false}})"),
-       {2, 7, 9, 8}, {{{"out", 2}, {"in", 3}}, {{"out", 3}, {"in", 8}}}, {{"out", 1}, {"in", 16}},
+       {{"out", 8}, {"in", 3}},
+       "out rank is 8, the mode has size 7; legal range is 1..7"},
+      {"tucker2",
+       config(R"({"conv2d": {"in": 8, "out": 3, "kernel": [3, 5], "stride": 2, "padding": [0, 2], "bias": false}})"),
+       {2, 7, 9, 8},
+       {{{"out", 2}, {"in", 3}}, {{"out", 3}, {"in", 8}}},
+       {{"out", 1}, {"in", 16}},
        "in rank is 16, the mode has size 8; legal range is 1..8"},
-      {"tucker2", config(R"({"conv2d": {"in": 2, "out": 33, "kernel": [2, 2]}})"), {1, 5, 5, 2},
-       {{{"out", 4}, {"in", 1}}, {{"out", 8}, {"in", 2}}}, {{"out", 5}, {"in", 1}},
+      {"tucker2",
+       config(R"({"conv2d": {"in": 2, "out": 33, "kernel": [2, 2]}})"),
+       {1, 5, 5, 2},
+       {{{"out", 4}, {"in", 1}}, {{"out", 8}, {"in", 2}}},
+       {{"out", 5}, {"in", 1}},
        "out rank is 5, more than the 4 taps times the in rank 1; no core has it"},
-      {"svd", config(R"({"conv2d": {"in": 9, "out": 7, "kernel": 1, "stride": 2, "padding": 1}})"), {2, 7, 5, 9},
-       {{{"rank", 1}}, {{"rank", 3}}, {{"rank", 7}}}, {{"rank", 8}}, "rank is 8, the weight is 7 x 9; legal range is 1..7"},
-      {"svd", config(R"({"conv2d": {"in": 1, "out": 1, "kernel": 1, "bias": false}})"), {1, 3, 3, 1}, {{{"rank", 1}}},
-       {{"rank", 0}}, "rank is 0, the weight is 1 x 1; legal range is 1..1"},
-      {"spatial_svd", config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"), {2, 7, 9, 5},
-       {{{"rank", 1}}, {{"rank", 6}}, {{"rank", 15}}}, {{"rank", 16}}, "rank is 16, the weight is 21 x 15; legal range is 1..15"},
+      {"svd",
+       config(R"({"conv2d": {"in": 9, "out": 7, "kernel": 1, "stride": 2, "padding": 1}})"),
+       {2, 7, 5, 9},
+       {{{"rank", 1}}, {{"rank", 3}}, {{"rank", 7}}},
+       {{"rank", 8}},
+       "rank is 8, the weight is 7 x 9; legal range is 1..7"},
+      {"svd",
+       config(R"({"conv2d": {"in": 1, "out": 1, "kernel": 1, "bias": false}})"),
+       {1, 3, 3, 1},
+       {{{"rank", 1}}},
+       {{"rank", 0}},
+       "rank is 0, the weight is 1 x 1; legal range is 1..1"},
       {"spatial_svd",
-       config(R"({"conv2d": {"in": 4, "out": 3, "kernel": [3, 5], "stride": [2, 3], "padding": [0, 2], "dilation": [2, 1], "bias": false}})"),
-       {2, 9, 11, 4}, {{{"rank", 2}}, {{"rank", 12}}}, {{"rank", 13}},
+       config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"),
+       {2, 7, 9, 5},
+       {{{"rank", 1}}, {{"rank", 6}}, {{"rank", 15}}},
+       {{"rank", 16}},
+       "rank is 16, the weight is 21 x 15; legal range is 1..15"},
+      {"spatial_svd",
+       config(
+           R"({"conv2d": {"in": 4, "out": 3, "kernel": [3, 5], "stride": [2, 3], "padding": [0, 2], "dilation": [2, 1], "bias": false}})"),
+       {2, 9, 11, 4},
+       {{{"rank", 2}}, {{"rank", 12}}},
+       {{"rank", 13}},
        "rank is 13, the weight is 15 x 12; legal range is 1..12"},
-      {"spatial_svd", config(R"({"conv2d": {"in": 6, "out": 2, "kernel": [1, 3]}})"), {1, 4, 5, 6},
-       {{{"rank", 1}}, {{"rank", 6}}}, {{"rank", 7}}, "rank is 7, the weight is 6 x 6; legal range is 1..6"},
-      {"cp", config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"), {2, 7, 9, 5},
-       {{{"rank", 1}}, {{"rank", 3}}, {{"rank", 6}}}, {{"rank", 46}},
+      {"spatial_svd",
+       config(R"({"conv2d": {"in": 6, "out": 2, "kernel": [1, 3]}})"),
+       {1, 4, 5, 6},
+       {{{"rank", 1}}, {{"rank", 6}}},
+       {{"rank", 7}},
+       "rank is 7, the weight is 6 x 6; legal range is 1..6"},
+      {"cp",
+       config(R"({"conv2d": {"in": 5, "out": 7, "padding": 1}})"),
+       {2, 7, 9, 5},
+       {{{"rank", 1}}, {{"rank", 3}}, {{"rank", 6}}},
+       {{"rank", 46}},
        "rank is 46, the weight is 7 x 3x3 x 5; legal range is 1..45"},
-      {"cp", config(R"({"conv2d": {"in": 4, "out": 3, "kernel": [3, 5], "stride": [2, 3], "padding": [0, 2], "bias": false}})"),
-       {2, 9, 11, 4}, {{{"rank", 2}}, {{"rank", 4}}}, {{"rank", 0}},
+      {"cp",
+       config(R"({"conv2d": {"in": 4, "out": 3, "kernel": [3, 5], "stride": [2, 3], "padding": [0, 2], "bias": false}})"),
+       {2, 9, 11, 4},
+       {{{"rank", 2}}, {{"rank", 4}}},
+       {{"rank", 0}},
        "rank is 0, the weight is 3 x 3x5 x 4; legal range is 1..36"},
-      {"cp", config(R"({"conv2d": {"in": 6, "out": 4, "kernel": [1, 3], "stride": 2, "padding": [1, 1]}})"), {1, 4, 5, 6},
-       {{{"rank", 1}}, {{"rank", 3}}}, {{"rank", 13}}, "rank is 13, the weight is 4 x 1x3 x 6; legal range is 1..12"},
-      {"cp", config(R"({"conv2d": {"in": 6, "out": 4, "kernel": [3, 1], "stride": 2, "padding": [1, 1]}})"), {1, 4, 5, 6},
-       {{{"rank", 2}}, {{"rank", 3}}}, {{"rank", 13}}, "rank is 13, the weight is 4 x 3x1 x 6; legal range is 1..12"},
-      {"tt", config(R"({"conv2d": {"in": 6, "out": 8, "padding": 1}})"), {2, 7, 9, 6},
-       {tt_ranks(Modes{1, 1, 1, 1}), tt_ranks(Modes{2, 4, 3, 3}), tt_ranks(Modes{2, 8, 6, 3})}, tt_ranks(Modes{2, 9, 6, 3}),
+      {"cp",
+       config(R"({"conv2d": {"in": 6, "out": 4, "kernel": [1, 3], "stride": 2, "padding": [1, 1]}})"),
+       {1, 4, 5, 6},
+       {{{"rank", 1}}, {{"rank", 3}}},
+       {{"rank", 13}},
+       "rank is 13, the weight is 4 x 1x3 x 6; legal range is 1..12"},
+      {"cp",
+       config(R"({"conv2d": {"in": 6, "out": 4, "kernel": [3, 1], "stride": 2, "padding": [1, 1]}})"),
+       {1, 4, 5, 6},
+       {{{"rank", 2}}, {{"rank", 3}}},
+       {{"rank", 13}},
+       "rank is 13, the weight is 4 x 3x1 x 6; legal range is 1..12"},
+      {"tt",
+       config(R"({"conv2d": {"in": 6, "out": 8, "padding": 1}})"),
+       {2, 7, 9, 6},
+       {tt_ranks(Modes{1, 1, 1, 1}), tt_ranks(Modes{2, 4, 3, 3}), tt_ranks(Modes{2, 8, 6, 3})},
+       tt_ranks(Modes{2, 9, 6, 3}),
        "r2 is 9 between modes of 4 and 9; beside its neighbours legal range is 1..8"},
-      {"tt", config(R"({"conv2d": {"in": 4, "out": 15, "kernel": [1, 3], "stride": 2, "padding": [0, 1], "bias": false}})"),
-       {1, 7, 5, 4}, {tt_ranks(Modes{2, 3, 2, 1}), tt_ranks(Modes{3, 12, 4, 2})}, tt_ranks(Modes{2, 3}),
+      {"tt",
+       config(R"({"conv2d": {"in": 4, "out": 15, "kernel": [1, 3], "stride": 2, "padding": [0, 1], "bias": false}})"),
+       {1, 7, 5, 4},
+       {tt_ranks(Modes{2, 3, 2, 1}), tt_ranks(Modes{3, 12, 4, 2})},
+       tt_ranks(Modes{2, 3}),
        "names 2 ranks, the modes 3·5·3·2·2 have 4"},
-      {"tt", config(R"({"linear": {"in": 12, "out": 10}})"), {3, 12}, {tt_ranks(Modes{1}), tt_ranks(Modes{4}), tt_ranks(Modes{6})},
-       tt_ranks(Modes{7}), "r1 is 7 between modes of 6 and 20; beside its neighbours legal range is 1..6"},
-      {"tt_garipov", config(R"({"conv2d": {"in": 6, "out": 8, "padding": 1}})"), {2, 7, 9, 6},
-       {tt_ranks(Modes{1, 1}), tt_ranks(Modes{3, 5}), tt_ranks(Modes{9, 12})}, tt_ranks(Modes{10, 12}),
+      {"tt",
+       config(R"({"linear": {"in": 12, "out": 10}})"),
+       {3, 12},
+       {tt_ranks(Modes{1}), tt_ranks(Modes{4}), tt_ranks(Modes{6})},
+       tt_ranks(Modes{7}),
+       "r1 is 7 between modes of 6 and 20; beside its neighbours legal range is 1..6"},
+      {"tt_garipov",
+       config(R"({"conv2d": {"in": 6, "out": 8, "padding": 1}})"),
+       {2, 7, 9, 6},
+       {tt_ranks(Modes{1, 1}), tt_ranks(Modes{3, 5}), tt_ranks(Modes{9, 12})},
+       tt_ranks(Modes{10, 12}),
        "r1 is 10 between modes of 9 and 4; beside its neighbours legal range is 1..9"},
       {"tt_garipov",
-       config(R"({"conv2d": {"in": 4, "out": 15, "kernel": [1, 3], "stride": 2, "padding": [0, 1], "dilation": [2, 1], "bias": false}})"),
-       {1, 7, 5, 4}, {tt_ranks(Modes{2, 4}), tt_ranks(Modes{3, 10})}, tt_ranks(Modes{2}),
+       config(
+           R"({"conv2d": {"in": 4, "out": 15, "kernel": [1, 3], "stride": 2, "padding": [0, 1], "dilation": [2, 1], "bias": false}})"),
+       {1, 7, 5, 4},
+       {tt_ranks(Modes{2, 4}), tt_ranks(Modes{3, 10})},
+       tt_ranks(Modes{2}),
        "names 1 ranks, the modes 3·6·10 have 2"},
-      {"svd", config(R"({"linear": {"in": 13, "out": 17}})"), {3, 13}, {{{"rank", 1}}, {{"rank", 5}}, {{"rank", 13}}},
-       {{"rank", 14}}, "rank is 14, the weight is 17 x 13; legal range is 1..13"},
-      {"svd", config(R"({"linear": {"in": 7, "out": 3, "bias": false}})"), {2, 11, 7}, {{{"rank", 2}}, {{"rank", 3}}},
-       {{"rank", 4}}, "rank is 4, the weight is 3 x 7; legal range is 1..3"},
+      {"svd",
+       config(R"({"linear": {"in": 13, "out": 17}})"),
+       {3, 13},
+       {{{"rank", 1}}, {{"rank", 5}}, {{"rank", 13}}},
+       {{"rank", 14}},
+       "rank is 14, the weight is 17 x 13; legal range is 1..13"},
+      {"svd",
+       config(R"({"linear": {"in": 7, "out": 3, "bias": false}})"),
+       {2, 11, 7},
+       {{{"rank", 2}}, {{"rank", 3}}},
+       {{"rank", 4}},
+       "rank is 4, the weight is 3 x 7; legal range is 1..3"},
   };
 }
 
@@ -196,7 +262,8 @@ TEST(Formats, CountTheElementsBetweenTheFactors) {
   EXPECT_EQ(format_named("spatial_svd").cost(conv, {{"rank", 3}}).activations, 5 * 9 * 3);
   EXPECT_EQ(format_named("cp").cost(conv, {{"rank", 3}}).activations, 3 * (63 + 5 * 9 + 20));
   const Conv2d module({.in = 6, .out = 8});
-  const DenseLayer train{.module = &module, .path = "conv", .out = 8, .in = 6, .kernel = {3, 3}, .input = {7, 9}, .output = {5, 7}};
+  const DenseLayer train{
+      .module = &module, .path = "conv", .out = 8, .in = 6, .kernel = {3, 3}, .input = {7, 9}, .output = {5, 7}};
   EXPECT_EQ(format_named("tt").cost(train, tt_ranks(Modes{2, 3, 4, 2})).activations, 63 * 4 + 35 * 3);
   EXPECT_EQ(format_named("tt_garipov").cost(train, tt_ranks(Modes{5, 4})).activations, 0);
   const Linear dense({.in = 12, .out = 10});
@@ -303,7 +370,8 @@ TEST(Formats, SayWhatTheyCannotHold) {
   EXPECT_EQ(reason("cp", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; cp needs 1");
   EXPECT_EQ(reason("tt", conv({.in = 4, .out = 6, .kernel = {1, 1}}), {1, 3, 3, 4}), "has a 1x1 kernel; tt needs a larger one");
   EXPECT_EQ(reason("tt", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; tt needs 1");
-  EXPECT_EQ(reason("tt", conv({.in = 3, .out = 4}), {1, 3, 3, 3}), "has 3 input channels, which do not split into 2 modes above 1");
+  EXPECT_EQ(reason("tt", conv({.in = 3, .out = 4}), {1, 3, 3, 3}),
+            "has 3 input channels, which do not split into 2 modes above 1");
   EXPECT_EQ(reason("tt_garipov", conv({.in = 4, .out = 6, .kernel = {1, 1}}), {1, 3, 3, 4}),
             "has a 1x1 kernel; tt_garipov needs a larger one");
   EXPECT_EQ(reason("tt_garipov", conv({.in = 4, .out = 4, .groups = 2}), {1, 3, 3, 4}), "has 2 groups; tt_garipov needs 1");
@@ -330,7 +398,8 @@ TEST(Formats, ATrainSplitsChannelsAsAsked) {
   EXPECT_EQ(three->largest_ranks(layer_of(conv)), (std::vector<std::int64_t>{4, 16, 128, 64, 16, 4}));
   EXPECT_EQ(given->largest_ranks(layer_of(conv)), (std::vector<std::int64_t>{4, 32, 128, 64, 16, 4}));
   EXPECT_EQ(given->why_not(layer_of(conv)), "");
-  EXPECT_EQ(format_named("tt").with_modes({.out = {4, 8, 4}})->largest_ranks(layer_of(conv)), given->largest_ranks(layer_of(conv)));
+  EXPECT_EQ(format_named("tt").with_modes({.out = {4, 8, 4}})->largest_ranks(layer_of(conv)),
+            given->largest_ranks(layer_of(conv)));
   EXPECT_EQ(given->why_not(layer_of(square)), "has 64 output channels; its modes 4·8·4 multiply to 128");
   EXPECT_EQ(format_named("svd").with_modes({}), nullptr);
   EXPECT_EQ(format_named("tt").with_modes({.count = 4})->why_not(layer_of(conv)),
@@ -345,7 +414,8 @@ TEST(Formats, ATrainSplitsChannelsAsAsked) {
 // Garipov et al. 2016 count their trains so, beside ranks that none is decomposed to.
 TEST(Formats, ATrainOverPairsHasThePublishedParameters) {
   const std::unique_ptr<Format> pairs = format_named("tt_garipov").with_modes({.out = {4, 8, 4}, .in = {4, 4, 4}});
-  const DenseLayer conv{.path = "conv", .out = 128, .in = 64, .kernel = {3, 3}, .bias = true, .input = {16, 16}, .output = {16, 16}};
+  const DenseLayer conv{
+      .path = "conv", .out = 128, .in = 64, .kernel = {3, 3}, .bias = true, .input = {16, 16}, .output = {16, 16}};
   const FormatCost cost = pairs->cost(conv, tt_ranks(Modes{27, 22, 22}));
   EXPECT_EQ(cost.parameters, 243 + 9504 + 15488 + 352 + 128);
   EXPECT_EQ(cost.macs, conv.macs());
@@ -353,7 +423,8 @@ TEST(Formats, ATrainOverPairsHasThePublishedParameters) {
 }
 
 TEST(Formats, UnknownNamesListTheKnown) {
-  EXPECT_EQ(message_of<ConfigError>([] { format_named("tuker2"); }), "unknown format 'tuker2'; known: tucker2 svd spatial_svd cp tt tt_garipov");
+  EXPECT_EQ(message_of<ConfigError>([] { format_named("tuker2"); }),
+            "unknown format 'tuker2'; known: tucker2 svd spatial_svd cp tt tt_garipov");
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ TEST(TimedAt, NamesTheThreadsOfTheCpu) {
   EXPECT_EQ(machine_text(Device::cpu(), 2), "2 threads");
   EXPECT_EQ(where_timed({.batch = 32, .machine = "2 threads"}), "batch 32, inference, 2 threads");
   EXPECT_EQ(where_timed({.batch = 1, .machine = "1 threads", .folded = true}), "batch 1, folded inference, 1 threads");
+  EXPECT_EQ(where_timed({.batch = 8, .phase = Phase::training, .machine = "2 threads", .recompute = true}),
+            "batch 8, training, recomputed, 2 threads");
   EXPECT_EQ(where_timed({.batch = 8, .phase = Phase::training, .machine = "2 threads", .compute = DType::bf16}),
             "batch 8, training, 2 threads, bf16");
 }

@@ -23,8 +23,9 @@ struct Case {
   Shape shape;
   Ranks ranks;
 };
-const std::vector<Case> kCases{{{4, 3, 5}, {2, 3}},       {{4, 3, 5}, {4, 5}},     {{7, 9}, {3}},      {{2, 4, 9, 3, 2}, {2, 5, 4, 2}},
-                               {{1, 6, 1, 2}, {1, 2, 2}}, {{1, 1}, {1}}, {{3, 1, 40}, {3, 3}}};
+const std::vector<Case> kCases{
+    {{4, 3, 5}, {2, 3}},       {{4, 3, 5}, {4, 5}}, {{7, 9}, {3}},       {{2, 4, 9, 3, 2}, {2, 5, 4, 2}},
+    {{1, 6, 1, 2}, {1, 2, 2}}, {{1, 1}, {1}},       {{3, 1, 40}, {3, 3}}};
 
 TEST(TensorTrain, ReconstructMultipliesTheCores) {
   linalg::TensorTrain train;

@@ -17,6 +17,9 @@ constexpr const char* kFactorise =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
     "stages: [{name: a, train: 1s, factorise: {layers: 'conv*', ranks: {macs: 0.5}, keep: always}}]}";
+constexpr const char* kNormed =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, batch_norm, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}}";
 constexpr const char* kRankRules = "{stages: [{factorise: {ranks: [{layers: '*', out: 2, in: 1}, {layers: conv1, macs: 0.5}]}}]}";
 // conv2 has 8 channels on both sides: 2 x 4 as two modes, 2 x 2 x 2 as three.
 constexpr const char* kModes = "{stages: [{factorise: {layers: conv2, format: tt, modes: {count: 2}}}]}";
@@ -68,6 +71,8 @@ constexpr KeyContext kContexts[] = {
     {"schedule(step).warmup", "{schedule: {name: step, every: 2s}}"},
     {"clip_norm", "", "0.01"},
     {"micro_batch", "", "4"},
+    {"recompute",
+     "{model: {name: layers, hidden: ~, layers: [flatten, {svd_linear: {out: 40, rank: 20}}, relu, {linear: {out: 10}}]}}"},
     {"stages[].name", "", "other"},
     {"stages[].train", "", "2s"},
     {"stages[].factorise", kFactorise},
@@ -91,7 +96,8 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks[].out", "{stages: [{factorise: {ranks: [{}, {macs: ~, out: 3, in: 1}]}}]}", "2"},
     {"stages[].factorise.ranks[].in", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, out: 3, in: 3}]}}]}", "2"},
     {"stages[].factorise.ranks[].rank",
-     "{stages: [{factorise: {format: svd, layers: '*', ranks: [{out: ~, in: ~, energy: 0.9}, {layers: '4', macs: ~, rank: 3}]}}]}",
+     "{stages: [{factorise: {format: svd, layers: '*', ranks: [{out: ~, in: ~, energy: 0.9}, {layers: '4', macs: ~, rank: "
+     "3}]}}]}",
      "2"},
     {"stages[].factorise.ranks[].r1", kTrainRules, "1"},
     {"stages[].factorise.ranks[].r2", kTrainRules, "1"},
@@ -107,6 +113,8 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
     {"stages[].factorise.keep_for", "{deterministic: false}"},
     {"stages[].factorise.keep_for.batch", "", "3"},
+    {"stages[].factorise.singular_vectors", "{stages: [{factorise: {format: svd, layers: '*', ranks: {macs: ~, rank: 3}}}]}"},
+    {"stages[].factorise.recalibrate", kNormed, "3"},
     {"stages[].factorise.modes", kModes},
     {"stages[].factorise.modes.count", kModes, "3"},
     {"stages[].factorise.modes.out", kOutModes, "[4, 2]"},
