@@ -141,6 +141,7 @@ TEST_F(Compress, ASmallerFileOtherWeightsAndAbsentDataGiveTheSameBytes) {
   ASSERT_EQ(run_program({"export", run(), "--output", torch}).exit_code, 0);
   EXPECT_TRUE(compressed(torch + "/model.safetensors", file()) == bytes) << "PyTorch's names and axes";
   EXPECT_TRUE(compressed(run(), file(), {"data={name: mnist, root: /nowhere}"}) == bytes) << "data that is not there";
+  EXPECT_TRUE(compressed(run(), smaller(), {"model={name: saved}"}) == bytes) << "the structure that the weights bring";
   EXPECT_TRUE(compressed(run(), smaller(), {"~input", "--input", "1x28x28"}) == bytes) << "an input that the file does not say";
   EXPECT_FALSE(compressed(run(), smaller(), {"factorise.ranks.out=3"}) == bytes);
 }
