@@ -173,9 +173,15 @@ Var TtLinear::left_first(const Var& x, std::span<const Var> cores) const {
   return linear(reshape(between, {rows * o_left, right.shape()[1]}), right);
 }
 
-// [out, in]
+// [out, in], by its halves: the axes of all cores at once may be more than a shape has.
 Var TtLinear::composed(std::span<const Var> cores) const {
-  return made_once(weight_, cores_[0].value(), [&] { return reshape(half(cores, 0), {config_.out, config_.in}); });
+  return made_once(weight_, cores_[0].value(), [&] {
+    const Var left = half(cores.first(halves_.left), 0), right = half(cores.subspan(halves_.left), halves_.left);
+    const std::int64_t o_left = left.shape()[1], i_left = left.shape()[2], r = left.shape()[3];
+    const std::int64_t o_right = right.shape()[1], i_right = right.shape()[2];
+    const Var product = matmul(reshape(left, {o_left * i_left, r}), reshape(right, {r, o_right * i_right}));
+    return reshape(permute(reshape(product, {o_left, i_left, o_right, i_right}), {0, 2, 1, 3}), {config_.out, config_.in});
+  });
 }
 
 // operands: x, then the cores.

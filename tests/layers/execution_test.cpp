@@ -71,6 +71,13 @@ const std::vector<Layer> kLayers{
            new TtLinear({.in = 128, .out = 180, .out_modes = {5, 6, 6}, .in_modes = {4, 8, 4}, .ranks = {4, 6}}));
      },
      {8, 13, 128},
+     {"right-first", "left-first", "composed"}},
+    {"tt_linear_of_four_modes",
+     [] {
+       return std::unique_ptr<Module>(new TtLinear(
+           {.in = 180, .out = 144, .out_modes = {3, 4, 4, 3}, .in_modes = {2, 9, 5, 2}, .ranks = {3, 5, 4}, .bias = false}));
+     },
+     {8, 13, 180},
      {"right-first", "left-first", "composed"}}};
 
 class ExecutionWays : public ::testing::TestWithParam<Layer> {};
