@@ -3,9 +3,11 @@
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/relu.h"
+#include "core/ops/row_product_cpu.h"
 
 namespace tessera::cpu {
 namespace {
@@ -129,15 +131,12 @@ bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor&
   return true;
 }
 
-}  // namespace
-
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
-  if (y.numel() == 0) return;
+void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const bool in_library =
       y.dtype() != DType::f64 && x.dim(1) != 0 && (bias.defined() || relu || ConstantWeights::current() != nullptr);
   if (in_library && forward_onednn(x, weight, bias, y, relu)) return;
   if (in_library && y.dtype() == DType::bf16) {
-    return in_f32([&](const Tensor& from, const Tensor& to) { linear_forward(from, weight, bias, to, relu); }, y, x);
+    return in_f32([&](const Tensor& from, const Tensor& to) { forward_in_library(from, weight, bias, to, relu); }, y, x);
   }
   if (!bias.defined()) {
     matmul(batch_of_one(x), batch_of_one(weight), batch_of_one(y), {.transpose_b = true});
@@ -150,6 +149,46 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
     });
   }
   if (relu) relu_forward(y, y);
+}
+
+// A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a choice.
+constexpr double kLeastRowFlopsToMeasure = 1e5;
+
+// How one row is multiplied: by the library, or by our loops in one thread or in a team. Whether a team pays depends on how long
+// its threads take to wake.
+enum class RowWay { library, one_thread, team };
+
+void forward_one_row(RowWay way, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  if (way == RowWay::library) return forward_in_library(x, weight, bias, y, relu);
+  row_product(x, weight, bias, y, relu, way == RowWay::team ? omp_get_max_threads() : 1);
+}
+
+RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  const Sizes s{1, x.dim(1), y.dim(1), DType::f32};
+  const bool constant = ConstantWeights::current() != nullptr;
+  if (!decisions_active() || 2.0 * static_cast<double>(s.in * s.out) < kLeastRowFlopsToMeasure) return RowWay::library;
+  thread_local onednn::PlanCache<RowWay> cache;
+  const std::vector<std::int64_t> key{s.in, s.out, bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())};
+  return *cache.get(key, [&] {
+    const std::vector<std::string> names{"library", "one_thread", "team"};
+    const auto seconds = [&](std::size_t i) {
+      return seconds_of(i, [&] { forward_one_row(static_cast<RowWay>(i), x, weight, bias, y, relu); });
+    };
+    const std::string name = str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()), relu ? " relu" : "",
+                                 " threads", onednn::threads_now(), constant ? " constant" : "");
+    return std::make_unique<RowWay>(static_cast<RowWay>(decide(name, names, seconds)));
+  });
+}
+
+}  // namespace
+
+void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  if (y.numel() == 0) return;
+  if (x.dim(0) == 1 && x.dim(1) != 0 && y.dtype() == DType::f32) {
+    forward_one_row(row_way(x, weight, bias, y, relu), x, weight, bias, y, relu);
+  } else {
+    forward_in_library(x, weight, bias, y, relu);
+  }
 }
 
 void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Tensor& grad_x) {

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/relu.h"
+#include "core/ops/row_product_cpu.h"
 #include "core/rng.h"
 #include "tests/support/relative_error.h"
 
@@ -74,6 +79,62 @@ TEST(Linear, WeightsOutsideOfAScopeAreReadInEveryCall) {
   forward(x, weight, bias, true);
   weight.fill(0);
   EXPECT_EQ(forward(x, weight, bias, true).to_vector<float>(), relu(Var(bias.expand({8, 8}))).value().to_vector<float>());
+}
+
+// Each way that a clock may choose for a single row, forced in turn.
+class LinearRow : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LinearRow, AgreesWithTheReference) {
+  const DecisionScope scope({.forced = GetParam()});
+  for (const auto& [in, out] : {std::pair{1024, 128}, {128, 1024}, {509, 211}, {7, 8209}, {60013, 1}}) {
+    const Tensor x = random({1, in}, 0);
+    const Tensor weight = random({out, in}, 1);
+    for (const Tensor& bias : {Tensor(), random({out}, 2)}) {
+      for (const bool relu : {false, true}) {
+        SCOPED_TRACE(str(in, " to ", out, " bias ", bias.defined(), " relu ", relu));
+        const Tensor got = forward(x, weight, bias, relu);
+        EXPECT_LE(relative_error(got, forward(in_f64(x), in_f64(weight), in_f64(bias), relu)), 1e-5);
+        if (GetParam() == "library") continue;
+        const Tensor ours = Tensor::empty(got.shape());
+        for (const int threads : {1, 3}) {
+          cpu::row_product(x, weight, bias, ours, relu, threads);
+          EXPECT_EQ(got.to_vector<float>(), ours.to_vector<float>()) << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearRow, ::testing::Values("library", "one_thread", "team"),
+                         [](const auto& test) { return test.param; });
+
+TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
+  const Tensor x = random({1, 509}, 0);
+  const Tensor weight = random({211, 509}, 1);
+  DecisionMap taken;
+  {
+    const DecisionScope scope({.measure = true});
+    forward(x, weight, {}, false);
+    forward(random({1, 7}, 0), random({5, 7}, 1), {}, false);  // too small to be worth a clock
+    forward(random({2, 509}, 0), weight, {}, false);
+    taken = scope.taken();
+  }
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken.begin()->first.substr(0, 36), "linear.row in509 out211 bias0 thread");
+  taken.begin()->second = "one_thread";  // what is obeyed is the record
+  const DecisionScope replay({.measure = true, .known = taken, .on_measured = [](const std::string& key, const std::string&) {
+                                ADD_FAILURE() << "measured " << key;
+                              }});
+  const Tensor ours = Tensor::empty({1, 211});
+  cpu::row_product(x, weight, {}, ours, false, 1);
+  EXPECT_EQ(forward(x, weight, {}, false).to_vector<float>(), ours.to_vector<float>());
+}
+
+TEST(Linear, ARowKeepsNaN) {
+  const Tensor x = Tensor::full({1, 19}, std::numeric_limits<double>::quiet_NaN());
+  const Tensor y = Tensor::empty({1, 3});
+  cpu::row_product(x, random({3, 19}, 1), {}, y, true, 1);
+  for (const float value : y.to_vector<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
 }  // namespace
