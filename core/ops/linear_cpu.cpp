@@ -151,7 +151,8 @@ void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (relu) relu_forward(y, y);
 }
 
-// A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a choice.
+// A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
+// choice.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
 
 // How one row is multiplied: by the library, or by our loops in one thread or in a team. Whether a team pays depends on how long
@@ -174,8 +175,8 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
     const auto seconds = [&](std::size_t i) {
       return seconds_of(i, [&] { forward_one_row(static_cast<RowWay>(i), x, weight, bias, y, relu); });
     };
-    const std::string name = str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()), relu ? " relu" : "",
-                                 " threads", onednn::threads_now(), constant ? " constant" : "");
+    const std::string name = str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()),
+                                 relu ? " relu" : "", " threads", onednn::threads_now(), constant ? " constant" : "");
     return std::make_unique<RowWay>(static_cast<RowWay>(decide(name, names, seconds)));
   });
 }
