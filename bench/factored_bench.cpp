@@ -123,6 +123,10 @@ void measure_networks(const Options& options, const std::vector<NetworkTarget>& 
         target.name(), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
         row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
         row.at("flop_ratio").as_double(), target.least, median >= target.least ? "met" : "missed");
+    if (const Value* chain = row.find("chain")) {
+      fmt::print("  {:.2f}x {}, {:.1f} ms\n", row.at("chain_ratio").at("median").as_double(), chain->at("name").as_string(),
+                 chain->at("ms").at("median").as_double());
+    }
     std::fflush(stdout);
     row.set("target", target.least);
   }

@@ -1,8 +1,10 @@
 #include "bench/cases/resnet18_sc.h"
 
+#include "bench/cases/factored_cases.h"
+#include "bench/rivals/onednn_network.h"
 #include "compress/timing/compare.h"
+#include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
-#include "core/linalg/relative_error.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "layers/conv2d.h"
@@ -31,14 +33,39 @@ std::unique_ptr<Tucker2Conv2d> drawn(Module& network, const LayerRanks& layer) {
   return tucker;
 }
 
-void check_agreement(const NetworkPair& networks) {
-  const NoGrad no_grad;
-  const Tensor image = Tensor::empty(kImage);
-  fill_normal(image, RngStream(0, "resnet18", "image"), 0, 1);
-  const double error =
-      linalg::relative_error((*networks.tucker)(Var(image), {}).value(), (*networks.dense)(Var(image), {}).value());
-  TESSERA_CHECK(error < kAgreement, NumericError, "resnet18: the factored network's scores differ from the dense one's by ",
-                error, "; needs ", kAgreement);
+using Image = OnednnNetwork::Image;
+
+// A convolution of a folded network, or each of a factored one's filters: the tail belongs to the last.
+Image convolve(OnednnNetwork& network, Image x, const Module& layer, OnednnNetwork::Tail tail) {
+  tail.bias = layer.parameter("bias").value();
+  const auto* const factored = dynamic_cast<const FactoredConv2d*>(&layer);
+  if (factored == nullptr) {
+    const auto& conv = dynamic_cast<const Conv2d&>(layer);
+    const Conv2dConfig& c = conv.options();
+    return network.convolve(x, conv.weight().value(), tail, {.stride = c.stride, .padding = c.padding});
+  }
+  const auto filters = factored->filters();
+  for (const FactoredConv2d::Filter& filter : filters.first(filters.size() - 1)) {
+    x = network.convolve(x, filter.parameter->value(), {}, filter.options);
+  }
+  return network.convolve(x, filters.back().parameter->value(), tail, filters.back().options);
+}
+
+// The folded ResNet-18 in oneDNN's primitives.
+Contestant onednn_side(const std::string& name, const Module& resnet, const Tensor& x, OnednnNetwork::Layout layout) {
+  const auto network = std::make_shared<OnednnNetwork>(x, layout);
+  Image image = convolve(*network, 0, resnet.child("conv1"), {.relu = true});
+  image = network->max_pool(image, {3, 3}, {2, 2}, {1, 1});
+  for (int stage = 1; stage <= 4; ++stage) {
+    for (const auto& [index, block] : resnet.child(str("layer", stage)).children()) {
+      const Image between = convolve(*network, image, block->child("conv1"), {.relu = true});
+      if (block->has_child("downsample")) image = convolve(*network, image, block->child("downsample").child("0"), {});
+      image = convolve(*network, between, block->child("conv2"), {.residual = image, .relu = true});
+    }
+  }
+  const Module& fc = resnet.child("fc");
+  image = network->product(network->average(image), fc.parameter("weight").value(), fc.parameter("bias").value());
+  return {name, [network] { network->run(); }, {}, [network, image] { return network->values(image); }};
 }
 
 Value side(const std::string& name, const std::vector<double>& ms) {
@@ -75,15 +102,9 @@ NetworkPair resnet18_pair() {
   return pair;
 }
 
-Value measure_resnet18(const NetworkPair& networks, std::int64_t batch, Phase phase, std::int64_t rounds) {
-  check_agreement(networks);
-  const DecisionScope decisions({.measure = true});
-  Shape input = kImage;
-  input.set(0, batch);
-  const PairedTimes times =
-      time_layer(*networks.dense, *networks.tucker, input, false, {.phase = phase, .rounds = rounds, .folded = for_inference});
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < times.dense.size(); ++i) ratios.push_back(times.dense[i] / times.compressed[i]);
+namespace {
+
+Value describe_row(const NetworkPair& networks, std::int64_t batch, Phase phase, std::int64_t rounds) {
   const auto macs = [&](const Module& network) { return static_cast<double>(total_cost(network, kImage).macs); };
   Value row = Value::map();
   row.set("format", "tucker2");
@@ -92,12 +113,57 @@ Value measure_resnet18(const NetworkPair& networks, std::int64_t batch, Phase ph
   row.set("phase", phase == Phase::inference ? "forward" : "training");
   row.set("weights", phase == Phase::inference ? "constant" : "changing");
   row.set("rounds", rounds);
-  row.set("rival", side("dense network", times.dense));
-  row.set("factored", side("factored network", times.compressed));
-  row.set("ratio", to_value(summarise(ratios)));
   row.set("flop_ratio", macs(*networks.dense) / macs(*networks.tucker));
+  return row;
+}
+
+void set_sides(Value& row, const Samples& dense, const Samples& factored) {
+  row.set("rival", side("dense network", dense));
+  row.set("factored", side("factored network", factored));
+  row.set("ratio", to_value(summarise(ratios(dense, factored))));
+}
+
+Value measure_inference(const NetworkPair& networks, std::int64_t batch, std::int64_t rounds) {
+  const DecisionScope decisions({.measure = true});
+  const ConstantWeights constant;
+  Shape input = kImage;
+  input.set(0, batch);
+  const Tensor x = Tensor::empty(input);
+  fill_normal(x, RngStream(0, "resnet18", "image"), 0, 1);
+  const std::shared_ptr<Module> factored = for_inference(*networks.tucker);
+  const std::shared_ptr<Module> dense = for_inference(*networks.dense);
+  const std::vector<Contestant> all{
+      layer_side("factored network", factored, x, Phase::inference), layer_side("dense network", dense, x, Phase::inference),
+      onednn_side("oneDNN's chain, layouts of its choice", *factored, x, OnednnNetwork::Layout::chosen),
+      onednn_side("oneDNN's chain, channels in blocks", *factored, x, OnednnNetwork::Layout::blocks)};
+  check_agreement(
+      all, [] {}, kAgreement);
+  const std::vector<Samples> samples = time_in_turns(all, {.rounds = rounds});
+  Value row = describe_row(networks, batch, Phase::inference, rounds);
+  set_sides(row, samples[1], samples[0]);
+  const std::size_t chain = 2 + fastest(std::span(samples).subspan(2));
+  row.set("chain", side(all[chain].name, samples[chain]));
+  row.set("chain_ratio", to_value(summarise(ratios(samples[chain], samples[0]))));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
+}
+
+Value measure_training(const NetworkPair& networks, std::int64_t batch, std::int64_t rounds) {
+  const DecisionScope decisions({.measure = true});
+  Shape input = kImage;
+  input.set(0, batch);
+  const PairedTimes times =
+      time_layer(*networks.dense, *networks.tucker, input, false, {.phase = Phase::training, .rounds = rounds});
+  Value row = describe_row(networks, batch, Phase::training, rounds);
+  set_sides(row, times.dense, times.compressed);
+  row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  return row;
+}
+
+}  // namespace
+
+Value measure_resnet18(const NetworkPair& networks, std::int64_t batch, Phase phase, std::int64_t rounds) {
+  return phase == Phase::inference ? measure_inference(networks, batch, rounds) : measure_training(networks, batch, rounds);
 }
 
 }  // namespace tessera::bench
