@@ -53,6 +53,9 @@ std::vector<std::string> environment_for(const TorchProgram& program, const Torc
     lines.insert(lines.end(),
                  {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});
   }
+  if (!__builtin_cpu_is("intel") && std::filesystem::exists(TESSERA_MKL_ANY_CPU)) {
+    lines.push_back("LD_PRELOAD=" TESSERA_MKL_ANY_CPU);
+  }
   return lines;
 }
 
