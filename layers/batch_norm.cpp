@@ -35,9 +35,10 @@ Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Con
 }
 
 BatchNorm::Map BatchNorm::inference_map() const {
-  Map map{weight_.value().to(DType::f64).clone(), bias_.value().to(DType::f64).clone()};
-  const Tensor mean = running_mean_.value.to(DType::f64);
-  const Tensor var = running_var_.value.to(DType::f64);
+  const auto exact = [](const Tensor& value) { return value.to(Device::cpu()).to(DType::f64); };
+  Map map{exact(weight_.value()).clone(), exact(bias_.value()).clone()};
+  const Tensor mean = exact(running_mean_.value);
+  const Tensor var = exact(running_var_.value);
   for (std::int64_t c = 0; c < config_.channels; ++c) {
     double& scale = map.scale.data<double>()[c];
     scale /= std::sqrt(var.data<double>()[c] + config_.eps);

@@ -26,7 +26,7 @@ class BatchNorm final : public Module {
   Var forward(const Var& x, const Context& context) override { return normalize(x, {}, false, context); }
   // With what follows in the same op: relu(bn(x) + residual); the residual may be undefined.
   Var add_relu(const Var& x, const Var& residual, const Context& context);
-  // What evaluation does: y = scale x + shift, f64 [channels].
+  // What evaluation does: y = scale x + shift, f64 [channels] on the host.
   struct Map {
     Tensor scale, shift;
   };

@@ -11,10 +11,11 @@
 
 namespace tessera {
 
-// A parameter as PyTorch names and lays it out. A layer of several steps is a Sequential there, whose parts stand in the order of the
-// forward: in_factor is "0.weight", the bias belongs to the last part. One that composes its weight has "cores.0" and its own bias.
+// A parameter or buffer as PyTorch names and lays it out. A layer of several steps is a Sequential there, whose parts stand in the
+// order of the forward: in_factor is "0.weight", the bias belongs to the last part. One that composes its weight has "cores.0" and
+// its own bias.
 struct TorchPart {
-  std::string parameter;  // ours: "in_factor"
+  std::string tensor;     // ours: "in_factor", or of a child "norm0.running_mean"
   std::string name;       // PyTorch's: "0.weight"
   bool convolution = false;     // ours is [out, kh, kw, in], PyTorch's [out, in, kh, kw]
   bool reads_features = false;  // its last axis is the layer's input features, whose order a flatten before it decides
@@ -27,10 +28,12 @@ class CompressedLayer {
   virtual Ranks ranks() const = 0;
   // The weight that the factors compose, in the shape of the dense layer's.
   virtual Tensor dense_weight() const = 0;
-  // The dense layer that computes the same. Bias and trainability are copied.
+  // The dense layer that computes the same in evaluation. Bias and trainability are copied.
   virtual std::unique_ptr<Module> to_dense() const = 0;
-  // Every parameter, in the order of the module's.
+  // Every parameter, in the order of the module's, then its children's parameters and buffers.
   virtual std::vector<TorchPart> torch_tensors() const = 0;
+  // Why a backward cannot compute its forward again (Context::recompute): "has ..., ...". "" where it can.
+  virtual std::string why_not_recompute() const { return ""; }
 };
 
 // The module as what it answers beside; null for a layer that is dense.

@@ -61,10 +61,11 @@ void CpConv2dConfig::fields(Fields& f) {
   conv.window_fields(f);
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
   conv.bias_field(f);
+  batch_norm_field(f, batch_norm);
   for (const RankProblem& problem : cp_rank_problems(conv, rank)) f.require(false, problem.rank, problem.message);
 }
 
-CpConv2d::CpConv2d(const CpConv2dConfig& config) : FactoredConv2d("cp_conv2d", config.conv), config_(checked(config)) {
+CpConv2d::CpConv2d(const CpConv2dConfig& config) : FactoredConv2d("cp_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
   const Conv2dConfig& conv = config.conv;
   const std::int64_t rank = config.rank;
   const bool vertical = conv.kernel.h > 1, horizontal = conv.kernel.w > 1;
@@ -89,7 +90,7 @@ CpConv2d::CpConv2d(const CpConv2dConfig& config) : FactoredConv2d("cp_conv2d", c
   add_bias();
 }
 
-Value CpConv2d::config() const { return write(config_); }
+Value CpConv2d::config() const { return without_default_norm(write(config_)); }
 
 std::unique_ptr<FactoredConv2d> CpConv2d::with(const Conv2dConfig& conv) const {
   return std::make_unique<CpConv2d>(CpConv2dConfig{.conv = conv, .rank = config_.rank});

@@ -14,6 +14,7 @@ namespace tessera {
 struct CpConv2dConfig {
   Conv2dConfig conv;  // of one group
   std::int64_t rank = 1;
+  bool batch_norm = false;  // layers/factored_conv2d.h
   void fields(Fields& f);
 };
 

@@ -1,5 +1,7 @@
 #include "layers/factored_conv2d.h"
 
+#include <utility>
+
 #include "core/ops/view.h"
 #include "core/support/error.h"
 #include "layers/init.h"
@@ -12,13 +14,41 @@ Var finish(const Var& x, const Var& filter, const FactoredConv2d::Tail& tail, co
   return conv2d(x, filter, tail.bias, options);
 }
 
+std::string norm_name(std::size_t filter) { return str("norm", filter); }
+
+Tensor exact_on_host(const Tensor& value) { return value.to(Device::cpu()).to(DType::f64).contiguous(); }
+
+// What a filter [out, kh, kw, in / groups] gives on an image that is `constant` [in] everywhere: [out], all f64.
+Tensor response(const Tensor& filter, std::int64_t groups, const Tensor& constant) {
+  const Shape& shape = filter.shape();
+  const std::int64_t taps = shape[1] * shape[2], in = shape[3];
+  Tensor y = Tensor::zeros({shape[0]}, DType::f64);
+  for (std::int64_t o = 0; o < shape[0]; ++o) {
+    const double* const weights = filter.data<double>() + o * taps * in;
+    const double* const channels = constant.data<double>() + o / (shape[0] / groups) * in;
+    for (std::int64_t i = 0; i < taps * in; ++i) y.data<double>()[o] += weights[i] * channels[i % in];
+  }
+  return y;
+}
+
 }  // namespace
 
-FactoredConv2d::FactoredConv2d(std::string_view kind, const Conv2dConfig& conv) : conv_(conv) {
+void batch_norm_field(Fields& f, bool& batch_norm) {
+  f.add("batch_norm", batch_norm,
+        {.help = "true: a batch norm behind every filter but the last; the first filter has all padding", .observable = "plan"});
+}
+
+FactoredConv2d::FactoredConv2d(std::string_view kind, const Conv2dConfig& conv, bool batch_norm)
+    : conv_(conv), batch_norm_(batch_norm) {
   TESSERA_CHECK(conv.groups == 1, ConfigError, kind, ": groups is ", conv.groups, "; needs 1");
 }
 
-void FactoredConv2d::add_filter(const std::string& name, const Shape& shape, const Conv2dOptions& options, double gain) {
+void FactoredConv2d::add_filter(const std::string& name, const Shape& shape, Conv2dOptions options, double gain) {
+  if (batch_norm_) options.padding = filters_.empty() ? conv_.padding : Extent{0, 0};
+  if (batch_norm_ && !filters_.empty()) {
+    const std::int64_t channels = filters_.back().parameter->value().dim(0);
+    add_child(norm_name(filters_.size() - 1), std::make_unique<BatchNorm>(BatchNormConfig{.channels = channels}));
+  }
   filters_.push_back({&add_parameter(name, Tensor::zeros(shape)), options, gain});
 }
 
@@ -32,6 +62,26 @@ Var FactoredConv2d::chain(const Var& x, std::span<const Var> filters, const Tail
   return finish(y, filters.back(), tail, filters_.back().options);
 }
 
+Value FactoredConv2d::without_default_norm(Value config) {
+  if (!config.at("batch_norm").as_bool()) config.erase("batch_norm");
+  return config;
+}
+
+std::string FactoredConv2d::why_not_recompute() const {
+  if (!batch_norm_) return "";
+  return "has batch norms between its filters, whose running statistics another forward would move again; set batch_norm or "
+         "recompute to false";
+}
+
+Var FactoredConv2d::normed_chain(const Var& x, const Tail& tail, const Context& context) const {
+  TESSERA_CHECK(!context.training || !context.recompute, ConfigError, kind(), " '", path(), "' ", why_not_recompute());
+  Var y = x;
+  for (std::size_t i = 0; i + 1 < filters_.size(); ++i) {
+    y = child(norm_name(i))(conv2d(y, filters_[i].parameter->var(), {}, filters_[i].options), context);
+  }
+  return finish(y, filters_.back().parameter->var(), tail, filters_.back().options);
+}
+
 // operands: x, then the filters.
 Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const {
   const std::span<const Var> filters = operands.subspan(1);
@@ -41,6 +91,7 @@ Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, cons
 }
 
 Var FactoredConv2d::apply(const Var& x, const Tail& tail, const Context& context) {
+  if (batch_norm_) return normed_chain(x, tail, context);
   std::vector<Var> operands{x};
   for (const Filter& filter : filters_) operands.push_back(filter.parameter->var());
   const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
@@ -60,23 +111,56 @@ Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Contex
   return apply(x, {.bias = bias(), .residual = residual, .relu = true}, context);
 }
 
+// Behind the padding of x nothing is zero for being outside, so what the norms add is the same at every position, and its sums
+// over the taps of the filters behind them are a bias.
+FactoredConv2d::Inference FactoredConv2d::inference() const {
+  Inference result;
+  Tensor shift;  // [channels] of the image behind the filters so far
+  for (std::size_t i = 0; i < filters_.size(); ++i) {
+    const bool last = i + 1 == filters_.size();
+    Tensor filter = exact_on_host(filters_[i].parameter->value());
+    Tensor behind =
+        shift.defined() ? response(filter, filters_[i].options.groups, shift) : Tensor::zeros({filter.dim(0)}, DType::f64);
+    if (batch_norm_ && !last) {
+      const auto [scale, offset] = dynamic_cast<const BatchNorm&>(child(norm_name(i))).inference_map();
+      filter = scaled_filters(filter, scale);
+      behind = scaled_bias(behind, scale, offset);
+    }
+    result.filters.push_back(std::move(filter));
+    shift = std::move(behind);
+  }
+  if (bias_ != nullptr) shift = scaled_bias(shift, Tensor::full({conv_.out}, 1, DType::f64), exact_on_host(bias_->value()));
+  result.bias = std::move(shift);
+  return result;
+}
+
 Tensor FactoredConv2d::dense_weight() const {
   const NoGrad no_grad;
+  const Tensor& like = filters_.front().parameter->value();
   std::vector<Var> exact;
-  for (const Filter& filter : filters_) exact.emplace_back(filter.parameter->value().to(DType::f64));
-  return composed(exact).value().reshape(weight_shape()).to(filters_.front().parameter->value().dtype());
+  if (batch_norm_) {
+    for (const Tensor& filter : inference().filters) exact.emplace_back(filter);
+  } else {
+    for (const Filter& filter : filters_) exact.emplace_back(filter.parameter->value().to(DType::f64));
+  }
+  return composed(exact).value().reshape(weight_shape()).to(like.dtype()).to(like.device());
 }
 
 std::unique_ptr<Module> FactoredConv2d::scaled(const Tensor& scale, const Tensor& shift) const {
   Conv2dConfig conv = conv_;
   conv.bias = true;
   std::unique_ptr<FactoredConv2d> result = with(conv);
+  const Inference exact = inference();
   for (std::size_t i = 0; i < filters_.size(); ++i) {
-    const Tensor& value = filters_[i].parameter->value();
-    result->filters_[i].parameter->set_value(i + 1 < filters_.size() ? value.clone() : scaled_filters(value, scale));
+    const Tensor value = i + 1 < filters_.size() ? exact.filters[i] : scaled_filters(exact.filters[i], scale);
+    result->filters_[i].parameter->set_value(value.to(DType::f32));
   }
-  result->bias_->set_value(scaled_bias(bias_ ? bias_->value() : Tensor(), scale, shift));
+  result->bias_->set_value(scaled_bias(exact.bias, scale, shift).to(DType::f32));
   return result;
+}
+
+std::unique_ptr<Module> FactoredConv2d::without_norms() const {
+  return scaled(Tensor::full({conv_.out}, 1, DType::f64), Tensor::zeros({conv_.out}, DType::f64));
 }
 
 Shape FactoredConv2d::output_shape(const Shape& input, Trace* trace) const {
@@ -102,19 +186,29 @@ void FactoredConv2d::reset_parameters(std::uint64_t seed) {
 }
 
 std::unique_ptr<Module> FactoredConv2d::to_dense() const {
-  auto dense = std::make_unique<Conv2d>(conv_);
-  dense->weight().set_value(dense_weight());
+  Conv2dConfig conv = conv_;
+  conv.bias = conv.bias || batch_norm_;
+  auto dense = std::make_unique<Conv2d>(conv);
+  const Tensor weight = dense_weight();
+  dense->weight().set_value(weight);
   dense->weight().set_trainable(filters_.front().parameter->trainable());
   copy_bias(bias_, dense->bias());
+  if (batch_norm_) dense->bias()->set_value(inference().bias.to(weight.dtype()).to(weight.device()));
   return dense;
 }
 
 std::vector<TorchPart> FactoredConv2d::torch_tensors() const {
   std::vector<TorchPart> parts;
+  const std::size_t step = batch_norm_ ? 2 : 1;  // a norm is a part of its own
   for (std::size_t i = 0; i < filters_.size(); ++i) {
-    parts.push_back({.parameter = filters_[i].parameter->name(), .name = str(i, ".weight"), .convolution = true});
+    parts.push_back({.tensor = filters_[i].parameter->name(), .name = str(step * i, ".weight"), .convolution = true});
   }
-  if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = str(filters_.size() - 1, ".bias")});
+  if (bias_ != nullptr) parts.push_back({.tensor = "bias", .name = str(step * (filters_.size() - 1), ".bias")});
+  for (std::size_t i = 0; batch_norm_ && i + 1 < filters_.size(); ++i) {
+    for (const char* const tensor : {"weight", "bias", "running_mean", "running_var"}) {
+      parts.push_back({.tensor = str(norm_name(i), '.', tensor), .name = str(2 * i + 1, '.', tensor)});
+    }
+  }
   return parts;
 }
 

@@ -1,11 +1,15 @@
 #include "layers/fold.h"
 
+#include <string>
+#include <vector>
+
 #include "core/finite.h"
 #include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/builtin.h"
 #include "layers/convolution.h"
+#include "layers/factored_conv2d.h"
 #include "layers/model_tree.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
@@ -40,6 +44,17 @@ void fold_pair(Module& parent, const Module::Child& first, const Module::Child& 
   parent.replace_child(second.name, std::make_unique<Identity>());
 }
 
+void fold_inner_norms(std::unique_ptr<Module>& root) {
+  std::vector<std::string> normed;
+  for_each_module(*root, [&](Module& module) {
+    const auto* const conv = dynamic_cast<const FactoredConv2d*>(&module);
+    if (conv != nullptr && conv->has_norms()) normed.push_back(module.path());
+  });
+  for (const std::string& path : normed) {
+    replace_module(root, path, dynamic_cast<const FactoredConv2d&>(find_module(*root, path)).without_norms());
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers) {
@@ -54,6 +69,7 @@ std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& la
       fold_pair(module, module.children()[i], module.children()[i + 1]);
     }
   });
+  fold_inner_norms(copy);
   move_to(*copy, device);
   return copy;
 }

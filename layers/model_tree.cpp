@@ -1,5 +1,9 @@
 #include "layers/model_tree.h"
 
+#include <utility>
+
+#include "core/support/error.h"
+
 namespace tessera {
 
 Value describe(const Module& module) {
@@ -20,8 +24,20 @@ Value describe(const Module& module) {
 
 std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layers) {
   std::unique_ptr<Module> module = layers.build(tree.at("kind").as_string(), tree.at("config"));
-  for (const Value& child : tree.at("children").as_list()) {
-    module->add_child(child.at("name").as_string(), rebuild(child, layers));
+  const std::size_t made = module->children().size();  // by the config
+  const Value::List& listed = tree.at("children").as_list();
+  TESSERA_CHECK(listed.size() >= made, ConfigError, "model tree: ", module->kind(), " has ", listed.size(),
+                " children; its config makes ", made);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const std::string& name = listed[i].at("name").as_string();
+    std::unique_ptr<Module> child = rebuild(listed[i], layers);
+    if (i < made) {
+      const Module::Child& own = module->children()[i];
+      TESSERA_CHECK(name == own.name && describe(*child) == describe(*own.module), ConfigError, "model tree: child '", name,
+                    "' of ", module->kind(), " is not the '", own.name, "' that its config makes");
+      continue;
+    }
+    module->add_child(name, std::move(child));
   }
   return module;
 }

@@ -31,11 +31,12 @@ void SpatialSvdConv2dConfig::fields(Fields& f) {
   conv.window_fields(f);
   f.add("rank", rank, {.help = "channels between the factors", .range = at_least(1), .example = "32", .observable = "plan"});
   conv.bias_field(f);
+  batch_norm_field(f, batch_norm);
   for (const RankProblem& problem : spatial_svd_rank_problems(conv, rank)) f.require(false, problem.rank, problem.message);
 }
 
 SpatialSvdConv2d::SpatialSvdConv2d(const SpatialSvdConv2dConfig& config)
-    : FactoredConv2d("spatial_svd_conv2d", config.conv), config_(checked(config)) {
+    : FactoredConv2d("spatial_svd_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
   const Conv2dConfig& conv = config.conv;
   add_filter("in_factor", {config.rank, conv.kernel.h, 1, conv.in},
              {.stride = {conv.stride.h, 1}, .padding = {conv.padding.h, 0}, .dilation = {conv.dilation.h, 1}});
@@ -44,7 +45,7 @@ SpatialSvdConv2d::SpatialSvdConv2d(const SpatialSvdConv2dConfig& config)
   add_bias();
 }
 
-Value SpatialSvdConv2d::config() const { return write(config_); }
+Value SpatialSvdConv2d::config() const { return without_default_norm(write(config_)); }
 
 std::unique_ptr<FactoredConv2d> SpatialSvdConv2d::with(const Conv2dConfig& conv) const {
   return std::make_unique<SpatialSvdConv2d>(SpatialSvdConv2dConfig{.conv = conv, .rank = config_.rank});

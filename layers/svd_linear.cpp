@@ -99,9 +99,9 @@ std::unique_ptr<Module> SvdLinear::to_dense() const {
 }
 
 std::vector<TorchPart> SvdLinear::torch_tensors() const {
-  std::vector<TorchPart> parts{{.parameter = "in_factor", .name = "0.weight", .reads_features = true},
-                               {.parameter = "out_factor", .name = "1.weight"}};
-  if (bias_ != nullptr) parts.push_back({.parameter = "bias", .name = "1.bias"});
+  std::vector<TorchPart> parts{{.tensor = "in_factor", .name = "0.weight", .reads_features = true},
+                               {.tensor = "out_factor", .name = "1.weight"}};
+  if (bias_ != nullptr) parts.push_back({.tensor = "bias", .name = "1.bias"});
   return parts;
 }
 

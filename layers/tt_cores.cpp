@@ -59,9 +59,9 @@ Var joined_cores(std::span<const Var> cores) {
 std::vector<TorchPart> TtCores::torch_tensors(bool bias, bool fixes_features) const {
   std::vector<TorchPart> parts;
   for (std::size_t k = 0; k < cores_.size(); ++k) {
-    parts.push_back({.parameter = cores_[k]->name(), .name = str("cores.", k), .fixes_features = fixes_features});
+    parts.push_back({.tensor = cores_[k]->name(), .name = str("cores.", k), .fixes_features = fixes_features});
   }
-  if (bias) parts.push_back({.parameter = "bias", .name = "bias"});
+  if (bias) parts.push_back({.tensor = "bias", .name = "bias"});
   return parts;
 }
 

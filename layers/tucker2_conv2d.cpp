@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kOut = 0;  // modes of a weight [out, kh, kw, in]
 constexpr int kIn = 3;
+constexpr const char* kNormRule = "stands between filters; needs in_factor or out_factor";
 
 std::vector<RankProblem> problems_of(const Tucker2Conv2dConfig& config) {
   const Conv2dConfig& conv = config.conv;
@@ -26,6 +27,8 @@ const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
   const bool in_fits = config.in_factor || config.rank_in == config.conv.in;
   const bool out_fits = config.out_factor || config.rank_out == config.conv.out;
   TESSERA_CHECK(in_fits && out_fits, ConfigError, "tucker2_conv2d: only a mode of full rank can do without its factor");
+  TESSERA_CHECK(!config.batch_norm || config.in_factor || config.out_factor, ConfigError, "tucker2_conv2d: batch_norm ",
+                kNormRule);
   return config;
 }
 
@@ -89,13 +92,15 @@ void Tucker2Conv2dConfig::fields(Fields& f) {
   conv.bias_field(f);
   f.add("in_factor", in_factor, {.help = "false: none, at full rank", .observable = "plan"});
   f.add("out_factor", out_factor, {.help = "false: none, at full rank", .observable = "plan"});
+  batch_norm_field(f, batch_norm);
   f.require(in_factor || rank_in == conv.in, "in_factor", "may be false where rank_in is in");
   f.require(out_factor || rank_out == conv.out, "out_factor", "may be false where rank_out is out");
+  f.require(!batch_norm || in_factor || out_factor, "batch_norm", kNormRule);
   for (const RankProblem& problem : problems_of(*this)) f.require(false, "rank_" + problem.rank, problem.message);
 }
 
 Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
-    : FactoredConv2d("tucker2_conv2d", config.conv), config_(checked(config)) {
+    : FactoredConv2d("tucker2_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
   const Conv2dConfig& conv = config.conv;
   if (config.in_factor) add_filter("in_factor", {config.rank_in, 1, 1, conv.in});
   add_filter("core", {config.rank_out, conv.kernel.h, conv.kernel.w, config.rank_in},
@@ -130,11 +135,12 @@ void Tucker2Conv2d::set_factors(const Tucker2Factors& factors) {
   FactoredConv2d::set_factors(values);
 }
 
-Value Tucker2Conv2d::config() const { return write(config_); }
+Value Tucker2Conv2d::config() const { return without_default_norm(write(config_)); }
 
 std::unique_ptr<FactoredConv2d> Tucker2Conv2d::with(const Conv2dConfig& conv) const {
   Tucker2Conv2dConfig config = config_;
   config.conv = conv;
+  config.batch_norm = false;
   return std::make_unique<Tucker2Conv2d>(config);
 }
 

@@ -18,6 +18,7 @@ struct Tucker2Conv2dConfig {
   Conv2dConfig conv;  // of one group
   std::int64_t rank_in = 1, rank_out = 1;
   bool in_factor = true, out_factor = true;  // false at full rank only
+  bool batch_norm = false;  // layers/factored_conv2d.h; of two filters or three
   void fields(Fields& f);
 };
 

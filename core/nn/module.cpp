@@ -7,6 +7,19 @@
 
 namespace tessera {
 
+namespace {
+
+void count_tensors(const Module& module, LayerCost& row) {
+  for (const auto& parameter : module.parameters()) {
+    row.parameters += parameter->value().numel();
+    row.weight_bytes += static_cast<std::int64_t>(parameter->value().bytes());
+  }
+  for (const auto& buffer : module.buffers()) row.weight_bytes += static_cast<std::int64_t>(buffer->value.bytes());
+  for (const Module::Child& child : module.children()) count_tensors(*child.module, row);
+}
+
+}  // namespace
+
 std::string join_path(std::string_view parent, std::string_view name) {
   return parent.empty() ? std::string(name) : str(parent, '.', name);
 }
@@ -71,11 +84,7 @@ Buffer& Module::add_buffer(std::string name, Tensor value) {
 void Module::trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const {
   if (trace == nullptr) return;
   LayerCost row{path(), std::string(kind()), input, output, 0, macs, 0};
-  for (const auto& parameter : parameters_) {
-    row.parameters += parameter->value().numel();
-    row.weight_bytes += static_cast<std::int64_t>(parameter->value().bytes());
-  }
-  for (const auto& buffer : buffers_) row.weight_bytes += static_cast<std::int64_t>(buffer->value.bytes());
+  count_tensors(*this, row);
   trace->push_back(std::move(row));
 }
 

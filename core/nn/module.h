@@ -82,7 +82,7 @@ class Module {
       throw error.at(place(kind(), path_) + " forward");
     }
   }
-  // Appends this leaf's row.
+  // Appends this leaf's row. Children are parts of it: their tensors count, and they have no rows.
   void trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const;
 
  private:

@@ -89,6 +89,17 @@ def spatial(c):
     return {key: pair(c[key]) for key in ("stride", "padding", "dilation")}
 
 
+def chain(c, *parts):
+    """Convolutions one behind the other; with batch_norm a norm behind each but the last, and all padding in the first."""
+    if not c.get("batch_norm", False):
+        return nn.Sequential(*parts)
+    for part in parts:
+        part.padding = (0, 0)
+    parts[0].padding = pair(c["padding"])
+    normed = [layer for part in parts[:-1] for layer in (part, BatchNorm(part.out_channels))]
+    return nn.Sequential(*normed, parts[-1])
+
+
 def tucker2(c):
     """1x1 -> core -> 1x1; a mode of full rank may have no 1x1, and the last convolution has the bias."""
     out = c.get("out_factor", True)
@@ -96,13 +107,13 @@ def tucker2(c):
     parts.append(conv(c, c["rank_out"], c["rank_in"], None, c["bias"] and not out, **spatial(c)))
     if out:
         parts.append(conv(c, c["out"], c["rank_out"], bias=c["bias"]))
-    return nn.Sequential(*parts)
+    return chain(c, *parts)
 
 
 def svd_conv(c):
     """1x1 -> 1x1; the first has stride and padding, the second the bias."""
     first = conv(c, c["rank"], c["in"], stride=pair(c["stride"]), padding=pair(c["padding"]))
-    return nn.Sequential(first, conv(c, c["out"], c["rank"], bias=c["bias"]))
+    return chain(c, first, conv(c, c["out"], c["rank"], bias=c["bias"]))
 
 
 def along_rows(c):
@@ -117,7 +128,7 @@ def spatial_svd(c):
     """kh x 1 -> 1 x kw; the second has the bias."""
     rows, columns = pair(c["kernel"])
     first = nn.Conv2d(c["in"], c["rank"], (rows, 1), bias=False, **along_rows(c))
-    return nn.Sequential(first, nn.Conv2d(c["rank"], c["out"], (1, columns), bias=c["bias"], **along_columns(c)))
+    return chain(c, first, nn.Conv2d(c["rank"], c["out"], (1, columns), bias=c["bias"], **along_columns(c)))
 
 
 def cp(c):
@@ -131,7 +142,7 @@ def cp(c):
         kept = [(spatial(c), kept[0][1])]
     middle = [nn.Conv2d(rank, rank, kernel, groups=rank, bias=False, **options) for options, kernel in kept]
     last = {} if kept else spatial(c)
-    return nn.Sequential(conv(c, rank, c["in"]), *middle, conv(c, c["out"], rank, bias=c["bias"], **last))
+    return chain(c, conv(c, rank, c["in"]), *middle, conv(c, c["out"], rank, bias=c["bias"], **last))
 
 
 class TensorTrain(nn.Module):
@@ -234,7 +245,8 @@ KINDS = {
 
 def build(tree):
     module = KINDS[tree["kind"]](tree["config"])
-    for child in tree["children"]:
+    parts = [] if tree["config"].get("batch_norm") else tree["children"]  # the norms of a chain are in it
+    for child in parts:
         module.add_module(child["name"], build(child))
     return module
 

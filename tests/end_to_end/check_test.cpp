@@ -44,6 +44,25 @@ TEST_F(Check, TrainReportsItBeforeMakingAFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
+TEST_F(Check, NormsBetweenFiltersAreNotRecomputed) {
+  write_bytes(file_, R"(version: 1
+name: normed
+data: {name: glyphs, count: 100, test_count: 20, batch: 10}
+model: {name: layers, layers: [{tucker2_conv2d: {out: 8, rank_in: 1, rank_out: 4, batch_norm: true, name: conv1}},
+  global_avg_pool, {linear: {out: 10}}]}
+optimizer: {name: sgd}
+stages:
+  - {name: kept, train: 1e}
+  - {name: again, train: 1e, recompute: true}
+)");
+  const Outcome outcome = run_program({"validate", file_});
+  EXPECT_EQ(outcome.exit_code, 2);
+  expect_in(outcome.output,
+            str(file_, ":9:41: stages[1].recompute: layer 'conv1' (tucker2_conv2d) has batch norms between its filters, whose "
+                       "running statistics another forward would move again; set batch_norm or recompute to false"));
+  EXPECT_EQ(outcome.output.find("stages[0]"), std::string::npos) << outcome.output;
+}
+
 constexpr const char* kRules = R"(version: 1
 name: rules
 data: {name: glyphs, count: 100, test_count: 20, batch: 10}

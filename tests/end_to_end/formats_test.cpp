@@ -69,6 +69,16 @@ class FormatRuns : public ::testing::TestWithParam<Row> {
     return {"train", folder_ / "forms.yaml", "--runs", folder_ / runs};
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
+  static void expect_learnt(const std::string& run) {
+    std::vector<double> losses;
+    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
+      if (line.empty()) continue;
+      const Value row = parse_json(line, "metrics.jsonl");
+      if (const Value* loss = row.find("loss")) losses.push_back(loss->as_double());
+    }
+    ASSERT_GE(losses.size(), 10u);
+    EXPECT_LE(losses.back(), 0.5 * losses.front());
+  }
   static std::map<std::string, Tensor> weights(const std::string& run) {
     const std::string file = newest_checkpoint(run) + "/model.safetensors";
     return decode_safetensors(read_bytes(file), file).tensors;
@@ -84,14 +94,7 @@ TEST_P(FormatRuns, LayersLearnFromScratch) {
   expect_done(run_program(still));
   expect_done(run_program(train("moved")));
 
-  std::vector<double> losses;
-  for (const std::string& line : split(read_bytes(run_in("moved") + "/metrics.jsonl"), '\n')) {
-    if (line.empty()) continue;
-    const Value row = parse_json(line, "metrics.jsonl");
-    if (const Value* loss = row.find("loss")) losses.push_back(loss->as_double());
-  }
-  ASSERT_GE(losses.size(), 10u);
-  EXPECT_LE(losses.back(), 0.5 * losses.front());
+  expect_learnt(run_in("moved"));
 
   const std::map<std::string, Tensor> before = weights(run_in("still"));
   for (const auto& [name, after] : weights(run_in("moved"))) {
@@ -137,6 +140,28 @@ TEST_P(FormatRuns, KilledAndResumedTheyEndWithTheSameBytes) {
   if (GetParam().factorise.find("recalibrate") == std::string::npos) return;
   expect_in(read_bytes(run_in("straight") + "/report.md"), "Batch-norm statistics were measured anew on 3 training batches.");
 }
+
+const Row kNormedRows[]{
+    {"tucker2", "{tucker2_conv2d: {out: 32, padding: 1, rank_in: 12, rank_out: 12, bias: false, batch_norm: true}}", ""},
+    {"cp", "{cp_conv2d: {out: 32, padding: 1, rank: 32, bias: false, batch_norm: true}}", ""}};
+
+class NormedFormatRuns : public FormatRuns {};
+
+TEST_P(NormedFormatRuns, LearnAndResumeWithTheStatisticsBetweenTheirFilters) {
+  write_bytes(folder_ / "forms.yaml", experiment(GetParam().layer, "  - {name: only, train: 1e}\n"));
+  expect_done(run_program(train("straight")));
+  expect_learnt(run_in("straight"));
+  const std::map<std::string, Tensor> trained = weights(run_in("straight"));
+  EXPECT_TRUE(trained.contains("3.norm0.running_mean"));
+  EXPECT_TRUE(trained.contains("3.norm1.weight"));
+  const Outcome killed = run_program(train("killed"), {"TESSERA_KILL_AT=step:20"});
+  ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
+  expect_done(run_program({"resume", run_in("killed")}));
+  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
+  EXPECT_EQ(read_bytes(run_in("killed") + "/metrics.jsonl"), read_bytes(run_in("straight") + "/metrics.jsonl"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NormedFormatRuns, ::testing::ValuesIn(kNormedRows), [](const auto& row) { return row.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(All, FormatRuns, ::testing::ValuesIn(kRows), [](const auto& row) { return row.param.name; });
 

@@ -39,22 +39,26 @@ checkpoint: {every: 4s, keep: 2}
 log_every: 3
 )";
 
+std::string tensors_of(const std::string& run) {
+  std::vector<std::string> parts;
+  for (const auto& entry : std::filesystem::directory_iterator(newest_checkpoint(run))) {
+    if (entry.path().extension() == ".safetensors") parts.push_back(entry.path().string());
+  }
+  std::sort(parts.begin(), parts.end());
+  EXPECT_GE(parts.size(), 3u) << "model, optimizer and average";
+  std::string bytes;
+  for (const std::string& part : parts) bytes += std::filesystem::path(part).filename().string() + read_bytes(part);
+  return bytes;
+}
+
 std::string result_of(const std::string& run) {
-  const std::string checkpoint = newest_checkpoint(run);
   std::string bytes = read_bytes(run + "/metrics.jsonl");
   for (const std::string file : {"/report.md", "/layers.csv"}) {
     const std::string content = read_bytes(run + file);
     EXPECT_FALSE(content.empty()) << file;
     bytes += content;
   }
-  std::vector<std::string> parts;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
-    if (entry.path().extension() == ".safetensors") parts.push_back(entry.path().string());
-  }
-  std::sort(parts.begin(), parts.end());
-  EXPECT_GE(parts.size(), 3u) << "model, optimizer and average";
-  for (const std::string& part : parts) bytes += std::filesystem::path(part).filename().string() + read_bytes(part);
-  return bytes;
+  return bytes + tensors_of(run);
 }
 
 void train_killed_and_resumed(std::vector<std::string> train, const std::string& run) {

@@ -12,6 +12,7 @@ extern const char* const kSmallExperiment;
 
 // What two equal runs have in common to the byte: every tensor of the last checkpoint, the metrics, report and layers.
 std::string result_of(const std::string& run);
+std::string tensors_of(const std::string& run);  // the tensors alone
 
 // Starts the run with the words `train`, which make the folder `run`, and kills it in each stage, at a save and in a
 // factorisation; goes on with resume each time, to its end.

@@ -7,46 +7,16 @@
 #include "core/ops/conv2d.h"
 #include "core/support/error.h"
 #include "layers/batch_norm.h"
-#include "layers/cp_conv2d.h"
 #include "layers/fold.h"
 #include "layers/sequential.h"
-#include "layers/spatial_svd_conv2d.h"
-#include "layers/svd_conv2d.h"
-#include "layers/tucker2_conv2d.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/factored_forms.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
 
-using Make = std::unique_ptr<FactoredConv2d> (*)(Conv2dConfig conv, std::int64_t rank);
-
-struct Form {
-  const char* name;
-  Make make;
-};
-void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
-
-const Form kForms[]{
-    {"svd", [](Conv2dConfig conv, std::int64_t rank) -> std::unique_ptr<FactoredConv2d> {
-       conv.kernel = {1, 1};
-       return std::make_unique<SvdConv2d>(SvdConv2dConfig{conv, rank});
-     }},
-    {"spatial_svd", [](Conv2dConfig conv, std::int64_t rank) -> std::unique_ptr<FactoredConv2d> {
-       return std::make_unique<SpatialSvdConv2d>(SpatialSvdConv2dConfig{conv, rank});
-     }},
-    {"cp", [](Conv2dConfig conv, std::int64_t rank) -> std::unique_ptr<FactoredConv2d> {
-       return std::make_unique<CpConv2d>(CpConv2dConfig{conv, rank});
-     }},
-    {"cp_of_rows", [](Conv2dConfig conv, std::int64_t rank) -> std::unique_ptr<FactoredConv2d> {
-       conv.kernel = {3, 1};
-       return std::make_unique<CpConv2d>(CpConv2dConfig{conv, rank});
-     }},
-    {"tucker2", [](Conv2dConfig conv, std::int64_t rank) -> std::unique_ptr<FactoredConv2d> {
-       return std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = conv, .rank_in = rank, .rank_out = rank});
-     }}};
-
-class FactoredConv : public ::testing::TestWithParam<Form> {};
+class FactoredConv : public ::testing::TestWithParam<FactoredForm> {};
 
 double product(const Tensor& a, const Tensor& b) {
   const std::vector<double> x = values(a), y = values(b);
@@ -113,7 +83,7 @@ TEST_P(FactoredConv, RefusesGroups) {
   EXPECT_TRUE(message.ends_with(": groups is 2; needs 1")) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, FactoredConv, ::testing::ValuesIn(kForms), [](const auto& form) { return form.param.name; });
+INSTANTIATE_TEST_SUITE_P(Forms, FactoredConv, ::testing::ValuesIn(kFactoredForms), [](const auto& form) { return form.param.name; });
 
 TEST(FactoredConvConfigs, NameKeyAndRule) {
   const auto fault = [](auto config, const char* json) {
@@ -123,7 +93,7 @@ TEST(FactoredConvConfigs, NameKeyAndRule) {
             "test: rank: rank is 7, the weight is 6 x 12; legal range is 1..6");
   EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "rank": 19})"),
             "test: rank: rank is 19, the weight is 2 x 3x3 x 4; legal range is 1..18");
-  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"), "test: groups: unknown key; known: in out kernel stride padding dilation rank bias");
+  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"), "test: groups: unknown key; known: in out kernel stride padding dilation rank bias batch_norm");
   EXPECT_EQ(fault(SvdConv2dConfig(), R"({"in": 4, "out": 2, "kernel": 3})"), "test: kernel: svd needs 1x1");
 }
 

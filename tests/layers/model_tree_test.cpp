@@ -8,6 +8,7 @@
 #include "layers/linear.h"
 #include "layers/models/model.h"
 #include "layers/residual.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -61,6 +62,22 @@ TEST(ModelTree, RefusesDamagedTrees) {
                                {"name": "a.b", "kind": "relu", "config": {}, "children": []}]})"}) {
     EXPECT_THROW(rebuild(parse_json(json, "test"), layers), ConfigError) << json;
   }
+}
+
+TEST(ModelTree, ChildrenThatAConfigMakesAreListedAsItMakesThem) {
+  const auto message = [](const char* children) {
+    const std::string json = str(R"({"kind": "svd_conv2d", "config": {"in": 3, "out": 3, "kernel": 1, "rank": 2, "batch_norm": true},
+                                     "children": [)", children, "]}");
+    return message_of<ConfigError>([&] { rebuild(parse_json(json, "test"), builtin_layers()); });
+  };
+  EXPECT_EQ(message(""), "model tree: svd_conv2d has 0 children; its config makes 1");
+  for (const char* other : {R"({"name": "norm1", "kind": "batch_norm", "config": {"channels": 2}, "children": []})",
+                            R"({"name": "norm0", "kind": "batch_norm", "config": {"channels": 3}, "children": []})",
+                            R"({"name": "norm0", "kind": "relu", "config": {}, "children": []})"}) {
+    EXPECT_TRUE(message(other).ends_with("of svd_conv2d is not the 'norm0' that its config makes")) << message(other);
+  }
+  constexpr const char* kNorm = R"({"name": "norm0", "kind": "batch_norm", "config": {"channels": 2}, "children": []})";
+  EXPECT_EQ(message(str(kNorm, ", ", kNorm).c_str()), "module '': two children are named 'norm0'");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "layers/compressed.h"
 #include "train/config_file.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
@@ -68,6 +69,7 @@ class Checker {
       });
     }
     if (!model_) return;
+    if (stage.training.recompute) check_recompute(path + ".recompute");
     std::vector<StagePass> passes = stage_passes(stage, config_.report, Values::zeros);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
     const bool later_stage = std::any_of(later, config_.stages.end(), has_passes);
@@ -75,6 +77,14 @@ class Checker {
       const std::string key = str(path, '.', passes[i].key);
       attempt(key, [&] { check_pass(key, passes[i], later_stage || i + 1 < passes.size()); });
     }
+  }
+
+  void check_recompute(const std::string& path) {
+    for_each_module(*model_, [&](const Module& module) {
+      const CompressedLayer* const layer = as_compressed(module);
+      const std::string reason = layer != nullptr ? layer->why_not_recompute() : "";
+      if (!reason.empty()) add(path, str("layer '", module.path(), "' (", module.kind(), ") ", reason));
+    });
   }
 
   // A later pass meets compressed layers, of which only the shapes matter.

@@ -80,7 +80,7 @@ class Walker {
         refuse(module, "it follows a flattened image, whose features PyTorch orders otherwise");
       }
       const bool flattened = part.reads_features && channels_ > 0;
-      add(module, part.parameter, part.name,
+      add(module, part.tensor, part.name,
           flattened ? TorchAxes::flattened : part.convolution ? TorchAxes::convolution : TorchAxes::same);
       if (part.reads_features) channels_ = 0;
     }

@@ -340,7 +340,7 @@ TEST_P(FormatTest, ConfigRebuildsTheLayerAndTorchNamesEveryTensor) {
   EXPECT_EQ(values(forward(*rebuilt, input())), values(forward(*layer, input())));
   const std::vector<TorchPart> parts = as_compressed(*layer)->torch_tensors();
   ASSERT_EQ(parts.size(), layer->parameters().size());
-  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].parameter, layer->parameters()[i]->name());
+  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].tensor, layer->parameters()[i]->name());
 }
 
 TEST_P(FormatTest, NaNIsRefused) {

@@ -16,6 +16,8 @@ namespace {
 constexpr const char* kFactored = R"([
   {"tucker2_conv2d": {"out": 4, "kernel": 3, "rank_in": 3, "rank_out": 3, "name": "conv"}}, "relu",
   {"max_pool2d": {"kernel": 2}}, "flatten", {"batch_norm": {"name": "bn"}}, {"linear": {"out": 5, "name": "fc"}}])";
+constexpr const char* kNormed = R"([
+  {"svd_conv2d": {"out": 3, "rank": 2, "batch_norm": true, "name": "conv"}}, "relu", "global_avg_pool"])";
 const Shape kInput{1, 6, 6, 4};  // 4x4x4 behind the convolution, 2x2x4 behind the pool
 
 std::unique_ptr<Module> factored() {
@@ -53,6 +55,34 @@ TEST(Export, WritesPyTorchsNamesAndAxes) {
   const std::vector<float> torch = file.tensors.at("bn.weight").to_vector<float>();
   for (std::size_t channel = 0; channel < 4; ++channel) {
     for (std::size_t pixel = 0; pixel < 4; ++pixel) EXPECT_EQ(torch[channel * 4 + pixel], ours[pixel * 4 + channel]);
+  }
+}
+
+TEST(Export, NormsBetweenFiltersArePartsOfTheirSequential) {
+  const TemporaryFolder folder;
+  const auto model = build_model(testing::layers_config(kNormed), kInput);
+  testing::randomise(*model);
+  export_torch(real_vfs(), *model, kInput, Value::map(), folder.path());
+  const auto path = folder.path() / kExportWeights;
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, tensor] : decode_safetensors(real_vfs().read_file(path), "export").tensors) {
+    shapes.emplace(name, tensor.shape());
+  }
+  EXPECT_EQ(shapes, (std::map<std::string, Shape>{{"conv.0.weight", {2, 4, 1, 1}},
+                                                  {"conv.1.bias", {2}},
+                                                  {"conv.1.running_mean", {2}},
+                                                  {"conv.1.running_var", {2}},
+                                                  {"conv.1.weight", {2}},
+                                                  {"conv.2.bias", {3}},
+                                                  {"conv.2.weight", {3, 2, 1, 1}}}));
+  ModelConfig config = testing::layers_config(kNormed);
+  config.classes = 3;
+  config.weights = path.string();
+  const InitialModel imported = initial_model(real_vfs(), config, kInput, 1);
+  const State before = model_state(*model), after = model_state(*imported.model);
+  ASSERT_EQ(before.tensors.size(), after.tensors.size());
+  for (const auto& [name, tensor] : before.tensors) {
+    EXPECT_EQ(tensor.to_vector<float>(), after.tensors.at(name).to_vector<float>()) << name;
   }
 }
 

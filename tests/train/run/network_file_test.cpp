@@ -17,7 +17,8 @@ const Shape kInput{1, 9, 9, 1};
 // No `model: layers:` of the dense network has these tensors.
 constexpr const char* kFactored =
     R"([{"conv2d": {"out": 6, "kernel": 3, "name": "conv1"}}, {"batch_norm": {"name": "bn1"}}, "relu",
-        {"tucker2_conv2d": {"out": 5, "kernel": 3, "rank_in": 2, "rank_out": 3, "name": "conv2"}}, "flatten",
+        {"tucker2_conv2d": {"out": 5, "kernel": 3, "rank_in": 2, "rank_out": 3, "name": "conv2"}},
+        {"cp_conv2d": {"out": 4, "padding": 1, "rank": 3, "batch_norm": true, "name": "conv3"}}, "flatten",
         {"svd_linear": {"out": 3, "rank": 2, "name": "fc"}}])";
 
 class NetworkFile : public ::testing::Test {

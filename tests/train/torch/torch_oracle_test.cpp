@@ -193,6 +193,24 @@ TEST_F(TorchOracle, EveryFormatOfConvolutionsAndRowsIsExported) {
   expect_same_logits_exported(*model, input);
 }
 
+TEST_F(TorchOracle, NormsBetweenFiltersAreExported) {
+  const Shape input{2, 17, 19, 3};
+  const auto model = build_model(testing::layers_config(R"([
+      {"tucker2_conv2d": {"out": 6, "kernel": [3, 2], "stride": [1, 2], "padding": [2, 1], "rank_in": 2, "rank_out": 4,
+                          "batch_norm": true}},
+      {"tucker2_conv2d": {"out": 5, "padding": 1, "rank_in": 6, "rank_out": 4, "in_factor": false, "bias": false,
+                          "batch_norm": true}}, "tanh",
+      {"spatial_svd_conv2d": {"out": 6, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 1], "dilation": [1, 2], "rank": 4,
+                              "batch_norm": true}}, "tanh",
+      {"cp_conv2d": {"out": 5, "kernel": [2, 3], "padding": [1, 2], "rank": 6, "bias": false, "batch_norm": true}},
+      {"cp_conv2d": {"out": 6, "kernel": [3, 1], "stride": [1, 2], "padding": [1, 1], "rank": 3, "batch_norm": true}}, "tanh",
+      {"svd_conv2d": {"out": 4, "stride": [2, 1], "padding": [1, 0], "rank": 3, "batch_norm": true}},
+      "global_avg_pool", {"linear": {"out": 6}}])"),
+                                 input);
+  testing::randomise(*model);
+  expect_same_logits_exported(*model, input);
+}
+
 TEST_F(TorchOracle, BlocksWithoutProjectionsAreExported) {
   const Shape input{2, 9, 8, 3};
   const auto model = build_model({.name = "resnet8", .classes = 10, .shortcut = "option_a"}, input);
