@@ -65,7 +65,8 @@ void CpConv2dConfig::fields(Fields& f) {
   for (const RankProblem& problem : cp_rank_problems(conv, rank)) f.require(false, problem.rank, problem.message);
 }
 
-CpConv2d::CpConv2d(const CpConv2dConfig& config) : FactoredConv2d("cp_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
+CpConv2d::CpConv2d(const CpConv2dConfig& config)
+    : FactoredConv2d("cp_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
   const Conv2dConfig& conv = config.conv;
   const std::int64_t rank = config.rank;
   const bool vertical = conv.kernel.h > 1, horizontal = conv.kernel.w > 1;

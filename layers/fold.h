@@ -11,7 +11,8 @@ namespace tessera {
 // A copy of the network in which every convolution with a batch norm behind it, in a sequence or a residual block, has taken up
 // that norm's running statistics and affine map (Jacob et al., CVPR 2018, section 3.2), and an Identity stands in the norm's
 // place: in evaluation it answers what the original does, up to rounding, and a rectifier behind a convolution costs no walk over
-// memory. Norms inside a factored convolution are taken up by its filters and a bias. It lies where the network does. Further training would be of another network. `layers` knows every kind in the tree.
+// memory. Norms inside a factored convolution are taken up by its filters and a bias. It lies where the network does. Further
+// training would be of another network. `layers` knows every kind in the tree.
 // Throws NumericError naming the tensor where one is NaN or Inf: rectifiers inside convolutions may hide a NaN.
 std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers);
 

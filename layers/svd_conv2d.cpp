@@ -25,7 +25,8 @@ void SvdConv2dConfig::fields(Fields& f) {
   for (const RankProblem& problem : svd_rank_problems(conv.out, conv.in, rank)) f.require(false, problem.rank, problem.message);
 }
 
-SvdConv2d::SvdConv2d(const SvdConv2dConfig& config) : FactoredConv2d("svd_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
+SvdConv2d::SvdConv2d(const SvdConv2dConfig& config)
+    : FactoredConv2d("svd_conv2d", config.conv, config.batch_norm), config_(checked(config)) {
   add_filter("in_factor", {config.rank, 1, 1, config.conv.in}, {.stride = config.conv.stride, .padding = config.conv.padding});
   add_filter("out_factor", {config.conv.out, 1, 1, config.rank}, {}, 2);
   add_bias();

@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-// One row per layer, in forward order: a leaf of the tree, or a module whose children are parts of it. Sizes are per sample: the batch dimension is left out of MACs.
+// One row per layer, in forward order: a leaf of the tree, or a module whose children are parts of it. Sizes are per sample: the
+// batch dimension is left out of MACs.
 struct LayerCost {
   std::string path;
   std::string kind;

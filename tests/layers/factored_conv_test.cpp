@@ -83,7 +83,8 @@ TEST_P(FactoredConv, RefusesGroups) {
   EXPECT_TRUE(message.ends_with(": groups is 2; needs 1")) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, FactoredConv, ::testing::ValuesIn(kFactoredForms), [](const auto& form) { return form.param.name; });
+INSTANTIATE_TEST_SUITE_P(Forms, FactoredConv, ::testing::ValuesIn(kFactoredForms),
+                         [](const auto& form) { return form.param.name; });
 
 TEST(FactoredConvConfigs, NameKeyAndRule) {
   const auto fault = [](auto config, const char* json) {
@@ -93,7 +94,8 @@ TEST(FactoredConvConfigs, NameKeyAndRule) {
             "test: rank: rank is 7, the weight is 6 x 12; legal range is 1..6");
   EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "rank": 19})"),
             "test: rank: rank is 19, the weight is 2 x 3x3 x 4; legal range is 1..18");
-  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"), "test: groups: unknown key; known: in out kernel stride padding dilation rank bias batch_norm");
+  EXPECT_EQ(fault(CpConv2dConfig(), R"({"in": 4, "out": 2, "groups": 2})"),
+            "test: groups: unknown key; known: in out kernel stride padding dilation rank bias batch_norm");
   EXPECT_EQ(fault(SvdConv2dConfig(), R"({"in": 4, "out": 2, "kernel": 3})"), "test: kernel: svd needs 1x1");
 }
 

@@ -66,8 +66,9 @@ TEST(ModelTree, RefusesDamagedTrees) {
 
 TEST(ModelTree, ChildrenThatAConfigMakesAreListedAsItMakesThem) {
   const auto message = [](const char* children) {
-    const std::string json = str(R"({"kind": "svd_conv2d", "config": {"in": 3, "out": 3, "kernel": 1, "rank": 2, "batch_norm": true},
-                                     "children": [)", children, "]}");
+    const std::string json = str(
+        R"({"kind": "svd_conv2d", "config": {"in": 3, "out": 3, "kernel": 1, "rank": 2, "batch_norm": true}, "children": [)",
+        children, "]}");
     return message_of<ConfigError>([&] { rebuild(parse_json(json, "test"), builtin_layers()); });
   };
   EXPECT_EQ(message(""), "model tree: svd_conv2d has 0 children; its config makes 1");
