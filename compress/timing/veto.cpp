@@ -55,7 +55,9 @@ std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::
                                              const std::function<Speed()>& measure) const {
   const std::optional<std::string> text = recall_or_measure(key, [&] {
     if (options_.before_timing) options_.before_timing(what);
-    return to_text(measure());
+    std::string measured = to_text(measure());
+    if (options_.after_timing) options_.after_timing();
+    return measured;
   });
   try {
     if (text) return speed_from(*text);

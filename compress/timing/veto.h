@@ -33,6 +33,7 @@ struct VetoOptions {
   std::int64_t batch = 1;
   TimingOptions timing = {};
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
+  std::function<void()> after_timing = {};  // not where the timing throws
 };
 
 struct LayerVerdict {

@@ -122,7 +122,7 @@ class Smoke {
     const auto before_timing = [&](const std::string& key, const std::string& what) {
       begin_in_stage(str(key, ", timing ", what));
     };
-    for (const PassReport& pass : state_.prepare_stage(before_timing, kTimings)) {
+    for (const PassReport& pass : state_.prepare_stage({.before = before_timing}, kTimings)) {
       stage.passes += (stage.passes.empty() ? "" : "; ") + summary(pass);
     }
     const bool trains = state_.stage().train.has_value();

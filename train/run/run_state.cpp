@@ -74,7 +74,7 @@ std::int64_t RunState::stage_steps() const {
   return steps;
 }
 
-std::vector<PassReport> RunState::prepare_stage(const BeforeTiming& before_timing, std::optional<std::int64_t> timings) {
+std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::optional<std::int64_t> timings) {
   if (position_.stage_ready) return {};
   std::vector<PassReport> reports;
   for (StagePass& each : stage_passes(stage(), config_.report)) {
@@ -82,7 +82,8 @@ std::vector<PassReport> RunState::prepare_stage(const BeforeTiming& before_timin
     options.timing.compute = compute_dtype_of(config_);
     options.timing.device = device_;
     options.timing.rounds = timings.value_or(options.timing.rounds);
-    if (before_timing) options.before_timing = [&](const std::string& what) { before_timing(each.key, what); };
+    if (hooks.before) options.before_timing = [&](const std::string& what) { hooks.before(each.key, what); };
+    options.after_timing = hooks.after;
     const Veto veto(options);
     const TrainingBatches batches = batches_for_passes();
     reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), &veto, &batches));

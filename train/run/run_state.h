@@ -25,6 +25,13 @@ namespace tessera {
 // report, because a resume may change that. Throws ConfigError when the device cannot be used.
 void settle_for_run(ExperimentConfig& config);
 
+// Of the veto of a stage's passes. `before` is told the pass's key and what is about to be timed, and may throw: what was timed
+// until then is recorded. `after` is called when it was timed, not where the timing throws.
+struct TimingHooks {
+  std::function<void(const std::string& key, const std::string& what)> before = {};
+  std::function<void()> after = {};
+};
+
 class RunState {
  public:
   RunState(ExperimentConfig config, DataSplits data);
@@ -48,10 +55,7 @@ class RunState {
   std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
 
   // Runs the stage's passes unless they have run, and gives their reports.
-  // `before_timing` is told the pass's key and what the veto is about to time, and may throw: what was timed until then is
-  // recorded.
-  using BeforeTiming = std::function<void(const std::string& key, const std::string& what)>;
-  std::vector<PassReport> prepare_stage(const BeforeTiming& before_timing = {}, std::optional<std::int64_t> timings = {});
+  std::vector<PassReport> prepare_stage(const TimingHooks& hooks = {}, std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
   void step();  // one step of training, and the epoch's end where it is one
   void end_stage();

@@ -16,16 +16,17 @@ void Session::prepare_stage() {
 }
 
 std::vector<PassReport> Session::run_passes() {
-  std::string timed;  // key of the pass whose layers are timed
+  std::string timed;  // key of the pass while its veto times, "" at other times: no smaller batch helps those
   const auto before_timing = [&](const std::string& key, const std::string& what) {
     timed = key;
     if (options_.stop.requested()) throw Stopped();
     progress_.line(str(stage().name, ": timing ", what, " dense and compressed"));
   };
+  const auto after_timing = [&] { timed.clear(); };
   try {
     const bool passes = has_passes(stage()) && !state_.position().stage_ready;
     if (passes && options_.stop.requested()) throw Stopped();
-    return state_.prepare_stage(before_timing);
+    return state_.prepare_stage({.before = before_timing, .after = after_timing});
   } catch (const OutOfMemoryError& error) {
     if (timed.empty()) throw;
     throw OutOfMemoryError(error.what() + way_on(str("stages[", state_.position().stage, "].", timed, ".keep_for.batch=1")));

@@ -111,6 +111,30 @@ TEST_F(OutOfMemory, NamesForkWhereThereIsACheckpoint) {
       << message;
 }
 
+Experiment factorised(const char* layers, int batch) {
+  const std::string text = str(R"(
+version: 1
+name: x
+threads: {compute: 2, loader: 0}
+data: {name: glyphs, count: 64, test_count: 32, batch: 8, val: 0}
+model: {name: layers, layers: [flatten, {linear: {out: 16, name: small}}, {linear: {out: 700, name: before}},
+                               {linear: {out: 900, name: wide}}, {linear: {out: 10, name: fc}}]}
+stages: [{name: svd, train: 4s, factorise: {format: svd, ranks: {rank: 4}, layers: [)",
+                               layers, "], keep_for: {batch: ", batch, "}}}]");
+  return parse_experiment(parse_yaml(text, "x.yaml"));
+}
+
+// 43.7 MB for the decomposition of `wide`, and 66 MB for a batch of 16384 in the timing of `small`.
+TEST_F(OutOfMemory, AdvisesASmallerTimedBatchOnlyWhereTimingHadNoRoom) {
+  constexpr std::size_t kRoom = 36'000'000;
+  const MemoryLimit scope(memory_stats(Device::cpu()).in_use + kRoom);
+  const std::string timing = train(factorised("small", 16384));
+  EXPECT_TRUE(timing.ends_with("train again with, say, stages[0].factorise.keep_for.batch=1")) << timing;
+  const std::string later = train(factorised("small, wide", 1));
+  EXPECT_TRUE(later.starts_with("layer 'wide' (singular_vectors: randomised needs less): svd of [900, 700] needs ")) << later;
+  EXPECT_EQ(later.find("keep_for"), std::string::npos) << later;
+}
+
 // Every allocation of a step fails in turn: each failure names a place, and the trainer can go on.
 TEST_F(OutOfMemory, EachAllocationOfAStepMayFail) {
   const Experiment made = experiment("");
