@@ -39,6 +39,9 @@ std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layer
     }
     module->add_child(name, std::move(child));
   }
+  for (const std::string& needed : module->needed_children()) {
+    TESSERA_CHECK(module->has_child(needed), ConfigError, "a ", module->kind(), " has no child '", needed, "', which it needs");
+  }
   return module;
 }
 

@@ -20,6 +20,7 @@ class Residual final : public Module {
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // throws ShapeError when the paths differ
+  std::vector<std::string> needed_children() const override { return {"body"}; }
 
  private:
   ResidualConfig config_;

@@ -93,6 +93,13 @@ Shape ResidualBlock::output_shape(const Shape& input, Trace* trace) const {
   return body;
 }
 
+std::vector<std::string> ResidualBlock::needed_children() const {
+  std::vector<std::string> names;
+  for (int i = 1; i <= convolutions_; ++i) names.insert(names.end(), {str("conv", i), str("bn", i)});
+  if (config_.shortcut == "projection") names.emplace_back("downsample");
+  return names;
+}
+
 std::unique_ptr<Module> make_basic_block(const ResidualBlockConfig& config) {
   check(config, "basic_block");
   auto block = std::make_unique<BasicBlock>(config);

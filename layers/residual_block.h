@@ -27,6 +27,7 @@ class ResidualBlock : public Module {
   Value config() const override;
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+  std::vector<std::string> needed_children() const override;
 
  protected:
   ResidualBlock(const ResidualBlockConfig& config, int convolutions) : config_(config), convolutions_(convolutions) {}

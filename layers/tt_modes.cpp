@@ -2,16 +2,25 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
+#include <limits>
 
 #include "core/support/error.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // beyond it the search takes seconds
+
+}  // namespace
 
 Shape shape_of(std::span<const std::int64_t> sizes) { return Shape(sizes); }
 
 std::int64_t product_of(std::span<const std::int64_t> modes) {
-  return std::accumulate(modes.begin(), modes.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t product = 1;
+  for (const std::int64_t mode : modes) {
+    if (__builtin_mul_overflow(product, mode, &product)) return std::numeric_limits<std::int64_t>::max();
+  }
+  return product;
 }
 
 std::string to_text(std::span<const std::int64_t> modes) {
@@ -21,8 +30,13 @@ std::string to_text(std::span<const std::int64_t> modes) {
 }
 
 Modes balanced_modes(std::int64_t size, std::int64_t count) {
-  // The least sum of `count` factors, each at least the one before.
   Modes best, chosen;
+  if (size > kMostSplit) {
+    best.assign(static_cast<std::size_t>(count), 1);
+    best.back() = size;
+    return best;
+  }
+  // The least sum of `count` factors, each at least the one before.
   std::int64_t least = -1;
   const std::function<void(std::int64_t, std::int64_t, std::int64_t)> choose = [&](std::int64_t rest, std::int64_t from,
                                                                                    std::int64_t sum) {

@@ -17,10 +17,11 @@ constexpr std::size_t kMostConvModes = 3;    // of each side of a convolution's 
 constexpr std::size_t kMostPairs = 4;        // of a train over pairs of them, o_k i_k
 
 Shape shape_of(std::span<const std::int64_t> sizes);
-std::int64_t product_of(std::span<const std::int64_t> modes);
+std::int64_t product_of(std::span<const std::int64_t> modes);  // the largest number where it is larger
 std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"
 
-// `count` factors of `size`, as equal as its divisors allow, ascending: 128 in three is 4·4·8.
+// `count` factors of `size`, as equal as its divisors allow, ascending: 128 in three is 4·4·8. Sizes that no
+// memory holds are not split: 1·...·1·size.
 Modes balanced_modes(std::int64_t size, std::int64_t count);
 
 // Of a train over o_1 i_1, ..., o_d i_d: what is wrong with the modes of the `out` outputs and the `in` inputs; "" where they

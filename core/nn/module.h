@@ -51,6 +51,8 @@ class Module {
   virtual Shape output_shape(const Shape& input, Trace* trace = nullptr) const = 0;
   // Fresh random or constant parameters and buffers of this module alone, from (seed, path()).
   virtual void reset_parameters(std::uint64_t seed) { static_cast<void>(seed); }
+  // Names of children without which it computes nothing: those of a file are checked against them.
+  virtual std::vector<std::string> needed_children() const { return {}; }
 
   const std::string& path() const noexcept { return *path_; }  // "" for the root
 

@@ -80,8 +80,8 @@ Tensor contiguous_or_none(const Var& x) { return x.defined() ? x.value().contigu
 Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   check_channels(x, weight, options.groups);
   const auto [stride, padding, dilation, groups] = options;
-  return {x[0], window_count("conv2d", "height", x[1], weight[1], stride.h, padding.h, dilation.h),
-          window_count("conv2d", "width", x[2], weight[2], stride.w, padding.w, dilation.w), weight[0]};
+  return checked_size("conv2d", {x[0], window_count("conv2d", "height", x[1], weight[1], stride.h, padding.h, dilation.h),
+                                 window_count("conv2d", "width", x[2], weight[2], stride.w, padding.w, dilation.w), weight[0]});
 }
 
 Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {

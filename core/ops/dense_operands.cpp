@@ -1,5 +1,8 @@
 #include "core/ops/dense_operands.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "core/device/precision.h"
 #include "core/ops/operands.h"
 
@@ -38,11 +41,25 @@ std::int64_t window_count(const char* operation, const char* axis, std::int64_t 
   TESSERA_CHECK(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1, ShapeError, operation, ": illegal window along the ",
                 axis, ": kernel ", kernel, ", stride ", stride, ", padding ", padding, ", dilation ", dilation,
                 "; kernel, stride and dilation must be at least 1, padding at least 0");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  TESSERA_CHECK(std::max({size, kernel, stride, padding, dilation}) <= kMost, ShapeError, operation, ": window along the ", axis,
+                " too large: ", axis, " is ", size, ", kernel ", kernel, ", stride ", stride, ", padding ", padding,
+                ", dilation ", dilation, "; each must fit in 31 bits");
   const std::int64_t reach = dilation * (kernel - 1) + 1;
   TESSERA_CHECK(size + 2 * padding >= reach, ShapeError, operation, ": window larger than the padded ", axis, ": ", axis, " is ",
                 size, ", padding ", padding, ", kernel ", kernel, ", dilation ", dilation, "; ", axis,
                 " + 2 * padding must be at least dilation * (kernel - 1) + 1");
   return (size + 2 * padding - reach) / stride + 1;
+}
+
+const Shape& checked_size(const char* operation, const Shape& y) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t elements = 1;  // a 0 counts as 1: no order of sizes hides an overflow
+  for (const std::int64_t size : y) {
+    TESSERA_CHECK(!__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements) && elements <= kMost, ShapeError,
+                  operation, ": result too large: ", y, "; must have at most 2^40 elements");
+  }
+  return y;
 }
 
 }  // namespace tessera

@@ -22,8 +22,13 @@ void check_parameters(const char* operation, const NamedOperand& x, std::initial
 Tensor as_rows(const Tensor& x);
 
 // Positions of a window of `kernel` taps that lie `dilation` apart, stepping by `stride` over a padded axis.
-// Throws ShapeError when the window does not fit. `axis` is "height" or "width", for the message.
+// Throws ShapeError when the window does not fit or has a size of more than 31 bits. `axis` is "height" or "width", for the
+// message.
 std::int64_t window_count(const char* operation, const char* axis, std::int64_t size, std::int64_t kernel, std::int64_t stride,
                           std::int64_t padding, std::int64_t dilation = 1);
+
+// y, an activation whose sizes a file may have chosen. Throws ShapeError when it has more than 2^40 elements, which no memory
+// holds: below that products of its sizes can be counted.
+const Shape& checked_size(const char* operation, const Shape& y);
 
 }  // namespace tessera

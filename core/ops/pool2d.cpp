@@ -61,7 +61,7 @@ Shape output_shape(const char* operation, const Shape& x, const Pool2dOptions& o
                 window_count(operation, "width", x[2], kernel.w, stride.w, padding.w), x[3]};
   TESSERA_CHECK(2 * padding.h <= kernel.h && 2 * padding.w <= kernel.w, ShapeError, operation, ": too much padding: kernel is ",
                 kernel, ", padding ", padding, "; padding must be at most half the kernel");
-  return y;
+  return checked_size(operation, y);
 }
 
 }  // namespace

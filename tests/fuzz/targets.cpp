@@ -6,9 +6,10 @@
 namespace tessera::fuzz {
 
 std::span<const Target> targets() {
-  static constexpr std::array<Target, 7> all{{
+  static constexpr std::array<Target, 8> all{{
       {"experiment", experiment, experiment_seeds},
       {"safetensors", safetensors, safetensors_seeds},
+      {"network", network, network_seeds},
       {"manifest", manifest, manifest_seeds},
       {"json", json, json_seeds},
       {"idx", idx, idx_seeds},

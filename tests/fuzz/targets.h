@@ -22,6 +22,9 @@ inline void require(bool holds, const char* property) {
 void experiment(std::string_view bytes);
 // What is accepted is the same after writing and reading again.
 void safetensors(std::string_view bytes);
+// A file that holds a network; also a module tree and, behind a zero byte, its input, beside tensors that fit. What is accepted is
+// the same network after writing and reading again.
+void network(std::string_view bytes);
 // MANIFEST.json as it stands, and as the body of one whose seal is right.
 void manifest(std::string_view bytes);
 void json(std::string_view bytes);
@@ -34,6 +37,7 @@ void image(std::string_view bytes);
 
 std::vector<std::string> experiment_seeds();
 std::vector<std::string> safetensors_seeds();
+std::vector<std::string> network_seeds();
 std::vector<std::string> manifest_seeds();
 std::vector<std::string> json_seeds();
 std::vector<std::string> idx_seeds();

@@ -58,6 +58,8 @@ TEST(ModelTree, RefusesDamagedTrees) {
   for (const char* json : {R"({})", R"({"kind": "rleu", "config": {}, "children": []})", R"({"kind": "relu", "config": {}})",
                            R"({"kind": "relu", "config": {"slope": 1}, "children": []})",
                            R"({"kind": "conv2d", "config": {"in": 4, "out": 4, "groups": 3}, "children": []})",
+                           R"({"kind": "residual", "config": {}, "children": []})",
+                           R"({"kind": "basic_block", "config": {}, "children": []})",
                            R"({"kind": "sequential", "config": {}, "children": [
                                {"name": "a.b", "kind": "relu", "config": {}, "children": []}]})"}) {
     EXPECT_THROW(rebuild(parse_json(json, "test"), layers), ConfigError) << json;

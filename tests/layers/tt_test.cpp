@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/device/constant_weights.h"
@@ -197,6 +199,9 @@ TEST(TtModes, AreAsEqualAsDivisorsAllow) {
   EXPECT_EQ(balanced_modes(12, 2), (Modes{3, 4}));
   EXPECT_EQ(balanced_modes(7, 2), (Modes{1, 7}));
   EXPECT_EQ(balanced_modes(1, 2), (Modes{1, 1}));
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(balanced_modes(kLargest, 3), (Modes{1, 1, kLargest}));
+  EXPECT_EQ(product_of(Modes{1L << 32, 1L << 31}), kLargest);
 }
 
 TEST(TtModes, RanksAreJudgedTogetherAndLoweredToLegalOnes) {

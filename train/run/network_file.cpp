@@ -12,6 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kMostAxes = 4;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // no memory holds them; products with them can be counted
 
 std::optional<Value> json_at(const SafetensorsFile& file, const char* key, const std::string& origin) {
   const auto found = file.metadata.find(key);
@@ -21,14 +22,18 @@ std::optional<Value> json_at(const SafetensorsFile& file, const char* key, const
 
 }  // namespace
 
-std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& path) {
+std::string encode_network(Module& model, const Shape& input) {
   SafetensorsFile file;
   file.metadata[kLayoutKey] = "OHWI";
   file.metadata[kNetworkKey] = to_json(describe(model));
   file.metadata[kInputKey] = to_json(Value::list(Value::List(input.begin(), input.end())));
   for (const auto& [name, tensor] : model_state(model).tensors) file.tensors[name] = tensor.to(Device::cpu());
   add_checksum(file);
-  const std::string bytes = encode_safetensors(file);
+  return encode_safetensors(file);
+}
+
+std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& path) {
+  const std::string bytes = encode_network(model, input);
   write_file_atomically(vfs, path, bytes);
   return static_cast<std::int64_t>(bytes.size());
 }
@@ -45,6 +50,11 @@ std::optional<Shape> input_of(const SafetensorsFile& file, const std::string& or
                 origin, ": ", kInputKey, " is ", to_json(*list), "; must be a list of up to ", kMostAxes, " sizes");
   std::vector<std::int64_t> sizes;
   for (const Value& size : list->as_list()) sizes.push_back(size.as_int());
+  std::int64_t elements = 1;
+  for (const std::int64_t size : sizes) {
+    TESSERA_CHECK(!__builtin_mul_overflow(elements, size, &elements) && elements <= kMostElements, IoError, origin, ": ",
+                  kInputKey, " is ", to_json(*list), "; must have at most 2^40 elements");
+  }
   return Shape(std::span<const std::int64_t>(sizes));
 }
 

@@ -86,6 +86,13 @@ TEST(Conv2d, NamesWhatDoesNotFit) {
       }),
       "conv2d: window larger than the padded height: height is 2, padding 0, kernel 3, dilation 1; height + 2 * padding must "
       "be at least dilation * (kernel - 1) + 1");
+  const Shape point{1, 1, 1, 1};
+  constexpr std::int64_t kBillion = 1'000'000'000;
+  EXPECT_EQ(message_of<ShapeError>([&] { conv2d_output_shape(point, point, {.padding = {0, 4 * kBillion}}); }),
+            "conv2d: window along the width too large: width is 1, kernel 1, stride 1, padding 4000000000, dilation 1; each must "
+            "fit in 31 bits");
+  EXPECT_EQ(message_of<ShapeError>([&] { conv2d_output_shape(point, point, {.padding = {kBillion, kBillion}}); }),
+            "conv2d: result too large: [1, 2000000001, 2000000001, 1]; must have at most 2^40 elements");
   EXPECT_EQ(message_of<ShapeError>([] {
               conv2d(ones({1, 3, 3, 1}), ones({2, 3, 3, 1}), ones({3}));
             }),

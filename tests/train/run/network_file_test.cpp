@@ -87,6 +87,8 @@ TEST_F(NetworkFile, SaysItsOwnInput) {
   for (const char* input : {"[1,0]", "7", "[1,9.5]", "[1,9,9,1,1]"}) {
     EXPECT_EQ(fault_of(input), str(path_.string(), ": tessera.input is ", input, "; must be a list of up to 4 sizes"));
   }
+  EXPECT_EQ(fault_of("[1,4294967296,4294967296]"),
+            path_.string() + ": tessera.input is [1,4294967296,4294967296]; must have at most 2^40 elements");
 }
 
 TEST_F(NetworkFile, TakesNoOtherInputThanItsOwn) {
