@@ -7,12 +7,15 @@
 #include "bench/result_lines.h"
 #include "compress/formats/builtin.h"
 #include "core/autograd/backward.h"
+#include "core/config/read.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/support/error.h"
 #include "layers/compressed.h"
 #include "layers/factored_conv2d.h"
 #include "layers/linear.h"
+#include "layers/tt_conv2d.h"
+#include "layers/tt_linear.h"
 #include "train/run/decisions_file.h"
 
 namespace tessera::bench {
@@ -38,9 +41,14 @@ Contestant in_sequence(const std::vector<Contestant>& passes, const Tensor& resu
 
 void spoil(const Tensor& result) { result.fill(std::numeric_limits<double>::quiet_NaN()); }
 
+// Of a layer: its input and its weight.
+struct Operands {
+  Tensor x, weight;
+};
+
 template <class Ways>
-DirectCalls conv_calls(const FactoredSides& sides, const ConvShape& shape, Phase phase, const Ways& ways) {
-  const Tensor& weight = sides.dense->parameter("weight").value();
+DirectCalls conv_calls(const Operands& of, const ConvShape& shape, Phase phase, const Ways& ways) {
+  const auto& [x, weight] = of;
   const auto all_ways = [&](ConvPass pass, const ConvTensors& tensors) {
     std::vector<Contestant> found =
         ways(pass, shape, tensors, phase == Phase::inference ? ConvUse::inference : ConvUse::training);
@@ -54,26 +62,25 @@ DirectCalls conv_calls(const FactoredSides& sides, const ConvShape& shape, Phase
   const Tensor result = Tensor::empty(phase == Phase::inference ? shape.y() : shape.x());
   DirectCalls direct{{}, [result] { spoil(result); }};
   if (phase == Phase::inference) {
-    for (const Contestant& way : all_ways(ConvPass::forward, {sides.x, weight, result})) {
+    for (const Contestant& way : all_ways(ConvPass::forward, {x, weight, result})) {
       direct.sides.push_back(in_sequence({way}, result));
     }
     return direct;
   }
   const Tensor grad_y = random_tensor(shape.y(), "grad_y");
-  direct.sides.push_back(in_sequence({fastest_way(ConvPass::forward, {sides.x, weight, Tensor::empty(shape.y())}),
+  direct.sides.push_back(in_sequence({fastest_way(ConvPass::forward, {x, weight, Tensor::empty(shape.y())}),
                                       fastest_way(ConvPass::backward_input, {result, weight, grad_y}),
-                                      fastest_way(ConvPass::backward_weight, {sides.x, Tensor::empty(shape.weight()), grad_y})},
+                                      fastest_way(ConvPass::backward_weight, {x, Tensor::empty(shape.weight()), grad_y})},
                                      result));
   return direct;
 }
 
-DirectCalls product_calls(const FactoredSides& sides, const LinearShape& shape, Phase phase) {
+DirectCalls product_calls(const Operands& of, const LinearShape& shape, Phase phase) {
+  const auto& [x, weight] = of;
   const auto [rows, in, out] = shape;
-  const Tensor& weight = sides.dense->parameter("weight").value();
   const Tensor result = Tensor::empty(phase == Phase::inference ? Shape{rows, out} : Shape{rows, in});
   DirectCalls direct{{}, [result] { spoil(result); }};
-  const Product forward{{rows, out, in}, sides.x, weight, phase == Phase::inference ? result : Tensor::empty({rows, out}),
-                        false,           true};
+  const Product forward{{rows, out, in}, x, weight, phase == Phase::inference ? result : Tensor::empty({rows, out}), false, true};
   if (phase == Phase::inference) {
     for (const auto& ways : {product_rivals(forward), packed_product_rivals(forward)}) {
       for (const Contestant& way : ways) direct.sides.push_back(in_sequence({way}, result));
@@ -83,24 +90,40 @@ DirectCalls product_calls(const FactoredSides& sides, const LinearShape& shape, 
   const auto fastest_way = [](const Product& product) { return sweep(product_rivals(product), kSweepTurns).finalists.front(); };
   const Tensor grad_y = random_tensor({rows, out}, "grad_y");
   direct.sides.push_back(in_sequence({fastest_way(forward), fastest_way({{rows, in, out}, grad_y, weight, result}),
-                                      fastest_way({{out, in, rows}, grad_y, sides.x, Tensor::empty({out, in}), true, false})},
+                                      fastest_way({{out, in, rows}, grad_y, x, Tensor::empty({out, in}), true, false})},
                                      result));
   return direct;
 }
 
-// The steps that the factored layer is, each alone.
+double passes_in(Phase phase) { return phase == Phase::inference ? 1 : 3; }
+
+// Rows of a linear layer's input and images of a convolution's are samples.
+double flops_of(const Module& layer, const Shape& input, Phase phase) {
+  return 2 * passes_in(phase) * static_cast<double>(input[0] * total_cost(layer, input).macs);
+}
+
+Value timed(const std::string& name, const Samples& samples, double flops) {
+  Value row = Value::map();
+  row.set("name", name);
+  row.set("ms", to_value(summarise(samples)));
+  row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
+  return row;
+}
+
+// A step of the factored layer, alone.
 struct Part {
-  std::string name;
-  std::shared_ptr<Module> layer;
-  Shape input;
+  Contestant side;
+  double flops;
 };
 
-std::vector<Part> parts_of(const FactoredSides& sides) {
+// Where every step is one of our layers.
+std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
   std::vector<Part> parts;
   Shape input = sides.x.shape();
   const auto add = [&](const std::string& name, std::shared_ptr<Module> layer) {
     layer->reset_parameters(1);
-    parts.push_back({name, layer, input});
+    const double flops = flops_of(*layer, input, phase);
+    parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops});
     input = layer->output_shape(input);
   };
   if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.factored.get())) {
@@ -116,7 +139,6 @@ std::vector<Part> parts_of(const FactoredSides& sides) {
                                                                           .groups = options.groups,
                                                                           .bias = false}));
     }
-    return parts;
   }
   if (sides.factored->kind() == "svd_linear") {
     for (const auto& factor : sides.factored->parameters()) {
@@ -127,25 +149,71 @@ std::vector<Part> parts_of(const FactoredSides& sides) {
   return parts;
 }
 
-// Rows of a linear layer's input and images of a convolution's are samples.
-double flops_of(const Module& layer, const Shape& input, Phase phase) {
-  const double passes = phase == Phase::inference ? 1 : 3;
-  return 2 * passes * static_cast<double>(input[0] * total_cost(layer, input).macs);
+// The fastest of direct calls as a step.
+Part direct_part(const std::string& name, const DirectCalls& direct, double flops) {
+  Contestant side = sweep(direct.sides, kSweepTurns).finalists.front();
+  side.name = name + ", " + side.name;
+  return {std::move(side), flops};
 }
 
-Value timed(const std::string& name, const Samples& samples, double flops) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
-  row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
-  return row;
+Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
+  const auto every_way = [](ConvPass pass, const ConvShape& of, const ConvTensors& tensors, ConvUse use) {
+    std::vector<Contestant> ways = conv_rivals(pass, of, tensors, use);
+    for (Contestant& way : blocked_conv_rivals(pass, of, tensors, use)) ways.push_back(std::move(way));
+    return ways;
+  };
+  const Operands operands{random_tensor(shape.x(), "x"), random_tensor(shape.weight(), "weight")};
+  return direct_part(name, conv_calls(operands, shape, phase, every_way), shape.flops() * passes_in(phase));
 }
 
-Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples, Phase phase) {
-  Value::List rows;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    rows.push_back(timed(parts[i].name, samples[i], flops_of(*parts[i].layer, parts[i].input, phase)));
+Part product_part(const std::string& name, const LinearShape& shape, Phase phase) {
+  const auto [rows, in, out] = shape;
+  const Operands operands{random_tensor({rows, in}, "x"), random_tensor({out, in}, "weight")};
+  return direct_part(name, product_calls(operands, shape, phase), ProductShape{rows, out, in}.flops() * passes_in(phase));
+}
+
+// Of a train our layers are no floor, because its steps are one layer: oneDNN's calls are, on operands that lie as they like.
+// What multiplies the cores, weights alone, is left out.
+std::vector<Part> train_parts(const TtConv2dConfig& train, const ConvShape& shape, Phase phase) {
+  const std::size_t p = train.out_modes.size();
+  const std::int64_t r_out = train.ranks[p - 1], r_in = train.ranks[p];
+  ConvShape in = shape, core = shape, out = shape;
+  in.out = core.in = r_in;
+  core.out = out.in = r_out;
+  in.kernel = out.kernel = in.stride = out.stride = 1;
+  out.size = core.out_size();
+  return {conv_part("in", in, phase), conv_part("core", core, phase), conv_part("out", out, phase)};
+}
+
+// Both orders of the halves; the second product of each is one of all rows, not one for each.
+std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Phase phase) {
+  const std::size_t left = tt_halves(train.out_modes, train.in_modes, train.ranks).left;
+  const auto halves_of = [left](std::span<const std::int64_t> modes) {
+    return std::pair{product_of(modes.first(left)), product_of(modes.subspan(left))};
+  };
+  const auto [o_left, o_right] = halves_of(train.out_modes);
+  const auto [i_left, i_right] = halves_of(train.in_modes);
+  const std::int64_t r = train.ranks[left - 1];
+  return {product_part("right-first: right", {rows * i_left, i_right, r * o_right}, phase),
+          product_part("right-first: left", {rows * o_right, i_left * r, o_left}, phase),
+          product_part("left-first: left", {rows * i_right, i_left, o_left * r}, phase),
+          product_part("left-first: right", {rows * o_left, r * i_right, o_right}, phase)};
+}
+
+std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
+  const Module& layer = *sides.factored;
+  if (layer.kind() == "tt_conv2d") {
+    return train_parts(read<TtConv2dConfig>(layer.config()), std::get<ConvShape>(sides.of.shape), phase);
   }
+  if (layer.kind() == "tt_linear") {
+    return train_parts(read<TtLinearConfig>(layer.config()), std::get<LinearShape>(sides.of.shape).rows, phase);
+  }
+  return layer_parts(sides, phase);
+}
+
+Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples) {
+  Value::List rows;
+  for (std::size_t i = 0; i < parts.size(); ++i) rows.push_back(timed(parts[i].side.name, samples[i], parts[i].flops));
   return Value::list(std::move(rows));
 }
 
@@ -218,10 +286,11 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
   std::optional<ConstantWeights> constant;
   if (phase == Phase::inference) constant.emplace();
   const auto* const conv = std::get_if<ConvShape>(&sides.of.shape);
+  const Operands dense{sides.x, sides.dense->parameter("weight").value()};
   const DirectCalls direct =
-      conv ? conv_calls(sides, *conv, phase, conv_rivals) : product_calls(sides, std::get<LinearShape>(sides.of.shape), phase);
-  const DirectCalls blocked = conv ? conv_calls(sides, *conv, phase, blocked_conv_rivals) : DirectCalls{};
-  const std::vector<Part> parts = parts_of(sides);
+      conv ? conv_calls(dense, *conv, phase, conv_rivals) : product_calls(dense, std::get<LinearShape>(sides.of.shape), phase);
+  const DirectCalls blocked = conv ? conv_calls(dense, *conv, phase, blocked_conv_rivals) : DirectCalls{};
+  const std::vector<Part> parts = parts_of(sides, phase);
   std::vector<Contestant> all{layer_side(sides.of.format, sides.factored, sides.x, phase),
                               layer_side("tessera, dense", sides.dense, sides.x, phase)};
   all.insert(all.end(), direct.sides.begin(), direct.sides.end());
@@ -229,7 +298,7 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
   const std::size_t first_blocked = all.size();
   all.insert(all.end(), blocked.sides.begin(), blocked.sides.end());
   const std::size_t first_part = all.size();
-  for (const Part& part : parts) all.push_back(layer_side(part.name, part.layer, random_tensor(part.input, "x"), phase));
+  for (const Part& part : parts) all.push_back(part.side);
 
   const std::vector<Samples> samples = time_in_turns(all, turns);
   const std::span<const Samples> spans(samples);
@@ -249,7 +318,7 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
     row.set("blocked_dense", timed(all[best].name, samples[best], dense_flops));
     row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
   }
-  row.set("parts", part_rows(parts, spans.subspan(first_part), phase));
+  row.set("parts", part_rows(parts, spans.subspan(first_part)));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }

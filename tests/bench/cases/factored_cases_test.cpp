@@ -58,9 +58,9 @@ TEST(FactoredCases, EveryFormatIsTimedBesideItsDenseLayerAndItsSteps) {
       {{"tucker2", {{"out", 8}, {"in", 4}}, conv}, 3},
       {{"spatial_svd", {{"rank", 8}}, conv}, 2},
       {{"cp", {{"rank", 8}}, conv}, 4},
-      {{"tt", {{"r1", 4}, {"r2", 8}, {"r3", 8}, {"r4", 4}}, conv}, 0},
+      {{"tt", {{"r1", 4}, {"r2", 8}, {"r3", 8}, {"r4", 4}}, conv}, 3},
       {{"svd", {{"rank", 8}}, linear}, 2},
-      {{"tt", {{"r1", 2}, {"r2", 2}}, linear, ModesConfig{.out = {4, 4, 3}, .in = {4, 4, 2}}}, 0}};
+      {{"tt", {{"r1", 2}, {"r2", 2}}, linear, ModesConfig{.out = {4, 4, 3}, .in = {4, 4, 2}}}, 4}};
   for (const auto& [of, parts] : cases) {
     SCOPED_TRACE(of.format);
     for (const Phase phase : {Phase::inference, Phase::training}) {
