@@ -1,7 +1,12 @@
 #include "bench/cases/contract_cases.h"
 
+#include <limits>
+#include <map>
 #include <memory>
+#include <span>
 
+#include "bench/cases/memory_cases.h"
+#include "bench/rivals/permute_rival.h"
 #include "core/linalg/contract.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -30,9 +35,16 @@ Labels labels_of(const std::string& equation) {
   return {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1), equation.substr(arrow + 2)};
 }
 
-Tensor permuted(const Tensor& x, const std::string& from, const std::string& to) {
+// "201" of "abc" to "cab".
+std::string order_of(const std::string& from, const std::string& to) {
+  std::string order;
+  for (const char label : to) order += str(from.find(label));
+  return order;
+}
+
+Tensor permuted(const Tensor& x, const std::string& order) {
   std::vector<int> axes;
-  for (const char label : to) axes.push_back(static_cast<int>(from.find(label)));
+  for (const char axis : order) axes.push_back(axis - '0');
   return x.permute(axes);
 }
 
@@ -47,14 +59,14 @@ class Copying {
   }
 
   Tensor run(const Tensor& a, const Tensor& b) {
-    copies_ = 0;
-    const Tensor left = permuted(a, labels_.a, free_a_ + inner_);  // a matrix as it is
+    copied_.clear();
+    const Tensor left = permuted(a, order_of(labels_.a, free_a_ + inner_));  // a matrix as it is
     // Both orders of the matrix are as good for a GEMM.
     const std::string rows = inner_ + free_b_, columns = free_b_ + inner_;
-    const std::string order = permuted(b, labels_.b, columns).is_contiguous() ? columns : rows;
-    const Tensor right = counted(permuted(b, labels_.b, order));
-    const std::int64_t k = right.dim(order == rows ? 0 : -1), free = right.numel() / k;
-    const Tensor matrix = order == rows ? right.reshape({k, free}) : right.reshape({free, k}).permute({1, 0});
+    const bool as_columns = permuted(b, order_of(labels_.b, columns)).is_contiguous();
+    const Tensor right = copied(b, order_of(labels_.b, as_columns ? columns : rows));
+    const std::int64_t k = right.dim(as_columns ? -1 : 0), free = right.numel() / k;
+    const Tensor matrix = !as_columns ? right.reshape({k, free}) : right.reshape({free, k}).permute({1, 0});
     // The result's order as it is asked for, where its indices lie so.
     if (labels_.y == free_b_ + free_a_) {
       return linalg::contract("kn,mk->nm", matrix, left).reshape(shape_of(a, b));
@@ -62,15 +74,21 @@ class Copying {
     const Tensor product = linalg::contract("mk,kn->mn", left, matrix);
     std::vector<std::int64_t> sizes;
     for (const char label : free_a_ + free_b_) sizes.push_back(size(a, b, label));
-    return counted(permuted(product.reshape(Shape(std::span<const std::int64_t>(sizes))), free_a_ + free_b_, labels_.y));
+    return copied(product.reshape(Shape(std::span<const std::int64_t>(sizes))), order_of(free_a_ + free_b_, labels_.y));
   }
 
-  std::int64_t copies() const { return copies_; }
+  const std::vector<std::string>& orders() const { return copied_; }  // of the copies of the last run
 
  private:
-  Tensor counted(const Tensor& x) {
-    if (!x.is_contiguous()) ++copies_;
-    return x.contiguous();
+  // Into memory that is kept from call to call.
+  Tensor copied(const Tensor& x, const std::string& order) {
+    const Tensor view = permuted(x, order);
+    if (view.is_contiguous()) return view;
+    copied_.push_back(order);
+    Tensor& copy = kept_[copied_.size()];
+    if (!copy.defined() || copy.shape() != view.shape()) copy = Tensor::empty(view.shape());
+    permute_into(view, copy);
+    return copy;
   }
 
   std::int64_t size(const Tensor& a, const Tensor& b, char label) const {
@@ -86,7 +104,8 @@ class Copying {
 
   Labels labels_;
   std::string free_a_, free_b_, inner_;
-  std::int64_t copies_ = 0;
+  std::vector<std::string> copied_;
+  std::map<std::size_t, Tensor> kept_;
 };
 
 Value timed(const std::string& name, const Samples& samples) {
@@ -103,6 +122,27 @@ std::vector<ContractCase> contract_cases() {
           {"batched", "km,pkn->pnm"},     {"batched", "mk,nkp->pnm"},     {"batched", "km,npk->pnm"},
           {"batched", "kn,pmk->pnm"},     {"batched", "nk,pkm->pnm"},     {"batched", "kp,mnk->pnm"},
           {"exceptional", "kn,mkp->pnm"}, {"exceptional", "nk,kmp->pnm"}, {"exceptional", "kp,mkn->pnm"}};
+}
+
+std::set<std::string> copied_orders() {
+  std::set<std::string> orders;
+  for (const ContractCase& of : contract_cases()) {
+    const Labels labels = labels_of(of.equation);
+    Copying copying(of.equation);
+    copying.run(normal(cube(labels.a, 2), "a"), normal(cube(labels.b, 2), "b"));
+    orders.insert(copying.orders().begin(), copying.orders().end());
+  }
+  return orders;
+}
+
+Value measure_permute(const std::string& order, std::int64_t size, std::int64_t megabytes, const TurnOptions& turns) {
+  const Tensor x = normal(cube(order, size), "x"), y = Tensor::zeros(x.shape());
+  const Tensor view = permuted(x, order);
+  const Contestant copy{"permute", [=] { permute_into(view, y); }, {}, [=] { return y; }};
+  check_agreement(
+      std::vector<Contestant>{{"the view", [] {}, {}, [=] { return view.contiguous(); }}, copy},
+      [=] { y.fill(std::numeric_limits<double>::quiet_NaN()); }, 0);
+  return measure_memory({"permute", order, str(x.shape()), 2 * static_cast<double>(x.bytes()), copy}, megabytes, turns);
 }
 
 Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOptions& turns) {
@@ -127,7 +167,8 @@ Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOpti
   row.set("rounds", turns.rounds);
   row.set("contract", timed(sides[0].name, samples[0]));
   row.set("rival", timed(sides[1].name, samples[1]));
-  row.set("copies", copying->copies());
+  row.set("copies", static_cast<std::int64_t>(copying->orders().size()));
+  row.set("permutes", Value::list(Value::List(copying->orders().begin(), copying->orders().end())));
   row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
   return row;
 }

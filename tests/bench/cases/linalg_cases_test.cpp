@@ -19,9 +19,21 @@ TEST(ContractCases, AreOfEveryKindAndAgree) {
     EXPECT_EQ(row.at("equation").as_string(), of.equation);
     EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
     EXPECT_EQ(row.at("copies").as_int() == 0, of.kind == "gemm");
+    EXPECT_EQ(row.at("permutes").as_list().size(), static_cast<std::size_t>(row.at("copies").as_int()));
     ++kinds[of.kind];
   }
   EXPECT_EQ(kinds, (std::map<std::string, int>{{"gemm", 3}, {"batched", 6}, {"exceptional", 3}}));
+}
+
+TEST(ContractCases, EveryOrderThatTheRivalCopiesInIsHeldAgainstStreaming) {
+  EXPECT_EQ(copied_orders(), (std::set<std::string>{"021", "102", "120", "210"}));
+  for (const std::string& order : copied_orders()) {
+    const Value row = measure_permute(order, 9, 1, {.rounds = 2, .seconds = 1e-6});
+    EXPECT_EQ(row.at("op").as_string(), "permute");
+    EXPECT_EQ(row.at("pass").as_string(), order);
+    EXPECT_EQ(row.at("bytes").as_double(), 2.0 * 9 * 9 * 9 * 4);
+    EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
+  }
 }
 
 TEST(SvdCases, HaveTheSpectraThatTheirNamesSay) {
