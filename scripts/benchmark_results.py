@@ -127,6 +127,8 @@ def factored_key(line):
 
 
 def linalg_key(line):
+    if line["op"] == "permute":
+        return op_key(line)
     return line["op"], line["equation"] if line["op"] == "contract" else line["spectrum"], line["size"]
 
 
