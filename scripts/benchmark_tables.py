@@ -176,15 +176,17 @@ def dense_rival_table(lines):
     kept = all(line.value.get("weights") == "constant" for line in lines if line["phase"] == "forward")
     rows = [[line["format"], line["shape"], line["ranks"], line["phase"], milliseconds(line["rival"]["ms"]),
              milliseconds(line["factored"]["ms"]), spread(line["ratio"]), verdict(line), f"{line['flop_ratio']:.2f}",
-             f"{line['blocked_ratio']['median']:.2f}" if "blocked_ratio" in line.value else ""] for line in lines]
+             next((f"{line[key]['median']:.2f}" for key in ("blocked_ratio", "chain_ratio") if key in line.value), "")]
+            for line in lines]
     text = ("Factored layers against the fastest dense one that computes the same, ours or oneDNN's, Winograd included; a batch of rows "
             "or images is part of the shape. Forward is inference: " +
             ("what either side derives from its weights is made once, before the timing. " if kept else
              "here each call of either side lays its weights out anew, though they are constant. ") +
-            "Training is forward and both backwards. The last column is against a dense convolution in oneDNN's blocked layout "
-            "without reorders. " + conditions(lines, "factored_bench"))
+            "Training is forward and both backwards. The last column is against oneDNN without our layouts: of a convolution the "
+            "dense one in its blocked layout without reorders, of a network the same factors as its primitives, with biases, "
+            "residuals and rectifiers inside them. " + conditions(lines, "factored_bench"))
     head = ["format", "dense", "ranks", "phase", "dense ms", "factored ms", "dense / factored", "target", "FLOP ratio",
-            "blocked / factored"]
+            "oneDNN / factored"]
     return paragraph(text) + table(head, rows)
 
 

@@ -306,6 +306,15 @@ class Tables(unittest.TestCase):
         self.assertIn("| out 64 in 32 | forward | 5 | 1 | 5.50 (5.40-5.60) |  | 8.47 | 4.40 |", text)
         self.assertIn("| out 64 in 32 | training |", text)
 
+    def test_a_network_is_compared_with_the_library_s_chain_in_the_last_column(self):
+        network = factored("forward", 1.5, shape="resnet18 1x224x224x3", chain={"name": "oneDNN's chain"}, chain_ratio=summary(1.07))
+        del network["blocked_ratio"]
+        training = factored("training", 1.4, shape="resnet18 32x224x224x3")
+        del training["blocked_ratio"]
+        self.results("factored_bench", network, training)
+        self.assertIn("| 1.50 (1.40-1.60) |  | 8.47 | 1.07 |\n", self.written())
+        self.assertIn("| 1.40 (1.30-1.50) |  | 8.47 |  |\n", self.written())
+
     def test_factored_says_whether_targets_are_met_and_what_inference_may_keep(self):
         self.results("factored_bench", factored("forward", 4.9, target=5.0, weights="constant"),
                      factored("training", 4.6, target=4.5, weights="changing"))
