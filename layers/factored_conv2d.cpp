@@ -97,7 +97,8 @@ Var FactoredConv2d::apply(const Var& x, const Tail& tail, const Context& context
   const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     const Shape weight = weight_shape();
     const std::int64_t y = conv2d_output_shape(x.shape(), weight, window()).numel();
-    return Ways{{"chain", "composed"}, 2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
+    return Ways{{"chain", "composed"},
+                2.0 * static_cast<double>(y * (weight.numel() / weight[0])),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o, {}); }};
   });
   if (tail.relu) return run_way(way, operands, tail);
@@ -111,8 +112,8 @@ Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Contex
   return apply(x, {.bias = bias(), .residual = residual, .relu = true}, context);
 }
 
-// Behind the padding of x nothing is zero for being outside, so what the norms add is the same at every position, and its sums
-// over the taps of the filters behind them are a bias.
+// All padding is before the first norm, so each norm adds the same value at every position. The filters behind it turn that value
+// into a bias.
 FactoredConv2d::Inference FactoredConv2d::inference() const {
   Inference result;
   Tensor shift;  // [channels] of the image behind the filters so far
@@ -129,7 +130,10 @@ FactoredConv2d::Inference FactoredConv2d::inference() const {
     result.filters.push_back(std::move(filter));
     shift = std::move(behind);
   }
-  if (bias_ != nullptr) shift = scaled_bias(shift, Tensor::full({conv_.out}, 1, DType::f64), exact_on_host(bias_->value()));
+  if (bias_ != nullptr) {
+    const Tensor bias = exact_on_host(bias_->value());
+    for (std::int64_t o = 0; o < conv_.out; ++o) shift.data<double>()[o] += bias.data<double>()[o];
+  }
   result.bias = std::move(shift);
   return result;
 }

@@ -5,9 +5,9 @@
 // between; where the clock chose the composed weight (layers/execution.h), x, the filters and that weight.
 //
 // With `batch_norm` a BatchNorm stands behind every filter but the last: children norm0, norm1, ... Then the first filter has the
-// whole padding: zeros of a later filter's would not be shifted, and no dense convolution would do the same. The statistics count
-// the border. Such a layer is always a chain, because statistics of a batch are those of images. In evaluation it is a dense
-// convolution with a bias.
+// whole padding. If a later filter padded, its zeros would lack the norm's shift, and the layer would equal no dense convolution.
+// The statistics count the border. Such a layer is always a chain, because statistics of a batch are those of images. In
+// evaluation it is a dense convolution with a bias.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   // initial values (He et al., ICCV 2015, eq. 14).
   void reset_parameters(std::uint64_t seed) override;
 
-  Tensor dense_weight() const override;  // [out, kh, kw, in], composed in double; of norms with the scale of evaluation
+  Tensor dense_weight() const override;  // [out, kh, kw, in], composed in double; with norms, scaled by their running statistics
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d; with norms it has a bias, which holds their shift
   std::vector<TorchPart> torch_tensors() const override;
   std::string why_not_recompute() const override;
@@ -66,7 +66,7 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   // The padding of `options` is that of a layer without norms.
   void add_filter(const std::string& name, const Shape& shape, Conv2dOptions options = {}, double gain = 1);
   void add_bias();  // behind the last filter, where the convolution has one
-  // A config as files and recorded choices keep it: they had no such key where it is false.
+  // Leaves `batch_norm: false` out, so that configs in older files and recorded choices still compare equal.
   static Value without_default_norm(Value config);
 
   // One convolution for each filter, of a layer without norms.

@@ -33,14 +33,18 @@ std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layer
     std::unique_ptr<Module> child = rebuild(listed[i], layers);
     if (i < made) {
       const Module::Child& own = module->children()[i];
-      TESSERA_CHECK(name == own.name && describe(*child) == describe(*own.module), ConfigError, "model tree: child '", name,
-                    "' of ", module->kind(), " is not the '", own.name, "' that its config makes");
+      const auto text = [](const std::string& called, const Module& of) {
+        return str('\'', called, "', ", of.kind(), ' ', to_json(of.config()));
+      };
+      TESSERA_CHECK(name == own.name && describe(*child) == describe(*own.module), ConfigError, "model tree: child ",
+                    text(name, *child), " of ", module->kind(), " is not what its config makes: ", text(own.name, *own.module));
       continue;
     }
     module->add_child(name, std::move(child));
   }
   for (const std::string& needed : module->needed_children()) {
-    TESSERA_CHECK(module->has_child(needed), ConfigError, "a ", module->kind(), " has no child '", needed, "', which it needs");
+    TESSERA_CHECK(module->has_child(needed), ConfigError, "model tree: ", module->kind(), " has no child '", needed,
+                  "', which it needs");
   }
   return module;
 }

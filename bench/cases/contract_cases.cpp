@@ -1,7 +1,7 @@
 #include "bench/cases/contract_cases.h"
 
+#include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
 #include <span>
 
@@ -49,63 +49,68 @@ Tensor permuted(const Tensor& x, const std::string& order) {
 }
 
 // What a library does that has a GEMM only. A transposed matrix is no copy, and neither is an order that the operand has already.
+// All that depends on the equation and the shapes alone is settled before the clock runs.
 class Copying {
  public:
-  explicit Copying(const std::string& equation) : labels_(labels_of(equation)) {
-    for (const char label : labels_.y) (labels_.a.find(label) != std::string::npos ? free_a_ : free_b_) += label;
-    for (const char label : labels_.a) {
-      if (labels_.y.find(label) == std::string::npos) inner_ += label;
+  Copying(const std::string& equation, const Tensor& a, const Tensor& b) {
+    const Labels labels = labels_of(equation);
+    std::string free_a, free_b, inner;
+    for (const char label : labels.y) (labels.a.find(label) != std::string::npos ? free_a : free_b) += label;
+    for (const char label : labels.a) {
+      if (labels.y.find(label) == std::string::npos) inner += label;
     }
-  }
-
-  Tensor run(const Tensor& a, const Tensor& b) {
-    copied_.clear();
-    const Tensor left = permuted(a, order_of(labels_.a, free_a_ + inner_));  // a matrix as it is
+    const auto sizes = [&](const std::string& of) {
+      std::vector<std::int64_t> found;
+      for (const char label : of) {
+        const std::size_t axis = labels.a.find(label);
+        found.push_back(axis != std::string::npos ? a.dim(static_cast<int>(axis))
+                                                  : b.dim(static_cast<int>(labels.b.find(label))));
+      }
+      return Shape(std::span<const std::int64_t>(found));
+    };
+    left_ = permuted(a, order_of(labels.a, free_a + inner));  // a matrix as it is
     // Both orders of the matrix are as good for a GEMM.
-    const std::string rows = inner_ + free_b_, columns = free_b_ + inner_;
-    const bool as_columns = permuted(b, order_of(labels_.b, columns)).is_contiguous();
-    const Tensor right = copied(b, order_of(labels_.b, as_columns ? columns : rows));
-    const std::int64_t k = right.dim(as_columns ? -1 : 0), free = right.numel() / k;
-    const Tensor matrix = !as_columns ? right.reshape({k, free}) : right.reshape({free, k}).permute({1, 0});
+    as_columns_ = labels.b == free_b + inner;
+    right_order_ = order_of(labels.b, as_columns_ ? labels.b : inner + free_b);
+    right_ = permuted(b, right_order_);
+    const std::int64_t k = left_.dim(-1), free = b.numel() / k;
+    matrix_ = as_columns_ ? Shape{free, k} : Shape{k, free};
     // The result's order as it is asked for, where its indices lie so.
-    if (labels_.y == free_b_ + free_a_) {
-      return linalg::contract("kn,mk->nm", matrix, left).reshape(shape_of(a, b));
-    }
-    const Tensor product = linalg::contract("mk,kn->mn", left, matrix);
-    std::vector<std::int64_t> sizes;
-    for (const char label : free_a_ + free_b_) sizes.push_back(size(a, b, label));
-    return copied(product.reshape(Shape(std::span<const std::int64_t>(sizes))), order_of(free_a_ + free_b_, labels_.y));
+    swapped_ = labels.y == free_b + free_a;
+    product_ = sizes(swapped_ ? labels.y : free_a + free_b);
+    result_order_ = swapped_ ? "" : order_of(free_a + free_b, labels.y);
   }
 
-  const std::vector<std::string>& orders() const { return copied_; }  // of the copies of the last run
+  Tensor run() {
+    const Tensor right = copied(right_, right_copy_).reshape(matrix_);
+    const Tensor matrix = as_columns_ ? right.permute({1, 0}) : right;
+    if (swapped_) return linalg::contract("kn,mk->nm", matrix, left_).reshape(product_);
+    const Tensor product = linalg::contract("mk,kn->mn", left_, matrix).reshape(product_);
+    return copied(permuted(product, result_order_), result_copy_);
+  }
+
+  // Of the copies that a run makes.
+  std::vector<std::string> orders() const {
+    std::vector<std::string> found;
+    if (!right_.is_contiguous()) found.push_back(right_order_);
+    if (!std::ranges::is_sorted(result_order_)) found.push_back(result_order_);
+    return found;
+  }
 
  private:
   // Into memory that is kept from call to call.
-  Tensor copied(const Tensor& x, const std::string& order) {
-    const Tensor view = permuted(x, order);
+  static Tensor copied(const Tensor& view, Tensor& copy) {
     if (view.is_contiguous()) return view;
-    copied_.push_back(order);
-    Tensor& copy = kept_[copied_.size()];
-    if (!copy.defined() || copy.shape() != view.shape()) copy = Tensor::empty(view.shape());
+    if (!copy.defined()) copy = Tensor::empty(view.shape());
     permute_into(view, copy);
     return copy;
   }
 
-  std::int64_t size(const Tensor& a, const Tensor& b, char label) const {
-    const std::size_t axis = labels_.a.find(label);
-    return axis != std::string::npos ? a.dim(static_cast<int>(axis)) : b.dim(static_cast<int>(labels_.b.find(label)));
-  }
-
-  Shape shape_of(const Tensor& a, const Tensor& b) const {
-    std::vector<std::int64_t> sizes;
-    for (const char label : labels_.y) sizes.push_back(size(a, b, label));
-    return Shape(std::span<const std::int64_t>(sizes));
-  }
-
-  Labels labels_;
-  std::string free_a_, free_b_, inner_;
-  std::vector<std::string> copied_;
-  std::map<std::size_t, Tensor> kept_;
+  Tensor left_, right_;
+  Shape matrix_, product_;
+  bool as_columns_ = false, swapped_ = false;
+  std::string right_order_, result_order_;
+  Tensor right_copy_, result_copy_;
 };
 
 Value timed(const std::string& name, const Samples& samples) {
@@ -128,9 +133,9 @@ std::set<std::string> copied_orders() {
   std::set<std::string> orders;
   for (const ContractCase& of : contract_cases()) {
     const Labels labels = labels_of(of.equation);
-    Copying copying(of.equation);
-    copying.run(normal(cube(labels.a, 2), "a"), normal(cube(labels.b, 2), "b"));
-    orders.insert(copying.orders().begin(), copying.orders().end());
+    const Copying copying(of.equation, normal(cube(labels.a, 2), "a"), normal(cube(labels.b, 2), "b"));
+    const std::vector<std::string> found = copying.orders();
+    orders.insert(found.begin(), found.end());
   }
   return orders;
 }
@@ -149,9 +154,9 @@ Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOpti
   const Labels labels = labels_of(of.equation);
   const Tensor a = normal(cube(labels.a, size), "a"), b = normal(cube(labels.b, size), "b");
   const auto y = std::make_shared<Tensor>(), other = std::make_shared<Tensor>();
-  const auto copying = std::make_shared<Copying>(of.equation);
+  const auto copying = std::make_shared<Copying>(of.equation, a, b);
   const std::vector<Contestant> sides{{"contract", [=] { *y = linalg::contract(of.equation, a, b); }, {}, [=] { return *y; }},
-                                      {"copies and one GEMM", [=] { *other = copying->run(a, b); }, {}, [=] { return *other; }}};
+                                      {"copies and one GEMM", [=] { *other = copying->run(); }, {}, [=] { return *other; }}};
   check_agreement(
       sides, [=] { *y = *other = {}; }, kAgreement);
   const linalg::ContractPlan plan = linalg::plan_contract(of.equation, a, b);
@@ -167,8 +172,9 @@ Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOpti
   row.set("rounds", turns.rounds);
   row.set("contract", timed(sides[0].name, samples[0]));
   row.set("rival", timed(sides[1].name, samples[1]));
-  row.set("copies", static_cast<std::int64_t>(copying->orders().size()));
-  row.set("permutes", Value::list(Value::List(copying->orders().begin(), copying->orders().end())));
+  const std::vector<std::string> orders = copying->orders();
+  row.set("copies", static_cast<std::int64_t>(orders.size()));
+  row.set("permutes", Value::list(Value::List(orders.begin(), orders.end())));
   row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
   return row;
 }

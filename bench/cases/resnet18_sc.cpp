@@ -123,6 +123,15 @@ void set_sides(Value& row, const Samples& dense, const Samples& factored) {
   row.set("ratio", to_value(summarise(ratios(dense, factored))));
 }
 
+Contestant forward_side(const std::string& name, Module& network, const Tensor& x) {
+  const auto y = std::make_shared<Tensor>();
+  const auto run = [=, &network] {
+    const NoGrad no_grad;
+    *y = network(Var(x), {}).value();
+  };
+  return {name, run, {}, [=] { return *y; }};
+}
+
 Value measure_inference(const NetworkPair& networks, std::int64_t batch, std::int64_t rounds) {
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
@@ -149,6 +158,12 @@ Value measure_inference(const NetworkPair& networks, std::int64_t batch, std::in
 }
 
 Value measure_training(const NetworkPair& networks, std::int64_t batch, std::int64_t rounds) {
+  const Tensor image = Tensor::empty(kImage);
+  fill_normal(image, RngStream(0, "resnet18", "image"), 0, 1);
+  check_agreement(
+      std::vector<Contestant>{forward_side("factored network", *networks.tucker, image),
+                              forward_side("dense network", *networks.dense, image)},
+      [] {}, kAgreement);
   const DecisionScope decisions({.measure = true});
   Shape input = kImage;
   input.set(0, batch);

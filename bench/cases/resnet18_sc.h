@@ -29,7 +29,7 @@ NetworkPair resnet18_pair();
 // forward and a backward. The row: format, shape ("resnet18 1x224x224x3"), ranks ("SC"), phase (forward or training), weights,
 // rounds, rival (the dense network) and factored, as {name, ms}, ratio (rival / factored), flop_ratio, decisions. A forward is
 // timed against the same factored network in oneDNN's primitives too (bench/rivals/onednn_network.h): chain, as {name, ms}, and
-// chain_ratio (chain / factored). Throws NumericError when inference differs among them.
+// chain_ratio (chain / factored). Throws NumericError when their forwards differ.
 Value measure_resnet18(const NetworkPair& networks, std::int64_t batch, Phase phase, std::int64_t rounds);
 
 }  // namespace tessera::bench

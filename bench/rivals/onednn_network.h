@@ -29,7 +29,7 @@ class OnednnNetwork {
     std::optional<Image> residual = {};  // added, and then gone: the result takes its place
     bool relu = false;
   };
-  // weight [out, kh, kw, in]. Direct or Winograd, whichever a few runs find the faster.
+  // weight [out, kh, kw, in]. Direct or Winograd, whichever a few runs on this input find the faster.
   Image convolve(Image x, const Tensor& weight, const Tail& tail, const Conv2dOptions& options = {});
   Image max_pool(Image x, Extent kernel, Extent stride, Extent padding);
   Image average(Image x);  // [n, c, 1, 1]
@@ -51,7 +51,8 @@ class OnednnNetwork {
   };
   std::optional<Convolution> describe(dnnl::algorithm algorithm, const dnnl::memory& x, const Tensor& weight, const Tail& tail,
                                       const Conv2dOptions& options);
-  double milliseconds(std::vector<Step>& steps);
+  double milliseconds(Convolution& convolution, const Tail& tail);
+  void add(std::vector<Step> steps);  // and runs them once: what follows is timed on real values
   void execute(std::vector<Step>& steps);
   Image keep(const dnnl::memory& image);
 

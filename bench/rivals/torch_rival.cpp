@@ -39,22 +39,25 @@ std::vector<std::string> cuda_environment(const TorchProgram& program) {
   return lines;
 }
 
+// Whether MKL is told to use what the processor has (mkl_any_cpu.cpp).
+bool frees_mkl() { return !__builtin_cpu_is("intel"); }
+
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
   if (settings.cuda) return cuda_environment(program);
   // What torch 2.15 compiled for one of them it takes from its cache for the other too, and then ends in a corrupted heap.
   const std::string capability = settings.avx512 ? "avx512" : "avx2";
   // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
-  std::vector<std::string> lines{str("OMP_NUM_THREADS=", threads_of(program, settings)),
-                                 settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
-                                 "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp",
-                                 str("ATEN_CPU_CAPABILITY=", capability),
-                                 str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor" / capability).string())};
+  std::vector<std::string> lines{
+      str("OMP_NUM_THREADS=", threads_of(program, settings)), settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
+      "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp", str("ATEN_CPU_CAPABILITY=", capability),
+      str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor" / capability).string())};
   if (settings.tuned_malloc) {
     lines.insert(lines.end(),
                  {"MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592", "MALLOC_TOP_PAD_=268435456"});
   }
-  if (!__builtin_cpu_is("intel") && std::filesystem::exists(TESSERA_MKL_ANY_CPU)) {
-    lines.push_back("LD_PRELOAD=" TESSERA_MKL_ANY_CPU);
+  if (frees_mkl()) {
+    const char* const others = std::getenv("LD_PRELOAD");
+    lines.push_back(str("LD_PRELOAD=" TESSERA_MKL_ANY_CPU, others != nullptr ? str(':', others) : ""));
   }
   return lines;
 }
@@ -84,6 +87,7 @@ Value to_value(const TorchSettings& settings) {
   value.set("compiled", settings.compiled);
   value.set("wait_policy", settings.passive ? "passive" : "default");
   value.set("one_thread", settings.one_thread);
+  value.set("mkl_any_cpu", frees_mkl());
   return value;
 }
 

@@ -97,6 +97,15 @@ TEST_F(TorchRivalTest, EveryInstructionSetHasACompilersCacheOfItsOwn) {
   EXPECT_EQ(shown(true), "avx512 " + (torch.inputs / "inductor" / "avx512").string());
 }
 
+TEST_F(TorchRivalTest, ItsMklUsesEveryProcessor) {
+  if (__builtin_cpu_is("intel")) GTEST_SKIP() << "MKL does on an Intel processor";
+  const testing::VariableScope given("LD_PRELOAD", "libm.so.6");
+  const TorchProgram torch = program("{}", R"(show) echo "[\"$LD_PRELOAD\"]" ;;)");
+  const std::string preloaded = TorchRival(torch, {}).ask("show").as_list()[0].as_string();
+  ASSERT_TRUE(preloaded.ends_with(":libm.so.6")) << preloaded;
+  EXPECT_TRUE(std::filesystem::exists(preloaded.substr(0, preloaded.find(':')))) << preloaded;
+}
+
 TEST_F(TorchRivalTest, TheCallersLibraryPathReachesIt) {
   const TorchProgram torch = program("{}", R"(show) echo "[\"${LD_LIBRARY_PATH-none}\"]" ;;)");
   const auto seen = [&] { return TorchRival(torch, {.cuda = true}).ask("show").as_list().at(0).as_string(); };
@@ -112,8 +121,8 @@ TEST(TorchSettings, AreNamedAndRecorded) {
       .channels_last = false, .avx512 = true, .tuned_malloc = true, .compiled = true, .passive = false, .one_thread = true};
   EXPECT_EQ(to_string(all), "contiguous, avx512, tuned malloc, compiled, default wait, one thread");
   EXPECT_EQ(to_json(to_value(TorchSettings{})),
-            R"({"channels_last":true,"aten_avx512":false,"tuned_malloc":false,"compiled":false,"wait_policy":"passive",)"
-            R"("one_thread":false})");
+            str(R"({"channels_last":true,"aten_avx512":false,"tuned_malloc":false,"compiled":false,"wait_policy":"passive",)",
+                R"("one_thread":false,"mkl_any_cpu":)", __builtin_cpu_is("intel") ? "false}" : "true}"));
   EXPECT_EQ(to_value(all).at("wait_policy").as_string(), "default");
   EXPECT_TRUE(to_value(all).at("one_thread").as_bool());
 }
