@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "core/cpu/parallel.h"
@@ -130,15 +129,11 @@ Block block_at(const std::vector<Axis>& axes, std::int64_t index) {
   return block;
 }
 
-// Calls body(block, where the block that comes kAhead later begins in the view) for all of them, on all threads.
+// Calls body(index) for all blocks, on all threads.
 template <class Body>
-void for_each_block(const std::vector<Axis>& axes, std::int64_t elements, Body&& body) {
-  std::int64_t blocks = 1;
-  for (const Axis& axis : axes) blocks *= axis.blocks();
+void for_each_block(std::int64_t blocks, std::int64_t elements, Body&& body) {
   cpu::parallel_parts(blocks, cpu::parts_for(elements), [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      body(block_at(axes, index), block_at(axes, std::min(index + kAhead, blocks - 1)).from);
-    }
+    for (std::int64_t index = begin; index < end; ++index) body(index);
     _mm_sfence();  // what went past the caches is there
   });
 }
@@ -156,16 +151,18 @@ void permute_into(const Tensor& view, const Tensor& copy) {
   const std::int64_t pitch = axes.back().from, row = line->to;
   line->step = rows_only ? line->size : kColumns;
   if (!rows_only) axes.back().step = kRows;
-  // As memory has what is read, but for the two axes of the tiles: they are the innermost.
-  std::ranges::sort(axes, std::less<>(), [](const Axis& axis) {
-    return std::pair(axis.from == 1 ? 2 : axis.to == 1 ? 1 : 0, -axis.from);
-  });
-  for_each_block(axes, view.numel(), [&](const Block& block, std::int64_t next) {
+  // As memory has what is read, so that a tile lies near the one before it.
+  std::ranges::sort(axes, std::greater<>(), &Axis::from);
+  std::int64_t blocks = 1;
+  for (const Axis& axis : axes) blocks *= axis.blocks();
+  for_each_block(blocks, view.numel(), [&](std::int64_t index) {
+    const Block block = block_at(axes, index);
     float* const at = to + block.to;
     if (rows_only) return write_row(from + block.from, at, block.columns, stream && takes_vectors(at, 0));
     alignas(64) float tile[kRows * kColumns];
     if (block.rows == kRows && block.columns == kColumns) {
-      transpose(from + block.from, pitch, from + next, tile);
+      const Block next = block_at(axes, std::min(index + kAhead, blocks - 1));
+      transpose(from + block.from, pitch, from + next.from, tile);
       return write_tile(tile, at, row, stream && takes_vectors(at, row));
     }
     transpose_part(from + block.from, pitch, tile, block.rows, block.columns);
