@@ -30,7 +30,7 @@ linalg::Cp cp_of(const CpFilters& filters) {
 }  // namespace
 
 std::int64_t largest_cp_rank(std::int64_t out, Extent kernel, std::int64_t in) {
-  return out * kernel.h * kernel.w * in / std::max({out, kernel.h, kernel.w, in});
+  return product_of({out, kernel.h, kernel.w, in}) / std::max({out, kernel.h, kernel.w, in});
 }
 
 std::vector<RankProblem> cp_rank_problems(const Conv2dConfig& conv, std::int64_t rank) {

@@ -24,7 +24,7 @@ Tensor spatial_weight(const Tensor& matrix, const Shape& weight) {
 }
 
 std::vector<RankProblem> spatial_svd_rank_problems(const Conv2dConfig& conv, std::int64_t rank) {
-  return svd_rank_problems(conv.out * conv.kernel.w, conv.kernel.h * conv.in, rank);
+  return svd_rank_problems(product_of({conv.out, conv.kernel.w}), product_of({conv.kernel.h, conv.in}), rank);
 }
 
 void SpatialSvdConv2dConfig::fields(Fields& f) {

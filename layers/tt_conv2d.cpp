@@ -46,7 +46,7 @@ TtConv2dConfig checked(const TtConv2dConfig& given) {
 
 Modes tt_conv_modes(const Conv2dConfig& conv, const Modes& out_modes, const Modes& in_modes) {
   Modes modes = out_modes;
-  modes.push_back(product_of(Modes{conv.kernel.h, conv.kernel.w}));
+  modes.push_back(product_of({conv.kernel.h, conv.kernel.w}));
   modes.insert(modes.end(), in_modes.begin(), in_modes.end());
   return modes;
 }

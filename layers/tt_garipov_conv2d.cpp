@@ -18,7 +18,7 @@ Conv2dOptions options_of(const Conv2dConfig& conv) {
 
 // With kh kw beside i_1 the pairs are those of the matrix [out, kh kw in], which the weight is in memory.
 Modes with_taps(const Extent& kernel, Modes in_modes) {
-  in_modes.front() *= kernel.h * kernel.w;
+  in_modes.front() = product_of({in_modes.front(), kernel.h, kernel.w});
   return in_modes;
 }
 
@@ -54,7 +54,7 @@ TtGaripovConv2dConfig checked(const TtGaripovConv2dConfig& given) {
 
 Modes garipov_modes(const Extent& kernel, const Modes& out_modes, const Modes& in_modes) {
   Modes modes = tt_linear_modes(out_modes, in_modes);
-  modes.insert(modes.begin(), kernel.h * kernel.w);
+  modes.insert(modes.begin(), product_of({kernel.h, kernel.w}));
   return modes;
 }
 

@@ -54,7 +54,7 @@ Modes paired_sizes(const Modes& out_modes, const Modes& in_modes) {
 
 Modes tt_linear_modes(const Modes& out_modes, const Modes& in_modes) {
   Modes modes;
-  for (std::size_t k = 0; k < out_modes.size(); ++k) modes.push_back(out_modes[k] * in_modes[k]);
+  for (std::size_t k = 0; k < out_modes.size(); ++k) modes.push_back(product_of({out_modes[k], in_modes[k]}));
   return modes;
 }
 

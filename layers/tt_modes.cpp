@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "core/support/error.h"
 
@@ -14,14 +13,6 @@ constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // beyond it the sea
 }  // namespace
 
 Shape shape_of(std::span<const std::int64_t> sizes) { return Shape(sizes); }
-
-std::int64_t product_of(std::span<const std::int64_t> modes) {
-  std::int64_t product = 1;
-  for (const std::int64_t mode : modes) {
-    if (__builtin_mul_overflow(product, mode, &product)) return std::numeric_limits<std::int64_t>::max();
-  }
-  return product;
-}
 
 std::string to_text(std::span<const std::int64_t> modes) {
   std::string text;

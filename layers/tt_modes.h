@@ -17,7 +17,6 @@ constexpr std::size_t kMostConvModes = 3;    // of each side of a convolution's 
 constexpr std::size_t kMostPairs = 4;        // of a train over pairs of them, o_k i_k
 
 Shape shape_of(std::span<const std::int64_t> sizes);
-std::int64_t product_of(std::span<const std::int64_t> modes);  // the largest number where it is larger
 std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"
 
 // `count` factors of `size`, as equal as its divisors allow, ascending: 128 in three is 4·4·8. Sizes that no

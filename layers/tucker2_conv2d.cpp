@@ -19,7 +19,8 @@ constexpr const char* kNormRule = "stands between filters; needs in_factor or ou
 
 std::vector<RankProblem> problems_of(const Tucker2Conv2dConfig& config) {
   const Conv2dConfig& conv = config.conv;
-  return tucker2_rank_problems(conv.out, conv.in, conv.kernel.h * conv.kernel.w, {.out = config.rank_out, .in = config.rank_in});
+  return tucker2_rank_problems(conv.out, conv.in, product_of({conv.kernel.h, conv.kernel.w}),
+                               {.out = config.rank_out, .in = config.rank_in});
 }
 
 const Tucker2Conv2dConfig& checked(const Tucker2Conv2dConfig& config) {
@@ -39,7 +40,7 @@ std::vector<RankProblem> tucker2_rank_problems(std::int64_t out, std::int64_t in
   append_range_problem("out", ranks.out, out, problems);
   append_range_problem("in", ranks.in, in, problems);
   const auto exceeds = [&](const char* name, std::int64_t rank, const char* other_name, std::int64_t other) {
-    if (!problems.empty() || rank <= taps * other) return;
+    if (!problems.empty() || rank <= product_of({taps, other})) return;
     problems.push_back({name, str(name, " rank is ", rank, ", more than the ", taps, " taps times the ", other_name, " rank ",
                                   other, "; no core has it")});
   };
@@ -112,7 +113,7 @@ Tucker2Conv2d::Tucker2Conv2d(const Tucker2Conv2dConfig& config)
 std::unique_ptr<Tucker2Conv2d> Tucker2Conv2d::shaped_for(const Conv2d& dense, Tucker2Ranks ranks) {
   const Conv2dConfig& conv = dense.options();
   TESSERA_CHECK(conv.groups == 1, ConfigError, "layer '", dense.path(), "': groups is ", conv.groups, "; Tucker-2 needs 1");
-  check_ranks(dense.path(), "conv2d", tucker2_rank_problems(conv.out, conv.in, conv.kernel.h * conv.kernel.w, ranks));
+  check_ranks(dense.path(), "conv2d", tucker2_rank_problems(conv.out, conv.in, product_of({conv.kernel.h, conv.kernel.w}), ranks));
   auto factored = std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = conv, .rank_in = ranks.in, .rank_out = ranks.out,
                                                                       .in_factor = ranks.in < conv.in,
                                                                       .out_factor = ranks.out < conv.out});

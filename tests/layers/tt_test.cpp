@@ -201,7 +201,7 @@ TEST(TtModes, AreAsEqualAsDivisorsAllow) {
   EXPECT_EQ(balanced_modes(1, 2), (Modes{1, 1}));
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(balanced_modes(kLargest, 3), (Modes{1, 1, kLargest}));
-  EXPECT_EQ(product_of(Modes{1L << 32, 1L << 31}), kLargest);
+  EXPECT_EQ(product_of({1L << 32, 1L << 31}), kLargest);
 }
 
 TEST(TtModes, RanksAreJudgedTogetherAndLoweredToLegalOnes) {
