@@ -9,6 +9,38 @@
 
 namespace tessera::cpu {
 
+// The offsets of one row after the other, without a division for each.
+template <std::size_t N>
+class RowWalk {
+ public:
+  RowWalk(const StridedLoop<N>& loop, std::int64_t row) : loop_(loop), at_(loop.offsets(row)) {
+    for (int i = loop.rank - 2; i >= 0; --i) {
+      const auto axis = static_cast<std::size_t>(i);
+      index_[axis] = row % loop.sizes[axis];
+      row /= loop.sizes[axis];
+    }
+  }
+
+  const std::array<std::int64_t, N>& at() const { return at_; }
+
+  // The last row is followed by the first one.
+  void advance() {
+    for (int i = loop_.rank - 2; i >= 0; --i) {
+      const auto axis = static_cast<std::size_t>(i);
+      const bool last = ++index_[axis] == loop_.sizes[axis];
+      const std::int64_t by = last ? 1 - loop_.sizes[axis] : 1;
+      for (std::size_t k = 0; k < N; ++k) at_[k] += by * loop_.strides[k][axis];
+      if (!last) return;
+      index_[axis] = 0;
+    }
+  }
+
+ private:
+  const StridedLoop<N>& loop_;
+  std::array<std::int64_t, Shape::kMaxRank> index_{};
+  std::array<std::int64_t, N> at_;
+};
+
 // Calls row(offsets, length) for pieces of inner rows, in parallel. One long row is cut between the threads.
 template <std::size_t N, class Row>
 void for_each_row(const StridedLoop<N>& loop, Row&& row) {
@@ -24,7 +56,8 @@ void for_each_row(const StridedLoop<N>& loop, Row&& row) {
     return;
   }
   parallel_for(outer, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) row(loop.offsets(i), inner);
+    RowWalk<N> walk(loop, begin);
+    for (std::int64_t i = begin; i < end; ++i, walk.advance()) row(walk.at(), inner);
   });
 }
 

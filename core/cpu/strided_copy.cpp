@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/cpu/strided.h"
+#include "core/cpu/tiled_copy.h"
 #include "core/support/profile.h"
 #include "core/tensor_backend.h"
 
@@ -14,10 +15,14 @@ inline constexpr bool is_half = std::is_same_v<T, bfloat16> || std::is_same_v<T,
 
 template <class To, class From>
 To convert(From value) {
-  if constexpr (std::is_same_v<To, From>) return value;
-  else if constexpr (is_half<From>) return convert<To>(static_cast<float>(value));
-  else if constexpr (is_half<To>) return To(static_cast<float>(value));
-  else return static_cast<To>(value);
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (is_half<From>)
+    return convert<To>(static_cast<float>(value));
+  else if constexpr (is_half<To>)
+    return To(static_cast<float>(value));
+  else
+    return static_cast<To>(value);
 }
 
 template <class From, class To>
@@ -59,6 +64,10 @@ Tensor one_element(DType dtype, double value) {
 void strided_copy(const Tensor& source, const Tensor& target) {
   const KernelTimer timer;
   const auto loop = make_strided_loop<2>({&source, &target});
+  if (source.dtype() == DType::f32 && target.dtype() == DType::f32 &&
+      tiled_copy(loop, source.data<float>(), target.data<float>())) {
+    return;
+  }
   dispatch_all(source.dtype(), [&]<class From>() {
     dispatch_all(target.dtype(), [&]<class To>() { copy_rows(loop, source.data<From>(), target.data<To>()); });
   });
