@@ -24,7 +24,7 @@ void check_operands(std::string_view equation, const Tensor& a, const Tensor& b)
                 equation, "': dtypes are ", a.dtype(), " and ", b.dtype(), "; both need f32, or both f64");
 }
 
-std::shared_ptr<Planned> make_plan(std::string_view text, const Tensor& a, const Tensor& b) {
+std::shared_ptr<Planned> make_plan(std::string_view text, const Tensor& a, const Tensor& b, ContractCopies copies) {
   Planned planned{parse_equation(text), {}, {}};
   const Equation& equation = planned.equation;
   TESSERA_CHECK(equation.operands.size() == 2, ShapeError, "contract: '", text, "' names ", equation.operands.size(),
@@ -37,21 +37,22 @@ std::shared_ptr<Planned> make_plan(std::string_view text, const Tensor& a, const
   const auto layout = [&](std::size_t i) {
     return IndexLayout{equation.operands[i], {operands[i].strides().begin(), operands[i].strides().end()}};
   };
-  planned.run = plan_run({layout(0), layout(1), dense_layout(equation.output, sizes)}, sizes);
+  planned.run = plan_run({layout(0), layout(1), dense_layout(equation.output, sizes)}, sizes, copies);
   return std::make_shared<Planned>(std::move(planned));
 }
 
 // Plans depend on the equation and on where elements lie, not on what they are.
-std::shared_ptr<Planned> plan_of(std::string_view text, const Tensor& a, const Tensor& b) {
+std::shared_ptr<Planned> plan_of(std::string_view text, const Tensor& a, const Tensor& b, ContractCopies copies) {
   thread_local PlanCache<Planned> cache;
   std::vector<std::int64_t> key(text.begin(), text.end());
+  key.push_back(copies == ContractCopies::where_needed ? -2 : -3);
   for (const Tensor* const operand : {&a, &b}) {
     key.push_back(-1);
     key.insert(key.end(), operand->shape().begin(), operand->shape().end());
     key.push_back(-1);
     key.insert(key.end(), operand->strides().begin(), operand->strides().end());
   }
-  return cache.get(std::move(key), [&] { return make_plan(text, a, b); });
+  return cache.get(std::move(key), [&] { return make_plan(text, a, b, copies); });
 }
 
 // `tensor` with the indices of `from` in the order `to`; a view.
@@ -81,13 +82,13 @@ void multiply(const ContractRun& run, std::size_t depth, DType dtype, std::array
 
 }  // namespace
 
-ContractPlan plan_contract(std::string_view equation, const Tensor& a, const Tensor& b) {
-  return plan_of(equation, a, b)->run.plan;
+ContractPlan plan_contract(std::string_view equation, const Tensor& a, const Tensor& b, ContractCopies copies) {
+  return plan_of(equation, a, b, copies)->run.plan;
 }
 
-Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b) {
+Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b, ContractCopies copies) {
   check_operands(equation, a, b);
-  const auto planned = plan_of(equation, a, b);
+  const auto planned = plan_of(equation, a, b, copies);
   const ContractRun& run = planned->run;
   if (run.plan.calls == 0) return Tensor::zeros(planned->shape, a.dtype());
   const Tensor left = operand(*planned, kLeft, a);

@@ -18,7 +18,8 @@ namespace tessera::linalg {
 // contracted index make the matrices, such that every matrix has an index of stride 1. One index more is the batch of a
 // strided-batched GEMM, whose matrices lie as far apart as the tensor says. What is left is looped over. Where no choice leaves
 // every matrix an index of stride 1, or several contracted indices do not flatten, as few tensors as possible are copied:
-// operands before the product, the result behind it.
+// operands before the product, the result behind it. Further ones are copied where one larger product is predicted to be faster
+// than many small ones, or than one that reads an operand's columns pages apart.
 struct ContractPlan {
   std::int64_t m = 1, n = 1, k = 1;
   std::int64_t batch = 1;
@@ -31,11 +32,16 @@ struct ContractPlan {
   bool one_batched_gemm() const { return calls == 1 && batch > 1; }
 };
 
+// Which tensors a plan copies: those that no product takes as they lie, or others too where that is faster.
+enum class ContractCopies { where_faster, where_needed };
+
 // a and b on the CPU, f32 or f64 of one dtype, any strides; the result is contiguous and has their dtype. Indices of size 1 take
 // no part in a plan. Throws what parse_equation and index_sizes throw, ShapeError on an equation of other than two operands,
 // DTypeError, DeviceError. A sum over nothing is 0. No gradient.
-Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b);
+Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b,
+                ContractCopies copies = ContractCopies::where_faster);
 
-ContractPlan plan_contract(std::string_view equation, const Tensor& a, const Tensor& b);
+ContractPlan plan_contract(std::string_view equation, const Tensor& a, const Tensor& b,
+                           ContractCopies copies = ContractCopies::where_faster);
 
 }  // namespace tessera::linalg

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/cpu/parallel.h"
 #include "core/support/error.h"
 
 namespace tessera::linalg {
@@ -123,13 +124,43 @@ ContractRun run_of(const Modes& modes, const Roles& roles) {
   return run;
 }
 
+// What a plan takes beside its multiply-adds, which all plans of a contraction share; in nanoseconds, of which the size alone
+// matters.
+constexpr double kSmallProduct = 250;  // a product of its own, in one thread
+constexpr double kThreadedCall = 2500;
+constexpr double kFarElement = 1;  // of an operand whose rows or columns lie pages apart: a cache keeps only a few of them
+constexpr double kColumnElement = 0.1;  // of a right matrix that lies by columns
+constexpr int kMostChosenCopies = 2;  // a third one costs more than it saves
+constexpr double kCopy = 150, kCopiedElement = 0.35;
+constexpr std::int64_t kPage = 1024;  // elements
+constexpr std::int64_t kCacheWays = 8;
+
+// Of the operand with these rows and columns, in all products.
+double reading_cost(const MatrixStrides& strides, std::int64_t rows, std::int64_t columns, double products) {
+  const bool by_rows = strides.column == 1;
+  const std::int64_t apart = by_rows ? strides.row : strides.column;
+  const bool far = apart % kPage == 0 && apart > 0 && (by_rows ? rows : columns) > kCacheWays;
+  return far ? kFarElement * products * static_cast<double>(rows) * static_cast<double>(columns) : 0;
+}
+
+double cost_of(const ContractRun& run) {
+  const StridedProduct& p = run.product;
+  const double calls = static_cast<double>(run.plan.calls), products = calls * static_cast<double>(p.batch);
+  const double flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
+  double cost = flops < cpu::kLeastFlopsForThreads ? products * kSmallProduct : calls * kThreadedCall;
+  cost += reading_cost(p.a, p.m, p.k, products) + reading_cost(p.b, p.k, p.n, products);
+  if (p.b.column != 1) cost += kColumnElement * products * static_cast<double>(p.k) * static_cast<double>(p.n);
+  return cost;
+}
+
 double multiply_adds(const ContractPlan& plan) {
   return static_cast<double>(plan.m) * static_cast<double>(plan.n) * static_cast<double>(plan.k);
 }
 
-// The fewest calls, of the largest matrices.
-bool better(const ContractPlan& x, const ContractPlan& y) {
-  return std::tuple(x.calls, -multiply_adds(x)) < std::tuple(y.calls, -multiply_adds(y));
+// The fewest calls, of the largest matrices, the cheapest of these.
+bool better(const ContractRun& x, const ContractRun& y) {
+  return std::tuple(x.plan.calls, -multiply_adds(x.plan), cost_of(x)) <
+         std::tuple(y.plan.calls, -multiply_adds(y.plan), cost_of(y));
 }
 
 std::optional<ContractRun> best_run(const Layouts& layouts, const IndexSizes& sizes) {
@@ -154,7 +185,7 @@ std::optional<ContractRun> best_run(const Layouts& layouts, const IndexSizes& si
       const Roles roles{row, column, inner.front()};
       if (!has_unit_strides(roles)) continue;
       ContractRun run = run_of(modes, roles);
-      if (!best || better(run.plan, best->plan)) best = std::move(run);
+      if (!best || better(run, *best)) best = std::move(run);
     }
   }
   return best;
@@ -222,7 +253,7 @@ struct Search {
     while (next < kTensors && !copied[next]) ++next;
     if (next == kTensors) {
       std::optional<ContractRun> found = best_run(now, sizes);
-      if (!found || (best && !better(found->plan, best->plan))) return;
+      if (!found || (best && !better(*found, *best))) return;
       found->copied = orders;
       best = std::move(found);
       return;
@@ -284,24 +315,33 @@ IndexLayout dense_layout(const std::string& labels, const IndexSizes& sizes) {
   return layout;
 }
 
-ContractRun plan_run(const Layouts& layouts, const IndexSizes& sizes) {
+ContractRun plan_run(const Layouts& layouts, const IndexSizes& sizes, ContractCopies copies) {
   for (const auto& [label, size] : sizes) {
     if (size == 0) return {.plan = {.calls = 0, .text = str("nothing: index ", std::string(1, label), " has no elements")}};
   }
+  std::optional<ContractRun> best;
+  double least = 0;
   for (const Copied& copied : subsets(layouts, sizes)) {
+    const auto count = std::ranges::count(copied, true);
+    if (best && (copies == ContractCopies::where_needed || count > kMostChosenCopies)) break;
     Search search{layouts, sizes, copied};
     search.run(0, layouts, {});
     if (!search.best) continue;
-    ContractRun& found = *search.best;
-    constexpr const char* kNames[] = {"the left operand", "the right operand", "the result"};
+    double cost = cost_of(*search.best);
     for (std::size_t t = 0; t < kTensors; ++t) {
-      if (!copied[t]) continue;
-      ++found.plan.copies;
-      found.plan.text += str(", ", kNames[t], " copied as ", found.copied[t]);
+      if (copied[t]) cost += kCopy + kCopiedElement * static_cast<double>(elements(layouts[t], sizes));
     }
-    return std::move(found);
+    if (best && cost >= least) continue;
+    least = cost;
+    best = std::move(search.best);
+    best->plan.copies = static_cast<int>(count);
   }
-  throw InternalError("contract: no plan, although a copy of all three tensors is one");
+  TESSERA_CHECK(best, InternalError, "contract: no plan, although a copy of all three tensors is one");
+  constexpr const char* kNames[] = {"the left operand", "the right operand", "the result"};
+  for (std::size_t t = 0; t < kTensors; ++t) {
+    if (!best->copied[t].empty()) best->plan.text += str(", ", kNames[t], " copied as ", best->copied[t]);
+  }
+  return std::move(*best);
 }
 
 }  // namespace tessera::linalg

@@ -37,6 +37,6 @@ struct ContractRun {
 };
 
 // The layouts of the operands as they are, and of the result as it is to be.
-ContractRun plan_run(const std::array<IndexLayout, 3>& layouts, const IndexSizes& sizes);
+ContractRun plan_run(const std::array<IndexLayout, 3>& layouts, const IndexSizes& sizes, ContractCopies copies);
 
 }  // namespace tessera::linalg

@@ -50,7 +50,10 @@ void multiply_f32(const StridedProduct& p, const float* a, const float* b, float
     std::unique_ptr<onednn::Primitive> primitive;
   };
   const double flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  if (flops < kLeastFlopsForThreads) return one_by_one(p, a, b, y);
+  if (flops < kLeastFlopsForThreads) {
+    const OneThread alone;
+    return one_by_one(p, a, b, y);
+  }
   thread_local onednn::PlanCache<Plan> cache;
   const auto plan = cache.get(
       {p.batch, p.m, p.n, p.k, p.a.batch, p.a.row, p.a.column, p.b.batch, p.b.row, p.b.column, p.y.batch, p.y.row, p.y.column},

@@ -12,6 +12,8 @@
 namespace tessera::testing {
 namespace {
 
+using linalg::ContractCopies;
+
 // Operands of random numbers for an equation of two, by the sizes of its indices.
 std::vector<Tensor> operands_of(const std::string& equation, const std::map<char, std::int64_t>& sizes, DType dtype) {
   std::vector<Tensor> operands;
@@ -29,11 +31,18 @@ std::vector<Tensor> operands_of(const std::string& equation, const std::map<char
 
 void expect_matches(const std::string& equation, const std::vector<Tensor>& operands) {
   SCOPED_TRACE(str(equation, ' ', describe(operands[0]), ' ', describe(operands[1])));
-  const Tensor y = linalg::contract(equation, operands[0], operands[1]);
-  EXPECT_EQ(y.dtype(), operands[0].dtype());
-  EXPECT_TRUE(y.is_contiguous());
-  // Sums of at most some hundred products of normal numbers: 1e-7 of each, of either sign.
-  EXPECT_LT(largest_difference(y, naive_contract(equation, operands)), y.dtype() == DType::f32 ? 1e-4 : 1e-12);
+  for (const ContractCopies copies : {ContractCopies::where_faster, ContractCopies::where_needed}) {
+    const Tensor y = linalg::contract(equation, operands[0], operands[1], copies);
+    EXPECT_EQ(y.dtype(), operands[0].dtype());
+    EXPECT_TRUE(y.is_contiguous());
+    // Sums of at most some hundred products of normal numbers: 1e-7 of each, of either sign.
+    EXPECT_LT(largest_difference(y, naive_contract(equation, operands)), y.dtype() == DType::f32 ? 1e-4 : 1e-12);
+  }
+}
+
+// With the copies that no plan goes without.
+linalg::ContractPlan least_plan(const std::string& equation, const Tensor& a, const Tensor& b) {
+  return linalg::plan_contract(equation, a, b, ContractCopies::where_needed);
 }
 
 std::string reversed(std::string text) {
@@ -81,7 +90,7 @@ TEST(Contract, EachSingleIndexCaseIsOneProduct) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const std::vector<Tensor> operands = operands_of(c.equation, {{'m', 7}, {'n', 5}, {'p', 11}, {'k', 13}}, dtype);
       expect_matches(c.equation, operands);
-      const linalg::ContractPlan plan = linalg::plan_contract(c.equation, operands[0], operands[1]);
+      const linalg::ContractPlan plan = least_plan(c.equation, operands[0], operands[1]);
       SCOPED_TRACE(plan.text);
       EXPECT_EQ(plan.calls, 1);
       EXPECT_EQ(plan.loops, 0);
@@ -109,15 +118,15 @@ TEST(Contract, SizesOfOneTakeNoPartInAPlan) {
     const std::map<char, std::int64_t> ones{{'m', 1}, {'n', 1}, {'p', 1}, {'k', 1}};
     const std::vector<Tensor> operands = operands_of(c.equation, ones, DType::f32);
     expect_matches(c.equation, operands);
-    EXPECT_TRUE(linalg::plan_contract(c.equation, operands[0], operands[1]).one_gemm());
-    EXPECT_EQ(linalg::plan_contract(c.equation, operands[0], operands[1]).copies, 0);
+    EXPECT_TRUE(least_plan(c.equation, operands[0], operands[1]).one_gemm());
+    EXPECT_EQ(least_plan(c.equation, operands[0], operands[1]).copies, 0);
   }
 }
 
 TEST(Contract, ASumOverNothingIsZero) {
   const Tensor y = linalg::contract("mk,kn->mn", Tensor::empty({3, 0}), Tensor::empty({0, 2}));
   EXPECT_EQ(values(y), values(Tensor::zeros({3, 2})));
-  EXPECT_EQ(linalg::plan_contract("mk,kn->mn", Tensor::empty({3, 0}), Tensor::empty({0, 2})).calls, 0);
+  EXPECT_EQ(least_plan("mk,kn->mn", Tensor::empty({3, 0}), Tensor::empty({0, 2})).calls, 0);
   EXPECT_EQ(linalg::contract("mk,kn->nm", random_tensor({0, 4}), random_tensor({4, 2})).shape(), (Shape{2, 0}));
   EXPECT_EQ(linalg::contract("k,k->", Tensor::empty({0}, DType::f64), Tensor::empty({0}, DType::f64)).item(), 0.0);
 }
@@ -157,7 +166,7 @@ TEST(Contract, CountsCallsLoopsAndCopies) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const std::vector<Tensor> operands = operands_of(c.equation, sizes, dtype);
       expect_matches(c.equation, operands);
-      const linalg::ContractPlan plan = linalg::plan_contract(c.equation, operands[0], operands[1]);
+      const linalg::ContractPlan plan = least_plan(c.equation, operands[0], operands[1]);
       SCOPED_TRACE(plan.text);
       EXPECT_EQ(plan.calls, c.calls);
       EXPECT_EQ(plan.batch, c.batch);
@@ -174,14 +183,14 @@ TEST(Contract, TakesStridedOperandsAsTheyLie) {
     const Tensor right = b.slice(2, 1, 14).slice(1, 3, 10).permute({2, 0, 1});  // k fastest
     for (const std::string equation : {"mk,knp->mnp", "mk,knp->pmn", "mk,knp->npm", "mk,knp->pnm"})
       expect_matches(equation, {left, right});
-    const linalg::ContractPlan plan = linalg::plan_contract("mk,knp->mnp", left, right);
+    const linalg::ContractPlan plan = least_plan("mk,knp->mnp", left, right);
     EXPECT_TRUE(plan.one_batched_gemm()) << plan.text;  // n and p have a gap between them
     EXPECT_EQ(plan.copies, 0);
     expect_matches("km,kn->mn", {left.permute({1, 0}).slice(1, 2, 5), right.slice(1, 2, 3).reshape({13, 7})});
     // Repeated elements are copied: no library takes a stride of 0.
     const Tensor repeated = random_tensor({1, 13}, dtype).expand({7, 13});
     expect_matches("mk,knp->mnp", {repeated, right});
-    EXPECT_EQ(linalg::plan_contract("mk,knp->mnp", repeated, right).copies, 1);
+    EXPECT_EQ(least_plan("mk,knp->mnp", repeated, right).copies, 1);
   }
 }
 
@@ -189,6 +198,33 @@ TEST(Contract, TakesStridedOperandsAsTheyLie) {
 TEST(Contract, LargerSizesReachTheThreadedKernels) {
   for (const SingleIndexCase& c : table_2()) {
     expect_matches(c.equation, operands_of(c.equation, {{'m', 23}, {'n', 20}, {'p', 19}, {'k', 31}}, DType::f32));
+  }
+}
+
+linalg::ContractPlan plan_of_cube(const std::string& equation, std::int64_t size) {
+  const std::vector<Tensor> operands = operands_of(equation, {{'m', size}, {'n', size}, {'p', size}, {'k', size}}, DType::f32);
+  const linalg::ContractPlan plan = linalg::plan_contract(equation, operands[0], operands[1]);
+  EXPECT_GE(plan.copies, least_plan(equation, operands[0], operands[1]).copies);
+  return plan;
+}
+
+TEST(Contract, CopiesRatherThanMultiplyingManySmallMatrices) {
+  EXPECT_TRUE(plan_of_cube("km,pkn->pnm", 8).one_gemm());
+  EXPECT_EQ(plan_of_cube("km,pkn->pnm", 8).copies, 1);
+  EXPECT_EQ(plan_of_cube("nk,pkm->pnm", 8).copies, 2);
+  EXPECT_TRUE(plan_of_cube("km,pkn->pnm", 48).one_batched_gemm());
+  EXPECT_EQ(plan_of_cube("km,pkn->pnm", 48).copies, 0);
+}
+
+// The columns of the right operand's matrices lie size^2 elements apart.
+TEST(Contract, CopiesRatherThanReadingColumnsPagesApart) {
+  EXPECT_EQ(plan_of_cube("kp,mnk->pnm", 64).copies, 1);
+  EXPECT_EQ(plan_of_cube("kp,mnk->pnm", 65).copies, 0);
+}
+
+TEST(Contract, LargerCopiesGiveTheSameProduct) {
+  for (const SingleIndexCase& c : table_2()) {
+    expect_matches(c.equation, operands_of(c.equation, {{'m', 32}, {'n', 32}, {'p', 32}, {'k', 32}}, DType::f32));
   }
 }
 
