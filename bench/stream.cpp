@@ -19,7 +19,7 @@ std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device) {
   std::vector<StreamSide> sides;
   for (const cpu::StreamPass& pass : cpu::stream_passes()) {
     const auto run = [=] { pass.run(x.data<float>(), y.data<float>(), count, cpu::parts_for(count)); };
-    sides.push_back({{pass.name, run}, pass.bytes(count)});
+    sides.push_back({{pass.name, run}, pass.bytes(count), pass.in_place});
   }
   return sides;
 }

@@ -11,6 +11,7 @@ namespace tessera::bench {
 struct StreamSide {
   Contestant contestant;
   double bytes;  // that a call moves
+  bool in_place = false;  // reads and writes the same tensor
 };
 
 // Every pass on two tensors of `megabytes` MiB each; on a GPU the driver's own copy from one to the other, whose rate no kernel

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "bench/cases/memory_cases.h"
-#include "bench/rivals/permute_rival.h"
 #include "core/linalg/contract.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -102,7 +101,7 @@ class Copying {
   static Tensor copied(const Tensor& view, Tensor& copy) {
     if (view.is_contiguous()) return view;
     if (!copy.defined()) copy = Tensor::empty(view.shape());
-    permute_into(view, copy);
+    copy.copy_from(view);
     return copy;
   }
 
@@ -143,11 +142,11 @@ std::set<std::string> copied_orders() {
 Value measure_permute(const std::string& order, std::int64_t size, std::int64_t megabytes, const TurnOptions& turns) {
   const Tensor x = normal(cube(order, size), "x"), y = Tensor::zeros(x.shape());
   const Tensor view = permuted(x, order);
-  const Contestant copy{"permute", [=] { permute_into(view, y); }, {}, [=] { return y; }};
+  const Contestant copy{"permute", [=] { y.copy_from(view); }, {}, [=] { return y; }};
   check_agreement(
       std::vector<Contestant>{{"the view", [] {}, {}, [=] { return view.contiguous(); }}, copy},
       [=] { y.fill(std::numeric_limits<double>::quiet_NaN()); }, 0);
-  return measure_memory({"permute", order, str(x.shape()), 2 * static_cast<double>(x.bytes()), copy}, megabytes, turns);
+  return measure_memory({"permute", order, str(x.shape()), 2 * static_cast<double>(x.bytes()), copy, true}, megabytes, turns);
 }
 
 Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOptions& turns) {
@@ -159,16 +158,16 @@ Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOpti
                                       {"copies and one GEMM", [=] { *other = copying->run(); }, {}, [=] { return *other; }}};
   check_agreement(
       sides, [=] { *y = *other = {}; }, kAgreement);
-  const linalg::ContractPlan plan = linalg::plan_contract(of.equation, a, b);
-  const char* const kind = plan.copies > 0 ? "exceptional" : plan.one_gemm() ? "gemm" : "batched";
-  TESSERA_CHECK(of.kind == kind, InternalError, "contract ", of.equation, " is planned as ", plan.text, "; expected ", of.kind);
+  const linalg::ContractPlan needed = linalg::plan_contract(of.equation, a, b, linalg::ContractCopies::where_needed);
+  const char* const kind = needed.copies > 0 ? "exceptional" : needed.one_gemm() ? "gemm" : "batched";
+  TESSERA_CHECK(of.kind == kind, InternalError, "contract ", of.equation, " is planned as ", needed.text, "; expected ", of.kind);
   const std::vector<Samples> samples = time_in_turns(sides, turns);
   Value row = Value::map();
   row.set("op", "contract");
   row.set("equation", of.equation);
   row.set("kind", of.kind);
   row.set("size", size);
-  row.set("plan", plan.text);
+  row.set("plan", linalg::plan_contract(of.equation, a, b).text);
   row.set("rounds", turns.rounds);
   row.set("contract", timed(sides[0].name, samples[0]));
   row.set("rival", timed(sides[1].name, samples[1]));

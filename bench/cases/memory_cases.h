@@ -11,6 +11,7 @@ struct MemoryCase {
   std::string shape;
   double bytes = 0;  // that the op must move at least, each operand counted once per unavoidable walk
   Contestant ours;
+  bool copies = false;  // from one tensor to another of the same size: no pass in place is its yardstick
 };
 
 // What a case is called, and what makes it: one at a time in memory, with operands of about `megabytes` MiB each.

@@ -66,7 +66,7 @@ void scale_in_place(float* x, float* y, std::int64_t count, int threads) {
 }
 
 constexpr StreamPass kPasses[]{
-    {"scale", scale_with_caches, 2}, {"scale past the caches", scale_past_caches, 2}, {"scale in place", scale_in_place, 4}};
+    {"scale", scale_with_caches, 2}, {"scale past the caches", scale_past_caches, 2}, {"scale in place", scale_in_place, 4, true}};
 
 }  // namespace
 

@@ -12,6 +12,7 @@ struct StreamPass {
   const char* name;
   void (*run)(float* x, float* y, std::int64_t count, int threads);
   int walks;  // over one array, that the results need: reads and writes
+  bool in_place = false;
 
   double bytes(std::int64_t count) const { return walks * static_cast<double>(count) * sizeof(float); }
 };
