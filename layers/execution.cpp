@@ -37,7 +37,7 @@ void run_once(const Ways& ways, std::size_t i, std::span<const Var> operands, bo
 
 }  // namespace
 
-// "execution tucker2_conv2d {...} f32 training frozen 0 threads2 x[8, 14, 14, 256]"
+// "execution tucker2_conv2d {...} f32 training frozen0 threads2 x[8, 14, 14, 256]"
 std::string Execution::key_of(const Module& layer, const Case& of, Device device) {
   std::string key = str("execution ", layer.kind(), ' ', to_json(layer.config()), ' ', name_of(of.dtype), of.tf32 ? " tf32" : "",
                         of.training ? " training" : "", of.recompute ? " recomputed" : "", of.constant ? " constant" : "");
