@@ -25,9 +25,8 @@ struct RankConfig {
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"
 
-// Why ranks cannot be asked so of the format: MACs that its ranks do not lower, explicit ranks that are not all of its own, by
-// name.
-// "" where they can.
+// Why the format cannot be asked for ranks in this way: its ranks lower no MACs, or the explicit ranks do not name those that it
+// needs. "" where it can.
 std::string why_not_ranks_of(const Format& format, const RankConfig& config);
 
 // What rank selection knows of one layer, which the format can hold. Spectra are needed for all but explicit ranks.
