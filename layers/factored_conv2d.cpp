@@ -56,9 +56,12 @@ void FactoredConv2d::add_bias() {
   if (conv_.bias) bias_ = &add_parameter("bias", Tensor::zeros({conv_.out}), ParameterRole::bias);
 }
 
-Var FactoredConv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail) const {
+Var FactoredConv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail, const Context& context) const {
   Var y = x;
-  for (std::size_t i = 0; i + 1 < filters.size(); ++i) y = conv2d(y, filters[i], {}, filters_[i].options);
+  for (std::size_t i = 0; i + 1 < filters.size(); ++i) {
+    y = conv2d(y, filters[i], {}, filters_[i].options);
+    if (batch_norm_) y = child(norm_name(i))(y, context);
+  }
   return finish(y, filters.back(), tail, filters_.back().options);
 }
 
@@ -73,27 +76,21 @@ std::string FactoredConv2d::why_not_recompute() const {
          "recompute to false";
 }
 
-Var FactoredConv2d::normed_chain(const Var& x, const Tail& tail, const Context& context) const {
-  TESSERA_CHECK(!context.training || !context.recompute, ConfigError, kind(), " '", path(), "' ", why_not_recompute());
-  Var y = x;
-  for (std::size_t i = 0; i + 1 < filters_.size(); ++i) {
-    y = child(norm_name(i))(conv2d(y, filters_[i].parameter->var(), {}, filters_[i].options), context);
-  }
-  return finish(y, filters_.back().parameter->var(), tail, filters_.back().options);
-}
-
-// operands: x, then the filters.
+// operands: x, then the filters. Of a layer without norms.
 Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const {
   const std::span<const Var> filters = operands.subspan(1);
-  if (way == 0) return chain(operands.front(), filters, tail);
+  if (way == 0) return chain(operands.front(), filters, tail, {});
   const auto compose = [&] { return reshape(composed(filters), weight_shape()); };
   return finish(operands.front(), made_once(weight_, filters_.front().parameter->value(), compose), tail, window());
 }
 
 Var FactoredConv2d::apply(const Var& x, const Tail& tail, const Context& context) {
-  if (batch_norm_) return normed_chain(x, tail, context);
   std::vector<Var> operands{x};
   for (const Filter& filter : filters_) operands.push_back(filter.parameter->var());
+  if (batch_norm_) {
+    TESSERA_CHECK(!context.training || !context.recompute, ConfigError, kind(), " '", path(), "' ", why_not_recompute());
+    return chain(x, std::span(operands).subspan(1), tail, context);
+  }
   const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
     const Shape weight = weight_shape();
     const std::int64_t y = conv2d_output_shape(x.shape(), weight, window()).numel();
@@ -142,11 +139,7 @@ Tensor FactoredConv2d::dense_weight() const {
   const NoGrad no_grad;
   const Tensor& like = filters_.front().parameter->value();
   std::vector<Var> exact;
-  if (batch_norm_) {
-    for (const Tensor& filter : inference().filters) exact.emplace_back(filter);
-  } else {
-    for (const Filter& filter : filters_) exact.emplace_back(filter.parameter->value().to(DType::f64));
-  }
+  for (const Tensor& filter : inference().filters) exact.emplace_back(filter);
   return composed(exact).value().reshape(weight_shape()).to(like.dtype()).to(like.device());
 }
 
@@ -157,9 +150,10 @@ std::unique_ptr<Module> FactoredConv2d::scaled(const Tensor& scale, const Tensor
   const Inference exact = inference();
   for (std::size_t i = 0; i < filters_.size(); ++i) {
     const Tensor value = i + 1 < filters_.size() ? exact.filters[i] : scaled_filters(exact.filters[i], scale);
-    result->filters_[i].parameter->set_value(value.to(DType::f32));
+    Parameter& parameter = *result->filters_[i].parameter;
+    parameter.set_value(value.to(parameter.value().dtype()));
   }
-  result->bias_->set_value(scaled_bias(exact.bias, scale, shift).to(DType::f32));
+  result->bias_->set_value(scaled_bias(exact.bias, scale, shift).to(result->bias_->value().dtype()));
   return result;
 }
 

@@ -69,8 +69,8 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   // Leaves `batch_norm: false` out, so that configs in older files and recorded choices still compare equal.
   static Value without_default_norm(Value config);
 
-  // One convolution for each filter, of a layer without norms.
-  virtual Var chain(const Var& x, std::span<const Var> filters, const Tail& tail) const;
+  // One convolution for each filter, and a norm behind each but the last where there are norms. `context` is theirs.
+  virtual Var chain(const Var& x, std::span<const Var> filters, const Tail& tail, const Context& context) const;
 
  private:
   // The weight [out, kh, kw, in] that the filters compose; its elements may be in another shape.
@@ -87,7 +87,6 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   Shape weight_shape() const { return {conv_.out, conv_.kernel.h, conv_.kernel.w, conv_.in}; }
   Conv2dOptions window() const { return {.stride = conv_.stride, .padding = conv_.padding, .dilation = conv_.dilation}; }
   Var run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const;
-  Var normed_chain(const Var& x, const Tail& tail, const Context& context) const;
   Var apply(const Var& x, const Tail& tail, const Context& context);
   Var bias() const { return bias_ != nullptr ? bias_->var() : Var(); }
 

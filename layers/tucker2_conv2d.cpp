@@ -145,7 +145,8 @@ std::unique_ptr<FactoredConv2d> Tucker2Conv2d::with(const Conv2dConfig& conv) co
   return std::make_unique<Tucker2Conv2d>(config);
 }
 
-Var Tucker2Conv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail) const {
+Var Tucker2Conv2d::chain(const Var& x, std::span<const Var> filters, const Tail& tail, const Context& context) const {
+  if (has_norms()) return FactoredConv2d::chain(x, filters, tail, context);
   const Var in_factor = config_.in_factor ? filters.front() : Var(), out_factor = config_.out_factor ? filters.back() : Var();
   const Conv2dOptions& options = this->filters()[core()].options;
   if (!tail.relu) return tucker2_conv2d(x, in_factor, filters[core()], out_factor, tail.bias, options);

@@ -64,8 +64,8 @@ class Tucker2Conv2d final : public FactoredConv2d {
   Ranks ranks() const override { return {{"out", config_.rank_out}, {"in", config_.rank_in}}; }
 
  private:
-  // tucker2_conv2d() of core/ops/tucker_conv.h
-  Var chain(const Var& x, std::span<const Var> filters, const Tail& tail) const override;
+  // Without norms tucker2_conv2d() of core/ops/tucker_conv.h.
+  Var chain(const Var& x, std::span<const Var> filters, const Tail& tail, const Context& context) const override;
   Var composed(std::span<const Var> filters) const override;
   std::unique_ptr<FactoredConv2d> with(const Conv2dConfig& conv) const override;
   std::size_t core() const { return config_.in_factor ? 1 : 0; }  // its index among the filters
