@@ -105,6 +105,13 @@ def failures(lines):
     return f"{'' if len(set(counts)) == 1 else 'Up to '}{failed} of {tried} settings of PyTorch failed. "
 
 
+def streaming(lines):
+    """What set the pace of memory; the fastest pass may differ between rows."""
+    passes = " or ".join(dict.fromkeys(line["stream"] for line in lines if "stream" in line.value))
+    rates = span([line["stream_gbytes_per_second"] for line in lines], ".1f", " to ")
+    return f"y = a x{': ' if passes else ''}{passes}, {rates} GB/s"
+
+
 def precision_of(line):
     return line.value.get("precision", "f32")  # lines without one are from before there was a choice
 

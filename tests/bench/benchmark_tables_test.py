@@ -1,114 +1,11 @@
 #!/usr/bin/env python3
 """scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the two pages current."""
-import json
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "benchmark_tables.py"
-BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
-END = "<!-- benchmarks: end -->"
-ACCURACY = "<!-- accuracy: begin, written by scripts/benchmark_tables.py -->\n"
-ACCURACY_END = "<!-- accuracy: end -->\n"
-SURROUNDINGS = {"commit": "abc1234", "date": "2026-01-02T03:04:05Z", "processor": "Some CPU", "compute_threads": 2,
-                "omp_wait_policy": "passive", "onednn": "2.6.3 avx2", "compiler": "GNU 12.2.0", "build_type": "Release",
-                "rounds": 30}
+from benchmark_lines import ACCURACY, ACCURACY_END, BEGIN, END, TablesCase, dense, factored, infer, library, memory, summary, train
 
 
-def summary(median):
-    return {"median": median, "p10": median - 0.1, "p90": median + 0.1}
-
-
-def train(ratio, **changes):
-    return SURROUNDINGS | {"model": "resnet20", "batch": 128, "shape": "32x32x3", "torch": {"version": "1.13"},
-                           "tessera_ms": summary(170.4),
-                           "torch_ms": summary(220.6), "ratio": summary(ratio)} | changes
-
-
-def infer(model, batch, ratio, version="1.13", **changes):
-    return SURROUNDINGS | {"model": model, "batch": batch, "shape": "32x32x3", "torch": {"version": version},
-                           "torch_settings": {"mode": "optimized"}, "tessera_ms": summary(0.604), "torch_ms": summary(1.5),
-                           "ratio": summary(ratio)} | changes
-
-
-def dense(op, shape, step, ratio, **changes):
-    return SURROUNDINGS | {"op": op, "shape": shape, "pass": step, "tessera_ms": summary(1.234), "gflops": 201.4,
-                           "peak_share": 0.87, "ratio": summary(ratio), "rival": {"name": "sgemm", "ms": summary(1.2)},
-                           "blocked_ratio": summary(0.91)} | changes
-
-
-def memory(op, step, share, **changes):
-    return SURROUNDINGS | {"op": op, "shape": "[7, 512]", "pass": step, "tessera_ms": summary(20.5), "gbytes_per_second": 21.3,
-                           "stream_gbytes_per_second": 30.1, "ratio": summary(share)} | changes
-
-
-def factored(phase, ratio, **changes):
-    return SURROUNDINGS | {"format": "tucker2", "shape": "8x14x14x256 -> 256, 3x3", "ranks": "out 64 in 32", "phase": phase,
-                           "rival": {"name": "oneDNN: Winograd", "ms": summary(5.0)}, "factored": {"ms": summary(1.0)},
-                           "ratio": summary(ratio), "flop_ratio": 8.47, "blocked_ratio": summary(4.4)} | changes
-
-
-def library(phase, ratio, **changes):
-    return SURROUNDINGS | {"format": "tt", "shape": "8x14x14x256 -> 256, 3x3", "phase": phase, "library": "TensorLy-Torch",
-                           "ranks": "r1 16 r2 57 r3 56 r4 16", "library_ranks": "64 64 64", "parameters": 58168,
-                           "library_parameters": 57344, "macs": 300, "library_macs": 300, "tessera_ms": summary(1.5),
-                           "torch_ms": summary(3.0), "ratio": summary(ratio), "target": 1.2, "sweep_runs": 5,
-                           "torch": {"version": "2.15", "tensorly_torch": "0.5.0", "threads": 2}, "torch_sweep": [],
-                           "torch_settings": {"mode": "factorized-compiled", "wait_policy": "passive"}} | changes
-
-
-def contract(equation, size, ratio, **changes):
-    return SURROUNDINGS | {"op": "contract", "equation": equation, "kind": "batched", "size": size, "copies": 2,
-                           "contract": {"ms": summary(1.5)}, "rival": {"name": "copies and one GEMM", "ms": summary(3.0)},
-                           "ratio": summary(ratio), "permute_share": 0.84} | changes
-
-
-def svd(size, ratio, **changes):
-    return SURROUNDINGS | {"op": "randomised_svd", "size": size, "rank": 15, "spectrum": "flat",
-                           "tessera": {"ms": summary(2.0), "error": 0.91234},
-                           "rival": {"name": "scikit-learn, defaults", "ms": summary(9.0), "error": 0.91567},
-                           "ratio": summary(ratio), "equal_work_ratio": summary(3.3), "sklearn": {"sklearn": "1.2.1"}} | changes
-
-
-class Tables(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        (self.root / "bench" / "results").mkdir(parents=True)
-        (self.root / "docs").mkdir()
-        self.page = self.root / "docs" / "benchmarks.md"
-        self.page.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
-        self.readme = self.root / "README.md"
-        self.readme.write_text(f"# name\n{ACCURACY}old\n{ACCURACY_END}between\n{BEGIN}\nold\n{END}\nbehind\n")
-
-    def results(self, program, *lines):
-        text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
-        (self.root / "bench" / "results" / f"{program}.jsonl").write_text(text)
-
-    def run_script(self, *arguments):
-        done = subprocess.run([sys.executable, SCRIPT, *arguments, self.root], capture_output=True, text=True, check=False)
-        return done.returncode, done.stderr
-
-    def written(self):
-        self.assertEqual(self.run_script(), (0, ""))
-        return self.page.read_text()
-
-    def readme_rows(self):
-        """What the README has of the results, without the head of its table."""
-        self.assertEqual(self.run_script(), (0, ""))
-        text = self.readme.read_text()
-        return text[text.index(BEGIN) : text.index(END)].rstrip().split("\n")[4:]
-
-    def prose(self):
-        return " ".join(self.written().split())
-
-    def compared(self):
-        done = subprocess.run([sys.executable, SCRIPT, "--compare", self.root], capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout
-
+class Tables(TablesCase):
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
         self.assertEqual(self.readme.read_text(), f"# name\n{ACCURACY}\n{ACCURACY_END}between\n{BEGIN}\n\n{END}\nbehind\n")
@@ -343,43 +240,6 @@ class Tables(unittest.TestCase):
         text = self.written()
         self.assertIn("| 5.50 (5.40-5.60) |", text)
         self.assertIn("| 2.00 (1.90-2.10) |", text)
-
-    def test_linalg_has_a_row_for_each_equation_and_a_column_for_each_size(self):
-        self.results("linalg_bench", contract("a,b->c", 8, 9.5, date="2026-01-01T00:00:00Z"), contract("km,pkn->pnm", 8, 2.0),
-                     contract("km,pkn->pnm", 256, 1.25, permute_share=0.84),
-                     {key: value for key, value in contract("kp,knm->pnm", 8, 1.6, kind="gemm", copies=0).items()
-                      if key != "permute_share"},
-                     memory("permute", "210", 0.84), svd(512, 4.5))
-        text = self.written()
-        self.assertIn("| equation | kind | 8 | 256 | copies | of streaming |\n", text)
-        self.assertIn("| `km,pkn->pnm` | batched | 2.00 (1.90-2.10) | 1.25 (1.15-1.35) | 2 | 0.84 |\n"
-                      "| `kp,knm->pnm` | gemm | 1.60 (1.50-1.70) |  | 0 |  |\n", text)
-        self.assertIn("the rows whose copies are fair is 1.59.", self.prose())
-        self.assertIn("| 210 | [7, 512] | 20.5 | 21.3 | 0.84 (0.74-0.94) |\n", text)
-        self.assertIn("| 512x512, flat | 15 | 2 | 9 | 4.50 (4.40-4.60) | 0.9123 | 0.9157 | 3.30 (3.20-3.40) |\n", text)
-        self.assertIn("against scikit-learn 1.2.1's", self.prose())
-        self.assertNotIn("9.50", text)
-        self.assertEqual(self.readme_rows()[:2], [
-            "| contraction `km,pkn->pnm`, size 256 | copies and one GEMM | 1.5 | 3 | 1.25 (1.15-1.35) | 3 |",
-            "| randomised SVD, 512x512, flat spectrum, rank 15 | scikit-learn, defaults | 2 | 9 | 4.50 (4.40-4.60) | 1 |"])
-
-    def test_contractions_whose_rival_copies_too_slowly_are_no_part_of_the_mean(self):
-        self.results("linalg_bench", contract("km,pkn->pnm", 8, 2.0), contract("mk,kpn->pnm", 8, 8.0, permute_share=0.79))
-        self.assertIn("the rows whose copies are fair is 2.00.", self.prose())
-        self.results("linalg_bench", contract("mk,kpn->pnm", 8, 8.0, permute_share=0.79))
-        self.assertIn("the rows whose copies are fair is not known.", self.prose())
-
-    def test_a_run_of_linalg_without_scikit_learn_has_the_other_tables(self):
-        self.results("linalg_bench", contract("km,pkn->pnm", 8, 2.0))
-        self.assertIn("| `km,pkn->pnm` |", self.written())
-        self.assertNotIn("scikit-learn", self.prose())
-
-    def test_rows_of_linalg_are_compared_by_what_they_are_of(self):
-        lines = [contract("km,pkn->pnm", 8, 2.0), memory("permute", "210", 0.84), svd(512, 4.5)]
-        self.results("linalg_bench", *lines, *lines)
-        self.assertEqual(self.compared(), (0, "linalg_bench contract km,pkn->pnm 8: 2.00, 2.00: 0.0 %\n"
-                                              "linalg_bench permute [7, 512] 210: 0.84, 0.84: 0.0 %\n"
-                                              "linalg_bench randomised_svd flat 512: 4.50, 4.50: 0.0 %\n"))
 
     def test_check_accepts_what_was_written_and_names_what_differs(self):
         self.results("train_bench", train(1.25))

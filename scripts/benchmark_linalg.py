@@ -1,0 +1,80 @@
+"""The tables of linalg_bench: contractions, the copies of their rival, randomised decompositions. Used by benchmark_tables.py."""
+from statistics import geometric_mean
+
+from benchmark_markdown import milliseconds, paragraph, spread, table
+from benchmark_results import conditions, last_run, streaming
+
+FAIR_COPY = 0.8  # least share of the streaming bandwidth
+
+
+def linalg_tables(lines):
+    """The last run, of which a part may be missing: one without scikit-learn has none of its rows."""
+    lines = last_run(lines)
+    parts = [paragraph(conditions(lines, "linalg_bench"))]
+    for make, chosen in ((contract_table, linalg_lines(lines, "contract")), (permute_table, linalg_lines(lines, "permute")),
+                         (svd_table, linalg_lines(lines, "randomised_svd"))):
+        if chosen:
+            parts.append(make(chosen))
+    return sum(parts, [])
+
+
+def linalg_lines(lines, op):
+    return [line for line in lines if line["op"] == op]
+
+
+def contract_table(lines):
+    sizes = list(dict.fromkeys(line["size"] for line in lines))
+    by_equation = {}
+    for line in lines:
+        by_equation.setdefault(line["equation"], {})[line["size"]] = line
+    rows = []
+    for equation, found in by_equation.items():
+        last = list(found.values())[-1]
+        share = f"{last['permute_share']:.2f}" if "permute_share" in last.value else ""
+        rows.append([f"`{equation}`", last["kind"], *(spread(found[size]["ratio"]) if size in found else "" for size in sizes),
+                     str(last["copies"]), share])
+    ratios = [line["ratio"]["median"] for line in lines if line.value.get("permute_share", 1) >= FAIR_COPY]
+    mean = f"{geometric_mean(ratios):.2f}" if ratios else "not known"
+    text = ("Contractions of one free index against two and one contracted index, all of one size, f32: the time of copying "
+            "operands to matrices, one GEMM of the same library and copying the result, over ours, by size; the geometric mean of the "
+            f"rows whose copies are fair is {mean}. A kind is how ours is planned: one GEMM, one batched GEMM, or with a copy. The last "
+            "columns are how many tensors the rival copies, and the share of the streaming bandwidth that such copies reach where "
+            "no cache holds them, the least of their orders, as in the next table.")
+    return paragraph(text) + table(["equation", "kind", *map(str, sizes), "copies", "of streaming"], rows)
+
+
+def permute_table(lines):
+    rows = [[line["pass"], line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
+             spread(line["ratio"])] for line in lines]
+    text = (f"The rival's copies, by the order of axes that they make: bytes read and written over the time, as a share of the "
+            f"streaming bandwidth in the same rounds ({streaming(lines)}). Fair copies reach {FAIR_COPY}.")
+    return paragraph(text) + table(["order", "shape", "ms", "GB/s", "of streaming"], rows)
+
+
+def svd_table(lines):
+    rows = [[f"{line['size']}x{line['size']}, {line['spectrum']}", str(line["rank"]), milliseconds(line["tessera"]["ms"]),
+             milliseconds(line["rival"]["ms"]), spread(line["ratio"]), f"{line['tessera']['error']:.4f}",
+             f"{line['rival']['error']:.4f}", spread(line["equal_work_ratio"])] for line in lines]
+    text = (f"Randomised singular value decompositions against scikit-learn {lines[-1]['sklearn']['sklearn']}'s with its defaults, "
+            "whose error ours must not pass by more than 1 %; errors are relative to the matrix. The last column is against "
+            "scikit-learn with our oversampling and power iterations.")
+    head = ["matrix, spectrum", "rank", "tessera ms", "scikit-learn ms", "scikit-learn / tessera", "our error", "its error",
+            "equal work"]
+    return paragraph(text) + table(head, rows)
+
+
+def contract_case(line):
+    return f"contraction `{line['equation']}`, size {line['size']}"
+
+
+def svd_case(line):
+    return f"randomised SVD, {line['size']}x{line['size']}, {line['spectrum']} spectrum, rank {line['rank']}"
+
+
+def compared_linalg(lines):
+    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
+    lines = last_run(lines)
+    yield linalg_lines(lines, "contract"), lambda line: (contract_case(line), line["rival"]["name"], line["contract"]["ms"],
+                                                         line["rival"]["ms"])
+    yield linalg_lines(lines, "randomised_svd"), lambda line: (svd_case(line), line["rival"]["name"], line["tessera"]["ms"],
+                                                               line["rival"]["ms"])
