@@ -2,6 +2,7 @@
 
 #include "core/config/read.h"
 #include "core/ops/conv2d.h"
+#include "core/support/counting.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -64,8 +65,8 @@ std::unique_ptr<Module> Conv2d::scaled(const Tensor& scale, const Tensor& shift)
 
 Shape Conv2d::output_shape(const Shape& input, Trace* trace) const {
   const Shape output = conv2d_output_shape(input, weight_.value().shape(), op_options(config_));
-  const std::int64_t taps = config_.kernel.h * config_.kernel.w * (config_.in / config_.groups);
-  trace_leaf(trace, input, output, output.erase(0).numel() * taps);
+  const std::int64_t positions = output.erase(0).numel();
+  trace_leaf(trace, input, output, product_of({positions, config_.kernel.h, config_.kernel.w, config_.in / config_.groups}));
   return output;
 }
 

@@ -6,6 +6,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
 
@@ -166,7 +167,7 @@ Shape FactoredConv2d::output_shape(const Shape& input, Trace* trace) const {
   std::int64_t macs = 0;
   for (const Filter& filter : filters_) {
     shape = conv2d_output_shape(shape, filter.parameter->value().shape(), filter.options);
-    macs += shape[1] * shape[2] * filter.parameter->value().numel();
+    macs = sum_of({macs, product_of({shape[1], shape[2], filter.parameter->value().numel()})});
   }
   trace_leaf(trace, input, shape, macs);
   return shape;

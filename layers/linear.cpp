@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "core/config/read.h"
+#include "core/ops/dense_operands.h"
 #include "core/ops/linear.h"
+#include "core/support/counting.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -29,7 +31,7 @@ Shape Linear::output_shape(const Shape& input, Trace* trace) const {
                 "; needs [..., ", config_.in, "]");
   Shape output = input;
   output.set(input.rank() - 1, config_.out);
-  trace_leaf(trace, input, output, output.erase(0).numel() * config_.in);
+  trace_leaf(trace, input, output, product_of({checked_size("linear", output).erase(0).numel(), config_.in}));
   return output;
 }
 

@@ -1,18 +1,8 @@
 #include "layers/ranks.h"
 
-#include <limits>
-
 #include "core/support/error.h"
 
 namespace tessera {
-
-std::int64_t product_of(std::span<const std::int64_t> sizes) {
-  std::int64_t product = 1;
-  for (const std::int64_t size : sizes) {
-    if (__builtin_mul_overflow(product, size, &product)) return std::numeric_limits<std::int64_t>::max();
-  }
-  return product;
-}
 
 std::string to_string(const Ranks& ranks) {
   std::string text;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,12 +15,6 @@ struct Rank {
 using Ranks = std::vector<Rank>;
 
 std::string to_string(const Ranks& ranks);  // "out 32 in 64"
-
-// Of sizes that a file may have chosen: the largest number where it is larger.
-std::int64_t product_of(std::span<const std::int64_t> sizes);
-inline std::int64_t product_of(std::initializer_list<std::int64_t> sizes) {
-  return product_of(std::span(sizes.begin(), sizes.size()));
-}
 
 // What is wrong with one of several ranks, judged together: "out rank is 9, the mode has size 8; legal range is 1..8".
 struct RankProblem {

@@ -3,6 +3,7 @@
 #include "core/config/read.h"
 #include "core/ops/matmul.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 
 namespace tessera {
 namespace {

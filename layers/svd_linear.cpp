@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "core/config/read.h"
+#include "core/ops/dense_operands.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
+#include "core/support/counting.h"
 #include "layers/init.h"
 
 namespace tessera {
@@ -73,8 +75,8 @@ Shape SvdLinear::output_shape(const Shape& input, Trace* trace) const {
                 "; needs [..., ", config_.in, "]");
   Shape output = input;
   output.set(input.rank() - 1, config_.out);
-  const std::int64_t rows = input.erase(0).numel() / config_.in;
-  trace_leaf(trace, input, output, rows * config_.rank * (config_.in + config_.out));
+  const std::int64_t rows = checked_size("svd_linear", output).erase(0).numel() / config_.out;
+  trace_leaf(trace, input, output, product_of({rows, config_.rank, config_.in + config_.out}));
   return output;
 }
 

@@ -4,6 +4,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/tucker_conv.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
 #include "layers/tucker2_conv2d.h"
@@ -152,11 +153,11 @@ Shape TtConv2d::output_shape(const Shape& input, Trace* trace) const {
   const std::int64_t r_out = config_.ranks[config_.out_modes.size() - 1], r_in = config_.ranks[config_.out_modes.size()];
   const Shape narrow = conv2d_output_shape(input, {r_in, 1, 1, conv.in});
   const Shape core = conv2d_output_shape(narrow, {r_out, conv.kernel.h, conv.kernel.w, r_in}, core_options(conv));
-  Shape output = core;
-  output.set(3, conv.out);
-  const std::int64_t taps = conv.kernel.h * conv.kernel.w;
+  const Shape output = conv2d_output_shape(core, {conv.out, 1, 1, r_out});
   trace_leaf(trace, input, output,
-             input[1] * input[2] * r_in * conv.in + core[1] * core[2] * (r_out * taps * r_in + conv.out * r_out));
+             sum_of({product_of({input[1], input[2], r_in, conv.in}),
+                     product_of({core[1], core[2], r_out, conv.kernel.h, conv.kernel.w, r_in}),
+                     product_of({core[1], core[2], conv.out, r_out})}));
   return output;
 }
 

@@ -5,6 +5,7 @@
 #include "core/config/read.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
 #include "layers/tt_linear.h"
@@ -164,7 +165,7 @@ Shape TtGaripovConv2d::output_shape(const Shape& input, Trace* trace) const {
   const Conv2dConfig& conv = config_.conv;
   const Shape output =
       conv2d_output_shape(input, weight_shape(conv.kernel, config_.out_modes, config_.in_modes), options_of(conv));
-  trace_leaf(trace, input, output, output.erase(0).numel() * conv.kernel.h * conv.kernel.w * conv.in);
+  trace_leaf(trace, input, output, product_of({output.erase(0).numel(), conv.kernel.h, conv.kernel.w, conv.in}));
   return output;
 }
 

@@ -5,9 +5,11 @@
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/dense_operands.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
 
@@ -65,7 +67,7 @@ TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<cons
                        i_right = product_of(std::span(in_modes).subspan(left));
     const std::int64_t o_left = product_of(std::span(out_modes).first(left));
     const std::int64_t o_right = product_of(std::span(out_modes).subspan(left));
-    const std::int64_t macs = i_left * ranks[left - 1] * o_right * (i_right + o_left);
+    const std::int64_t macs = product_of({i_left, ranks[left - 1], o_right, sum_of({i_right, o_left})});
     if (best.macs == 0 || macs < best.macs) best = {left, macs};
   }
   return best;
@@ -213,8 +215,8 @@ Shape TtLinear::output_shape(const Shape& input, Trace* trace) const {
                 "; needs [..., ", config_.in, "]");
   Shape output = input;
   output.set(input.rank() - 1, config_.out);
-  const std::int64_t rows = input.erase(0).numel() / config_.in;
-  trace_leaf(trace, input, output, rows * halves_.macs);
+  const std::int64_t rows = checked_size("tt_linear", output).erase(0).numel() / config_.out;
+  trace_leaf(trace, input, output, product_of({rows, halves_.macs}));
   return output;
 }
 

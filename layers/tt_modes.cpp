@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/support/counting.h"
 #include "core/support/error.h"
 
 namespace tessera {

@@ -7,6 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/tucker_conv.h"
 #include "core/ops/view.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 
 namespace tessera {

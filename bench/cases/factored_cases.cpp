@@ -10,6 +10,7 @@
 #include "core/config/read.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/compressed.h"
 #include "layers/factored_conv2d.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/support/counting.h"
 #include "core/support/error.h"
 
 namespace tessera {

@@ -5,6 +5,7 @@
 #include "compress/formats/factored_conv.h"
 #include "compress/formats/mode_split.h"
 #include "core/linalg/tt.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/tt_conv2d.h"
 #include "layers/tt_linear.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/config/suggest.h"
+#include "core/support/counting.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -83,6 +84,10 @@ Buffer& Module::add_buffer(std::string name, Tensor value) {
 
 void Module::trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const {
   if (trace == nullptr) return;
+  std::int64_t total = macs;
+  for (const LayerCost& row : *trace) total = sum_of({total, row.macs});
+  TESSERA_CHECK(total < kUncounted, ShapeError, kind(), " '", path(), "': input is ", input, ", output is ", output,
+                ": too many multiply-adds to count; a network must have fewer than 2^63 - 1");
   LayerCost row{path(), std::string(kind()), input, output, 0, macs, 0};
   count_tensors(*this, row);
   trace->push_back(std::move(row));

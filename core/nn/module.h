@@ -84,7 +84,7 @@ class Module {
       throw error.at(place(kind(), path_) + " forward");
     }
   }
-  // Appends this leaf's row. Children are parts of it: their tensors count, and they have no rows.
+  // Appends this leaf's row, in which its children's tensors count. Throws ShapeError when MACs of all rows are kUncounted.
   void trace_leaf(Trace* trace, const Shape& input, const Shape& output, std::int64_t macs) const;
 
  private:

@@ -5,6 +5,7 @@
 
 #include "core/device/precision.h"
 #include "core/ops/operands.h"
+#include "core/support/counting.h"
 
 namespace tessera {
 
@@ -53,12 +54,7 @@ std::int64_t window_count(const char* operation, const char* axis, std::int64_t 
 }
 
 const Shape& checked_size(const char* operation, const Shape& y) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  std::int64_t elements = 1;  // a 0 counts as 1: no order of sizes hides an overflow
-  for (const std::int64_t size : y) {
-    TESSERA_CHECK(!__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements) && elements <= kMost, ShapeError,
-                  operation, ": result too large: ", y, "; must have at most 2^40 elements");
-  }
+  TESSERA_CHECK(can_be_counted(y), ShapeError, operation, ": result too large: ", y, "; must have at most 2^40 elements");
   return y;
 }
 

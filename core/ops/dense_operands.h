@@ -27,8 +27,8 @@ Tensor as_rows(const Tensor& x);
 std::int64_t window_count(const char* operation, const char* axis, std::int64_t size, std::int64_t kernel, std::int64_t stride,
                           std::int64_t padding, std::int64_t dilation = 1);
 
-// y, an activation whose sizes a file may have chosen. Throws ShapeError when it has more than 2^40 elements, which no memory
-// holds: below that products of its sizes can be counted.
+// y, an activation whose sizes a file may have chosen. Throws ShapeError when it has more elements than kMostElements
+// (core/support/counting.h).
 const Shape& checked_size(const char* operation, const Shape& y);
 
 }  // namespace tessera

@@ -18,6 +18,9 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "layers/svd_linear.h"
+#include "layers/tt_linear.h"
+#include "layers/tucker2_conv2d.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
@@ -196,6 +199,32 @@ TEST(Layers, FaultsNameTheLayer) {
   Residual residual({});
   residual.add_child("body", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 3}));
   EXPECT_NE(message_of<ShapeError>([&] { residual.output_shape({2, 5}); }).find("shortcut gives [2, 5]"), std::string::npos);
+}
+
+// 2^40 positions of 2^23 weights. A network file may ask for as much in 32 MiB.
+TEST(Layers, MultiplyAddsThatCannotBeCountedAreRefused) {
+  const Conv2dConfig conv{.in = 1, .out = 1, .kernel = {2048, 4096}, .padding = {1024, 2048}, .bias = false};
+  const Shape image{1, (1 << 20) - 1, (1 << 20) - 1, 1};
+  const auto refusal = [&](const Module& layer) {
+    EXPECT_EQ(layer.output_shape(image), (Shape{1, 1 << 20, 1 << 20, 1}));
+    Trace trace;
+    return message_of<ShapeError>([&] { layer.output_shape(image, &trace); });
+  };
+  const std::string rule =
+      " '': input is [1, 1048575, 1048575, 1], output is [1, 1048576, 1048576, 1]: too many multiply-adds to count; a network "
+      "must have fewer than 2^63 - 1";
+  EXPECT_EQ(refusal(Conv2d(conv)), "conv2d" + rule);
+  EXPECT_EQ(refusal(Tucker2Conv2d({.conv = conv, .rank_in = 1, .rank_out = 1, .in_factor = false, .out_factor = false})),
+            "tucker2_conv2d" + rule);
+}
+
+TEST(Layers, RowsThatCannotBeCountedAreRefused) {
+  const Shape rows{1, std::int64_t{1} << 39, 1};
+  const auto refusal = [&](const Module& layer) { return message_of<ShapeError>([&] { layer.output_shape(rows); }); };
+  const std::string rule = ": result too large: [1, 549755813888, 4]; must have at most 2^40 elements";
+  EXPECT_EQ(refusal(Linear({.in = 1, .out = 4})), "linear" + rule);
+  EXPECT_EQ(refusal(SvdLinear({.in = 1, .out = 4, .rank = 1})), "svd_linear" + rule);
+  EXPECT_EQ(refusal(TtLinear({.in = 1, .out = 4, .out_modes = {2, 2}, .in_modes = {1, 1}, .ranks = {1}})), "tt_linear" + rule);
 }
 
 TEST(Layers, ConfigsAreStrict) {

@@ -159,6 +159,14 @@ TEST(TtLinear, PartsWhereTheHalvesAreCheapest) {
   EXPECT_EQ(4 * halves.macs, 1024 * 1024);
 }
 
+// Cores of 2^20 elements may stand for a matrix whose other halves no number counts.
+TEST(TtLinear, HalvesThatCannotBeCountedAreNotTheCheapest) {
+  constexpr std::int64_t kSize = 1 << 20;
+  const TtHalves halves = tt_halves({1, kSize, 1, kSize}, {kSize, 1, kSize, 1}, std::vector<std::int64_t>{1, 1, 1});
+  EXPECT_EQ(halves.left, 2u);
+  EXPECT_EQ(halves.macs, std::int64_t{1} << 61);
+}
+
 // What kernels derive from weights is kept by the weight's address, so that the multiplied cores must be the same ones each time.
 TEST(Tt, ConstantWeightsAreMultipliedOnce) {
   const auto user = std::make_shared<int>();
@@ -201,7 +209,6 @@ TEST(TtModes, AreAsEqualAsDivisorsAllow) {
   EXPECT_EQ(balanced_modes(1, 2), (Modes{1, 1}));
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(balanced_modes(kLargest, 3), (Modes{1, 1, kLargest}));
-  EXPECT_EQ(product_of({1L << 32, 1L << 31}), kLargest);
 }
 
 TEST(TtModes, RanksAreJudgedTogetherAndLoweredToLegalOnes) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/model_tree.h"
 #include "train/run/model_state.h"
@@ -12,7 +13,6 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kMostAxes = 4;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // no memory holds them; products with them can be counted
 
 std::optional<Value> json_at(const SafetensorsFile& file, const char* key, const std::string& origin) {
   const auto found = file.metadata.find(key);
@@ -50,11 +50,8 @@ std::optional<Shape> input_of(const SafetensorsFile& file, const std::string& or
                 origin, ": ", kInputKey, " is ", to_json(*list), "; must be a list of up to ", kMostAxes, " sizes");
   std::vector<std::int64_t> sizes;
   for (const Value& size : list->as_list()) sizes.push_back(size.as_int());
-  std::int64_t elements = 1;
-  for (const std::int64_t size : sizes) {
-    TESSERA_CHECK(!__builtin_mul_overflow(elements, size, &elements) && elements <= kMostElements, IoError, origin, ": ",
-                  kInputKey, " is ", to_json(*list), "; must have at most 2^40 elements");
-  }
+  TESSERA_CHECK(can_be_counted(sizes), IoError, origin, ": ", kInputKey, " is ", to_json(*list),
+                "; must have at most 2^40 elements");
   return Shape(std::span<const std::int64_t>(sizes));
 }
 

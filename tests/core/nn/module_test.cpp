@@ -4,23 +4,27 @@
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 class Scale final : public Module {
  public:
-  explicit Scale(double value = 1.0) { add_parameter("weight", Tensor::full({3}, value)); }
+  explicit Scale(double value = 1.0, std::int64_t macs = 3) : macs_(macs) { add_parameter("weight", Tensor::full({3}, value)); }
   std::string_view kind() const override { return "scale"; }
   Value config() const override { return Value::map(); }
   Var forward(const Var& x, const Context&) override { return x; }
   Shape output_shape(const Shape& input, Trace* trace) const override {
-    trace_leaf(trace, input, input, 3);
+    trace_leaf(trace, input, input, macs_);
     return input;
   }
   void reset_parameters(std::uint64_t seed) override {
     parameter("weight").set_value(Tensor::full({3}, static_cast<double>(seed)));
   }
+
+ private:
+  std::int64_t macs_;
 };
 
 class Chain final : public Module {
@@ -94,6 +98,18 @@ TEST(Module, CountsAndInitialises) {
   for (const NamedParameter& named : named_parameters(*root)) {
     EXPECT_EQ(named.parameter->value().to_vector<float>(), std::vector<float>(3, 4.0f));
   }
+}
+
+TEST(Module, RefusesMultiplyAddsThatCannotBeCounted) {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  Chain root;
+  root.add_child("a", std::make_unique<Scale>(1.0, kHalf));
+  EXPECT_EQ(total_cost(root, {2, 3}).macs, kHalf);
+  root.add_child("b", std::make_unique<Scale>(1.0, kHalf));
+  EXPECT_EQ(root.output_shape({2, 3}, nullptr), (Shape{2, 3}));
+  EXPECT_EQ(message_of<ShapeError>([&] { total_cost(root, {2, 3}); }),
+            "scale 'b': input is [2, 3], output is [2, 3]: too many multiply-adds to count; a network must have fewer than "
+            "2^63 - 1");
 }
 
 TEST(ForwardObserver, SeesEveryModuleWithItsInputAndTheNewestScopeAlone) {
