@@ -71,6 +71,15 @@ TEST_P(FuzzRegression, CutAndFlippedSeeds) {
   }
 }
 
+// A fuzzer that begins from refused files hardly gets past the first checks.
+TEST(FuzzSeeds, OfNetworksAreAccepted) {
+  const std::vector<std::string> seeds = network_seeds();
+  EXPECT_FALSE(seeds.empty());
+  for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_TRUE(accepts_network(seeds[i])) << "seed " << i;
+  EXPECT_FALSE(accepts_network(""));
+  EXPECT_FALSE(accepts_network(seeds.front().substr(0, seeds.front().size() - 1)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzRegression, ::testing::ValuesIn(targets().begin(), targets().end()),
                          [](const auto& test) { return std::string(test.param.name); });
 

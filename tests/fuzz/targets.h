@@ -25,6 +25,7 @@ void safetensors(std::string_view bytes);
 // A file that holds a network; also a module tree and, behind a zero byte, its input, beside tensors that fit. What is accepted is
 // the same network after writing and reading again.
 void network(std::string_view bytes);
+bool accepts_network(std::string_view bytes);  // the same, and whether a network was read in either way
 // MANIFEST.json as it stands, and as the body of one whose seal is right.
 void manifest(std::string_view bytes);
 void json(std::string_view bytes);
