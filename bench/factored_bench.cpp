@@ -68,7 +68,9 @@ void print_row(const Value& row, double target) {
   for (const char* side : {"rival", "other_dense", "blocked_dense", "factored"}) {
     if (const Value* timed = row.find(side)) print_timed("  ", *timed);
   }
-  for (const Value& part : row.at("parts").as_list()) print_timed("    ", part);
+  for (const char* steps : {"parts", "floors"}) {
+    for (const Value& timed : row.at(steps).as_list()) print_timed("    ", timed);
+  }
   std::fflush(stdout);
 }
 

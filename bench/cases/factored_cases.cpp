@@ -1,5 +1,7 @@
 #include "bench/cases/factored_cases.h"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -115,6 +117,7 @@ Value timed(const std::string& name, const Samples& samples, double flops) {
 struct Part {
   Contestant side;
   double flops;
+  std::string order;  // that it is a step of, where the layer has more than one
 };
 
 // Where every step is one of our layers.
@@ -124,7 +127,7 @@ std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
   const auto add = [&](const std::string& name, std::shared_ptr<Module> layer) {
     layer->reset_parameters(1);
     const double flops = flops_of(*layer, input, phase);
-    parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops});
+    parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops, ""});
     input = layer->output_shape(input);
   };
   if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.factored.get())) {
@@ -154,7 +157,7 @@ std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
 Part direct_part(const std::string& name, const DirectCalls& direct, double flops) {
   Contestant side = sweep(direct.sides, kSweepTurns).finalists.front();
   side.name = name + ", " + side.name;
-  return {std::move(side), flops};
+  return {std::move(side), flops, ""};
 }
 
 Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
@@ -167,10 +170,13 @@ Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
   return direct_part(name, conv_calls(operands, shape, phase, every_way), shape.flops() * passes_in(phase));
 }
 
-Part product_part(const std::string& name, const LinearShape& shape, Phase phase) {
+Part product_part(const std::string& order, const std::string& half, const LinearShape& shape, Phase phase) {
   const auto [rows, in, out] = shape;
   const Operands operands{random_tensor({rows, in}, "x"), random_tensor({out, in}, "weight")};
-  return direct_part(name, product_calls(operands, shape, phase), ProductShape{rows, out, in}.flops() * passes_in(phase));
+  const double flops = ProductShape{rows, out, in}.flops() * passes_in(phase);
+  Part part = direct_part(str(order, ": ", half), product_calls(operands, shape, phase), flops);
+  part.order = order;
+  return part;
 }
 
 // Of a train our layers are no floor, because its steps are one layer: oneDNN's calls are, on operands that lie as they like.
@@ -195,10 +201,10 @@ std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Ph
   const auto [o_left, o_right] = halves_of(train.out_modes);
   const auto [i_left, i_right] = halves_of(train.in_modes);
   const std::int64_t r = train.ranks[left - 1];
-  return {product_part("right-first: right", {rows * i_left, i_right, r * o_right}, phase),
-          product_part("right-first: left", {rows * o_right, i_left * r, o_left}, phase),
-          product_part("left-first: left", {rows * i_right, i_left, o_left * r}, phase),
-          product_part("left-first: right", {rows * o_left, r * i_right, o_right}, phase)};
+  return {product_part("right-first", "right", {rows * i_left, i_right, r * o_right}, phase),
+          product_part("right-first", "left", {rows * o_right, i_left * r, o_left}, phase),
+          product_part("left-first", "left", {rows * i_right, i_left, o_left * r}, phase),
+          product_part("left-first", "right", {rows * o_left, r * i_right, o_right}, phase)};
 }
 
 std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
@@ -215,6 +221,22 @@ std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
 Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples) {
   Value::List rows;
   for (std::size_t i = 0; i < parts.size(); ++i) rows.push_back(timed(parts[i].side.name, samples[i], parts[i].flops));
+  return Value::list(std::move(rows));
+}
+
+// Of each order the sum of its steps, round by round.
+Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> samples) {
+  Value::List rows;
+  for (std::size_t first = 0, next = 0; first < parts.size(); first = next) {
+    const std::string& order = parts[first].order;
+    Samples sum(samples[first].size(), 0.0);
+    double flops = 0;
+    for (; next < parts.size() && parts[next].order == order; ++next) {
+      std::ranges::transform(sum, samples[next], sum.begin(), std::plus<>());
+      flops += parts[next].flops;
+    }
+    rows.push_back(timed(order.empty() ? "floor" : str("floor, ", order), sum, flops));
+  }
   return Value::list(std::move(rows));
 }
 
@@ -320,6 +342,7 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
     row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
   }
   row.set("parts", part_rows(parts, spans.subspan(first_part)));
+  row.set("floors", floor_rows(parts, spans.subspan(first_part)));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }

@@ -46,8 +46,9 @@ Value describe_factored(const FactoredSides& sides, Phase phase);
 // training is forward and both backwards. Throws NumericError when they compute different things, InternalError where
 // oneDNN has no fast way.
 // The line: describe_factored(), rounds; factored, rival (the fastest dense side), other_dense and each of parts, which are the
-// factored layer's own steps alone, of a tensor train oneDNN's calls for them, as {name, ms, gflops}; ratio (rival / factored),
-// flop_ratio; of a convolution blocked_dense and blocked_ratio; decisions.
+// factored layer's own steps alone, of a tensor train oneDNN's calls for them, as {name, ms, gflops}; floors, the sum of the
+// parts, of a linear train one for each order of its halves; ratio (rival / factored), flop_ratio; of a convolution
+// blocked_dense and blocked_ratio; decisions.
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns);
 
 }  // namespace tessera::bench

@@ -65,7 +65,19 @@ TEST(FactoredCases, EveryFormatIsTimedBesideItsDenseLayerAndItsSteps) {
     SCOPED_TRACE(of.format);
     for (const Phase phase : {Phase::inference, Phase::training}) {
       const Value row = measure_phase(make_sides(of), phase, kOnce);
-      EXPECT_EQ(row.at("parts").as_list().size(), parts);
+      const Value::List& steps = row.at("parts").as_list();
+      ASSERT_EQ(steps.size(), parts);
+      // In one round a median is the time. A linear train has two orders.
+      const Value::List& floors = row.at("floors").as_list();
+      ASSERT_EQ(floors.size(), of.modes ? 2u : 1u);
+      EXPECT_EQ(floors.front().at("name").as_string(), of.modes ? "floor, right-first" : "floor");
+      EXPECT_EQ(floors.back().at("name").as_string(), of.modes ? "floor, left-first" : "floor");
+      const std::size_t each = parts / floors.size();
+      for (std::size_t i = 0; i < floors.size(); ++i) {
+        double sum = 0;
+        for (std::size_t k = i * each; k < (i + 1) * each; ++k) sum += steps[k].at("ms").at("median").as_double();
+        EXPECT_NEAR(floors[i].at("ms").at("median").as_double(), sum, 1e-9 * sum);
+      }
       EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
       EXPECT_GT(row.at("flop_ratio").as_double(), 1);
       EXPECT_EQ(row.find("blocked_ratio") != nullptr, std::holds_alternative<ConvShape>(of.shape));
