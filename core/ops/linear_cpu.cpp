@@ -151,6 +151,33 @@ void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (relu) relu_forward(y, y);
 }
 
+// By a weight [in, out] that is laid out once per ConstantWeights scope: the library's sgemm reads it in order, and may so be
+// faster than its product with a packed weight, of few columns above all.
+void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) {
+  static const auto user = std::make_shared<const char>();
+  const Tensor& transposed = ConstantWeights::current()->derived(user, weight, [&] {
+    return weight.permute({1, 0}).contiguous();
+  });
+  matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
+}
+
+// Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
+bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  if (ConstantWeights::current() == nullptr || bias.defined() || relu || !decisions_active()) return false;
+  const Sizes s{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
+  const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
+  if (y.dtype() != DType::f32 || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return false;
+  thread_local onednn::PlanCache<bool> cache;
+  return *cache.get({s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
+    const std::vector<std::string> names{"packed", "transposed"};
+    const auto seconds = [&](std::size_t i) {
+      return seconds_of(i, [&] { i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y); });
+    };
+    const std::string name = str("linear.constant rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
+    return std::make_unique<bool>(decide(name, names, seconds) == 1);
+  });
+}
+
 // A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
 // choice.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
@@ -187,6 +214,8 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
   if (y.numel() == 0) return;
   if (x.dim(0) == 1 && x.dim(1) != 0 && y.dtype() == DType::f32) {
     forward_one_row(row_way(x, weight, bias, y, relu), x, weight, bias, y, relu);
+  } else if (takes_transposed(x, weight, bias, y, relu)) {
+    forward_transposed(x, weight, y);
   } else {
     forward_in_library(x, weight, bias, y, relu);
   }

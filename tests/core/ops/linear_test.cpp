@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/matmul_plan_cpu.h"
 #include "core/ops/relu.h"
 #include "core/ops/row_product_cpu.h"
 #include "core/rng.h"
@@ -128,6 +130,38 @@ TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   const Tensor ours = Tensor::empty({1, 211});
   cpu::row_product(x, weight, {}, ours, false, 1);
   EXPECT_EQ(forward(x, weight, {}, false).to_vector<float>(), ours.to_vector<float>());
+}
+
+TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
+  const Tensor x = random({513, 67}, 0);
+  const Tensor weight = random({71, 67}, 1);
+  const Tensor expected = forward(in_f64(x), in_f64(weight), {}, false);
+  const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm"); };
+  const auto key_of = [](const DecisionMap& taken) {
+    const auto found = std::ranges::find_if(taken, [](const auto& each) { return each.first.starts_with("linear.constant "); });
+    return found == taken.end() ? std::string() : found->first;
+  };
+  DecisionMap taken;
+  {
+    const DecisionScope scope({.measure = true});
+    forward(x, weight, {}, false);  // without the promise that the weight stays
+    EXPECT_EQ(key_of(scope.taken()), "");
+    const ConstantWeights promise;
+    forward(x, weight, random({71}, 2), false);  // behind the product comes a bias
+    EXPECT_EQ(key_of(scope.taken()), "");
+    forward(x, weight, {}, false);
+    taken = scope.taken();
+  }
+  const std::string key = key_of(taken);
+  EXPECT_TRUE(key.starts_with("linear.constant rows513 in67 out71 threads")) << key;
+  for (const std::string way : {"packed", "transposed"}) {
+    taken[key] = way;
+    const DecisionScope replay({.measure = true, .known = taken});
+    const ConstantWeights promise;
+    const std::size_t before = products();
+    EXPECT_LE(relative_error(forward(x, weight, {}, false), expected), 1e-5) << way;
+    EXPECT_EQ(products() > before, way == "transposed");
+  }
 }
 
 TEST(Linear, ARowKeepsNaN) {
