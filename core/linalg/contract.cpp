@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/device/dispatch.h"
 #include "core/device/plan_cache.h"
 #include "core/dtype.h"
 #include "core/linalg/contract_run.h"
@@ -18,8 +19,8 @@ struct Planned {
 };
 
 void check_operands(std::string_view equation, const Tensor& a, const Tensor& b) {
-  require_cpu(a.device(), "contract");
-  require_cpu(b.device(), "contract");
+  TESSERA_CHECK(a.device() == b.device(), DeviceError, "contract: '", equation, "': devices differ: operand 1 is ", describe(a),
+                ", operand 2 is ", describe(b), "; both must be equal");
   TESSERA_CHECK(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::f64), DTypeError, "contract: '",
                 equation, "': dtypes are ", a.dtype(), " and ", b.dtype(), "; both need f32, or both f64");
 }
@@ -41,9 +42,10 @@ std::shared_ptr<Planned> make_plan(std::string_view text, const Tensor& a, const
   return std::make_shared<Planned>(std::move(planned));
 }
 
-// Plans depend on the equation and on where elements lie, not on what they are.
+// Plans depend on the equation and on where elements lie, not on what they are. What is faster is known of the CPU alone.
 std::shared_ptr<Planned> plan_of(std::string_view text, const Tensor& a, const Tensor& b, ContractCopies copies) {
   thread_local PlanCache<Planned> cache;
+  if (a.device().is_cuda()) copies = ContractCopies::where_needed;
   std::vector<std::int64_t> key(text.begin(), text.end());
   key.push_back(copies == ContractCopies::where_needed ? -2 : -3);
   for (const Tensor* const operand : {&a, &b}) {
@@ -67,16 +69,17 @@ Tensor operand(const Planned& planned, std::size_t i, const Tensor& tensor) {
   return order.empty() ? tensor : reorder(tensor, planned.equation.operands[i], order).clone();
 }
 
-// The product once for each choice of the indices of loops[depth], loops[depth + 1], ...
-void multiply(const ContractRun& run, std::size_t depth, DType dtype, std::array<char*, 3> data) {
+// The product once for each choice of the indices of loops[depth], loops[depth + 1], ...; `data` may be a GPU's.
+void multiply(const ContractRun& run, std::size_t depth, const Tensor& y, std::array<char*, 3> data) {
   if (depth == run.loops.size()) {
     const std::size_t first = run.swapped ? kRight : kLeft;
-    return cpu::strided_matmul(run.product, dtype, data[first], data[kLeft + kRight - first], data[kResult]);
+    const StridedOperands operands{y.device(), y.dtype(), data[first], data[kLeft + kRight - first], data[kResult]};
+    return TESSERA_BACKEND(y.device(), strided_matmul, run.product, operands);
   }
   const ContractRun::Loop& loop = run.loops[depth];
   for (std::int64_t i = 0; i < loop.size; ++i) {
-    multiply(run, depth + 1, dtype, data);
-    for (std::size_t t = 0; t < data.size(); ++t) data[t] += loop.strides[t] * static_cast<std::int64_t>(size_of(dtype));
+    multiply(run, depth + 1, y, data);
+    for (std::size_t t = 0; t < data.size(); ++t) data[t] += loop.strides[t] * static_cast<std::int64_t>(size_of(y.dtype()));
   }
 }
 
@@ -90,15 +93,15 @@ Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b, Con
   check_operands(equation, a, b);
   const auto planned = plan_of(equation, a, b, copies);
   const ContractRun& run = planned->run;
-  if (run.plan.calls == 0) return Tensor::zeros(planned->shape, a.dtype());
+  if (run.plan.calls == 0) return Tensor::zeros(planned->shape, a.dtype(), a.device());
   const Tensor left = operand(*planned, kLeft, a);
   const Tensor right = operand(*planned, kRight, b);
   const std::string& output = planned->equation.output;
   const std::string& order = run.copied[kResult];
-  const Tensor result = Tensor::empty(planned->shape, a.dtype());
-  const Tensor y = order.empty() ? result : Tensor::empty(reorder(result, output, order).shape(), a.dtype());
+  const Tensor result = Tensor::empty(planned->shape, a.dtype(), a.device());
+  const Tensor y = order.empty() ? result : Tensor::empty(reorder(result, output, order).shape(), a.dtype(), a.device());
   const auto bytes = [](const Tensor& tensor) { return static_cast<char*>(tensor.raw()); };
-  multiply(run, 0, a.dtype(), {bytes(left), bytes(right), bytes(y)});
+  multiply(run, 0, y, {bytes(left), bytes(right), bytes(y)});
   if (!order.empty()) result.copy_from(reorder(y, order, output));
   return result;
 }

@@ -32,12 +32,14 @@ struct ContractPlan {
   bool one_batched_gemm() const { return calls == 1 && batch > 1; }
 };
 
-// Which tensors a plan copies: those that no product takes as they lie, or others too where that is faster.
+// Which tensors a plan copies: those that no product takes as they lie, or others too where that is faster on a CPU. What a copy
+// costs beside a call on a GPU was never measured, and plans for one copy where needed alone.
 enum class ContractCopies { where_faster, where_needed };
 
-// a and b on the CPU, f32 or f64 of one dtype, any strides; the result is contiguous and has their dtype. Indices of size 1 take
-// no part in a plan. Throws what parse_equation and index_sizes throw, ShapeError on an equation of other than two operands,
-// DTypeError, DeviceError. A sum over nothing is 0. No gradient.
+// a and b f32 or f64 of one dtype, on one device, any strides; the result is contiguous, of their dtype, on their device. Indices
+// of size 1 take no part in a plan. On a GPU f32 is multiplied in f32 unless tf32_products(). Throws what parse_equation and
+// index_sizes throw, ShapeError on an equation of other than two operands, DTypeError or DeviceError on operands that differ. A
+// sum over nothing is 0. No gradient.
 Tensor contract(std::string_view equation, const Tensor& a, const Tensor& b,
                 ContractCopies copies = ContractCopies::where_faster);
 

@@ -146,8 +146,7 @@ double reading_cost(const MatrixStrides& strides, std::int64_t rows, std::int64_
 double cost_of(const ContractRun& run) {
   const StridedProduct& p = run.product;
   const double calls = static_cast<double>(run.plan.calls), products = calls * static_cast<double>(p.batch);
-  const double flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  double cost = flops < cpu::kLeastFlopsForThreads ? products * kSmallProduct : calls * kThreadedCall;
+  double cost = p.flops() < cpu::kLeastFlopsForThreads ? products * kSmallProduct : calls * kThreadedCall;
   cost += reading_cost(p.a, p.m, p.k, products) + reading_cost(p.b, p.k, p.n, products);
   if (p.b.column != 1) cost += kColumnElement * products * static_cast<double>(p.k) * static_cast<double>(p.n);
   return cost;

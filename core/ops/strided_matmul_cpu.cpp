@@ -9,14 +9,6 @@
 namespace tessera::cpu {
 namespace {
 
-// oneDNN reads layouts off strides, of dimensions of size 1 too: these become what a dense matrix of this orientation has.
-MatrixStrides regular(MatrixStrides s, std::int64_t rows, std::int64_t columns) {
-  if (columns == 1 && rows == 1) return {s.batch, 1, 1};
-  if (columns == 1) return s.row == 1 ? MatrixStrides{s.batch, 1, rows} : MatrixStrides{s.batch, s.row, 1};
-  if (rows == 1) return s.column == 1 ? MatrixStrides{s.batch, columns, 1} : MatrixStrides{s.batch, 1, s.column};
-  return s;
-}
-
 dnnl::memory::desc describe(std::int64_t batch, std::int64_t rows, std::int64_t columns, const MatrixStrides& s) {
   if (batch == 1) return onednn::strided({rows, columns}, {s.row, s.column});
   if (s.batch == 0) return onednn::strided({1, rows, columns}, {rows * columns, s.row, s.column});
@@ -49,8 +41,7 @@ void multiply_f32(const StridedProduct& p, const float* a, const float* b, float
   struct Plan {
     std::unique_ptr<onednn::Primitive> primitive;
   };
-  const double flops = 2.0 * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n * p.k);
-  if (flops < kLeastFlopsForThreads) {
+  if (p.flops() < kLeastFlopsForThreads) {
     const OneThread alone;
     return one_by_one(p, a, b, y);
   }
@@ -64,8 +55,8 @@ void multiply_f32(const StridedProduct& p, const float* a, const float* b, float
 
 }  // namespace
 
-void strided_matmul(const StridedProduct& product, DType dtype, const void* a, const void* b, void* y) {
-  StridedProduct p = product;
+void strided_matmul(const StridedProduct& p, const StridedOperands& operands) {
+  const auto [device, dtype, a, b, y] = operands;
   if (dtype == DType::f64) {
     const auto view = [](auto* data, const MatrixStrides& s) {
       return reference::MatrixView<std::remove_pointer_t<decltype(data)>>{data, s.batch, s.row, s.column};
@@ -74,10 +65,7 @@ void strided_matmul(const StridedProduct& product, DType dtype, const void* a, c
                                      view(static_cast<const double*>(b), p.b), nullptr, view(static_cast<double*>(y), p.y));
   }
   TESSERA_CHECK(dtype == DType::f32, DTypeError, "strided_matmul: dtype is ", dtype, "; needs f32 or f64");
-  p.a = regular(p.a, p.m, p.k);
-  p.b = regular(p.b, p.k, p.n);
-  p.y = p.n == 1 ? MatrixStrides{p.y.batch, p.m == 1 ? 1 : p.y.row, 1} : MatrixStrides{p.y.batch, p.m == 1 ? p.n : p.y.row, 1};
-  multiply_f32(p, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(y));
+  multiply_f32(regular(p), static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(y));
 }
 
 }  // namespace tessera::cpu

@@ -79,8 +79,14 @@ struct Matrix {
   std::size_t columns() const { return transposed ? layout.rows : layout.columns; }
 };
 
+// Columns do not overlap; the matrices of a batch may, but not those that are written.
+bool is_legal(const Layout& x, bool written) {
+  return x.lead >= x.rows && x.batch >= 1 && x.stride >= 0 && !(written && x.batch > 1 && x.stride == 0);
+}
+
 // Whether the shapes and types belong together.
 bool fits(const Operation& o, const Matrix& a, const Matrix& b, const Layout& d) {
+  if (!is_legal(a.layout, false) || !is_legal(b.layout, false) || !is_legal(d, true)) return false;
   if (a.rows() != d.rows || b.columns() != d.columns || a.columns() != b.rows()) return false;
   if (a.layout.batch != d.batch || b.layout.batch != d.batch || a.layout.type != b.layout.type) return false;
   const bool wide = a.layout.type == CUDA_R_64F;

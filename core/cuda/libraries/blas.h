@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "core/strided_product.h"
 #include "core/tensor.h"
 
 namespace tessera::cuda {
@@ -27,6 +28,11 @@ struct Product {
 // Writes every element of y, zeros and the epilogue where k is 0. Equal operands give equal bytes on one kind of GPU. `operation`
 // names the caller in errors.
 void multiply(const Product& product, const char* operation);
+
+// The same without an epilogue, of matrices that lie in tensors with strides. All sizes are positive; elements are f32 or f64.
+// Each of a and b has a row or column stride of 1 and the other at least as large as a dense matrix's, y a column stride of 1; a
+// stride of a dimension of size 1 does not matter. Throws DeviceError where the library has no algorithm.
+void multiply(const StridedProduct& product, const StridedOperands& operands, const char* operation);
 
 // How often this thread ran the library's algorithm of this name: shows that a forced choice was obeyed.
 std::size_t product_runs(const std::string& algorithm);

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "core/support/error.h"
+#include "tests/core/linalg/contract_cases.h"
 #include "tests/core/linalg/naive_contract.h"
 #include "tests/support/message_of.h"
 
@@ -13,21 +13,6 @@ namespace tessera::testing {
 namespace {
 
 using linalg::ContractCopies;
-
-// Operands of random numbers for an equation of two, by the sizes of its indices.
-std::vector<Tensor> operands_of(const std::string& equation, const std::map<char, std::int64_t>& sizes, DType dtype) {
-  std::vector<Tensor> operands;
-  std::vector<std::int64_t> shape;
-  for (const char c : equation.substr(0, equation.find("->")) + ",") {
-    if (c != ',') {
-      shape.push_back(sizes.at(c));
-      continue;
-    }
-    operands.push_back(random_tensor(Shape(std::span<const std::int64_t>(shape)), dtype, operands.size() + 1));
-    shape.clear();
-  }
-  return operands;
-}
 
 void expect_matches(const std::string& equation, const std::vector<Tensor>& operands) {
   SCOPED_TRACE(str(equation, ' ', describe(operands[0]), ' ', describe(operands[1])));
@@ -45,46 +30,10 @@ linalg::ContractPlan least_plan(const std::string& equation, const Tensor& a, co
   return linalg::plan_contract(equation, a, b, ContractCopies::where_needed);
 }
 
-std::string reversed(std::string text) {
-  std::ranges::reverse(text);
-  return text;
-}
-
-enum class Class { gemm, batched, exceptional };
-
-struct SingleIndexCase {
-  std::string equation;
-  Class expected;
-};
-
-// Shi et al., table 2: C_mnp = A B, where A has k and one free index and B has k and the other two, in each order. Six orders of
-// B stand beside each A: those of a flattened product, of a batched one and the exceptional ones. Columns run fastest there and
-// rows here, so that each name is read from its end.
-std::vector<SingleIndexCase> table_2() {
-  struct Line {
-    std::string a[2], b[6], kinds;  // G: one GEMM, S: one strided-batched GEMM, E: exceptional
-  };
-  const std::vector<Line> lines{{{"mk", "km"}, {"knp", "kpn", "nkp", "pkn", "npk", "pnk"}, "GSSSGS"},
-                                {{"nk", "kn"}, {"kmp", "kpm", "mkp", "pkm", "mpk", "pmk"}, "SSSESE"},
-                                {{"pk", "kp"}, {"kmn", "knm", "mkn", "nkm", "mnk", "nmk"}, "GSSEGE"}};
-  std::vector<SingleIndexCase> cases;
-  for (const Line& line : lines) {
-    for (const std::string& a : line.a) {
-      for (std::size_t i = 0; i < 6; ++i) {
-        const char kind = line.kinds[i];
-        cases.push_back({reversed(a) + ',' + reversed(line.b[i]) + "->pnm", kind == 'G'   ? Class::gemm
-                                                                            : kind == 'S' ? Class::batched
-                                                                                          : Class::exceptional});
-      }
-    }
-  }
-  return cases;
-}
-
 TEST(Contract, EachSingleIndexCaseIsOneProduct) {
   const std::vector<SingleIndexCase> cases = table_2();
   ASSERT_EQ(cases.size(), 36U);
-  std::map<Class, int> counted;
+  std::map<ContractClass, int> counted;
   for (const SingleIndexCase& c : cases) {
     SCOPED_TRACE(c.equation);
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -94,18 +43,18 @@ TEST(Contract, EachSingleIndexCaseIsOneProduct) {
       SCOPED_TRACE(plan.text);
       EXPECT_EQ(plan.calls, 1);
       EXPECT_EQ(plan.loops, 0);
-      EXPECT_EQ(plan.copies, c.expected == Class::exceptional ? 1 : 0);
-      if (c.expected != Class::exceptional) {  // its copy may be one that flattens
-        EXPECT_EQ(plan.one_gemm(), c.expected == Class::gemm);
-        EXPECT_EQ(plan.one_batched_gemm(), c.expected == Class::batched);
+      EXPECT_EQ(plan.copies, c.expected == ContractClass::exceptional ? 1 : 0);
+      if (c.expected != ContractClass::exceptional) {  // its copy may be one that flattens
+        EXPECT_EQ(plan.one_gemm(), c.expected == ContractClass::gemm);
+        EXPECT_EQ(plan.one_batched_gemm(), c.expected == ContractClass::batched);
       }
       EXPECT_EQ(plan.m * plan.n * plan.k * plan.batch, 7 * 5 * 11 * 13);
     }
     ++counted[c.expected];
   }
-  EXPECT_EQ(counted[Class::gemm], 8);
-  EXPECT_EQ(counted[Class::batched], 20);
-  EXPECT_EQ(counted[Class::exceptional], 8);
+  EXPECT_EQ(counted[ContractClass::gemm], 8);
+  EXPECT_EQ(counted[ContractClass::batched], 20);
+  EXPECT_EQ(counted[ContractClass::exceptional], 8);
 }
 
 TEST(Contract, SizesOfOneTakeNoPartInAPlan) {
@@ -131,40 +80,11 @@ TEST(Contract, ASumOverNothingIsZero) {
   EXPECT_EQ(linalg::contract("k,k->", Tensor::empty({0}, DType::f64), Tensor::empty({0}, DType::f64)).item(), 0.0);
 }
 
-struct CountedCase {
-  std::string equation;
-  std::int64_t calls, batch;
-  int loops, copies;
-};
-
-// Sizes: b 2, c 3, i 4, j 5, k 6, l 7, m 8, n 9, p 10.
-const std::vector<CountedCase> kCounted{
-    {"k,k->", 1, 1, 0, 0},  // a scalar
-    {"m,n->mn", 1, 1, 0, 0},  // an outer product
-    {"m,n->nm", 1, 1, 0, 0},  // with the result's rows free in the right operand
-    {",mn->mn", 1, 1, 0, 0},  // a scalar operand
-    {"m,m->m", 1, 8, 0, 0},  // nothing but a batch index
-    {"mkl,kln->mn", 1, 1, 0, 0},  // contracted indices that flatten
-    {"mkl,lkn->mn", 1, 1, 0, 1},  // that do not, as they lie
-    {"kml,nlk->mn", 1, 1, 0, 1},  // one operand has them side by side
-    {"kml,lnkp->pmn", 1, 10, 0, 2},  // neither has
-    {"mij,ijn->nm", 1, 1, 0, 0},  // a transposed result
-    {"bmk,bkn->bmn", 1, 2, 0, 0},  // a batch of products
-    {"mbk,kbn->bmn", 1, 2, 0, 0},  // wherever the batch index lies in the middle
-    {"bcmk,bckn->bcmn", 1, 6, 0, 0},  // batch indices that flatten
-    {"bcmk,cbkn->bcmn", 2, 3, 1, 0},  // that do not: a loop
-    {"bmk,kpn->bpmn", 2, 10, 1, 0},  // two free indices that are left, because the result parts m and n from theirs
-    {"kmb,knb->mnb", 1, 2, 0, 3},  // the batch index lies everywhere where a product's own should be
-    {"mk,kijl->mjil", 4, 5, 1, 0},
-};
-
 TEST(Contract, CountsCallsLoopsAndCopies) {
   for (const CountedCase& c : kCounted) {
     SCOPED_TRACE(c.equation);
-    const std::map<char, std::int64_t> sizes{{'b', 2}, {'c', 3}, {'i', 4}, {'j', 5}, {'k', 6},
-                                             {'l', 7}, {'m', 8}, {'n', 9}, {'p', 10}};
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const std::vector<Tensor> operands = operands_of(c.equation, sizes, dtype);
+      const std::vector<Tensor> operands = operands_of(c.equation, kCountedSizes, dtype);
       expect_matches(c.equation, operands);
       const linalg::ContractPlan plan = least_plan(c.equation, operands[0], operands[1]);
       SCOPED_TRACE(plan.text);
