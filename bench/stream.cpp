@@ -9,7 +9,7 @@
 
 namespace tessera::bench {
 
-std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device) {
+std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device, bool in_place) {
   const std::int64_t count = (megabytes << 20) / static_cast<std::int64_t>(sizeof(float));
   const Tensor x = Tensor::zeros({count}, DType::f32, device);
   const Tensor y = Tensor::zeros({count}, DType::f32, device);
@@ -18,8 +18,9 @@ std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device) {
 #endif
   std::vector<StreamSide> sides;
   for (const cpu::StreamPass& pass : cpu::stream_passes()) {
+    if (pass.in_place && !in_place) continue;
     const auto run = [=] { pass.run(x.data<float>(), y.data<float>(), count, cpu::parts_for(count)); };
-    sides.push_back({{pass.name, run}, pass.bytes(count), pass.in_place});
+    sides.push_back({{pass.name, run}, pass.bytes(count)});
   }
   return sides;
 }

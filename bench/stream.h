@@ -11,12 +11,11 @@ namespace tessera::bench {
 struct StreamSide {
   Contestant contestant;
   double bytes;  // that a call moves
-  bool in_place = false;  // reads and writes the same tensor
 };
 
-// Every pass on two tensors of `megabytes` MiB each; on a GPU the driver's own copy from one to the other, whose rate no kernel
-// that reads and writes is known to pass.
-std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device = {});
+// Every pass on two tensors of `megabytes` MiB each; without `in_place` only those that read one and write the other. On a GPU the
+// driver's own copy from one to the other, whose rate no kernel that reads and writes is known to pass.
+std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device = {}, bool in_place = true);
 
 // GB/s, where a call of `bytes` takes so many milliseconds.
 Samples rates(double bytes, const Samples& ms);

@@ -129,8 +129,7 @@ std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device) {
 }
 
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
-  std::vector<StreamSide> streams = stream_sides(megabytes, turns.device);
-  if (memory.copies) std::erase_if(streams, [](const StreamSide& side) { return side.in_place; });
+  const std::vector<StreamSide> streams = stream_sides(megabytes, turns.device, !memory.copies);
   std::vector<Contestant> sides{memory.ours};
   for (const StreamSide& side : streams) sides.push_back(side.contestant);
   const std::vector<Samples> samples = time_in_turns(sides, turns);

@@ -1,4 +1,4 @@
-// Walks a StridedLoop's rows in parallel.
+// Walks a StridedLoop, one index after the other or its rows in parallel.
 #pragma once
 
 #include <array>
@@ -9,23 +9,25 @@
 
 namespace tessera::cpu {
 
-// The offsets of one row after the other, without a division for each.
+// The offsets of one index after the other over a loop's first `axes` dimensions, without a division for each.
 template <std::size_t N>
-class RowWalk {
+class StridedWalk {
  public:
-  RowWalk(const StridedLoop<N>& loop, std::int64_t row) : loop_(loop), at_(loop.offsets(row)) {
-    for (int i = loop.rank - 2; i >= 0; --i) {
+  StridedWalk(const StridedLoop<N>& loop, int axes, std::int64_t index) : loop_(loop), axes_(axes) {
+    for (int i = axes - 1; i >= 0; --i) {
       const auto axis = static_cast<std::size_t>(i);
-      index_[axis] = row % loop.sizes[axis];
-      row /= loop.sizes[axis];
+      index_[axis] = index % loop.sizes[axis];
+      index /= loop.sizes[axis];
+      for (std::size_t k = 0; k < N; ++k) at_[k] += index_[axis] * loop.strides[k][axis];
     }
   }
 
   const std::array<std::int64_t, N>& at() const { return at_; }
+  std::int64_t index(int axis) const { return index_[static_cast<std::size_t>(axis)]; }
 
-  // The last row is followed by the first one.
+  // The last index is followed by the first one.
   void advance() {
-    for (int i = loop_.rank - 2; i >= 0; --i) {
+    for (int i = axes_ - 1; i >= 0; --i) {
       const auto axis = static_cast<std::size_t>(i);
       const bool last = ++index_[axis] == loop_.sizes[axis];
       const std::int64_t by = last ? 1 - loop_.sizes[axis] : 1;
@@ -37,8 +39,9 @@ class RowWalk {
 
  private:
   const StridedLoop<N>& loop_;
+  int axes_;
   std::array<std::int64_t, Shape::kMaxRank> index_{};
-  std::array<std::int64_t, N> at_;
+  std::array<std::int64_t, N> at_{};
 };
 
 // Calls row(offsets, length) for pieces of inner rows, in parallel. One long row is cut between the threads.
@@ -56,7 +59,7 @@ void for_each_row(const StridedLoop<N>& loop, Row&& row) {
     return;
   }
   parallel_for(outer, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
-    RowWalk<N> walk(loop, begin);
+    StridedWalk<N> walk(loop, loop.rank - 1, begin);
     for (std::int64_t i = begin; i < end; ++i, walk.advance()) row(walk.at(), inner);
   });
 }

@@ -15,14 +15,10 @@ inline constexpr bool is_half = std::is_same_v<T, bfloat16> || std::is_same_v<T,
 
 template <class To, class From>
 To convert(From value) {
-  if constexpr (std::is_same_v<To, From>)
-    return value;
-  else if constexpr (is_half<From>)
-    return convert<To>(static_cast<float>(value));
-  else if constexpr (is_half<To>)
-    return To(static_cast<float>(value));
-  else
-    return static_cast<To>(value);
+  if constexpr (std::is_same_v<To, From>) return value;
+  else if constexpr (is_half<From>) return convert<To>(static_cast<float>(value));
+  else if constexpr (is_half<To>) return To(static_cast<float>(value));
+  else return static_cast<To>(value);
 }
 
 template <class From, class To>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/cpu/parallel.h"
+#include "core/cpu/strided.h"
 
 namespace tessera::cpu {
 namespace {
@@ -15,83 +16,66 @@ constexpr std::int64_t kLine = 16;
 constexpr std::int64_t kAhead = 8;  // tiles from the one in work to the one that is fetched
 constexpr std::int64_t kLarge = 4 << 20;  // elements; a target of more is written past the caches
 
-// One dimension of the walk; cut into pieces of `step`: of kTile elements where it is contiguous in the source or
-// in the target, whole where it is in both.
-struct Axis {
-  std::int64_t size = 1, from = 0, to = 0, step = 1;
-
-  std::int64_t pieces() const { return (size + step - 1) / step; }
-};
-
-// The blocks of a copy, in the order in which memory has the source, so that a tile lies near the one before it.
-struct Blocks {
-  int rank = 0;
-  std::array<Axis, Shape::kMaxRank> axes{};  // innermost first
-  int line = -1, row = -1;  // the axes that are contiguous in the source and in the target
-  std::int64_t count = 1;
-
-  explicit Blocks(const StridedLoop<2>& loop) : rank(loop.rank) {
-    for (int i = 0; i < rank; ++i) {
-      const auto own = static_cast<std::size_t>(i);
-      const Axis axis{loop.sizes[own], loop.strides[0][own], loop.strides[1][own]};
-      std::size_t place = own;
-      for (; place > 0 && axes[place - 1].from > axis.from; --place) axes[place] = axes[place - 1];
-      axes[place] = axis;
-    }
-    for (int i = 0; i < rank; ++i) {
-      const Axis& axis = at(i);
-      if (axis.from == 1) line = i;
-      if (axis.to == 1) row = i;
-    }
-    if (line >= 0) axes[static_cast<std::size_t>(line)].step = line == row ? at(line).size : kTile;
-    if (row >= 0 && row != line) axes[static_cast<std::size_t>(row)].step = kTile;
-    for (int i = 0; i < rank; ++i) count *= at(i).pieces();
-  }
-
-  const Axis& at(int axis) const { return axes[static_cast<std::size_t>(axis)]; }
-  bool in_tiles() const { return line >= 0 && row >= 0 && line != row && at(line).size >= kLanes && at(row).size >= kLanes; }
-  bool in_rows() const { return line >= 0 && line == row; }
-};
-
-// Where a block begins in the source and in the target, and how many elements it has along the axes `line` and `row`.
-class Walk {
+// The blocks of a copy. A dimension that is contiguous in the source or in the target is cut into pieces of kTile elements; one
+// that is contiguous in both is one piece.
+class Blocks {
  public:
-  Walk(const Blocks& blocks, std::int64_t index) : blocks_(&blocks) {
-    for (int i = 0; i < blocks.rank; ++i) {
-      const Axis& axis = blocks.at(i);
-      at_[static_cast<std::size_t>(i)] = index % axis.pieces() * axis.step;
-      index /= axis.pieces();
-      move(axis, at_[static_cast<std::size_t>(i)]);
+  explicit Blocks(const StridedLoop<2>& loop) : elements_(by_source(loop)), cut_(elements_) {
+    for (int i = 0; i < elements_.rank; ++i) {
+      if (stride(0, i) == 1) line_ = i;
+      if (stride(1, i) == 1) row_ = i;
     }
+    for (const int axis : {line_, row_}) {
+      if (axis >= 0) cut(axis, line_ == row_ ? size(axis) : kTile);
+    }
+    for (int i = 0; i < cut_.rank; ++i) count_ *= cut_.sizes[static_cast<std::size_t>(i)];
   }
 
-  // The last block is followed by the first one.
-  void advance() {
-    for (int i = 0; i < blocks_->rank; ++i) {
-      const Axis& axis = blocks_->at(i);
-      std::int64_t& at = at_[static_cast<std::size_t>(i)];
-      const std::int64_t before = at;
-      at = at + axis.step < axis.size ? at + axis.step : 0;
-      move(axis, at - before);
-      if (at != 0) return;
-    }
-  }
+  bool in_tiles() const { return line_ >= 0 && row_ >= 0 && line_ != row_ && size(line_) >= kLanes && size(row_) >= kLanes; }
+  bool in_rows() const { return line_ >= 0 && line_ == row_; }
 
-  std::int64_t from() const { return from_; }
-  std::int64_t to() const { return to_; }
-  std::int64_t lines() const { return left(blocks_->line); }
-  std::int64_t rows() const { return left(blocks_->row); }
+  std::int64_t count() const { return count_; }
+  std::int64_t row_length() const { return size(row_); }
+  std::int64_t from_pitch() const { return stride(0, row_); }
+  std::int64_t to_pitch() const { return stride(1, line_); }
+
+  // One block after the other, from this one on.
+  StridedWalk<2> walk(std::int64_t block) const { return {cut_, cut_.rank, block}; }
+  // A tile's elements along the dimension that is contiguous in the source, and along the one that is in the target.
+  std::int64_t lines(const StridedWalk<2>& at) const { return left(at, line_); }
+  std::int64_t rows(const StridedWalk<2>& at) const { return left(at, row_); }
 
  private:
-  void move(const Axis& axis, std::int64_t by) {
-    from_ += by * axis.from;
-    to_ += by * axis.to;
+  // In the order in which memory has the source, so that a block lies near the one before it.
+  static StridedLoop<2> by_source(const StridedLoop<2>& loop) {
+    StridedLoop<2> sorted = loop;
+    for (int i = 0; i < loop.rank; ++i) {
+      const auto own = static_cast<std::size_t>(i);
+      std::size_t place = own;
+      for (; place > 0 && sorted.strides[0][place - 1] < loop.strides[0][own]; --place) move(sorted, place - 1, sorted, place);
+      move(loop, own, sorted, place);
+    }
+    return sorted;
   }
-  std::int64_t left(int axis) const { return std::min(kTile, blocks_->at(axis).size - at_[static_cast<std::size_t>(axis)]); }
 
-  const Blocks* blocks_;
-  std::array<std::int64_t, Shape::kMaxRank> at_{};
-  std::int64_t from_ = 0, to_ = 0;
+  static void move(const StridedLoop<2>& from, std::size_t source, StridedLoop<2>& to, std::size_t target) {
+    to.sizes[target] = from.sizes[source];
+    for (std::size_t k = 0; k < 2; ++k) to.strides[k][target] = from.strides[k][source];
+  }
+
+  void cut(int axis, std::int64_t length) {
+    const auto at = static_cast<std::size_t>(axis);
+    cut_.sizes[at] = (elements_.sizes[at] + length - 1) / length;
+    for (std::size_t k = 0; k < 2; ++k) cut_.strides[k][at] = elements_.strides[k][at] * length;
+  }
+
+  std::int64_t size(int axis) const { return elements_.sizes[static_cast<std::size_t>(axis)]; }
+  std::int64_t stride(std::size_t operand, int axis) const { return elements_.strides[operand][static_cast<std::size_t>(axis)]; }
+  std::int64_t left(const StridedWalk<2>& at, int axis) const { return std::min(kTile, size(axis) - at.index(axis) * kTile); }
+
+  StridedLoop<2> elements_, cut_;
+  int line_ = -1, row_ = -1;  // the dimensions that are contiguous in the source and in the target
+  std::int64_t count_ = 1;
 };
 
 // from[r, c] to to[c, r].
@@ -153,25 +137,26 @@ bool takes_vectors(const float* to, std::int64_t pitch) {
 }
 
 void copy_tiles(const Blocks& blocks, bool large, const float* source, float* target, std::int64_t begin, std::int64_t end) {
-  const std::int64_t from_pitch = blocks.at(blocks.row).from, to_pitch = blocks.at(blocks.line).to;
-  Walk walk(blocks, begin), ahead(blocks, (begin + kAhead) % blocks.count);
+  const std::int64_t from_pitch = blocks.from_pitch(), to_pitch = blocks.to_pitch();
+  StridedWalk<2> walk = blocks.walk(begin), ahead = blocks.walk((begin + kAhead) % blocks.count());
   for (std::int64_t i = begin; i < end; ++i, walk.advance(), ahead.advance()) {
-    float* const to = target + walk.to();
-    if (walk.rows() < kTile || walk.lines() < kTile) {
-      copy_part(source + walk.from(), from_pitch, to, to_pitch, walk.rows(), walk.lines());
+    const auto [at_from, at_to] = walk.at();
+    const std::int64_t rows = blocks.rows(walk), lines = blocks.lines(walk);
+    if (rows < kTile || lines < kTile) {
+      copy_part(source + at_from, from_pitch, target + at_to, to_pitch, rows, lines);
     } else {
-      copy_tile(source + walk.from(), from_pitch, large ? source + ahead.from() : nullptr, to, to_pitch,
-                large && takes_vectors(to, to_pitch));
+      copy_tile(source + at_from, from_pitch, large ? source + ahead.at()[0] : nullptr, target + at_to, to_pitch,
+                large && takes_vectors(target + at_to, to_pitch));
     }
   }
 }
 
 void stream_rows(const Blocks& blocks, const float* source, float* target, std::int64_t begin, std::int64_t end) {
-  const std::int64_t length = blocks.at(blocks.row).size;
-  Walk walk(blocks, begin);
+  const std::int64_t length = blocks.row_length();
+  StridedWalk<2> walk = blocks.walk(begin);
   for (std::int64_t row = begin; row < end; ++row, walk.advance()) {
-    const float* const from = source + walk.from();
-    float* const to = target + walk.to();
+    const float* const from = source + walk.at()[0];
+    float* const to = target + walk.at()[1];
     std::int64_t i = 0;
     if (takes_vectors(to, 0)) {
       for (; i + kLanes <= length; i += kLanes) _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
@@ -188,7 +173,7 @@ bool tiled_copy(const StridedLoop<2>& loop, const float* source, float* target) 
   const Blocks blocks(loop);
   const bool large = elements > kLarge;
   if (!blocks.in_tiles() && !(blocks.in_rows() && large)) return false;
-  parallel_parts(blocks.count, parts_for(elements), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_parts(blocks.count(), parts_for(elements), [&](std::int64_t begin, std::int64_t end, int) {
     if (blocks.in_tiles()) {
       copy_tiles(blocks, large, source, target, begin, end);
     } else {

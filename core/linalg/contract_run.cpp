@@ -124,8 +124,8 @@ ContractRun run_of(const Modes& modes, const Roles& roles) {
   return run;
 }
 
-// What a plan takes beside its multiply-adds, which all plans of a contraction share; in nanoseconds, of which the size alone
-// matters.
+// Estimates of the time that a plan takes beside its multiply-adds, in nanoseconds. All plans of a contraction have the same
+// multiply-adds, so that only the differences of these estimates decide.
 constexpr double kSmallProduct = 250;  // a product of its own, in one thread
 constexpr double kThreadedCall = 2500;
 constexpr double kFarElement = 1;  // of an operand whose rows or columns lie pages apart: a cache keeps only a few of them

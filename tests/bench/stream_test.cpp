@@ -19,6 +19,12 @@ TEST(Stream, EachSideSaysWhatItMoves) {
   for (const StreamSide& side : sides) side.contestant.run();
 }
 
+TEST(Stream, CopiesAreHeldAgainstPassesFromOneTensorToAnother) {
+  const std::vector<StreamSide> sides = stream_sides(3, {}, false);
+  ASSERT_EQ(sides.size(), 2u);
+  for (const StreamSide& side : sides) EXPECT_DOUBLE_EQ(side.bytes, 2 * 3 * kMiB) << side.contestant.name;
+}
+
 TEST(Stream, TheFastestMovesTheMostInATimeHoweverLongItTakes) {
   const auto side = [](const char* name, double bytes) { return StreamSide{{name, [] {}}, bytes}; };
   const std::vector<StreamSide> sides{side("short", 8e6), side("long", 24e6), side("lucky once", 8e6)};

@@ -50,5 +50,10 @@ TEST(MemoryCases, EveryOpIsMeasuredInBothDirectionsAndSaysWhatItMustMove) {
   EXPECT_EQ(seen, kWalks);
 }
 
+TEST(MemoryCases, ACopyIsHeldAgainstCopies) {
+  const MemoryCase copy{.op = "copy", .pass = "forward", .shape = "[1]", .bytes = 8, .ours = {"tessera", [] {}}, .copies = true};
+  EXPECT_NE(measure_memory(copy, 1, {.rounds = 1, .seconds = 0}).at("stream").as_string(), "scale in place");
+}
+
 }  // namespace
 }  // namespace tessera::bench
