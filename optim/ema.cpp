@@ -29,9 +29,10 @@ void EmaConfig::fields(Fields& f) {
          .observable = "bytes"});
 }
 
-Ema::Ema(const EmaConfig& config, Module& model) : config_(config), averages_(copies(model)) {}
+Ema::Ema(const EmaConfig& config, Module& model, StepSlots& slots)
+    : config_(config), slot_(slots.add("ema.decay")), averages_(copies(model)) {}
 
-void Ema::on_step_begin(Module&, StepStateData& data) { data.ema_decay = config_.decay; }
+void Ema::on_step_begin(Module&, std::int64_t, StepStateData& data) { data.slots[slot_] = config_.decay; }
 
 void Ema::after_step(Module& model, const StepState& step) {
   TESSERA_CHECK(!swapped_, InternalError, "ema: a step while the averages are swapped in");
@@ -45,8 +46,10 @@ void Ema::after_step(Module& model, const StepState& step) {
     const auto average = averages_.find(named.path);
     if (average != averages_.end()) all.push_back({average->second, named.buffer->value, {}});
   }
-  TESSERA_DISPATCH(step.tensor().device(), ema_update, all, step.tensor());
+  TESSERA_DISPATCH(step.tensor().device(), ema_update, all, slot_, step.tensor());
 }
+
+void Ema::on_stage_end(Module& model) { swap(model); }
 
 State Ema::state() const {
   TESSERA_CHECK(!swapped_, InternalError, "ema: state asked for while the averages are swapped in");

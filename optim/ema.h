@@ -19,11 +19,15 @@ struct EmaConfig {
 
 class Ema final : public Hook {
  public:
-  Ema(const EmaConfig& config, Module& model);  // averages start at the model's values
+  static constexpr const char* kName = "ema";
 
-  std::string_view name() const override { return "ema"; }
-  void on_step_begin(Module& model, StepStateData& data) override;  // sets ema_decay
+  Ema(const EmaConfig& config, Module& model, StepSlots& slots);  // averages start at the model's values
+
+  std::string_view name() const override { return kName; }
+  void on_step_begin(Module& model, std::int64_t step, StepStateData& data) override;  // sets the decay's slot
   void after_step(Module& model, const StepState& step) override;
+  void on_stage_end(Module& model) override;  // the averages become the model's weights
+  void swap_evaluation_weights(Module& model) override { swap(model); }
 
   // Tensors under the parameter's or buffer's path. Throw InternalError while swapped in.
   State state() const override;
@@ -35,6 +39,7 @@ class Ema final : public Hook {
 
  private:
   EmaConfig config_;
+  std::size_t slot_;
   std::map<std::string, Tensor> averages_;
   bool swapped_ = false;
 };
@@ -45,7 +50,8 @@ struct EmaOperands {
   Tensor value;
   Tensor mask;
 };
-namespace cpu { void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state); }
-namespace cuda { void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state); }
+// `slot`: of the step state, where the decay stands.
+namespace cpu { void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state); }
+namespace cuda { void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state); }
 
 }  // namespace tessera

@@ -21,9 +21,9 @@ void update_part(const EmaOperands& o, double decay, std::int64_t begin, std::in
 
 }  // namespace
 
-void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state) {
   if (step_state_data(step_state).skip != 0) return;
-  const double decay = step_state_data(step_state).ema_decay;
+  const double decay = step_state_data(step_state).slots[slot];
   const auto value_of = [](const EmaOperands& o) -> const Tensor& { return o.value; };
   parallel_tensors(operands, kGrain, value_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
     dispatch_real(operands[i].value.dtype(), "ema", [&]<class T>() { update_part<T>(operands[i], decay, begin, end); });

@@ -17,13 +17,14 @@ struct EmaEntry {
 
 template <class T>
 __global__ void __launch_bounds__(kManyThreads)
-    ema_kernel(const __grid_constant__ Many<EmaEntry<T>> many, const StepStateData* state) {
+    ema_kernel(const __grid_constant__ Many<EmaEntry<T>> many, const StepStateData* state, std::size_t slot) {
   if (state->skip != 0) return;
   constexpr int kWidth = kManyWidth<T>;
   ThreadShare share;
   const EmaEntry<T>& entry = find_entry(many, share);
-  const T keep = static_cast<T>(state->ema_decay);
-  const T take = static_cast<T>(1 - state->ema_decay);
+  const double decay = state->slots[slot];
+  const T keep = static_cast<T>(decay);
+  const T take = static_cast<T>(1 - decay);
   T average[kManyItems], value[kManyItems];
   std::uint8_t kept[kManyItems];
   load_share<kWidth>(entry.average, share, average);
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(kManyThreads)
 }
 
 template <class T>
-void update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+void update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state) {
   std::vector<EmaEntry<T>> entries;
   for (const EmaOperands& o : operands) {
     if (o.value.dtype() != dtype_of<T>) continue;
@@ -45,16 +46,16 @@ void update(std::span<const EmaOperands> operands, const Tensor& step_state) {
   }
   const auto* const state = static_cast<const StepStateData*>(step_state.raw());
   for_each_many(std::span<const EmaEntry<T>>(entries), [&](const Many<EmaEntry<T>>& many, unsigned blocks) {
-    launch("ema", step_state.device(), {dim3(blocks), dim3(kManyThreads)}, ema_kernel<T>, many, state);
+    launch("ema", step_state.device(), {dim3(blocks), dim3(kManyThreads)}, ema_kernel<T>, many, state, slot);
   });
 }
 
 }  // namespace
 
-void ema_update(std::span<const EmaOperands> operands, const Tensor& step_state) {
+void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state) {
   for (const EmaOperands& o : operands) check_real("ema", o.value);
-  update<float>(operands, step_state);
-  update<double>(operands, step_state);
+  update<float>(operands, slot, step_state);
+  update<double>(operands, slot, step_state);
 }
 
 }  // namespace tessera::cuda

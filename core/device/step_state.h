@@ -10,13 +10,14 @@
 
 namespace tessera {
 
+inline constexpr std::size_t kStepSlots = 8;
+
 struct StepStateData {
   // Published by the host, between steps.
   std::int64_t step = 0;        // global optimiser step, from 0, over all stages
   std::int64_t micro_step = 0;  // index of the micro-batch within the step
   double lr = 0;
-  double ema_decay = 0;
-  double rho = 0;
+  double slots[kStepSlots] = {};  // of hooks, which take theirs by name (core/nn/hook.h)
   // Kept by kernels from step to step; publishing leaves them alone. See optim/loss_scale.h.
   double loss_scale = 1;
   std::int64_t good_steps = 0;  // in a row, since the scale last changed

@@ -1,30 +1,50 @@
 // Something that takes part in training beside the optimiser, such as a moving average of the weights.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/device/step_state.h"
 #include "core/nn/module.h"
 #include "core/nn/state.h"
 
 namespace tessera {
 
+// Which of StepStateData::slots belongs to which value of a hook. Made by the trainer, one for all of its hooks.
+class StepSlots {
+ public:
+  // The next free slot, for a value of this name. Throws InternalError when the name is taken or no slot is left.
+  std::size_t add(std::string_view name);
+
+ private:
+  std::vector<std::string> names_;
+};
+
 class Hook {
  public:
   virtual ~Hook() = default;
-  virtual std::string_view name() const = 0;
+  virtual std::string_view name() const = 0;  // "ema": of its block in an experiment file, and of its part of a checkpoint
 
   // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what after_backward and
   // after_step give the device is recorded in one step and replayed in those that follow, without a call of theirs: values that
   // change come from the step state.
-  virtual void on_step_begin(Module&, StepStateData&) {}  // may set the values of the coming step
-  virtual void after_backward(Module&, const StepState&) {}  // may edit gradients
+  virtual void on_step_begin(Module&, std::int64_t, StepStateData&) {}  // the stage's step, from 0; may set its slots
+  virtual void after_backward(Module&, const StepState&) {}  // once a step, after unscaling, before clipping; may edit gradients
   virtual void after_step(Module&, const StepState&) {}
   // Whether they have something to do on the host at every step: no step is recorded then.
   virtual bool acts_on_host() const { return false; }
 
-  // Between steps.
-  virtual void on_epoch_end(Module&) {}
-  virtual void on_stage_end(Module&) {}
+  // Between steps, on the host: after every interval() steps of the stage, with the number of steps done; 0 = never.
+  virtual std::int64_t interval() const { return 0; }
+  virtual void between_steps(Module&, std::int64_t) {}
+  virtual void on_stage_end(Module&) {}  // no step follows, and the hook's state is saved no more
+  // Lines for metrics.jsonl, each a map of what happened since the last call; asked for between steps.
+  virtual std::vector<Value> take_rows() { return {}; }
+  // Puts the weights that evaluation takes in the place of the model's, and at the second call the model's back.
+  virtual void swap_evaluation_weights(Module&) {}
 
   // Pure, so that no hook can be left out of a checkpoint; a hook without state returns {}.
   virtual State state() const = 0;

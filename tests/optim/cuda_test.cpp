@@ -65,11 +65,11 @@ State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
   move_to(*model, device);
   const auto parameters = named_parameters(*model);
   const auto optimizer = make_optimizer(config, parameters);
-  Ema ema({.decay = 0.9}, *model);
+  Ema ema = testing::make_ema(0.9, *model);
   StepState state(device);
   for (int step = 0; step < kSteps; ++step) {
     set_gradients_on(device, *model, static_cast<std::uint64_t>(step));
-    state.set({.step = step, .lr = 0.1 / (1 + step), .ema_decay = 0.9});
+    state.set({.step = step, .lr = 0.1 / (1 + step), .slots = {0.9}});
     const TransferStats before = transfer_stats();
     clip_grad_norm(parameters, 1.5);
     optimizer->step(state);
@@ -120,13 +120,13 @@ State scaled_steps(Device device, std::vector<double>& scales) {
   move_to(*model, device);
   const auto parameters = named_parameters(*model);
   const auto optimizer = make_optimizer(OptimizerConfig{AdamWConfig{}}, parameters);
-  Ema ema({.decay = 0.9}, *model);
+  Ema ema = testing::make_ema(0.9, *model);
   StepState state(device);
   state.load(1024, kLossScaleGrowthInterval - 2);
   for (int step = 0; step < 5; ++step) {
     set_gradients_on(device, *model, static_cast<std::uint64_t>(step));
     if (step == 3) parameters.back().parameter->grad().slice(0, 2, 3).fill(std::numeric_limits<double>::infinity());
-    state.set({.step = step, .lr = 0.01, .ema_decay = 0.9});
+    state.set({.step = step, .lr = 0.01, .slots = {0.9}});
     const TransferStats before = transfer_stats();
     unscale_gradients(parameters, state);
     optimizer->step(state);

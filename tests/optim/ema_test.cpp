@@ -8,6 +8,7 @@
 namespace tessera {
 namespace {
 
+using testing::make_ema;
 using testing::make_model;
 using testing::random_tensor;
 using testing::to_doubles;
@@ -26,7 +27,7 @@ void run_steps(Ema& ema, Module& model, int steps) {
   StepState state;
   for (int t = 0; t < steps; ++t) {
     StepStateData data{.step = t};
-    ema.on_step_begin(model, data);
+    ema.on_step_begin(model, t, data);
     state.set(data);
     move_model(model, static_cast<std::uint64_t>(t));
     ema.after_step(model, state);
@@ -36,15 +37,15 @@ void run_steps(Ema& ema, Module& model, int steps) {
 TEST(Ema, AveragesParametersAndBuffers) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto model = make_model(dtype);
-    Ema ema({.decay = 0.75}, *model);
+    Ema ema = make_ema(0.75, *model);
     std::map<std::string, std::vector<double>> expected;
     for (const auto& [path, average] : ema.state().tensors) expected[path] = to_doubles(average);
     EXPECT_EQ(expected.size(), 4u);
     StepState state;
     for (int t = 0; t < 10; ++t) {
       StepStateData data;
-      ema.on_step_begin(*model, data);
-      EXPECT_EQ(data.ema_decay, 0.75);
+      ema.on_step_begin(*model, t, data);
+      EXPECT_EQ(data.slots[0], 0.75);
       state.set(data);
       move_model(*model, static_cast<std::uint64_t>(t));
       ema.after_step(*model, state);
@@ -64,7 +65,7 @@ TEST(Ema, AveragesParametersAndBuffers) {
 
 TEST(Ema, SwapsInAndOut) {
   const auto model = make_model();
-  Ema ema({.decay = 0.5}, *model);
+  Ema ema = make_ema(0.5, *model);
   run_steps(ema, *model, 3);
   const State averages = ema.state();
   const auto trained = to_doubles(named_parameters(*model)[0].parameter->value());
@@ -83,13 +84,13 @@ TEST(Ema, SwapsInAndOut) {
 
 TEST(Ema, MaskedWeightsHaveMaskedAverages) {
   const auto model = make_model();
-  Ema ema({.decay = 0.9}, *model);
+  Ema ema = make_ema(0.9, *model);
   Parameter& weight = *named_parameters(*model)[0].parameter;
   std::vector<std::uint8_t> mask(15, 1);
   mask[3] = 0;
   weight.set_mask(Tensor::from(mask, {3, 5}));
   StepState state;
-  state.set({.ema_decay = 0.9});
+  state.set({.slots = {0.9}});
   ema.after_step(*model, state);
   EXPECT_EQ(ema.state().tensors.at("conv.weight").data<float>()[3], 0.0f);
   EXPECT_NE(ema.state().tensors.at("conv.weight").data<float>()[4], 0.0f);
@@ -97,10 +98,10 @@ TEST(Ema, MaskedWeightsHaveMaskedAverages) {
 
 TEST(Ema, StateRoundTripIsExact) {
   const auto model = make_model();
-  Ema ema({.decay = 0.9}, *model);
+  Ema ema = make_ema(0.9, *model);
   run_steps(ema, *model, 5);
   const State saved = ema.state();
-  Ema again({.decay = 0.9}, *model);
+  Ema again = make_ema(0.9, *model);
   again.load_state(saved);
   for (const auto& [path, average] : again.state().tensors) EXPECT_EQ(to_doubles(average), to_doubles(saved.tensors.at(path)));
   State missing = saved;

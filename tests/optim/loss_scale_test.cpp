@@ -63,7 +63,7 @@ TEST(LossScale, ANanOrInfSkipsTheStepAndHalvesTheScale) {
       const auto model = make_model();
       const auto parameters = named_parameters(*model);
       const auto optimizer = make_optimizer(config, parameters);
-      Ema ema({}, *model);
+      Ema ema = testing::make_ema(0.999, *model);
       StepState state = step_state(0.1, 0.9);
       state.load(1, 5);
       set_gradients(*model, 1);

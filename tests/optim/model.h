@@ -7,6 +7,7 @@
 
 #include "core/nn/module.h"
 #include "core/rng.h"
+#include "optim/ema.h"
 
 namespace tessera::testing {
 
@@ -47,9 +48,15 @@ inline void set_gradients(Module& model, std::uint64_t step) {
   }
 }
 
+// Its decay stands in slot 0 of the step state.
+inline Ema make_ema(double decay, Module& model) {
+  StepSlots slots;
+  return Ema({.decay = decay}, model, slots);
+}
+
 inline StepState step_state(double lr, double ema_decay = 0) {
   StepState state;
-  state.set({.lr = lr, .ema_decay = ema_decay});
+  state.set({.lr = lr, .slots = {ema_decay}});
   return state;
 }
 

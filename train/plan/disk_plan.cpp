@@ -100,7 +100,7 @@ DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vec
   parts["model"] = weights;
   plan.training_bytes = encoded_bytes(parts, model, history, classes);
   finish(history.of(stage.name), true);
-  parts.erase("hook.ema");  // has become the weights
+  std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
   plan.end_bytes = encoded_bytes(parts, model, history, classes);
   return plan;
 }

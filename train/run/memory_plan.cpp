@@ -94,7 +94,7 @@ class DryRun {
   static void measure_state(const StageTrainer& trainer, std::int64_t all, MemoryPlan& plan) {
     plan.hooks = 0;
     for (const auto& [name, state] : trainer.state()) {
-      if (name.starts_with("hook.")) plan.hooks += bytes_of(state);
+      if (is_part_of_hook(name)) plan.hooks += bytes_of(state);
     }
     plan.optimizer = all - plan.hooks;
   }

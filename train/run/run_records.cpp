@@ -62,6 +62,16 @@ void RunRecords::log_training(const std::string& stage, std::int64_t step, doubl
   timing_.append(write(TimingLine{step, images_per_second}));
 }
 
+void RunRecords::log_rows(const std::string& stage, std::int64_t step, const std::vector<Value>& rows) {
+  for (const Value& row : rows) {
+    Value line = Value::map();
+    line.set("stage", stage);
+    line.set("step", step);
+    for (const auto& entry : row.as_map()) line.set(entry.key, entry.value);
+    metrics_.append(line);
+  }
+}
+
 void RunRecords::log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Evaluation& result) {
   metrics_.append(write(EvaluationLine{stage, step, epoch, result.loss, result.accuracy()}));
 }

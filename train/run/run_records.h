@@ -19,6 +19,7 @@ class RunRecords {
   RunRecords(Vfs& vfs, RunFolder folder, const Position& position, RunHistory history);
 
   void log_training(const std::string& stage, std::int64_t step, double loss, double lr, double images_per_second);
+  void log_rows(const std::string& stage, std::int64_t step, const std::vector<Value>& rows);  // of hooks
   void log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Evaluation& result);
   // Makes metrics and timing durable, and notes their lengths: a checkpoint counts on these bytes.
   void sync(Position& position);

@@ -134,7 +134,7 @@ void RunState::step() {
   trainer_->step(next_batch(), position_.stage_step, position_.global_step);
   ++position_.stage_step;
   ++position_.global_step;
-  if (position_.stage_step % steps_per_epoch_ == 0) trainer_->end_epoch();
+  trainer_->between_steps(position_.stage_step);
 }
 
 void RunState::end_stage() {

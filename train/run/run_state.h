@@ -57,7 +57,7 @@ class RunState {
   // Runs the stage's passes unless they have run, and gives their reports.
   std::vector<PassReport> prepare_stage(const TimingHooks& hooks = {}, std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
-  void step();  // one step of training, and the epoch's end where it is one
+  void step();  // one step of training, and what hooks do after it
   void end_stage();
   void next_stage();
 

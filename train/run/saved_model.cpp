@@ -4,11 +4,10 @@
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/run/model_state.h"
+#include "train/run/stage_hooks.h"
 
 namespace tessera {
 namespace {
-
-constexpr const char* kAverages = "hook.ema";
 
 std::unique_ptr<Module> with_weights(const Checkpoint& checkpoint, const State& weights) {
   std::unique_ptr<Module> model = rebuild(checkpoint.manifest.at("model"), builtin_layers());
@@ -28,12 +27,12 @@ std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) {
   return with_weights(checkpoint, saved_weights(checkpoint));
 }
 
-bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(kAverages); }
+bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(evaluation_part()); }
 
 std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint) {
   State weights = saved_weights(checkpoint);  // masks and whole-number buffers are not averaged
   if (has_averages(checkpoint)) {
-    for (const auto& [path, average] : checkpoint.parts.at(kAverages).tensors) weights.tensors[path] = average;
+    for (const auto& [path, average] : checkpoint.parts.at(evaluation_part()).tensors) weights.tensors[path] = average;
   }
   return with_weights(checkpoint, weights);
 }

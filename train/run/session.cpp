@@ -222,6 +222,7 @@ void Session::after_step(std::int64_t total) {
   const bool epoch_end = position.stage_step % state_.steps_per_epoch() == 0;
   const bool last = position.stage_step == total;
   if (position.global_step % config().log_every == 0 || last) log_interval();
+  records_->log_rows(stage().name, position.global_step, state_.trainer()->take_rows());
   const bool improved = (epoch_end || last) && evaluate_epoch();
   progress_.step(position.stage_step, last_loss_.value_or(0.0));
   const CheckpointConfig& checkpoint = config().checkpoint;

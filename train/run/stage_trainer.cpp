@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 
 #include "core/autograd/accumulate.h"
 #include "core/autograd/backward.h"
@@ -26,12 +27,10 @@ constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gr
 // The sign of a NaN means nothing.
 std::string spelled(double value) { return std::isnan(value) ? std::string("nan") : str(value); }
 
-std::string part_name(const Hook& hook) { return str("hook.", hook.name()); }
-
 }  // namespace
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
-                           std::int64_t total_steps, DType compute)
+                           std::int64_t total_steps, DType compute, std::span<const MakeHook> others)
     : model_(model),
       config_(config),
       seed_(seed),
@@ -44,11 +43,9 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())),
       norm_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())) {
-  if (config_.ema) {
-    auto ema = std::make_unique<Ema>(*config_.ema, model_);
-    ema_ = ema.get();
-    hooks_.push_back(std::move(ema));
-  }
+  const HookSetting setting{.model = model_, .length = length_, .slots = slots_};
+  for (const MakeHook& make : training_hooks(config_)) hooks_.push_back(make(setting));
+  for (const MakeHook& make : others) hooks_.push_back(make(setting));
   if (scales_loss_) step_state_.load(kInitialLossScale, 0);
   const bool on_host = std::ranges::any_of(hooks_, [](const auto& hook) { return hook->acts_on_host(); });
   if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
@@ -99,7 +96,7 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
   StepStateData state;
   state.step = global_step;
   state.lr = scheduled_lr(config_.schedule, config_.optimizer.lr(), stage_step, length_);
-  for (const auto& hook : hooks_) hook->on_step_begin(model_, state);
+  for (const auto& hook : hooks_) hook->on_step_begin(model_, stage_step, state);
   step_state_.set(state);
   charge_profile(ProfilePart::hooks, "on_step_begin");
 }
@@ -179,23 +176,28 @@ void StageTrainer::check_finite() const {
                 "training: gradients hold a NaN or Inf at any scale of the loss; ", kAdvice);
 }
 
-void StageTrainer::end_epoch() {
-  for (const auto& hook : hooks_) hook->on_epoch_end(model_);
+void StageTrainer::between_steps(std::int64_t steps_done) {
+  for (const auto& hook : hooks_) {
+    if (hook->interval() > 0 && steps_done % hook->interval() == 0) hook->between_steps(model_, steps_done);
+  }
+}
+
+std::vector<Value> StageTrainer::take_rows() {
+  std::vector<Value> rows;
+  for (const auto& hook : hooks_) std::ranges::move(hook->take_rows(), std::back_inserter(rows));
+  return rows;
 }
 
 void StageTrainer::end_stage() {
   graph_.forget();
   for (const auto& hook : hooks_) hook->on_stage_end(model_);
-  if (ema_ == nullptr) return;
-  ema_->swap(model_);
-  std::erase_if(hooks_, [&](const auto& hook) { return hook.get() == ema_; });
-  ema_ = nullptr;
+  hooks_.clear();
 }
 
 std::map<std::string, State> StageTrainer::state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
-  for (const auto& hook : hooks_) parts[part_name(*hook)] = hook->state();
+  for (const auto& hook : hooks_) parts[part_of_hook(hook->name())] = hook->state();
   parts["trainer"].tensors["loss_sum"] = loss_sum_;
   parts["trainer"].meta.set("loss_count", loss_count_);
   if (!scales_loss_) return parts;
@@ -212,7 +214,7 @@ void StageTrainer::load_state(const std::map<std::string, State>& parts) {
     return found->second;
   };
   optimizer_->load_state(part("optimizer"));
-  for (const auto& hook : hooks_) hook->load_state(part(part_name(*hook)));
+  for (const auto& hook : hooks_) hook->load_state(part(part_of_hook(hook->name())));
   loss_sum_.copy_from(part("trainer").tensors.at("loss_sum").to(loss_sum_.device()));
   const Value& meta = part("trainer").meta;
   loss_count_ = meta.at("loss_count").as_int();

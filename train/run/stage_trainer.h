@@ -3,16 +3,17 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/device/step_state.h"
 #include "core/nn/hook.h"
 #include "core/nn/module.h"
-#include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "train/data/loader.h"
 #include "train/experiment.h"
+#include "train/run/stage_hooks.h"
 #include "train/run/step_graph.h"
 
 namespace tessera {
@@ -20,9 +21,9 @@ namespace tessera {
 class StageTrainer {
  public:
   // `model` must outlive the trainer, which computes on its device. `total_steps` is the stage's length, for the schedule.
-  // `compute`: what activations are in.
+  // `compute`: what activations are in. `others`: hooks beside those of the configuration, called after them.
   StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
-               std::int64_t total_steps, DType compute = DType::f32);
+               std::int64_t total_steps, DType compute = DType::f32, std::span<const MakeHook> others = {});
 
   // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum. On a GPU it does
   // not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError naming the first op, or the first
@@ -43,17 +44,19 @@ class StageTrainer {
   // weight. A gradient that the loss's scale made overflow is none of these, but where no scale helps it says so.
   void check_finite() const;
 
-  // Evaluation weights: the moving average where there is one. Calls `body` with them in place.
+  // Calls `body` with the weights in place that hooks want evaluated, such as a moving average.
   template <class Body>
   void with_evaluation_weights(Body&& body) {
-    if (ema_) ema_->swap(model_);
+    for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
     body();
-    if (ema_) ema_->swap(model_);
+    for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
   }
 
-  // Tells the hooks; between steps.
-  void end_epoch();
-  void end_stage();  // the moving average, where there is one, becomes the model's weights; no step may follow
+  // What hooks have to do on the host after so many steps of the stage.
+  void between_steps(std::int64_t steps_done);
+  std::vector<Value> take_rows();  // of all hooks, since the last call
+  // The hooks' last word: a moving average becomes the model's weights. No step may follow, and no hook is left to save.
+  void end_stage();
 
   // Parts for the checkpoint: "optimizer", "trainer" and one "hook.<name>" per hook.
   std::map<std::string, State> state() const;
@@ -80,8 +83,8 @@ class StageTrainer {
   std::vector<NamedBuffer> buffers_;
   StepState step_state_;
   std::unique_ptr<Optimizer> optimizer_;
+  StepSlots slots_;
   std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
-  Ema* ema_ = nullptr;  // one of hooks_, when the stage averages
   Tensor loss_sum_;  // f64 scalar
   Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was
   std::int64_t loss_count_ = 0;
