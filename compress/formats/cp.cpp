@@ -51,6 +51,8 @@ class CpFormat final : public LargerConvFormat {
     return {linalg::mode_spectrum(matrix, matrix.dim(0) <= matrix.dim(1) ? 0 : 1)};
   }
 
+  bool spectra_tell_errors() const override { return false; }
+
   Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options, const Factors* start) const override {
     CpFilters given;
     if (start != nullptr) given = filters_of(*start);

@@ -109,8 +109,10 @@ class Format {
   virtual bool ends_in_input_channels() const { return false; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
-  // For each rank the singular values that it cuts, descending.
+  // For each rank the singular values that it cuts, descending; of a matrix that has all elements of the weight. Where spectra_tell_errors()
+  // is false they only weigh layers against each other, for a `macs` or `params` rule.
   virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;
+  virtual bool spectra_tell_errors() const { return true; }
 
   // The factors of the nearest weight that the form reaches, computed in double, in the weight's dtype. An iteration that has no
   // best start (cp) begins from `start` where there is one. Throws NumericError on NaN or Inf.

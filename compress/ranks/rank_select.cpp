@@ -1,10 +1,12 @@
 #include "compress/ranks/rank_select.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "compress/formats/builtin.h"
+#include "compress/ranks/evbmf.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -151,6 +153,21 @@ void fit(Selection& selection, const RankConfig& config, std::int64_t fixed, std
   }
 }
 
+// The rank that a rule of spectra asks of rank k of a layer.
+std::int64_t spectral_rank(const RankConfig& config, const RankLayer& layer, std::size_t k) {
+  const std::vector<double>& spectrum = layer.spectra.at(k);
+  if (config.energy) return energy_rank(spectrum, *config.energy);
+  if (config.error) {
+    const double share = *config.error * *config.error / static_cast<double>(layer.spectra.size());
+    return energy_rank(spectrum, 1 - share);
+  }
+  // Every spectrum is of a matrix of all the weights.
+  const std::int64_t values = std::ssize(spectrum), others = std::max<std::int64_t>(1, layer.dense.weights() / values);
+  const double full = static_cast<double>(std::min(values, others));
+  const double found = static_cast<double>(evbmf_rank(spectrum, values, others));
+  return std::max<std::int64_t>(1, std::llround(std::ceil(full - *config.vbmf * (full - found))));
+}
+
 std::vector<RankChoice> select_by_fraction(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed) {
   if (config.per == "layer") {
     std::vector<RankChoice> all;
@@ -186,23 +203,38 @@ void RankConfig::fields(Fields& f) {
          .range = kFraction,
          .example = "0.9",
          .observable = "report"});
+  f.add("error", error,
+        {.help = "largest relative error of the weight, Frobenius norm, shared evenly among its spectra",
+         .range = {.min = 0, .max = 1, .open_min = true, .open_max = true},
+         .example = "0.3",
+         .observable = "report"});
+  f.add("vbmf", vbmf,
+        {.help = "1: the ranks that variational Bayes finds above the noise; less: so much of the way down to them",
+         .range = kFraction,
+         .example = "0.8",
+         .observable = "report"});
   f.add("per", per,
         {.help = "what params and macs are a fraction of", .choices = {"layer", "matched", "network"}, .observable = "report"});
   f.add("multiple_of", multiple_of,
         {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16", .observable = "report"});
-  f.require(kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy");
+  f.require(kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy, error, vbmf");
 }
 
 std::string to_string(const RankConfig& config) {
   if (config.params) return str("params ", *config.params, " per ", config.per);
   if (config.macs) return str("macs ", *config.macs, " per ", config.per);
   if (config.energy) return str("energy ", *config.energy);
+  if (config.error) return str("error ", *config.error);
+  if (config.vbmf) return str("vbmf ", *config.vbmf);
   return to_string(config.explicit_ranks);
 }
 
 std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
   if (config.macs && !format.lowers_macs()) {
-    return str(format.name(), " takes the dense layer's MACs at any ranks; ask for params, energy or explicit ranks");
+    return str(format.name(), " takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks");
+  }
+  if (config.by_spectra() > 0 && !format.spectra_tell_errors()) {
+    return str(format.name(), " has no spectra that say what a rank discards; ask for macs, params or explicit ranks");
   }
   if (config.explicit_ranks.empty()) return "";
   std::string names, example;
@@ -256,11 +288,11 @@ std::int64_t energy_rank(std::span<const double> spectrum, double energy) {
 std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed) {
   if (config.params || config.macs) return select_by_fraction(config, layers, fixed);
   Selection selection(config, layers);
-  if (config.energy) {
+  if (config.by_spectra() > 0) {
     // Rounded up, unlike the others: rounding down would keep less than was asked for.
     selection.set([&](std::size_t i, std::size_t k) {
       const std::int64_t m = config.multiple_of;
-      return std::min((energy_rank(layers[i].spectra.at(k), *config.energy) + m - 1) / m * m, selection.largest(i, k));
+      return std::min((spectral_rank(config, layers[i], k) + m - 1) / m * m, selection.largest(i, k));
     });
     return selection.choices();
   }

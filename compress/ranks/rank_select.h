@@ -1,5 +1,5 @@
-// Ranks for a set of layers: by number, by kept energy, or by the fraction of parameters or MACs that is kept. Of any format
-// (compress/formats/format.h) and any number of ranks.
+// Ranks for a set of layers: by number, by what the spectra say, or by the fraction of parameters or MACs that is kept. Of any
+// format (compress/formats/format.h) and any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,23 @@
 
 namespace tessera {
 
-// How ranks are asked for: exactly one of explicit ranks, params, macs, energy.
+// How ranks are asked for: exactly one of explicit ranks, params, macs, energy, error, vbmf.
 struct RankConfig {
   Ranks explicit_ranks{};  // those that the file names, in the order of all_rank_names()
   std::optional<double> params{}, macs{};  // fraction kept
   std::optional<double> energy{};  // kept squared singular values of each spectrum, as a fraction
+  std::optional<double> error{};  // bound on ||W - P(W)|| / ||W||: each of n spectra discards error^2 / n of its energy at most
+  std::optional<double> vbmf{};  // full rank - vbmf (full rank - r), r by EVBMF (compress/ranks/evbmf.h), of each spectrum
   std::string per = "matched";  // what params and macs are a fraction of: layer | matched | network
   std::int64_t multiple_of = 1;  // ranks that are multiples of 16 pay on CPUs with 16 float lanes
-  int kinds() const { return !explicit_ranks.empty() + params.has_value() + macs.has_value() + energy.has_value(); }
+  int kinds() const { return !explicit_ranks.empty() + params.has_value() + macs.has_value() + by_spectra(); }
+  int by_spectra() const { return energy.has_value() + error.has_value() + vbmf.has_value(); }
   void fields(Fields& f);
 };
-std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "out 32 in 64"
+std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "error 0.1", "vbmf 0.8", "out 32 in 64"
 
-// Why the format cannot be asked for ranks in this way: its ranks lower no MACs, or the explicit ranks do not name those that it
-// needs. "" where it can.
+// Why the format cannot be asked for ranks in this way: its ranks lower no MACs, or no spectra say what they discard, or the
+// explicit ranks do not name those that it needs. "" where it can.
 std::string why_not_ranks_of(const Format& format, const RankConfig& config);
 
 // What rank selection knows of one layer, which the format can hold. Spectra are needed for all but explicit ranks.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compress/formats/builtin.h"
+#include "compress/ranks/evbmf.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
@@ -116,6 +117,39 @@ TEST(RankSelect, EnergyGivesTheSmallestRanks) {
   one.spectra = {std::vector<double>(64, 1.0), std::vector<double>(64, 1.0)};
   EXPECT_EQ(*select_ranks({.energy = 0.25}, {&one, 1})[0].ranks, ranks_of(16, 16));
   EXPECT_EQ(*select_ranks({.energy = 0.26, .multiple_of = 8}, {&one, 1})[0].ranks, ranks_of(24, 24));
+}
+
+TEST(RankSelect, AnErrorIsSharedAmongTheSpectra) {
+  RankLayer one = layer("a", 64, 64, 4);
+  one.spectra = {std::vector<double>(64, 1.0), std::vector<double>(64, 1.0)};
+  // 0.8^2 / 2 of 64 equal squares are 20.48: 20 may go.
+  EXPECT_EQ(*select_ranks({.error = 0.8}, {&one, 1})[0].ranks, ranks_of(44, 44));
+  const Format& svd = format_named("svd");
+  const std::vector<double> squares{10, 5, 4, 3, 2, 1};  // of 25
+  RankLayer linear{.format = &svd, .dense = {.path = "fc", .out = 6, .in = 100}};
+  linear.spectra.emplace_back();
+  for (const double square : squares) linear.spectra[0].push_back(std::sqrt(square));
+  EXPECT_EQ(to_string(*select_ranks({.error = 0.35}, {&linear, 1})[0].ranks), "rank 4");  // 0.1225 of 25 are 3.06
+  EXPECT_EQ(to_string(*select_ranks({.error = 0.34}, {&linear, 1})[0].ranks), "rank 5");  // 2.89
+}
+
+TEST(RankSelect, VariationalBayesIsFollowedAsFarAsAsked) {
+  const Format& svd = format_named("svd");
+  RankLayer linear{.format = &svd, .dense = {.path = "fc", .out = 40, .in = 60}};
+  // Two values stand out of a floor that falls as that of noise does.
+  linear.spectra.push_back({90, 70});
+  for (int i = 2; i < 40; ++i) linear.spectra[0].push_back(14.0 - 0.3 * i);
+  ASSERT_EQ(evbmf_rank(linear.spectra[0], 40, 60), 2);
+  EXPECT_EQ(to_string(*select_ranks({.vbmf = 1}, {&linear, 1})[0].ranks), "rank 2");
+  EXPECT_EQ(to_string(*select_ranks({.vbmf = 0.9}, {&linear, 1})[0].ranks), "rank 6");  // 40 - 0.9 38 = 5.8
+  EXPECT_EQ(to_string(*select_ranks({.vbmf = 0.9, .multiple_of = 4}, {&linear, 1})[0].ranks), "rank 8");
+}
+
+TEST(RankSelect, CpRefusesRulesOfSpectra) {
+  for (const RankConfig& config : {RankConfig{.energy = 0.9}, RankConfig{.error = 0.1}, RankConfig{.vbmf = 1}}) {
+    EXPECT_EQ(why_not_ranks_of(format_named("cp"), config),
+              "cp has no spectra that say what a rank discards; ask for macs, params or explicit ranks");
+  }
 }
 
 TEST(RankSelect, ALayerThatWouldNotGetCheaperStaysDense) {
