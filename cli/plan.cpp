@@ -63,7 +63,7 @@ void print_memory(const MemoryPlan& memory) {
                                                      {"loader's batches", memory.loader},
                                                      {"weights and buffers", memory.weights},
                                                      {"optimiser", memory.optimizer},
-                                                     {"moving averages", memory.hooks},
+                                                     {"hooks", memory.hooks},
                                                      {"copy being saved", memory.snapshot},
                                                      {"gradients", memory.gradients},
                                                      {"saved activations", memory.activations}};
@@ -97,6 +97,7 @@ int plan(const FileArguments& arguments) {
     std::printf("\nstage %s\n", stage.name.c_str());
     if (!stage.passes.empty()) print_passes(stage);
     if (stage.schedule) print_schedule(plan, *stage.schedule);
+    if (stage.admm) std::cout << describe(*stage.admm) << '\n';
     if (stage.memory) print_memory(*stage.memory);
     print_disk(stage.disk);
   }

@@ -24,11 +24,11 @@ struct TrainArguments {
 };
 
 // A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
-Session begin(const TrainArguments& arguments, const Experiment& experiment, const RunFolder& folder,
+Session begin(const TrainArguments& arguments, const Experiment& experiment, RunInputs inputs, const RunFolder& folder,
               const SessionOptions& options) {
   try {
     const std::string text = real_vfs().read_file(arguments.config);
-    return Session::start(real_vfs(), experiment, text, folder, options);
+    return Session::start(real_vfs(), experiment, std::move(inputs), text, folder, options);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(folder.path(), ignored);
@@ -53,10 +53,10 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   SessionOptions options = session_options(stop, arguments.profile);
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
-  check_experiment(experiment, &options.decisions);
+  RunInputs inputs = check_experiment(experiment, &options.decisions);
   const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(begin(arguments, experiment, folder, options), folder.path());
+  return finish(begin(arguments, experiment, std::move(inputs), folder, options), folder.path());
 }
 
 void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {

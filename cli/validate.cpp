@@ -53,12 +53,10 @@ int code_of(const SmokeReport& report) {
 int validate_json(const ValidateArguments& arguments) {
   std::vector<ConfigProblem> problems;
   const std::optional<Experiment> experiment = load_experiment(arguments.config, arguments.overrides, problems);
-  if (experiment) problems = experiment_problems(*experiment, &kNoDecisions);
+  std::optional<RunInputs> inputs;
+  if (experiment) inputs = check_experiment(*experiment, problems, &kNoDecisions);
   std::optional<SmokeReport> smoked;
-  if (arguments.smoke && problems.empty()) {
-    const ExperimentConfig& config = experiment->config;
-    smoked = smoke(*experiment, load_data(config.data, static_cast<std::uint64_t>(config.seed)), StopRequest(), nullptr);
-  }
+  if (arguments.smoke && inputs) smoked = smoke(*experiment, std::move(*inputs), StopRequest(), nullptr);
   ValidateAnswer answer;
   answer.file = arguments.config;
   answer.ok = problems.empty() && (!smoked || smoked->ok());
@@ -69,8 +67,8 @@ int validate_json(const ValidateArguments& arguments) {
   return smoked ? code_of(*smoked) : kDone;
 }
 
-int smoke_test(const ValidateArguments& arguments, const Experiment& experiment, const DataSplits& data) {
-  const SmokeReport report = smoke(experiment, data, StopRequest(), &std::cout);
+int smoke_test(const ValidateArguments& arguments, const Experiment& experiment, RunInputs inputs) {
+  const SmokeReport report = smoke(experiment, std::move(inputs), StopRequest(), &std::cout);
   if (report.ok()) {
     std::cout << arguments.config << ": ok; the temporary folder is removed\nnext: tessera train "
               << shell_word(arguments.config) << '\n';
@@ -86,8 +84,8 @@ int validate(const ValidateArguments& arguments) {
   if (arguments.smoke) install_stop_signals();  // stopped between two steps, it still tidies up
   if (arguments.json) return validate_json(arguments);
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
-  const DataSplits data = check_experiment(experiment, &kNoDecisions);
-  if (arguments.smoke) return smoke_test(arguments, experiment, data);
+  RunInputs inputs = check_experiment(experiment, &kNoDecisions);
+  if (arguments.smoke) return smoke_test(arguments, experiment, std::move(inputs));
   std::cout << arguments.config << ": ok\nnext: tessera plan " << shell_word(arguments.config) << '\n';
   return kDone;
 }

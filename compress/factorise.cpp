@@ -15,16 +15,6 @@ namespace tessera {
 
 namespace {
 
-// Every rank rule of the block, with its key.
-std::vector<std::pair<std::string, const RankConfig*>> rank_configs(const FactoriseConfig& config) {
-  if (config.rank_rules.empty()) return {{"ranks", &config.ranks}};
-  std::vector<std::pair<std::string, const RankConfig*>> all;
-  for (std::size_t r = 0; r < config.rank_rules.size(); ++r) {
-    all.emplace_back(str("ranks[", r, ']'), &config.rank_rules[r].ranks);
-  }
-  return all;
-}
-
 std::vector<std::string> layer_paths(Module& root) {
   std::vector<std::string> paths;
   for_each_module(root, [&](Module& module) {
@@ -36,30 +26,11 @@ std::vector<std::string> layer_paths(Module& root) {
 }  // namespace
 
 void FactoriseConfig::fields(Fields& f) {
-  f.add("layers", layers,
-        {.help = "selector of the layers, or a list of selectors",
-         .example = "'layer[23].*.conv*'",
-         .observable = "report",
-         .required = true});
-  f.add("format", format,
-        {.help = "form of the factored weight", .choices = format_names(), .observable = "report"});
-  f.add_one_or_list("ranks", ranks, rank_rules,
-                    {.help = "how many ranks to keep; in a list of rules the last that matches a layer holds for it",
-                     .example = "[{layers: '*', macs: 0.4}, {layers: layer3.1.conv2, out: 32, in: 32}]",
-                     .observable = "report",
-                     .required = true});
-  f.add("keep", keep,
-        {.help = "faster: a layer that is not faster than its dense original goes back; always: it stays, and is marked",
-         .choices = {"faster", "always"},
+  f.add("from", from,
+        {.help = "an earlier stage whose admm block settled layers, format and ranks; these keys are not given here then",
+         .example = "admm",
          .observable = "report"});
-  f.add("keep_for", keep_for,
-        {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
-  f.add("modes", modes,
-        {.help = "how channels are split, of a format that holds each side as several modes",
-         .example = "{count: 3}",
-         .observable = "report"});
-  f.add("decomposition", decomposition,
-        {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
+  if (!from) LowRankConfig::fields(f);
   f.add("singular_vectors", singular_vectors,
         {.help = "how singular vectors are found: all of them, or approximately the first ones, in less time and memory",
          .choices = {"full", "randomised"},
@@ -73,25 +44,27 @@ void FactoriseConfig::fields(Fields& f) {
          .range = non_negative,
          .example = "50",
          .observable = "bytes"});
-  f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
-  f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
-  const std::vector<std::string_view> known = format_names();
-  if (std::ranges::find(known, format) == known.end()) return;  // reported as no choice
-  const Format& form = format_named(format);
-  for (const auto& [key, config] : rank_configs(*this)) {
-    const std::string problem = why_not_ranks_of(form, *config);
-    f.require(problem.empty(), key, problem);
-  }
-  f.require(!modes || form.with_modes(*modes) != nullptr, "modes", str(format, " does not split channels; leave it out"));
-  f.require(form.ends_in_input_channels() || !weighted, "weighted",
-            str(format, " splits the input channels, so that a product with their moments cannot be taken back; leave it out"));
-  f.require(form.randomises() || singular_vectors == "full", "singular_vectors",
-            str(format, " has no randomised decomposition; leave it out"));
-  f.require(form.sweeps() || !decomposition, "decomposition", str(format, " does not sweep over its factors; leave it out"));
+  if (from) return;  // the stage that it names has the form
+  for (const auto& [key, problem] : form_problems()) f.require(false, key, problem);
 }
 
-FactorisePass::FactorisePass(FactoriseConfig config, Values values)
+std::vector<std::pair<std::string, std::string>> FactoriseConfig::form_problems() const {
+  std::vector<std::pair<std::string, std::string>> problems;
+  const Format* const form = known_format();
+  if (form == nullptr) return problems;
+  if (weighted && !form->ends_in_input_channels()) {
+    problems.emplace_back("weighted", str(format, " splits the input channels, so that a product with their moments cannot be "
+                                                  "taken back; leave it out"));
+  }
+  if (singular_vectors != "full" && !form->randomises()) {
+    problems.emplace_back("singular_vectors", str(format, " has no randomised decomposition; leave it out"));
+  }
+  return problems;
+}
+
+FactorisePass::FactorisePass(FactoriseConfig config, Values values, std::optional<std::vector<LayerRanks>> settled)
     : config_(std::move(config)),
+      settled_(std::move(settled)),
       split_(config_.modes ? format_named(config_.format).with_modes(*config_.modes) : nullptr),
       format_(split_ ? *split_ : format_named(config_.format)),
       values_(values) {}
@@ -116,7 +89,7 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
   try {
     selected = select(selector_patterns(config_.layers), layer_paths(root));
   } catch (const ConfigError& error) {
-    problems.push_back({"layers", error.what()});
+    problems.push_back({settled_ ? "from" : "layers", error.what()});
     return std::nullopt;
   }
   Matched matched;
@@ -131,7 +104,7 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
   if (!matched.layers.empty()) return matched;
   std::string kinds;
   for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
-  problems.push_back({"layers", str("factorise: layers ", to_json(config_.layers), " match no ", kinds,
+  problems.push_back({settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
                                     "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
   return std::nullopt;
 }
@@ -140,7 +113,7 @@ std::vector<FactorisePass::Group> FactorisePass::groups(const Matched& matched, 
   std::vector<Group> made;
   std::vector<std::string> paths;
   for (const DenseLayer& layer : matched.layers) paths.push_back(layer.path);
-  for (auto& [key, ranks] : rank_configs(config_)) made.push_back({ranks, std::move(key), {}});
+  for (auto& [key, ranks] : config_.rank_configs()) made.push_back({ranks, std::move(key), {}});
   if (config_.rank_rules.empty()) {
     made.front().members.resize(paths.size());
     std::iota(made.front().members.begin(), made.front().members.end(), std::size_t{0});
@@ -196,6 +169,29 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
   }
 }
 
+void FactorisePass::take_settled(const Matched& matched, std::vector<BlockProblem>& problems) {
+  const std::string from = str("from ", config_.from.value_or(""));
+  for (const DenseLayer& layer : matched.layers) {
+    const auto found = std::ranges::find(*settled_, layer.path, &LayerRanks::path);
+    Planned& planned = plan_[layer.path];
+    planned.layer = layer;
+    planned.asked = from;
+    if (found == settled_->end()) {
+      planned.choice.reason = str("has no ranks ", from);
+      continue;
+    }
+    for (const RankProblem& problem : format_.rank_problems(layer, found->ranks)) {
+      problems.push_back({"from", str("layer '", layer.path, "': ", problem.message)});
+    }
+    planned.choice.ranks = found->ranks;
+  }
+  for (const LayerRanks& each : *settled_) {
+    if (plan_.contains(each.path)) continue;
+    problems.push_back(
+        {"from", str("layer '", each.path, "' has ranks ", from, ", but another block made it something else since")});
+  }
+}
+
 std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& input, const TrainingBatches* batches) {
   plan_.clear();
   input_weights_.clear();
@@ -209,7 +205,11 @@ std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& 
     }
     input_weights_ = input_weights(root, paths, *batches, kMomentBatches);
   }
-  for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
+  if (settled_) {
+    take_settled(*matched, problems);
+  } else {
+    for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
+  }
   if (!problems.empty()) plan_.clear();
   return problems;
 }

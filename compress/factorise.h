@@ -4,34 +4,27 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "compress/formats/builtin.h"
 #include "compress/input_moments.h"
+#include "compress/low_rank.h"
 #include "compress/pass.h"
-#include "compress/ranks/rank_rules.h"
-#include "compress/ranks/rank_select.h"
-#include "compress/timing/veto.h"
-#include "core/config/fields.h"
 
 namespace tessera {
 
 // The `factorise` block of a stage.
-struct FactoriseConfig {
-  Value layers;  // a selector, or a list of selectors (core/nn/selector.h)
-  std::string format{builtin_formats().front()->name()};
-  RankConfig ranks;  // for all layers; not read when there are rules
-  std::vector<RankRule> rank_rules;  // `ranks` as a list; the last rule that matches a layer holds for it
-  std::string keep = "faster";
-  KeepForConfig keep_for;
-  std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
-  std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
+struct FactoriseConfig : LowRankConfig {
+  std::optional<std::string> from;  // the stage whose admm block stands for the inherited keys
   // "full" or "randomised", of formats that are a singular value decomposition; refused for others.
   std::string singular_vectors = "full";
   // By second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back.
   bool weighted = false;
   std::int64_t recalibrate = 0;  // training batches
   void fields(Fields& f);
+
+  // Keys that the form does not take, each with the reason.
+  std::vector<std::pair<std::string, std::string>> form_problems() const;
 };
 
 // What replacements hold: the decomposed weights, or zeros, for those who ask for shapes and costs alone and cannot wait. Errors
@@ -39,10 +32,12 @@ struct FactoriseConfig {
 enum class Values { decomposed, zeros };
 
 // Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that the format is no form
-// of are passed over; layers whose weight it cannot hold are reported dense with the reason.
-class FactorisePass final : public Pass {
+// of are passed over; layers whose weight it cannot hold are reported dense with the reason. With `settled` ranks these hold, and
+// layers without any stay dense.
+class FactorisePass : public Pass {
  public:
-  explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed);
+  explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed,
+                         std::optional<std::vector<LayerRanks>> settled = {});
 
   std::string_view name() const override { return "factorise"; }
   std::string_view done() const override { return "factored"; }
@@ -73,7 +68,10 @@ class FactorisePass final : public Pass {
   Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
   Factors project(const DenseLayer& layer, const Ranks& ranks) const;
 
+  void take_settled(const Matched& matched, std::vector<BlockProblem>& problems);
+
   FactoriseConfig config_;
+  std::optional<std::vector<LayerRanks>> settled_;
   std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
   const Format& format_;
   Values values_;

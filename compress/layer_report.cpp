@@ -6,17 +6,11 @@ namespace tessera {
 namespace {
 
 std::optional<Value> value_of(const std::optional<Ranks>& ranks) {
-  if (!ranks) return std::nullopt;
-  Value map = Value::map();
-  for (const Rank& rank : *ranks) map.set(rank.name, rank.value);
-  return map;
+  return ranks ? std::optional<Value>(to_value(*ranks)) : std::nullopt;
 }
 
-std::optional<Ranks> ranks_from(const std::optional<Value>& value) {
-  if (!value || value->is_null()) return std::nullopt;
-  Ranks ranks;
-  for (const Value::Entry& rank : value->as_map()) ranks.push_back({rank.key, rank.value.as_int()});
-  return ranks;
+std::optional<Ranks> read_ranks(const std::optional<Value>& value) {
+  return !value || value->is_null() ? std::nullopt : std::optional<Ranks>(ranks_from(*value));
 }
 
 }  // namespace
@@ -39,7 +33,7 @@ void LayerReport::fields(Fields& f) {
   f.add("ranks_asked", ranks_asked, {.help = "as the experiment file says"});
   std::optional<Value> reached = value_of(ranks);
   f.add("ranks", reached, {.help = "reached; none for a layer that stays dense"});
-  ranks = ranks_from(reached);
+  ranks = read_ranks(reached);
   f.add("relative_error", relative_error, {.help = "of the weight"});
   f.add("parameters_before", parameters_before, {.help = "of the layer"});
   f.add("parameters_after", parameters_after, {.help = "of the layer"});

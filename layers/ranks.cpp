@@ -10,6 +10,18 @@ std::string to_string(const Ranks& ranks) {
   return text;
 }
 
+Value to_value(const Ranks& ranks) {
+  Value map = Value::map();
+  for (const Rank& rank : ranks) map.set(rank.name, rank.value);
+  return map;
+}
+
+Ranks ranks_from(const Value& map) {
+  Ranks ranks;
+  for (const Value::Entry& rank : map.as_map()) ranks.push_back({rank.key, rank.value.as_int()});
+  return ranks;
+}
+
 void check_ranks(const std::string& path, const std::string& kind, const std::vector<RankProblem>& problems) {
   if (problems.empty()) return;
   throw ConfigError(str(path.empty() ? kind : str("layer '", path, "'"), ": ", problems.front().message));

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/value.h"
+
 namespace tessera {
 
 struct Rank {
@@ -15,6 +17,9 @@ struct Rank {
 using Ranks = std::vector<Rank>;
 
 std::string to_string(const Ranks& ranks);  // "out 32 in 64"
+
+Value to_value(const Ranks& ranks);  // {out: 32, in: 64}
+Ranks ranks_from(const Value& map);
 
 // What is wrong with one of several ranks, judged together: "out rank is 9, the mode has size 8; legal range is 1..8".
 struct RankProblem {

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "core/cpu/parallel_tensors.h"
 #include "optim/adamw.h"
-#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 

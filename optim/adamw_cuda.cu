@@ -1,6 +1,6 @@
+#include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/ops/operands.h"
 #include "optim/adamw.h"
-#include "optim/multi_tensor.cuh"
 
 namespace tessera::cuda {
 namespace {

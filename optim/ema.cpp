@@ -60,15 +60,7 @@ State Ema::state() const {
 
 void Ema::load_state(const State& state) {
   TESSERA_CHECK(!swapped_, InternalError, "ema: state loaded while the averages are swapped in");
-  TESSERA_CHECK(state.tensors.size() == averages_.size(), IoError, "ema: the saved state has ", state.tensors.size(),
-                " tensors, the model needs ", averages_.size());
-  for (const auto& [path, average] : averages_) {
-    const auto found = state.tensors.find(path);
-    TESSERA_CHECK(found != state.tensors.end(), IoError, "ema: the saved state has no tensor '", path, "'");
-    TESSERA_CHECK(found->second.shape() == average.shape() && found->second.dtype() == average.dtype(), IoError, "ema: '", path,
-                  "' is ", describe(found->second), ", needs ", describe(average));
-  }
-  for (const auto& [path, average] : averages_) average.copy_from(state.tensors.at(path).to(average.device()));
+  load_tensors(kName, state.tensors, averages_);
 }
 
 void Ema::swap(Module& model) {

@@ -1,6 +1,6 @@
+#include "core/cpu/parallel_tensors.h"
 #include "core/device/step_state.h"
 #include "optim/ema.h"
-#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 

@@ -1,7 +1,7 @@
+#include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/device/step_state.h"
 #include "core/ops/operands.h"
 #include "optim/ema.h"
-#include "optim/multi_tensor.cuh"
 
 namespace tessera::cuda {
 namespace {

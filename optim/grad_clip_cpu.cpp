@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/cpu/parallel_tensors.h"
 #include "optim/grad_clip.h"
-#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 

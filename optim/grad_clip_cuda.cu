@@ -1,7 +1,7 @@
+#include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/cuda/kernel/reduce.cuh"
 #include "core/ops/operands.h"
 #include "optim/grad_clip.h"
-#include "optim/multi_tensor.cuh"
 
 namespace tessera::cuda {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "core/cpu/map.h"
+#include "core/cpu/parallel_tensors.h"
 #include "core/ops/arithmetic_math.h"
 #include "optim/loss_scale_math.h"
-#include "optim/parallel_tensors_cpu.h"
 
 namespace tessera::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #include "core/cuda/kernel/map.cuh"
+#include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/ops/operands.h"
 #include "optim/loss_scale_math.h"
-#include "optim/multi_tensor.cuh"
 
 namespace tessera::cuda {
 namespace {

@@ -60,11 +60,6 @@ struct ScheduleConfig {
   }
 };
 
-struct StageLength {
-  std::int64_t steps = 1;
-  std::int64_t steps_per_epoch = 1;
-};
-
 // The learning rate of one step, 0 <= step; past the stage's end the last step's value holds.
 double scheduled_lr(const ScheduleConfig& config, double base_lr, std::int64_t step, const StageLength& stage);
 

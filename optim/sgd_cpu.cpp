@@ -1,4 +1,4 @@
-#include "optim/parallel_tensors_cpu.h"
+#include "core/cpu/parallel_tensors.h"
 #include "optim/sgd.h"
 
 namespace tessera::cpu {

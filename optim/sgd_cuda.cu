@@ -1,5 +1,5 @@
+#include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/ops/operands.h"
-#include "optim/multi_tensor.cuh"
 #include "optim/sgd.h"
 
 namespace tessera::cuda {

@@ -29,6 +29,23 @@ void require_names(Fields& f, const ExperimentConfig& config) {
   }
 }
 
+// An earlier stage's admm block stands for what a factorise block takes `from` it.
+void take_sources(Fields& f, std::vector<StageConfig>& stages) {
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (!stages[i].factorise || !stages[i].factorise->from) continue;
+    FactoriseConfig& factorise = *stages[i].factorise;
+    const auto end = stages.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto source = std::find_if(stages.begin(), end, [&](const StageConfig& each) {
+      return each.name == *factorise.from && each.admm;
+    });
+    const std::string block = str("stages[", i, "].factorise.");
+    f.require(source != end, block + "from", str('\'', *factorise.from, "' is no earlier stage with an admm block"));
+    if (source == end) continue;
+    static_cast<LowRankConfig&>(factorise) = *source->admm;
+    for (const auto& [key, problem] : factorise.form_problems()) f.require(false, block + key, problem);
+  }
+}
+
 }  // namespace
 
 void LossConfig::fields(Fields& f) {
@@ -109,7 +126,12 @@ void StageConfig::fields(Fields& f) {
         {.help = "replace layers by factored ones before this stage trains",
          .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}}",
          .observable = "plan"});
+  f.add("admm", admm,
+        {.help = "hold layers to low-rank weights while this stage trains them",
+         .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}, rho: 0.001}",
+         .observable = "bytes"});
   training.fields(f);
+  f.require(train.has_value() || !admm, "admm", "needs train: weights come to their constraint by training");
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(train.has_value() || factorise.has_value(), "", "a stage needs train, factorise or both");
 }
@@ -150,6 +172,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("log_every", log_every,
         {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .example = "10", .observable = "log"});
   require_names(f, *this);
+  take_sources(f, stages);
 }
 
 std::span<const std::string_view> training_keys() {

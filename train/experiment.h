@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "admm/config.h"
 #include "compress/factorise.h"
 #include "core/config/fields.h"
 #include "core/config/read.h"
@@ -66,7 +67,8 @@ struct TrainingConfig {
 struct StageConfig {
   std::string name;
   std::optional<Duration> train;
-  std::optional<FactoriseConfig> factorise;
+  std::optional<FactoriseConfig> factorise;  // with `from`: its inherited members are that admm block's
+  std::optional<AdmmConfig> admm;
   TrainingConfig training;  // top-level blocks merged with this stage's
   void fields(Fields& f);
 };

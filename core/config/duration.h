@@ -26,4 +26,9 @@ struct Duration {
 
 std::string to_string(const Duration& duration);
 
+struct StageLength {
+  std::int64_t steps = 1;
+  std::int64_t steps_per_epoch = 1;
+};
+
 }  // namespace tessera

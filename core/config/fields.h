@@ -70,7 +70,8 @@ class Fields {
   template <class... Ts>
   void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec);
 
-  // A rule that spans keys: reported at the block with its path. `holds` is evaluated by the caller after its fields.
+  // A rule that spans keys: reported at the key, or at the block where the file has no such key. `holds` is evaluated by the caller after
+  // its fields. The key may lie deeper: "stages[1].factorise.from".
   virtual void require(bool holds, std::string_view key, std::string_view rule) = 0;
 
  protected:

@@ -10,6 +10,24 @@
 namespace tessera {
 namespace {
 
+// The value at "key" or "stages[1].factorise.from"; null where there is none.
+const Value* value_at(const Value& map, std::string_view path) {
+  const Value* at = &map;
+  while (at != nullptr && !path.empty()) {
+    const std::size_t end = std::min(path.find_first_of(".["), path.size());
+    at = at->is_map() ? at->find(path.substr(0, end)) : nullptr;
+    path.remove_prefix(end);
+    while (at != nullptr && path.starts_with('[')) {
+      const std::size_t close = path.find(']');
+      const auto index = static_cast<std::size_t>(std::stoul(std::string(path.substr(1, close - 1))));
+      at = at->is_list() && index < at->as_list().size() ? &at->as_list()[index] : nullptr;
+      path.remove_prefix(close + 1);
+    }
+    if (path.starts_with('.')) path.remove_prefix(1);
+  }
+  return at;
+}
+
 // A rule of the block itself has no key.
 std::string join(std::string_view path, std::string_view key) { return str(path, path.empty() || key.empty() ? "" : ".", key); }
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
@@ -59,7 +77,7 @@ class ReadFields final : public Fields {
 
   void require(bool holds, std::string_view key, std::string_view rule) override {
     if (holds) return;
-    const Value* given = top().map->find(key);
+    const Value* given = value_at(*top().map, key);
     top().broken.push_back({given ? given->mark() : top().mark, join(top().path, key), std::string(rule)});
   }
 

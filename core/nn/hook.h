@@ -28,6 +28,8 @@ class Hook {
   virtual ~Hook() = default;
   virtual std::string_view name() const = 0;  // "ema": of its block in an experiment file, and of its part of a checkpoint
 
+  virtual void on_stage_begin(Module&) {}  // before its first step; not where a stage goes on from a checkpoint
+
   // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what after_backward and
   // after_step give the device is recorded in one step and replayed in those that follow, without a call of theirs: values that
   // change come from the step state.
@@ -43,6 +45,8 @@ class Hook {
   virtual void on_stage_end(Module&) {}  // no step follows, and the hook's state is saved no more
   // Lines for metrics.jsonl, each a map of what happened since the last call; asked for between steps.
   virtual std::vector<Value> take_rows() { return {}; }
+  // For the line that an epoch ends with: "|W - Z| 0.012, rho 0.001"; "" = nothing.
+  virtual std::string summary() const { return {}; }
   // Puts the weights that evaluation takes in the place of the model's, and at the second call the model's back.
   virtual void swap_evaluation_weights(Module&) {}
 

@@ -230,7 +230,7 @@ TEST(Factorise, RankRulesAreReadStrictly) {
   EXPECT_EQ(fault(R"([{"macs": 0.5}])"), "test: ranks[0].layers: required key is missing");
   EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "mac": 0.5}])"), "test: ranks[0].mac: unknown key; did you mean 'macs'?");
   EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "energy": 0.5}])"),
-            "test: ranks[0]: give exactly one of explicit ranks, params, macs, energy");
+            "test: ranks[0]: give exactly one of explicit ranks, params, macs, energy, error, vbmf");
   EXPECT_EQ(fault(R"([{"layers": "a", "macs": 0.5, "per": "network"}])"),
             "test: ranks[0].per: a rule's fraction is per layer or matched; network counts the layers of other rules");
   EXPECT_EQ(fault(R"([{"layers": 3, "macs": 0.5}])"), "test: ranks[0].layers: needs a selector or a list of selectors");
@@ -287,7 +287,8 @@ TEST(Factorise, MacsAreNotAskedOfRanksThatDoNotLowerThem) {
   const auto fault = [](const std::string& ranks) {
     return message_of<ConfigError>([&] { config_of(str(R"({"layers": "*", "format": "tt_garipov", "ranks": )", ranks, "}")); });
   };
-  const std::string rule = "tt_garipov takes the dense layer's MACs at any ranks; ask for params, energy or explicit ranks";
+  const std::string rule =
+      "tt_garipov takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks";
   EXPECT_EQ(fault(R"({"macs": 0.5})"), "test: ranks: " + rule);
   EXPECT_EQ(fault(R"([{"layers": "*", "params": 0.5}, {"layers": "a", "macs": 0.5}])"), "test: ranks[1]: " + rule);
   EXPECT_EQ(fault(R"({"params": 0.5})"), "");

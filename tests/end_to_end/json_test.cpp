@@ -51,7 +51,7 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_EQ(keys_of(plan.at("data")), (Texts{"name", "train", "val", "test", "input", "batch", "steps_per_epoch"}));
   EXPECT_EQ(keys_of(plan.at("network")), (Texts{"parameters", "macs", "weight_bytes", "layers"}));
   const Value& dense = plan.at("stages").as_list().at(0);
-  EXPECT_EQ(keys_of(dense), (Texts{"name", "passes", "network", "train", "memory", "disk"}));
+  EXPECT_EQ(keys_of(dense), (Texts{"name", "passes", "network", "train", "admm", "memory", "disk"}));
   EXPECT_TRUE(dense.at("passes").as_list().empty());
   EXPECT_EQ(keys_of(dense.at("train")), (Texts{"steps", "epochs", "schedule", "first_lr", "peak_lr", "last_lr", "warmup_steps"}));
   EXPECT_EQ(keys_of(dense.at("memory")),

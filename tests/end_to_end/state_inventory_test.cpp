@@ -153,6 +153,22 @@ TEST_F(StateInventory, EveryPieceInTheMiddleOfTraining) {
   for (const Piece& piece : pieces) expect_needed(piece);
 }
 
+TEST_F(StateInventory, EveryPieceOfAdmm) {
+  kill_at("step:24", {"stages[0].admm={layers: conv2, ranks: {out: 8, in: 4}, keep: always, rho: 0.5, update: 5s}"});
+  const auto meta = [](const char* key, const Value& value) {
+    return [=](Checkpoint& checkpoint) { checkpoint.parts.at("hook.admm").meta.set(key, value); };
+  };
+  const Piece pieces[]{
+      {"low-rank copies", fill("hook.admm", "z.conv2")},
+      {"dual variables", fill("hook.admm", "u.conv2")},
+      {"rho", meta("rho", 0.9)},
+      {"that updates have stopped", meta("stopped", false), nullptr, meta("stopped", true)},
+      {"admm", erase_part("hook.admm"), "the part 'hook.admm' is missing"},
+      {"layers that were settled", erase_key("results"), "its admm pass has not run"},
+  };
+  for (const Piece& piece : pieces) expect_needed(piece);
+}
+
 TEST_F(StateInventory, EveryPieceAfterAPass) {
   kill_at("step:46");  // in the last stage, whose factorisation was step 41; the newest is of step 45
   const Piece pieces[]{

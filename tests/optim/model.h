@@ -1,26 +1,15 @@
-// A module that only holds parameters, and values to put into them.
+// A model of a few parameters and a buffer, and values to put into them.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/nn/module.h"
 #include "core/rng.h"
 #include "optim/ema.h"
+#include "tests/support/holder.h"
 
 namespace tessera::testing {
-
-class Holder final : public Module {
- public:
-  std::string_view kind() const override { return "holder"; }
-  Value config() const override { return Value::map(); }
-  Var forward(const Var& x, const Context&) override { return x; }
-  Shape output_shape(const Shape& input, Trace*) const override { return input; }
-
-  using Module::add_buffer;
-  using Module::add_parameter;
-};
 
 inline Tensor random_tensor(const Shape& shape, DType dtype, std::uint64_t seed) {
   const Tensor x = Tensor::empty(shape, dtype);

@@ -187,6 +187,8 @@ Shape sample_shape(const DataConfig& config) {
   return {1, side, side, 3};
 }
 
+Shape sample_shape(const DataSplits& data) { return data.train.dataset->batch_shape(1); }
+
 DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
   const bool lazy = config.name == kImageFolder;
   DataSplits splits = lazy ? load_image_folder(config, seed) : load_in_memory(config, seed);

@@ -49,6 +49,7 @@ struct DataSplits {
   Subset test;
   Normalization normalization;  // measured on `train` alone where the config says auto
 };
+Shape sample_shape(const DataSplits& data);  // of one sample, [1, h, w, c]
 // Reads or draws a data set; root is used as it stands. Throws ConfigError on an unknown name or statistics that do not fit
 // the channels, IoError on missing or damaged files. Measures at most 1024 images of an image-folder, evenly spread.
 DataSplits load_data(const DataConfig& config, std::uint64_t seed);

@@ -9,7 +9,7 @@
 #include "train/config_file.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
-#include "train/run/import_weights.h"
+#include "train/run/model_state.h"
 #include "train/run/run_state.h"
 #include "train/run/stage_passes.h"
 
@@ -36,7 +36,7 @@ class Checker {
   void check_data() {
     attempt("data", [&] {
       data_ = load_data(config_.data, static_cast<std::uint64_t>(config_.seed));
-      input_ = data_->train.dataset->batch_shape(1);
+      input_ = sample_shape(*data_);
       steps_per_epoch_ = steps_per_epoch(config_.data, data_->train.size());
     });
     if (!data_) return;
@@ -49,7 +49,8 @@ class Checker {
   void check_model() {
     if (!data_) return;
     attempt("model", [&] {
-      model_ = initial();
+      initial_ = initial_model(real_vfs(), config_, *data_);
+      model_ = initial_.model.get();
       const Shape output = model_->output_shape(input_);
       const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
       TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",
@@ -68,15 +69,26 @@ class Checker {
                       " is less than one of the ", steps_per_epoch_, " steps of an epoch");
       });
     }
+    if (stage.train && stage.admm && data_ && steps_per_epoch_ >= 1) check_updates(path + ".admm", stage);
     if (!model_) return;
     if (stage.training.recompute) check_recompute(path + ".recompute");
-    std::vector<StagePass> passes = stage_passes(stage, config_.report, Values::zeros);
+    std::vector<StagePass> passes = stage_passes(stage, config_.report, results_, Values::zeros);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
     const bool later_stage = std::any_of(later, config_.stages.end(), has_passes);
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const std::string key = str(path, '.', passes[i].key);
-      attempt(key, [&] { check_pass(key, passes[i], later_stage || i + 1 < passes.size()); });
+      const bool met_later = later_stage || i + 1 < passes.size();
+      attempt(key, [&] { check_pass(key, stage, passes[i], met_later); });
+      // What could not be settled constrains no layer: later stages are judged all the same.
+      if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
+  }
+
+  void check_updates(const std::string& path, const StageConfig& stage) {
+    const StageLength length{.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
+    const std::int64_t updates = update_count(*stage.admm, length);
+    if (updates == 0) add(path + ".update", str(to_string(stage.admm->update), " is longer than the stage: no update would be made"));
+    if (updates == 1 && stage.admm->rho_end) add(path + ".rho_end", "has no effect in a stage of one update; needs two or more");
   }
 
   void check_recompute(const std::string& path) {
@@ -88,21 +100,23 @@ class Checker {
   }
 
   // A later pass meets compressed layers, of which only the shapes matter.
-  void check_pass(const std::string& path, StagePass& pass, bool met_later) {
+  void check_pass(const std::string& path, const StageConfig& stage, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
     // What an earlier pass's veto leaves dense is met here as it was.
-    if (found.empty() && dense_) found = pass.pass->try_prepare(*dense_, input_);
+    if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(*initial_.model, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     if (!found.empty() || !met_later) return;
-    if (pass.veto.only_faster && !dense_) dense_ = initial();
-    run_pass(model_, *pass.pass, input_);
+    may_be_dense_ = may_be_dense_ || pass.may_leave_dense;
+    if (!rewritten_) rewritten_ = copy_of(*initial_.model);
+    run_stage_pass(pass, stage, rewritten_, input_, results_);
+    model_ = rewritten_.get();
   }
 
   void check_decisions(const DecisionMap& given) {
     if (!config_.deterministic) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      for (const StagePass& pass : stage_passes(config_.stages[i], config_.report)) {
-        if (pass.veto.only_faster) check_decided(given, str("stages[", i, "].", pass.key, ".keep"), pass.veto);
+      for (const auto& [key, veto] : stage_vetoes(config_.stages[i], config_.report)) {
+        if (veto.only_faster) check_decided(given, str("stages[", i, "].", key, ".keep"), veto);
       }
     }
   }
@@ -126,7 +140,7 @@ class Checker {
                              [](const ConfigProblem& problem) { return std::pair(problem.mark.line, problem.mark.column); });
   }
   const std::vector<ConfigProblem>& problems() const { return problems_; }
-  DataSplits take_data() { return std::move(*data_); }
+  RunInputs take_inputs() { return {std::move(*data_), std::move(initial_)}; }
 
  private:
   // As a Veto of the run will say it.
@@ -140,33 +154,35 @@ class Checker {
                         .recompute = veto.timing.recompute && veto.timing.phase == Phase::training,
                         .tf32 = takes_tf32(config_)});
   }
-  std::unique_ptr<Module> initial() const {
-    return initial_model(real_vfs(), config_.model, input_, static_cast<std::uint64_t>(config_.seed)).model;
-  }
-
   const ExperimentConfig& config_;
   const Marks& marks_;
   std::vector<ConfigProblem> problems_;
   std::optional<DataSplits> data_;
   Shape input_;
   std::int64_t steps_per_epoch_ = 0;
-  std::unique_ptr<Module> model_;
-  std::unique_ptr<Module> dense_;  // likewise, with every layer of `keep: faster` back to dense; null where no stage can tell
+  InitialModel initial_;  // as a run begins with it
+  std::unique_ptr<Module> rewritten_;  // a copy that passes have run on; null before the first
+  Module* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
+  StageResults results_;
+  bool may_be_dense_ = false;  // a stage may also meet the initial model, where a clock left every layer of `keep: faster` dense
 };
 
 }  // namespace
 
-DataSplits check_experiment(const Experiment& experiment, const DecisionMap* given) {
+std::optional<RunInputs> check_experiment(const Experiment& experiment, std::vector<ConfigProblem>& problems,
+                                          const DecisionMap* given) {
   Checker checker(experiment);
   checker.check_all(given);
-  if (!checker.problems().empty()) throw_config_error(checker.problems());
-  return checker.take_data();
+  problems.insert(problems.end(), checker.problems().begin(), checker.problems().end());
+  if (!checker.problems().empty()) return std::nullopt;
+  return checker.take_inputs();
 }
 
-std::vector<ConfigProblem> experiment_problems(const Experiment& experiment, const DecisionMap* given) {
-  Checker checker(experiment);
-  checker.check_all(given);
-  return checker.problems();
+RunInputs check_experiment(const Experiment& experiment, const DecisionMap* given) {
+  std::vector<ConfigProblem> problems;
+  std::optional<RunInputs> inputs = check_experiment(experiment, problems, given);
+  if (!inputs) throw_config_error(problems);
+  return std::move(*inputs);
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include "core/nn/module.h"
 #include "train/experiment.h"
 #include "train/run/history.h"
+#include "train/run/stage_results.h"
 
 namespace tessera {
 
@@ -23,9 +24,11 @@ struct DiskPlan {
 };
 
 // Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
-// counters in the manifest, and the choices that a clock will take (about 100 bytes each). `newest` is left to plan_kept.
+// counters in the manifest, the choices that a clock will take (about 100 bytes each), and an ADMM stage's residuals (about 150
+// bytes an update). `newest` is left to plan_kept.
 // `history` is as it is once the stage's pass has run; it is brought to the stage's end.
-DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const std::vector<std::string>& classes, RunHistory& history);
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results,
+                         const std::vector<std::string>& classes, RunHistory& history);
 
 // Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,

@@ -3,11 +3,8 @@
 #include <algorithm>
 
 #include "core/support/error.h"
-#include "layers/builtin.h"
-#include "layers/model_tree.h"
 #include "train/plan/check.h"
 #include "train/run/environment.h"
-#include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/stage_passes.h"
 
@@ -22,12 +19,6 @@ Trace trace_of(const Module& model, const Shape& input) {
 
 double fraction(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1.0;
-}
-
-std::unique_ptr<Module> copied(Module& model) {
-  std::unique_ptr<Module> copy = rebuild(describe(model), builtin_layers());
-  load_model_state(*copy, model_state(model));
-  return copy;
 }
 
 // In the order in which the rows first ask.
@@ -78,8 +69,9 @@ std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& leng
 
 class Planner {
  public:
-  Planner(const ExperimentConfig& config, DataSplits data) : config_(config), data_(std::move(data)) {
-    plan_.input = data_.train.dataset->batch_shape(1);
+  Planner(const ExperimentConfig& config, RunInputs inputs)
+      : config_(config), data_(std::move(inputs.data)), model_(std::move(inputs.initial.model)) {
+    plan_.input = sample_shape(data_);
     plan_.data = config.data.name;
     plan_.train_samples = data_.train.size();
     plan_.val_samples = data_.val.size();
@@ -88,7 +80,6 @@ class Planner {
     plan_.steps_per_epoch = steps_per_epoch(config.data, data_.train.size());
     plan_.device = resolve_device(config.device).name();
     plan_.precision = config.precision;
-    model_ = initial_model(real_vfs(), config.model, plan_.input, static_cast<std::uint64_t>(config.seed)).model;
     plan_.layers = trace_of(*model_, plan_.input);
     plan_.cost = total_cost(*model_, plan_.input);
   }
@@ -103,24 +94,25 @@ class Planner {
   StagePlan plan_stage(const StageConfig& stage) {
     StagePlan plan;
     plan.name = stage.name;
-    for (StagePass& pass : stage_passes(stage, config_.report, Values::zeros)) run(stage, pass, plan);
+    for (StagePass& pass : stage_passes(stage, config_.report, results_, Values::zeros)) run(stage, pass, plan);
     plan.layers = trace_of(*model_, plan_.input);
     plan.cost = total_cost(*model_, plan_.input);
     if (stage.train) {
       plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
+      plan.admm = plan_admm(stage, plan_.steps_per_epoch);
       plan.memory = memory_of(*model_, stage);
     }
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, stage, data_.train.dataset->classes, history_);
+    plan.disk = plan_checkpoint(*model_, stage, results_, data_.train.dataset->classes, history_);
     if (dense_) count_dense(stage, before, plan);
     return plan;
   }
 
   void run(const StageConfig& stage, StagePass& pass, StagePlan& plan) {
-    plan.only_faster = plan.only_faster || pass.veto.only_faster;
-    if (pass.veto.only_faster && !dense_) dense_ = copied(*model_);
-    if (dense_ && !pass.veto.only_faster) run_pass(dense_, *pass.pass, plan_.input);
-    PassReport report = run_pass(model_, *pass.pass, plan_.input);
+    plan.only_faster = plan.only_faster || pass.may_leave_dense || (pass.veto && pass.veto->only_faster);
+    if (pass.may_leave_dense && !dense_) dense_ = copy_of(*model_);
+    if (dense_ && !pass.may_leave_dense && !pass.settles) run_pass(dense_, *pass.pass, plan_.input);
+    PassReport report = run_stage_pass(pass, stage, model_, plan_.input, results_);
     history_.of(stage.name).passes.push_back(report);
     std::vector<RanksPlan> ranks = plan_ranks(report);
     plan.passes.push_back({std::move(report), std::move(ranks)});
@@ -128,7 +120,7 @@ class Planner {
 
   // The clock may leave every layer of `keep: faster` dense: what needs more counts.
   void count_dense(const StageConfig& stage, RunHistory& history, StagePlan& plan) {
-    const DiskPlan disk = plan_checkpoint(*dense_, stage, data_.train.dataset->classes, history);
+    const DiskPlan disk = plan_checkpoint(*dense_, stage, results_, data_.train.dataset->classes, history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
     if (!plan.memory) return;
     const MemoryPlan memory = memory_of(*dense_, stage);
@@ -136,7 +128,7 @@ class Planner {
   }
 
   MemoryPlan memory_of(Module& model, const StageConfig& stage) const {
-    return plan_memory(model, config_, stage.training, data_, plan_.input);
+    return plan_memory(model, config_, stage.training, data_, plan_.input, stage_hooks(stage, results_));
   }
 
   void plan_disk() {
@@ -154,6 +146,7 @@ class Planner {
   DataSplits data_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
+  StageResults results_;
   RunHistory history_;  // what a checkpoint's manifest would hold
   Plan plan_;
 };

@@ -8,6 +8,7 @@
 
 #include "compress/layer_report.h"
 #include "train/experiment.h"
+#include "train/plan/admm_plan.h"
 #include "train/plan/disk_plan.h"
 #include "train/run/memory_plan.h"
 
@@ -52,6 +53,7 @@ struct StagePlan {
   Trace layers;  // after the passes
   Cost cost;
   std::optional<SchedulePlan> schedule;  // empty: the stage does not train
+  std::optional<AdmmPlan> admm;  // empty without an admm block
   std::optional<MemoryPlan> memory;
   DiskPlan disk;
 

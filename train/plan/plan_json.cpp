@@ -80,6 +80,7 @@ void StagePlan::fields(Fields& f) {
   f.add("passes", passes, {.help = "what each does to which layer; nothing was decomposed or timed"});
   f.add_computed("network", network(layers, cost), {.help = "after the passes"});
   f.add("train", schedule, {.help = "null when the stage does not train", .nullable = true});
+  f.add("admm", admm, {.help = "null without an admm block", .nullable = true});
   f.add("memory", memory, {.help = "bytes that a training step needs; null when the stage does not train", .nullable = true});
   f.add("disk", disk, {.help = "the stage's checkpoints"});
 }

@@ -91,11 +91,18 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
   const Experiment experiment = load_experiment(options.target, overrides);
   const ExperimentConfig& config = experiment.config;
   BenchNetwork network;
-  network.input = options.input.empty() ? check_experiment(experiment).train.dataset->batch_shape(1) : parse_input(options.input);
-  network.model = initial_model(vfs, config.model, network.input, static_cast<std::uint64_t>(config.seed)).model;
+  if (options.input.empty()) {
+    RunInputs inputs = check_experiment(experiment);
+    network.input = sample_shape(inputs.data);
+    network.model = std::move(inputs.initial.model);
+  } else {
+    network.input = parse_input(options.input);
+    network.model = initial_model(vfs, config.model, network.input, static_cast<std::uint64_t>(config.seed)).model;
+  }
+  StageResults results;
   for (const StageConfig& stage : config.stages) {
-    for (StagePass& pass : stage_passes(stage, config.report, Values::zeros)) {
-      run_pass(network.model, *pass.pass, network.input);
+    for (StagePass& pass : stage_passes(stage, config.report, results, Values::zeros)) {
+      run_stage_pass(pass, stage, network.model, network.input, results);
     }
   }
   initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // values with which nothing is zero

@@ -67,7 +67,7 @@ std::unique_ptr<Module> trained_model(Vfs& vfs, ModelConfig config, const Shape&
 
 VetoOptions veto_of(const StagePass& stage, const CompressSettings& settings, Device device,
                     const std::function<void(const std::string&)>& before) {
-  VetoOptions options = stage.veto;
+  VetoOptions options = stage.veto.value();
   options.timing.compute = compute_dtype(settings.precision, device);
   options.timing.device = device;
   options.before_timing = before;

@@ -71,7 +71,7 @@ std::string line_of(const SmokeStage& stage) {
 
 class Smoke {
  public:
-  Smoke(const Experiment& experiment, const DataSplits& data, const StopRequest& stop, std::ostream* out)
+  Smoke(const Experiment& experiment, RunInputs inputs, const StopRequest& stop, std::ostream* out)
       : config_(prepared(experiment.config)),
         stop_(stop),
         out_(out),
@@ -79,7 +79,8 @@ class Smoke {
         folder_(RunFolder::create(real_vfs(), scratch_.path().string(), config_.name)),
         lock_(folder_.path()),
         saver_(real_vfs(), folder_.checkpoints(), config_.checkpoint, lock_),
-        state_(config_, data) {
+        state_(config_, std::move(inputs.data)),
+        initial_(std::move(inputs.initial)) {
     set_compute_threads(config_.threads.compute);
     decisions_ = decide_for_run(real_vfs(), folder_.decisions(), {}, config_.deterministic);
   }
@@ -87,7 +88,7 @@ class Smoke {
   void run(SmokeReport& report) {
     const Tf32Products products(takes_tf32(config_));
     begin("start");
-    state_.start(real_vfs());
+    state_.start(std::move(initial_));
     for (;; state_.next_stage()) {
       report.stages.push_back(run_stage());
       say(line_of(report.stages.back()));
@@ -190,6 +191,7 @@ class Smoke {
   RunLock lock_;
   RunSaver saver_;
   RunState state_;
+  InitialModel initial_;  // until the start
   std::unique_ptr<DecisionScope> decisions_;
   std::string where_;
 };
@@ -216,11 +218,11 @@ struct SmokeFailure {
 
 }  // namespace
 
-SmokeReport smoke(const Experiment& experiment, const DataSplits& data, const StopRequest& stop, std::ostream* out) {
+SmokeReport smoke(const Experiment& experiment, RunInputs inputs, const StopRequest& stop, std::ostream* out) {
   SmokeReport report;
   std::unique_ptr<Smoke> run;
   try {
-    run = std::make_unique<Smoke>(experiment, data, stop, out);
+    run = std::make_unique<Smoke>(experiment, std::move(inputs), stop, out);
     run->run(report);
   } catch (const Stopped&) {
     report.stopped = true;

@@ -10,6 +10,7 @@
 
 #include "core/config/fields.h"
 #include "train/experiment.h"
+#include "train/run/run_inputs.h"
 #include "train/run/stop.h"
 
 namespace tessera {
@@ -40,9 +41,9 @@ struct SmokeReport {
   void fields(Fields& f);
 };
 
-// `data` is the experiment's. Nothing is written outside the folder, which is gone on return. Prints a line per stage to `out`
+// `inputs` are the experiment's. Nothing is written outside the folder, which is gone on return. Prints a line per stage to `out`
 // when it is not null. Sets the number of compute threads.
-SmokeReport smoke(const Experiment& experiment, const DataSplits& data, const StopRequest& stop, std::ostream* out);
+SmokeReport smoke(const Experiment& experiment, RunInputs inputs, const StopRequest& stop, std::ostream* out);
 
 Value to_value(const SmokeReport& report);
 

@@ -44,18 +44,20 @@ CompressSettings settings_of(const CompressConfig& config) {
 
 CompressSettings settings_of(const Experiment& experiment, const std::string& path) {
   const ExperimentConfig& config = experiment.config;
-  const auto stage = std::ranges::find_if(config.stages, has_passes);
-  TESSERA_CHECK(stage != config.stages.end(), ConfigError, path,
-                ": no stage compresses the network; one needs a block such as factorise");
+  const auto found = std::ranges::find_if(config.stages, [](const StageConfig& each) { return each.factorise.has_value(); });
+  TESSERA_CHECK(found != config.stages.end(), ConfigError, path, ": no stage compresses the network; one needs a factorise block");
+  StageConfig stage = *found;
+  stage.factorise->from.reset();  // nothing was trained here: ranks are chosen for these weights
+  stage.admm.reset();
   return {.device = config.device,
           .precision = config.precision,
           .deterministic = config.deterministic,
           .threads = config.threads.compute,
           .input = sample_shape(config.data),
           .model = without_weights(config.model),
-          .stage = *stage,
+          .stage = std::move(stage),
           .report = config.report,
-          .block = str("stages[", stage - config.stages.begin(), ']'),
+          .block = str("stages[", found - config.stages.begin(), ']'),
           .marks = experiment.marks};
 }
 
@@ -76,6 +78,7 @@ void CompressConfig::fields(Fields& f) {
   f.add("model", model, {.help = "the dense network", .example = "{name: resnet20}", .required = true});
   f.add("factorise", factorise,
         {.help = "as in a stage of an experiment file", .example = "{layers: '*', ranks: {macs: 0.4}}", .required = true});
+  f.require(!factorise.from, "factorise.from", "names a stage, and this file has none; give layers and ranks");
   f.require(input.empty() || input.size() == 1 || input.size() == 3, "input",
             "needs channels, height and width, or one number of features");
   f.require(model.weights.empty() || model.weights == kCommandWeights, "model.weights",

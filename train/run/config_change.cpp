@@ -76,7 +76,9 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   if (position.stage_done) return "";
   if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
   const std::string stage = str("stages[", position.stage, "].");
-  const bool state = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise"});
+  const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
+  const bool state =
+      !rho && within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise", stage + "admm"});
   const bool slots =
       key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";

@@ -1,7 +1,7 @@
 // Places where a test may end the process as a power cut would. TESSERA_KILL_AT=<place>:<number> sends SIGKILL:
 //   step:12      when the training step with global number 12 is done;
 //   save:12      when the checkpoint of step 12 is safe, on the thread that saved it;
-//   factorise:1  when the pass of stage 1 has run and nothing of it is written;
+//   factorise:1  when the pass `factorise` of stage 1 has run and nothing of it is written; likewise admm:1;
 //   timing:2     when the second choice that a clock took is measured and not yet recorded.
 #pragma once
 

@@ -13,6 +13,7 @@ namespace tessera {
 // smaller one fits. Takes a few steps of a copy of the model for each size tried, which may run out of memory themselves: a size
 // whose steps do is taken for one that does not fit.
 std::optional<std::int64_t> largest_micro_batch(Module& model, const ExperimentConfig& config, const TrainingConfig& training,
-                                                const DataSplits& data, std::int64_t capacity);
+                                                const DataSplits& data, std::int64_t capacity,
+                                                std::span<const MakeHook> hooks = {});
 
 }  // namespace tessera

@@ -52,14 +52,15 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
 // A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
 class DryRun {
  public:
-  DryRun(Module& model, const TrainingConfig& training, std::int64_t batch, const Shape& sample, DType compute,
-         Device device)
+  DryRun(Module& model, const TrainingConfig& training, std::span<const MakeHook> hooks, std::int64_t batch, const Shape& sample,
+         DType compute, Device device)
       : device_(device),
         sample_(sample),
         compute_(compute),
         micro_batch_(training.micro_batch.value_or(batch)),
         accumulates_(micro_batch_ < batch),
-        training_(training) {
+        training_(training),
+        hooks_(hooks) {
     const std::int64_t before = in_use(device_);
     model_ = rebuild(describe(model), builtin_layers());
     move_to(*model_, device_);
@@ -78,7 +79,7 @@ class DryRun {
       // The second micro-batch meets the gradients of the first; a third meets no more.
       training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
       const std::int64_t before = in_use(device_);
-      StageTrainer trainer(*model_, training_, 0, 1, 2, compute_);
+      StageTrainer trainer(*model_, training_, 0, 1, 2, compute_, hooks_);
       measure_state(trainer, in_use(device_) - before, plan);
       activations.push_back(saved_by_forward(size));
       histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
@@ -140,6 +141,7 @@ class DryRun {
   std::int64_t micro_batch_;
   bool accumulates_;
   TrainingConfig training_;
+  std::span<const MakeHook> hooks_;
   std::unique_ptr<Module> model_;
   std::int64_t weights_ = 0;
 };
@@ -161,7 +163,7 @@ void MemoryPlan::fields(Fields& f) {
   f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
   f.add("weights", weights, {.help = "parameters, masks and buffers"});
   f.add("optimizer", optimizer, {.help = "its state"});
-  f.add("hooks", hooks, {.help = "moving averages"});
+  f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables"});
   f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});
   f.add("gradients", gradients, {.help = "of all trainable parameters"});
   f.add("activations", activations, {.help = "saved for backward, of one micro-batch"});
@@ -169,14 +171,14 @@ void MemoryPlan::fields(Fields& f) {
 }
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
-                       const Shape& sample) {
+                       const Shape& sample, std::span<const MakeHook> hooks) {
   const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
   const Tf32Products products(takes_tf32(config));
   const Device device = resolve_device(config.device);
   MemoryPlan plan;
   if (device.is_cpu()) plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
   plan.loader = loader_bytes(config, sample, device);
-  DryRun run(model, training, config.data.batch, sample, compute_dtype_of(config), device);
+  DryRun run(model, training, hooks, config.data.batch, sample, compute_dtype_of(config), device);
   plan.weights = run.weights();
   run.measure(plan);
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "core/support/error.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
 
 namespace tessera {
 namespace {
@@ -66,6 +68,13 @@ void load_model_state(Module& model, const State& state) {
   for (const NamedBuffer& entry : buffers) {
     entry.buffer->value.copy_from(state.tensors.at(entry.path).to(entry.buffer->value.device()));
   }
+}
+
+std::unique_ptr<Module> copy_of(Module& model) {
+  std::unique_ptr<Module> copy = rebuild(describe(model), builtin_layers());
+  move_to(*copy, device_of(model));
+  load_model_state(*copy, model_state(model));
+  return copy;
 }
 
 }  // namespace tessera

@@ -34,8 +34,10 @@ void Progress::begin(const std::string& label, std::int64_t first_step, std::int
   drawn_ = start_;
 }
 
+double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
 double Progress::samples_per_second(std::int64_t step) const {
-  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double elapsed = seconds();
   return elapsed > 0 ? static_cast<double>((step - first_) * samples_) / elapsed : 0.0;
 }
 

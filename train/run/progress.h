@@ -19,6 +19,7 @@ class Progress {
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
   void line(const std::string& text);  // a full line of its own
 
+  double seconds() const;  // since begin()
   double seconds_left(std::int64_t step) const;
   double samples_per_second(std::int64_t step) const;
 

@@ -5,16 +5,11 @@
 #include "layers/model_tree.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
-#include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/saved_model.h"
 
 namespace tessera {
 namespace {
-
-Shape sample_shape(const DataSplits& data) {
-  return data.train.dataset->batch_shape(1);
-}
 
 Value sizes_of(const Shape& shape) {
   Value sizes = Value::list();
@@ -41,11 +36,9 @@ RunState::RunState(ExperimentConfig config, DataSplits data)
       device_(resolve_device(config_.device)),
       steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
 
-std::string RunState::start(Vfs& vfs) {
-  InitialModel initial = initial_model(vfs, config_.model, sample_shape(data_), seed_of(config_));
+void RunState::start(InitialModel initial) {
   model_ = std::move(initial.model);
   move_to(*model_, device_);  // drawn and imported on the host: both devices start from the same bytes
-  return initial.imported;
 }
 
 void RunState::load(const Checkpoint& checkpoint) {
@@ -60,6 +53,8 @@ void RunState::load_parts(const Checkpoint& checkpoint) {
   model_ = saved_model(checkpoint);
   move_to(*model_, device_);
   position_ = read<Position>(checkpoint.manifest.at("position"));
+  const Value* const results = checkpoint.manifest.find("results");  // none before stages left any
+  results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
   const std::string content = fingerprint(*data_.train.dataset);
   const std::string& before = checkpoint.manifest.at("data").as_string();
   TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
@@ -77,8 +72,8 @@ std::int64_t RunState::stage_steps() const {
 std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::optional<std::int64_t> timings) {
   if (position_.stage_ready) return {};
   std::vector<PassReport> reports;
-  for (StagePass& each : stage_passes(stage(), config_.report)) {
-    VetoOptions options = each.veto;
+  for (StagePass& each : stage_passes(stage(), config_.report, results_)) {
+    VetoOptions options = each.veto.value_or(VetoOptions{});
     options.timing.compute = compute_dtype_of(config_);
     options.timing.device = device_;
     options.timing.rounds = timings.value_or(options.timing.rounds);
@@ -86,7 +81,8 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     options.after_timing = hooks.after;
     const Veto veto(options);
     const TrainingBatches batches = batches_for_passes();
-    reports.push_back(run_pass(model_, *each.pass, sample_shape(data_), &veto, &batches));
+    reports.push_back(
+        run_stage_pass(each, stage(), model_, sample_shape(data_), results_, each.veto ? &veto : nullptr, &batches));
     ++position_.global_step;
   }
   position_.stage_ready = true;
@@ -112,8 +108,12 @@ TrainingBatches RunState::batches_for_passes() const {
 
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
-                                            compute_dtype_of(config_));
-  if (!restored_.empty() && position_.stage_step > 0) trainer_->load_state(restored_);
+                                            compute_dtype_of(config_), stage_hooks(stage(), results_));
+  if (!restored_.empty() && position_.stage_step > 0) {
+    trainer_->load_state(restored_);
+  } else {
+    trainer_->begin_stage();
+  }
   restored_.clear();
   loader_ = training_loader();
   // Every epoch of every stage has an order and augmentations of its own.
@@ -168,6 +168,7 @@ Value RunState::manifest() const {
   Value keys = Value::map();
   keys.set("model", describe(*model_));
   keys.set("position", write(position_));
+  keys.set("results", write(results_));
   keys.set("stage_name", stage().name);
   keys.set("input", sizes_of(sample_shape(data_)));
   keys.set("data", fingerprint(*data_.train.dataset));

@@ -15,6 +15,7 @@
 #include "train/data/loader.h"
 #include "train/experiment.h"
 #include "train/run/position.h"
+#include "train/run/run_inputs.h"
 #include "train/run/stage_passes.h"
 #include "train/run/stage_trainer.h"
 
@@ -36,8 +37,7 @@ class RunState {
  public:
   RunState(ExperimentConfig config, DataSplits data);
 
-  // At the first stage's beginning, weights from the seed or from where `model` says. One line on what was imported, or "".
-  std::string start(Vfs& vfs);
+  void start(InitialModel initial);  // at the first stage's beginning
   // Throws IoError when the training data is not what the checkpoint's run had.
   void load(const Checkpoint& checkpoint);
 
@@ -47,6 +47,7 @@ class RunState {
   Position& position() noexcept { return position_; }
   const Position& position() const noexcept { return position_; }
   Module& model() const noexcept { return *model_; }
+  const StageResults& results() const noexcept { return results_; }
   StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
 
   const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }
@@ -81,6 +82,7 @@ class RunState {
   std::unique_ptr<Loader> loader_;
   std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists
   Position position_;
+  StageResults results_;
   std::int64_t steps_per_epoch_;
 };
 

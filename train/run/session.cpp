@@ -15,13 +15,13 @@
 #include "train/run/kill_point.h"
 
 namespace tessera {
-Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options)
+Session::Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunFolder folder, SessionOptions options)
     : vfs_(vfs),
       folder_(std::move(folder)),
       options_(options),
       lock_(folder_.path()),
       saver_(vfs, folder_.checkpoints(), config.checkpoint, lock_),
-      state_(config, load_data(config.data, static_cast<std::uint64_t>(config.seed))),
+      state_(config, std::move(data)),
       progress_(options.out, options.terminal, folder_.log()) {
   set_compute_threads(config.threads.compute);
   if (options_.profile_steps == 0) return;
@@ -30,18 +30,19 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, Ses
   profiler_ = std::make_unique<StepProfiler>(options_.profile_steps, measure_peaks(threads));
 }
 
-Session Session::start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder,
+Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
                        SessionOptions options) {
   const std::string chosen = choice_of_device(experiment.config.device);
   settle_for_run(experiment.config);
   experiment.resolved = write(experiment.config);
-  Session session(vfs, experiment.config, std::move(folder), options);
+  Session session(vfs, experiment.config, std::move(inputs.data), std::move(folder), options);
   const RunFolder& files = session.folder_;
   write_file_atomically(vfs, files.config(), config_text);
   write_file_atomically(vfs, files.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
   session.decisions_ = decide_for_run(vfs, files.decisions(), session.options_.decisions, experiment.config.deterministic);
   if (!chosen.empty()) session.progress_.line(chosen);
-  const std::string imported = session.state_.start(vfs);
+  const std::string imported = inputs.initial.imported;
+  session.state_.start(std::move(inputs.initial));
   session.open_records({});
   if (!imported.empty()) {
     session.progress_.line(imported);
@@ -55,7 +56,8 @@ Session Session::start(Vfs& vfs, Experiment experiment, const std::string& confi
 Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   const Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
   static_cast<void>(compute_dtype_of(experiment.config));  // throws where the device is not there
-  Session session(vfs, experiment.config, std::move(folder), options);
+  Session session(vfs, experiment.config, load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed)),
+                  std::move(folder), options);
   const RunFolder& files = session.folder_;
   for (const std::string& change : environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()),
                                                        describe_environment(experiment.config))) {
@@ -68,7 +70,7 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
     TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (",
                   weights, ") again, train a new run");
     decisions = surviving_decisions(vfs, files.decisions(), nullptr);
-    session.state_.start(vfs);
+    session.state_.start(initial_model(vfs, experiment.config, session.state_.data()));
   } else {
     const Checkpoint checkpoint = session.saver_.store().load_latest();
     session.load(checkpoint);

@@ -34,8 +34,9 @@ enum class RunOutcome { finished, stopped };
 
 class Session {
  public:
-  // A fresh run: builds data and model, initialises weights from the seed, writes the run folder's files.
-  static Session start(Vfs& vfs, Experiment experiment, const std::string& config_text, RunFolder folder, SessionOptions options);
+  // A fresh run of the inputs that the experiment asks for: writes the run folder's files.
+  static Session start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
+                       SessionOptions options);
   // From the newest good checkpoint of the folder; from the seed when there is none yet. Warns, through the log, when the
   // environment differs from the one the run began in.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
@@ -45,7 +46,7 @@ class Session {
   RunOutcome run();
 
  private:
-  Session(Vfs& vfs, const ExperimentConfig& config, RunFolder folder, SessionOptions options);
+  Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunFolder folder, SessionOptions options);
 
   void load(const Checkpoint& checkpoint);
   // With the files that the history determines brought to where the run stands: one killed just after a save may lack them.

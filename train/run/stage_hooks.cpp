@@ -1,5 +1,6 @@
 #include "train/run/stage_hooks.h"
 
+#include "admm/admm.h"
 #include "core/support/error.h"
 #include "optim/ema.h"
 
@@ -13,8 +14,19 @@ constexpr std::string_view kPrefix = "hook.";
 std::vector<MakeHook> training_hooks(const TrainingConfig& config) {
   std::vector<MakeHook> hooks;
   if (config.ema) {
-    hooks.push_back([ema = *config.ema](const HookSetting& setting) {
-      return std::make_unique<Ema>(ema, setting.model, setting.slots);
+    hooks.push_back(
+        [ema = *config.ema](const HookSetting& setting) { return std::make_unique<Ema>(ema, setting.model, setting.slots); });
+  }
+  return hooks;
+}
+
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results) {
+  std::vector<MakeHook> hooks;
+  if (stage.admm) {
+    const StageResult* const settled = results.find(stage.name);
+    TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
+    hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
+      return std::make_unique<Admm>(config, low_rank_layers(config, layers), setting.model, setting.length, setting.slots);
     });
   }
   return hooks;

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config/duration.h"
 #include "core/nn/hook.h"
-#include "optim/schedule.h"
 #include "train/experiment.h"
+#include "train/run/stage_results.h"
 
 namespace tessera {
 
@@ -25,6 +26,9 @@ using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;
 
 // Of the blocks that any training stage may have, in the order in which the hooks are called.
 std::vector<MakeHook> training_hooks(const TrainingConfig& config);
+
+// Of the blocks that belong to one stage; `results` has what its passes settled.
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results);
 
 // The name of a hook's part of a checkpoint, "hook.ema", and whether a part is a hook's.
 std::string part_of_hook(std::string_view name);

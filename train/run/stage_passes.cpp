@@ -2,40 +2,75 @@
 
 #include <algorithm>
 
+#include "admm/admm_pass.h"
+#include "core/support/error.h"
 #include "layers/fold.h"
+#include "train/run/model_state.h"
 
 namespace tessera {
 namespace {
 
-VetoOptions veto_options(const std::string& keep, const KeepForConfig& keep_for, const StageConfig& stage,
-                         const ReportConfig& report) {
+VetoOptions veto_options(const LowRankConfig& config, const StageConfig& stage, const ReportConfig& report) {
   const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
-  return {.only_faster = keep == "faster",
-          .batch = keep_for.batch.value_or(largest),
-          .timing = {.phase = keep_for.phase == "training" ? Phase::training : Phase::inference,
+  return {.only_faster = config.keep == "faster",
+          .batch = config.keep_for.batch.value_or(largest),
+          .timing = {.phase = config.keep_for.phase == "training" ? Phase::training : Phase::inference,
                      .recompute = stage.training.recompute,
                      .folded = for_inference}};
 }
 
+StagePass factorise_pass(const StageConfig& stage, const ReportConfig& report, const StageResults& results, Values values) {
+  const FactoriseConfig& config = *stage.factorise;
+  StagePass made{.key = "factorise", .pass = nullptr, .veto = {}, .may_leave_dense = config.keep == "faster"};
+  if (!config.from) {
+    made.pass = std::make_unique<FactorisePass>(config, values);
+    made.veto = veto_options(config, stage, report);
+    return made;
+  }
+  const StageResult* const result = results.find(*config.from);
+  TESSERA_CHECK(result != nullptr, InternalError, "stage ", stage.name, ": the stage ", *config.from, " left no ranks");
+  made.pass = std::make_unique<FactorisePass>(config, values, result->layers);
+  return made;
+}
+
 }  // namespace
 
-bool has_passes(const StageConfig& stage) { return stage.factorise.has_value(); }
+bool has_passes(const StageConfig& stage) { return stage.factorise.has_value() || stage.admm.has_value(); }
 
-std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, Values values) {
+std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report) {
+  std::vector<std::pair<std::string, VetoOptions>> vetoes;
+  if (stage.factorise && !stage.factorise->from) vetoes.emplace_back("factorise", veto_options(*stage.factorise, stage, report));
+  if (stage.admm) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
+  return vetoes;
+}
+
+std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results,
+                                    Values values) {
   std::vector<StagePass> passes;
-  if (stage.factorise) {
-    const FactoriseConfig& config = *stage.factorise;
-    passes.push_back({"factorise", std::make_unique<FactorisePass>(config, values),
-                      veto_options(config.keep, config.keep_for, stage, report)});
+  if (stage.factorise) passes.push_back(factorise_pass(stage, report, results, values));
+  if (stage.admm) {
+    passes.push_back({.key = "admm",
+                      .pass = std::make_unique<AdmmPass>(*stage.admm, values),
+                      .veto = veto_options(*stage.admm, stage, report),
+                      .settles = true});
   }
   return passes;
 }
 
+PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,
+                          StageResults& results, const Veto* veto, const TrainingBatches* batches) {
+  if (!pass.settles) return run_pass(model, *pass.pass, input, veto, batches);
+  std::unique_ptr<Module> copy = copy_of(*model);
+  PassReport report = run_pass(copy, *pass.pass, input, veto, batches);
+  results.stages.push_back({stage.name, constrained_layers(report)});
+  return report;
+}
+
 void settle_passes(StageConfig& stage, const ReportConfig& report) {
-  if (stage.factorise) {
-    FactoriseConfig& config = *stage.factorise;
-    config.keep_for.batch = veto_options(config.keep, config.keep_for, stage, report).batch;
+  if (stage.factorise && !stage.factorise->from) {
+    stage.factorise->keep_for.batch = veto_options(*stage.factorise, stage, report).batch;
   }
+  if (stage.admm) stage.admm->keep_for.batch = veto_options(*stage.admm, stage, report).batch;
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "train/run/stage_trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
@@ -176,9 +177,16 @@ void StageTrainer::check_finite() const {
                 "training: gradients hold a NaN or Inf at any scale of the loss; ", kAdvice);
 }
 
+void StageTrainer::begin_stage() {
+  for (const auto& hook : hooks_) hook->on_stage_begin(model_);
+}
+
 void StageTrainer::between_steps(std::int64_t steps_done) {
   for (const auto& hook : hooks_) {
-    if (hook->interval() > 0 && steps_done % hook->interval() == 0) hook->between_steps(model_, steps_done);
+    if (hook->interval() == 0 || steps_done % hook->interval() != 0) continue;
+    const auto start = std::chrono::steady_clock::now();
+    hook->between_steps(model_, steps_done);
+    hook_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 }
 
@@ -186,6 +194,15 @@ std::vector<Value> StageTrainer::take_rows() {
   std::vector<Value> rows;
   for (const auto& hook : hooks_) std::ranges::move(hook->take_rows(), std::back_inserter(rows));
   return rows;
+}
+
+std::string StageTrainer::hook_summary() const {
+  std::string all;
+  for (const auto& hook : hooks_) {
+    const std::string text = hook->summary();
+    if (!text.empty()) all += str(all.empty() ? "" : ", ", text);
+  }
+  return all;
 }
 
 void StageTrainer::end_stage() {

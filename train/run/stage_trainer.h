@@ -52,9 +52,12 @@ class StageTrainer {
     for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
   }
 
+  void begin_stage();  // tells the hooks, before the first step; instead of load_state()
   // What hooks have to do on the host after so many steps of the stage.
   void between_steps(std::int64_t steps_done);
   std::vector<Value> take_rows();  // of all hooks, since the last call
+  double hook_seconds() const noexcept { return hook_seconds_; }  // that hooks have taken between steps, since they were made
+  std::string hook_summary() const;  // ", "-separated; "" where no hook has one
   // The hooks' last word: a moving average becomes the model's weights. No step may follow, and no hook is left to save.
   void end_stage();
 
@@ -84,6 +87,7 @@ class StageTrainer {
   StepState step_state_;
   std::unique_ptr<Optimizer> optimizer_;
   StepSlots slots_;
+  double hook_seconds_ = 0;
   std::vector<std::unique_ptr<Hook>> hooks_;  // in the order they were added, at every point
   Tensor loss_sum_;  // f64 scalar
   Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was

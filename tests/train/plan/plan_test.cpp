@@ -226,7 +226,7 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
 std::int64_t run_checkpoints(const Experiment& experiment) {
   const TemporaryFolder runs;
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
-  Session::start(real_vfs(), experiment, "", folder, {}).run();
+  Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), "", folder, {}).run();
   return bytes_below(folder.checkpoints());
 }
 

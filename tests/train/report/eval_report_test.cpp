@@ -29,7 +29,7 @@ class EvalReportNan : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     const Experiment experiment = parse_experiment(parse_yaml(kLinear, "x.yaml"));
-    Session::start(real_vfs(), experiment, kLinear, folder(), {}).run();
+    Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kLinear, folder(), {}).run();
   }
 
   static EvalReport evaluate_with_nan(std::int64_t begin, std::int64_t end) {

@@ -53,7 +53,7 @@ class ChangedData : public ::testing::Test {
 
 TEST_F(ChangedData, EveryChangedBitStopsAResumedRun) {
   RunState straight = run();
-  straight.start(real_vfs());
+  straight.start(initial_model(real_vfs(), straight.config(), straight.data()));
   straight.prepare_stage();
   straight.begin_training();
   straight.step();

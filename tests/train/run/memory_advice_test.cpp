@@ -48,7 +48,8 @@ class OutOfMemory : public ::testing::Test {
   std::string train(const Experiment& experiment) {
     const RunFolder folder = RunFolder::create(real_vfs(), runs_.path().string(), "x");
     run_ = folder.path();
-    return message_of<OutOfMemoryError>([&] { Session::start(real_vfs(), experiment, "", folder, {}).run(); });
+    return message_of<OutOfMemoryError>(
+        [&] { Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), "", folder, {}).run(); });
   }
   static std::int64_t planned(const Experiment& experiment, std::int64_t micro_batch) {
     const DataSplits data = load_data(experiment.config.data, 0);

@@ -28,8 +28,9 @@ stages:
 }
 
 RunState fresh(const Experiment& experiment) {
-  RunState state(experiment.config, load_data(experiment.config.data, 3));
-  state.start(real_vfs());
+  RunInputs inputs = load_inputs(real_vfs(), experiment.config);
+  RunState state(experiment.config, std::move(inputs.data));
+  state.start(std::move(inputs.initial));
   return state;
 }
 

@@ -58,7 +58,8 @@ TEST(Session, ShowsNoLossOfTheStageBefore) {
   SessionOptions options;
   options.out = &out;
   const Experiment experiment = parse_experiment(parse_yaml(kStages, "x.yaml"));
-  ASSERT_EQ(Session::start(vfs, experiment, kStages, folder, options).run(), RunOutcome::finished);
+  ASSERT_EQ(Session::start(vfs, experiment, load_inputs(vfs, experiment.config), kStages, folder, options).run(),
+            RunOutcome::finished);
 
   const std::string text = out.str();
   EXPECT_NE(text.find("short epoch 1  loss "), std::string::npos) << text;
@@ -106,7 +107,7 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
     std::ostream out(&buffer);
     SessionOptions options;
     options.out = &out;
-    EXPECT_EQ(Session::start(real_vfs(), experiment, kPassFirst, folder, options).run(), RunOutcome::stopped);
+    EXPECT_EQ(Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kPassFirst, folder, options).run(), RunOutcome::stopped);
   }
   const DecisionMap until_then = read_decisions(real_vfs(), folder.decisions());
   EXPECT_EQ(load_status(real_vfs(), folder.status()).state, "stopped");
@@ -123,7 +124,8 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
 TEST(Session, SettlesTheBatchThatDecidesWhichLayersStay) {
   const TemporaryFolder runs;
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
-  Session::start(real_vfs(), parse_experiment(parse_yaml(kPassFirst, "x.yaml")), kPassFirst, folder, {});
+  const Experiment experiment = parse_experiment(parse_yaml(kPassFirst, "x.yaml"));
+  Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kPassFirst, folder, {});
   const ExperimentConfig stored = parse_experiment(load_yaml(folder.resolved_config())).config;
   EXPECT_EQ(stored.stages.at(0).factorise->keep_for.batch, 8);
 }

@@ -27,7 +27,8 @@ deterministic: true
 )";
 
 RunOutcome train(Vfs& vfs, const RunFolder& folder) {
-  return Session::start(vfs, parse_experiment(parse_yaml(kText, "x.yaml")), kText, folder, {}).run();
+  const Experiment experiment = parse_experiment(parse_yaml(kText, "x.yaml"));
+  return Session::start(vfs, experiment, load_inputs(vfs, experiment.config), kText, folder, {}).run();
 }
 
 TEST(SessionThreads, TrainsPinsAndReportsBesideItsSaves) {

@@ -290,6 +290,7 @@ TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
       [&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
   TrainingConfig config = plain_sgd(1);
   config.ema = EmaConfig{.decay = 0.9};  // has a slot of its own
+  config.micro_batch = 3;  // two of them, and one call of each hook
   StageTrainer trainer(*model, config, 1, 2, 4, DType::f32, hooks);
   StageTrainer without(*plain, config, 1, 2, 4);
   EXPECT_TRUE(trainer.state().contains("hook.witness"));

@@ -6,6 +6,8 @@
 
 #include "core/config/range_text.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
+#include "tests/train/schema/key_contexts.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/rendered.h"
 
@@ -41,6 +43,9 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].name", "a b", "'a b' must be letters, digits, '.', '_' or '-'"},
       {"stages[].factorise.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].factorise.ranks[].layers", Value::list(), "needs a selector or a list of selectors"},
+      {"stages[].factorise.from", "nowhere", "'nowhere' is no earlier stage with an admm block"},
+      {"stages[].admm.layers", Value::list(), "needs a selector or a list of selectors"},
+      {"stages[].admm.ranks[].layers", Value::list(), "needs a selector or a list of selectors"},
   };
   return rules;
 }
@@ -99,6 +104,11 @@ std::vector<Fault> range_faults(const SchemaEntry& entry) {
   return faults;
 }
 
+std::string_view stands_for(const SchemaEntry& entry) {
+  const std::vector<const KeyContext*> rows = contexts_of(entry.path);
+  return rows.empty() || rows.back()->path != shared_path(entry.path) ? "" : rows.back()->stands_for;
+}
+
 // "stages[].optimizer(sgd).lr" -> "stages[].optimizer(sgd)".
 std::string block_of(const std::string& path) {
   const std::size_t dot = path.rfind('.');
@@ -116,7 +126,7 @@ std::vector<SchemaEntry> first_keys() {
   std::set<std::string> top_level;  // "optimizer" of "optimizer(sgd)": a file has one form of it
   for (const SchemaEntry& entry : entries) {
     const std::string block = block_of(entry.path);
-    if (is_block(entry) || entry.type == "any" || has_alternatives(block)) continue;
+    if (is_block(entry) || entry.type == "any" || has_alternatives(block) || !stands_for(entry).empty()) continue;
     const bool in_stage = block.starts_with("stages[].");
     if (!in_stage && !top_level.insert(block.substr(0, block.find('('))).second) continue;
     if (blocks.insert(block).second) keys.push_back(entry);
@@ -135,9 +145,15 @@ FaultyFile misspelled(const SchemaEntry& entry) {
   }
   const std::string path = Place{nullptr, place.path, wrong}.dotted();
   const Rendered rendered = render(file);
-  return {entry.path + ": misspelled",
-          rendered.text,
-          {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
+  FaultyFile faulty{entry.path + ": misspelled",
+                    rendered.text,
+                    {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
+  for (const std::string& needed : split(std::string(stands_for(entry)), ' ')) {
+    if (needed.empty()) continue;
+    faulty.expected.push_back(str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(),
+                                  ": required key is missing"));
+  }
+  return faulty;
 }
 
 std::vector<FaultyFile> mistyped(const SchemaEntry& entry) {

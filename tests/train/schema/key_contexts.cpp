@@ -1,6 +1,8 @@
 #include "tests/train/schema/key_contexts.h"
 
 #include <algorithm>
+#include <deque>
+#include <string>
 
 #include "train/experiment.h"
 
@@ -90,6 +92,8 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks.params", "{stages: [{factorise: {ranks: {macs: ~, params: 0.6}}}]}"},
     {"stages[].factorise.ranks.macs", "", "0.3"},
     {"stages[].factorise.ranks.energy", "{stages: [{factorise: {ranks: {macs: ~, energy: 0.5}}}]}"},
+    {"stages[].factorise.ranks.error", "{stages: [{factorise: {ranks: {macs: ~, error: 0.9}}}]}", "0.7"},
+    {"stages[].factorise.ranks.vbmf", "{stages: [{factorise: {ranks: {macs: ~, vbmf: 1}}}]}", "0.6"},
     {"stages[].factorise.ranks.multiple_of", "{stages: [{factorise: {ranks: {macs: 0.9}}}]}", "4"},
     {"stages[].factorise.ranks[]", kRankRules},
     {"stages[].factorise.ranks[].layers", "", "conv2"},
@@ -108,6 +112,8 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks[].params", "{stages: [{factorise: {ranks: [{}, {macs: ~, params: 0.8}]}}]}", "0.5"},
     {"stages[].factorise.ranks[].macs", "", "0.8"},
     {"stages[].factorise.ranks[].energy", "{stages: [{factorise: {ranks: [{}, {macs: ~, energy: 0.5}]}}]}"},
+    {"stages[].factorise.ranks[].error", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, error: 0.9}]}}]}", "0.7"},
+    {"stages[].factorise.ranks[].vbmf", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, vbmf: 1}]}}]}", "0.6"},
     {"stages[].factorise.ranks[].multiple_of", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: 0.9}]}}]}", "4"},
     // Too small to be faster.
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
@@ -121,6 +127,16 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.modes.in", kInModes, "[4, 2]"},
     {"stages[].factorise.decomposition.iterations", "", "0"},
     {"stages[].factorise.decomposition.tolerance", "", "1"},
+    {"stages[].factorise.from",
+     "{stages: [{name: admm, train: 1e, factorise: ~, admm: {layers: conv2, ranks: {macs: 0.5}, keep: always}}, "
+     "{name: b, factorise: {layers: 'conv*', ranks: {macs: 0.5}, keep: always}}]}",
+     "", "{stages: [{}, {factorise: {layers: ~, ranks: ~, keep: ~}}]}", none, "layers ranks"},
+    {"stages[].admm", "{stages: [{train: 1e, admm: {rho: 1}}]}"},
+    {"stages[].admm.rho_end", "{stages: [{admm: {update: 1s}}]}"},
+    {"stages[].admm.balance", "{stages: [{admm: {update: 1s}}]}"},
+    {"stages[].admm.balance.ratio", "{stages: [{admm: {rho: 0.001}}]}", "1.0e+12"},
+    {"stages[].admm.balance.factor", "{stages: [{admm: {rho: 0.001}}]}", "1.5"},
+    {"stages[].admm.update", "", "2s"},
     {"checkpoint.every", "", "2s"},
     {"checkpoint.keep", "{checkpoint: {every: 1s}}", "1"},
     {"checkpoint.best", "{checkpoint: {every: 100e}, stages: [{train: 3e}]}"},
@@ -130,6 +146,32 @@ constexpr KeyContext kContexts[] = {
 bool is_in(std::string_view path, std::string_view block) {
   return path.starts_with(block) &&
          (path.size() == block.size() || std::string_view(".[(").find(path[block.size()]) != std::string_view::npos);
+}
+
+// What `factorise` and `admm` share has the same contexts in both.
+constexpr std::string_view kFactoriseKeys = "stages[].factorise";
+constexpr std::string_view kFactoriseAlone[] = {"stages[].factorise.from", "stages[].factorise.singular_vectors",
+                                                "stages[].factorise.weighted", "stages[].factorise.recalibrate"};
+
+bool is_in_any(std::string_view path, std::span<const std::string_view> blocks) {
+  return std::ranges::any_of(blocks, [&](std::string_view block) { return is_in(path, block); });
+}
+
+// Kept for the whole program: contexts are views.
+std::string_view in_admm(std::string_view text) {
+  static std::deque<std::string> kept;
+  std::string& made = kept.emplace_back(text);
+  constexpr std::string_view kFrom = "factorise", kTo = "admm";
+  for (std::size_t at = 0; (at = made.find(kFrom, at)) != std::string::npos;) made.replace(at, kFrom.size(), kTo);
+  return made;
+}
+
+KeyContext for_admm(const KeyContext& row) {
+  KeyContext made = row;
+  for (std::string_view KeyContext::*text : {&KeyContext::path, &KeyContext::context, &KeyContext::along}) {
+    made.*text = in_admm(row.*text);
+  }
+  return made;
 }
 
 }  // namespace
@@ -146,7 +188,17 @@ std::string_view base_experiment() {
          "log_every: 1\n";
 }
 
-std::span<const KeyContext> all_contexts() { return kContexts; }
+std::span<const KeyContext> all_contexts() {
+  static const std::vector<KeyContext> all = [] {
+    std::vector<KeyContext> made;
+    for (const KeyContext& row : kContexts) {
+      if (is_in(row.path, kFactoriseKeys) && !is_in_any(row.path, kFactoriseAlone)) made.push_back(for_admm(row));
+    }
+    made.insert(made.end(), std::begin(kContexts), std::end(kContexts));
+    return made;
+  }();
+  return all;
+}
 
 std::string_view shared_path(std::string_view path) {
   constexpr std::string_view kStage = "stages[].";
@@ -158,7 +210,7 @@ std::string_view shared_path(std::string_view path) {
 
 std::vector<const KeyContext*> contexts_of(std::string_view path) {
   std::vector<const KeyContext*> rows;
-  for (const KeyContext& row : kContexts) {
+  for (const KeyContext& row : all_contexts()) {
     if (is_in(shared_path(path), row.path)) rows.push_back(&row);
   }
   std::ranges::stable_sort(rows, {}, [](const KeyContext* row) { return row->path.size(); });

@@ -16,6 +16,8 @@ struct KeyContext {
   std::string_view value = "";  // YAML; another one than the schema's example
   std::string_view along = "";  // YAML laid over the file that has the key
   Refused refused = Refused::none;
+  // Required keys that it stands for, separated by blanks: missing where it is misspelled.
+  std::string_view stands_for = "";
 };
 
 // YAML of the experiment that every file starts from: one that trains in milliseconds.

@@ -107,7 +107,8 @@ const Observed::Shown& Observed::run() {
   std::ostringstream out;
   SessionOptions options;
   options.out = &out;
-  Session::start(real_vfs(), std::move(experiment), text, folder, options).run();
+  RunInputs inputs = load_inputs(real_vfs(), experiment.config);
+  Session::start(real_vfs(), std::move(experiment), std::move(inputs), text, folder, options).run();
   run_ = Shown{folder.path(), out.str()};
   return *run_;
 }

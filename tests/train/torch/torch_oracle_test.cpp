@@ -133,7 +133,8 @@ stages:
   - {name: tucker, factorise: {keep: always, layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
 )"), "chain.yaml"));
   const RunFolder run = RunFolder::create(real_vfs(), tree.path("runs"), "chain");
-  ASSERT_EQ(Session::start(real_vfs(), experiment, "", run, {}).run(), RunOutcome::finished);
+  ASSERT_EQ(Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), "", run, {}).run(),
+            RunOutcome::finished);
   const Checkpoint trained = load_newest(real_vfs(), run);
   EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
   const std::unique_ptr<Module> model = saved_model(trained);

@@ -1,0 +1,32 @@
+// Sets of weights that training is held to, and the projections onto them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compress/low_rank.h"
+#include "core/tensor.h"
+
+namespace tessera {
+
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+  // The nearest weight of the set, or the one that the form's decomposition reaches where none is known to be nearest. Of the
+  // weight's shape, dtype and device. Equal weights give equal bytes, in any thread. Throws NumericError on NaN or Inf.
+  virtual Tensor project(const Tensor& weight) const = 0;
+};
+
+// Weights that a form holds exactly at these ranks.
+std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks);
+
+// What a layer's weight is held to.
+struct ConstrainedLayer {
+  std::string path;
+  std::shared_ptr<const Constraint> constraint;
+};
+
+std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers);
+
+}  // namespace tessera

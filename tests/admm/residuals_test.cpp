@@ -1,0 +1,43 @@
+#include "admm/residuals.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace tessera {
+namespace {
+
+std::vector<Residuals> course(const std::vector<double>& relative) {
+  std::vector<Residuals> history;
+  for (const double value : relative) {
+    history.push_back({.step = std::ssize(history), .rho = 1, .primal = value, .dual = value, .relative = value, .layer = "a"});
+  }
+  return history;
+}
+
+TEST(AdmmResiduals, FallOrStallOrDiverge) {
+  EXPECT_EQ(course_of({}), Course::falling);
+  EXPECT_EQ(course_of(course({0.9, 0.5, 0.4, 0.3, 0.2, 0.1})), Course::falling);
+  EXPECT_EQ(course_of(course({0.3, 0.3, 0.3, 0.3, 0.3})), Course::falling) << "too early to say";
+  EXPECT_EQ(course_of(course({0.3, 0.3, 0.3, 0.3, 0.3, 0.28})), Course::stalled);
+  EXPECT_EQ(course_of(course({0.3, 0.3, 0.3, 0.3, 0.3, 0.26})), Course::falling);
+  EXPECT_EQ(course_of(course({0.3, 0.6, 0.9, 0.6, 0.3, 0.6, 0.9, 0.3})), Course::stalled) << "it swings";
+  EXPECT_EQ(course_of(course({0.009, 0.009, 0.009, 0.009, 0.009, 0.009})), Course::falling) << "they agree";
+  EXPECT_EQ(course_of(course({0.3, 10.1})), Course::diverged);
+  EXPECT_EQ(course_of(course({std::numeric_limits<double>::quiet_NaN()})), Course::diverged);
+}
+
+TEST(AdmmResiduals, AreReadAsTheyWereWritten) {
+  const Residuals before{.step = 7, .rho = 0.1, .primal = 1.0 / 3, .dual = 2.0 / 3, .relative = 1e-3, .layer = "layer1.0.conv2"};
+  const Residuals after = residuals_from(parse_json(to_json(before.to_value()), "test"));
+  EXPECT_TRUE(after.to_value() == before.to_value());
+  EXPECT_EQ(after.primal, before.primal);
+  EXPECT_EQ(after.layer, before.layer);
+  const Residuals none{.primal = std::numeric_limits<double>::quiet_NaN(), .relative = std::numeric_limits<double>::infinity()};
+  const Residuals read_back = residuals_from(parse_json(to_json(none.to_value()), "test"));
+  EXPECT_EQ(read_back.relative, none.relative);
+  EXPECT_NE(read_back.primal, read_back.primal);
+}
+
+}  // namespace
+}  // namespace tessera
