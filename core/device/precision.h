@@ -24,8 +24,8 @@ DType parameter_dtype(DType activations);
 
 // The ops whose operands are f32 (or f64) in every precision; they refuse half types. Logits are widened in front of a loss, and
 // what an optimiser reads and writes has parameter_dtype().
-inline constexpr std::array<std::string_view, 8> kUnroundedOps{"adamw", "clip_grad_norm", "cross_entropy", "ema",
-                                                               "embedding", "mse", "sgd", "unscale_gradients"};
+inline constexpr std::array<std::string_view, 9> kUnroundedOps{
+    "adamw", "admm", "clip_grad_norm", "cross_entropy", "ema", "embedding", "mse", "sgd", "unscale_gradients"};
 
 // The dtype of activations and of the products' operands. Throws ConfigError when the device has no kernels for the precision,
 // naming those it has ("f16 is not supported on cpu yet; supported: f32, bf16"), when the processor has no instructions for it,
