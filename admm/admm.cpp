@@ -1,5 +1,6 @@
 #include "admm/admm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -25,9 +26,9 @@ Value asked_of(const AdmmConfig& config) {
   return asked;
 }
 
-std::string larger(double rho) { return formatted("%.3g", 10 * rho); }
+constexpr double kLeastNorm = 1e-30;  // below every weight of f32: no residual is infinite
 
-Parameter& weight_of(Module& model, const std::string& path) { return find_module(model, path).parameter("weight"); }
+std::string larger(double rho) { return formatted("%.3g", 10 * rho); }
 
 }  // namespace
 
@@ -35,61 +36,62 @@ Admm::Admm(const AdmmConfig& config, std::vector<ConstrainedLayer> layers, Modul
            StepSlots& slots)
     : config_(config), stage_(stage), interval_(update_interval(config, stage)), slot_(slots.add("admm.rho")), rho_(config.rho) {
   for (ConstrainedLayer& layer : layers) {
-    const Tensor& value = weight_of(model, layer.path).value();
-    layers_.push_back({std::move(layer), Tensor::zeros(value.shape(), value.dtype(), value.device()),
+    Parameter& weight = find_module(model, layer.path).parameter("weight");
+    const Tensor& value = weight.value();
+    layers_.push_back({std::move(layer), &weight, Tensor::zeros(value.shape(), value.dtype(), value.device()),
                        Tensor::zeros(value.shape(), value.dtype(), value.device())});
   }
 }
 
-std::vector<Tensor> Admm::projected(Module& model) const {
+std::vector<Tensor> Admm::projected() const {
   const NoGrad no_grad;
   std::vector<ConstrainedLayer> constraints;
   std::vector<Tensor> sums;
   for (const Layer& layer : layers_) {
     constraints.push_back(layer.constrained);
-    sums.push_back(add(Var(weight_of(model, layer.constrained.path).value()), Var(layer.u)).value());
+    sums.push_back(add(Var(layer.weight->value()), Var(layer.u)).value());
   }
   return project_all(constraints, sums);
 }
 
-void Admm::on_stage_begin(Module& model) {
-  const std::vector<Tensor> copies = projected(model);
+void Admm::on_stage_begin(Module&) {
+  const std::vector<Tensor> copies = projected();
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].z.copy_from(copies[i]);
 }
 
 void Admm::on_step_begin(Module&, std::int64_t, StepStateData& data) { data.slots[slot_] = rho_; }
 
-void Admm::after_backward(Module& model, const StepState& step) {
+void Admm::after_backward(Module&, const StepState& step) {
   std::vector<AdmmOperands> all;
   for (const Layer& layer : layers_) {
-    const Parameter& parameter = weight_of(model, layer.constrained.path);
-    if (parameter.grad().defined()) all.push_back({parameter.grad(), parameter.value(), layer.z, layer.u});
+    const Parameter& weight = *layer.weight;
+    if (weight.grad().defined()) all.push_back({weight.grad(), weight.value(), layer.z, layer.u});
   }
   if (!all.empty()) TESSERA_DISPATCH(step.tensor().device(), admm_pull, all, slot_, step.tensor());
 }
 
-void Admm::between_steps(Module& model, std::int64_t steps_done) {
+void Admm::between_steps(Module&, std::int64_t steps_done) {
   if (stopped_ || layers_.empty()) return;
-  history_.push_back(update(model, steps_done));
+  history_.push_back(update(steps_done));
   rows_.push_back(history_.back());
   judge();
   if (!stopped_) change_rho();
 }
 
-Residuals Admm::update(Module& model, std::int64_t steps_done) {
+Residuals Admm::update(std::int64_t steps_done) {
   const NoGrad no_grad;
-  const std::vector<Tensor> copies = projected(model);
+  const std::vector<Tensor> copies = projected();
   Residuals now{.step = steps_done, .rho = rho_};
   double primal = 0, dual = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    const Tensor w = weight_of(model, layer.constrained.path).value();
+    const Tensor& w = layer.weight->value();
     const double apart = linalg::distance(w, copies[i]);
     const double moved = rho_ * linalg::distance(copies[i], layer.z);
     primal += apart * apart;
     dual += moved * moved;
-    const double relative = apart == 0 ? 0 : apart / linalg::norm(w);
-    if (now.layer.empty() || !(relative <= now.relative)) {
+    const double relative = apart / std::max(linalg::norm(w), kLeastNorm);
+    if (now.layer.empty() || relative > now.relative) {
       now.relative = relative;
       now.layer = layer.constrained.path;
     }
@@ -121,9 +123,11 @@ void Admm::judge() {
 void Admm::on_stage_end(Module&) {
   if (history_.empty() || stopped_ || !(history_.back().relative > kAgreement)) return;
   const Residuals& now = history_.back();
-  log_warning(str("admm: the stage ends with layer '", now.layer, "' ", formatted("%.3g", now.relative),
-                  " of its norm away from its low-rank copy, and factorising it changes it by as much; a longer stage or a larger rho, "
-                  "say ", larger(rho_), ", brings it closer"));
+  log_warning(
+      str("admm: the stage ends with layer '", now.layer, "' ", formatted("%.3g", now.relative),
+          " of its norm away from its low-rank copy, and factorising it changes it by as much; a longer stage or a larger rho, "
+          "say ",
+          larger(rho_), ", brings it closer"));
 }
 
 void Admm::change_rho() {
@@ -148,7 +152,7 @@ std::vector<Value> Admm::take_rows() {
   std::vector<Value> rows;
   for (const Residuals& each : std::exchange(rows_, {})) {
     Value row = Value::map();
-    row.set("admm", each.to_value());
+    row.set("admm", write(each));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -163,7 +167,7 @@ std::string Admm::summary() const {
 State Admm::state() const {
   State state;
   Value history = Value::list();
-  for (const Residuals& each : history_) history.as_list().push_back(each.to_value());
+  for (const Residuals& each : history_) history.as_list().push_back(write(each));
   state.meta.set("rho", rho_);
   state.meta.set("asked", asked_of(config_));
   state.meta.set("stopped", stopped_);
@@ -187,7 +191,7 @@ void Admm::load_state(const State& state) {
   stopped_ = state.meta.at("stopped").as_bool();
   stalled_ = state.meta.at("stalled").as_bool();
   history_.clear();
-  for (const Value& each : state.meta.at("history").as_list()) history_.push_back(residuals_from(each));
+  for (const Value& each : state.meta.at("history").as_list()) history_.push_back(read<Residuals>(each));
   const Value& asked = state.meta.at("asked");
   if (asked == asked_of(config_)) return;
   // A fork that changes rho begins to judge anew.

@@ -36,8 +36,8 @@ class Admm final : public Hook {
   std::string summary() const override;
 
   // Tensors "z.<layer>" and "u.<layer>"; meta: rho, what the file asked for, whether updates have stopped or stalled, and the
-  // history of residuals. Where the file asks for another rho than the state's did, rho is scaled by new / old, U by old / new, and
-  // stopped updates begin again.
+  // history of residuals. Where the file asks for another rho than the state's did, rho is scaled by new / old, U by old / new,
+  // and stopped updates begin again.
   State state() const override;
   void load_state(const State& state) override;  // throws IoError on a missing, unexpected or mismatched tensor
 
@@ -48,11 +48,12 @@ class Admm final : public Hook {
  private:
   struct Layer {
     ConstrainedLayer constrained;
+    Parameter* weight;  // of the model
     Tensor z, u;
   };
 
-  std::vector<Tensor> projected(Module& model) const;  // of W + U
-  Residuals update(Module& model, std::int64_t steps_done);
+  std::vector<Tensor> projected() const;  // of W + U
+  Residuals update(std::int64_t steps_done);
   void judge();  // the newest update; may stop all further ones
   void change_rho();  // as schedule or balance ask
   void set_rho(double rho);  // U keeps rho U

@@ -1,25 +1,19 @@
 #include "admm/constraint.h"
 
-#include "compress/formats/builtin.h"
-
 namespace tessera {
 namespace {
 
 class LowRank final : public Constraint {
  public:
   LowRank(const LowRankConfig& config, const Ranks& ranks)
-      : split_(config.modes ? format_named(config.format).with_modes(*config.modes) : nullptr),
-        format_(split_ ? *split_ : format_named(config.format)),
-        ranks_(ranks),
-        options_(config.decomposition.value_or(ProjectOptions())) {}
+      : form_(config.form()), ranks_(ranks), options_(config.decomposition.value_or(ProjectOptions())) {}
 
   Tensor project(const Tensor& weight) const override {
-    return format_.compose(format_.project(weight, ranks_, options_), weight.shape()).to(weight.device());
+    return form_->compose(form_->project(weight, ranks_, options_), weight.shape()).to(weight.device());
   }
 
  private:
-  std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
-  const Format& format_;
+  std::shared_ptr<const Format> form_;
   Ranks ranks_;
   ProjectOptions options_;
 };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/value.h"
+#include "core/config/fields.h"
 
 namespace tessera {
 
@@ -15,19 +15,18 @@ struct Residuals {
   double rho = 0;  // that the steps before the update were taken with
   double primal = 0;  // over all layers: the root of the sum of squares
   double dual = 0;  // likewise
-  double relative = 0;  // largest ||W - Z|| / ||W|| of a layer
+  double relative = 0;  // largest ||W - Z|| / ||W|| of a layer; of a weight that is zero a very large number
   std::string layer = {};  // which has it
 
-  Value to_value() const;
+  void fields(Fields& f);
 };
-Residuals residuals_from(const Value& value);
 
 // What a history says about the newest update, the last of it.
 enum class Course {
   falling,
   // relative is above kAgreement, and its least over the last kStallUpdates updates less than a tenth below that of those before.
   stalled,
-  diverged,  // relative is above kDiverged, or a residual is no number
+  diverged,  // relative is above kDiverged
 };
 inline constexpr double kAgreement = 1e-2;
 inline constexpr std::size_t kStallUpdates = 5;

@@ -65,8 +65,8 @@ std::vector<std::pair<std::string, std::string>> FactoriseConfig::form_problems(
 FactorisePass::FactorisePass(FactoriseConfig config, Values values, std::optional<std::vector<LayerRanks>> settled)
     : config_(std::move(config)),
       settled_(std::move(settled)),
-      split_(config_.modes ? format_named(config_.format).with_modes(*config_.modes) : nullptr),
-      format_(split_ ? *split_ : format_named(config_.format)),
+      form_(config_.form()),
+      format_(*form_),
       values_(values) {}
 
 // What a network offers: its leaves, and which of them are matched layers of the format's kinds.

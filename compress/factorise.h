@@ -72,7 +72,7 @@ class FactorisePass : public Pass {
 
   FactoriseConfig config_;
   std::optional<std::vector<LayerRanks>> settled_;
-  std::unique_ptr<const Format> split_;  // the format with the config's modes; null without any
+  std::shared_ptr<const Format> form_;
   const Format& format_;
   Values values_;
   std::map<std::string, Planned> plan_;  // by path

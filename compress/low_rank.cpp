@@ -19,6 +19,12 @@ const Format* LowRankConfig::known_format() const {
   return found == builtin_formats().end() ? nullptr : *found;
 }
 
+std::shared_ptr<const Format> LowRankConfig::form() const {
+  const Format& plain = format_named(format);
+  if (modes) return plain.with_modes(*modes);
+  return {std::shared_ptr<const Format>(), &plain};  // which lives as long as the program
+}
+
 void LowRankConfig::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of the layers, or a list of selectors",

@@ -1,6 +1,7 @@
 // Which layers become low-rank, in which form, at which ranks, and where they have to be faster.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ struct LowRankConfig {
   // Every rank rule of the block, with its key.
   std::vector<std::pair<std::string, const RankConfig*>> rank_configs() const;
   const Format* known_format() const;  // null where `format` names none
+  std::shared_ptr<const Format> form() const;  // with its modes; throws ConfigError where `format` names none
 };
 
 // The ranks that were settled for a layer.

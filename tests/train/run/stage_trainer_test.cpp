@@ -318,6 +318,23 @@ TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
   EXPECT_FALSE(trainer.state().contains("hook.witness"));
 }
 
+TEST(StageTrainer, WhatHooksAddToGradientsIsClipped) {
+  const auto model = make_model();
+  const std::vector<float> start = weights_of(*model);
+  std::vector<std::string> calls;
+  const std::vector<MakeHook> hooks{
+      [&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
+  TrainingConfig config = plain_sgd(1);
+  config.clip_norm = 0.01;
+  StageTrainer trainer(*model, config, 1, 4, 4, DType::f32, hooks);
+  trainer.step(make_batch(6), 3, 3);  // the hook adds 0.75 to every element
+  const std::vector<float> end = weights_of(*model);
+  double squares = 0;
+  for (std::size_t i = 0; i < start.size(); ++i) squares += std::pow(static_cast<double>(end[i]) - start[i], 2);
+  EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-4);
+  for (std::size_t i = 0; i < start.size(); ++i) EXPECT_LT(end[i], start[i]) << "the hook's share is by far the largest";
+}
+
 TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
   const auto model = make_model();
   const std::vector<float> start = weights_of(*model);
