@@ -20,7 +20,7 @@ int resume(const ResumeArguments& arguments) {
   const SessionOptions options = session_options(stop_after(arguments.time_limit), arguments.profile);
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
   if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides);
-  return finish(Session::resume(real_vfs(), folder, options), folder.path());
+  return finish(Session::resume(real_vfs(), folder, options));
 }
 
 struct ForkArguments {
@@ -38,7 +38,7 @@ int fork(const ForkArguments& arguments) {
   const RunFolder parent = RunFolder::open(real_vfs(), arguments.run);
   const RunFolder folder = fork_run(real_vfs(), parent, arguments.at, arguments.overrides, runs_folder(arguments.runs));
   std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(Session::resume(real_vfs(), folder, options), folder.path());
+  return finish(Session::resume(real_vfs(), folder, options));
 }
 
 }  // namespace

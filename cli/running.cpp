@@ -84,7 +84,8 @@ SessionOptions session_options(const StopRequest& stop, const std::string& profi
   return options;
 }
 
-int finish(Session session, const std::string& run_path) {
+int finish(Session session) {
+  const std::string run_path = session.folder().path();
   if (session.run() == RunOutcome::stopped) {
     std::cout << "stopped; everything is saved. Go on with:\n  tessera resume " << run_path << '\n';
     return kStopped;

@@ -21,7 +21,7 @@ void add_profile_option(Verb verb, std::string& text);
 SessionOptions session_options(const StopRequest& stop, const std::string& profile);
 
 // Runs to the end or to a stop and prints what to do next. Returns the exit code.
-int finish(Session session, const std::string& run_path);
+int finish(Session session);
 
 // --runs DIR, TESSERA_RUNS or ./runs.
 std::string runs_folder(const std::string& option);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -9,6 +8,7 @@
 #include "core/support/text.h"
 #include "train/plan/check.h"
 #include "train/run/decisions_file.h"
+#include "train/run/new_run.h"
 
 namespace tessera::cli {
 namespace {
@@ -22,20 +22,6 @@ struct TrainArguments {
   std::string decisions;
   std::string profile;
 };
-
-// A run that cannot begin (no such data, a layer list that fits no input) leaves no folder behind.
-Session begin(const TrainArguments& arguments, const Experiment& experiment, RunInputs inputs, const RunFolder& folder,
-              const SessionOptions& options) {
-  try {
-    const std::string text = real_vfs().read_file(arguments.config);
-    return Session::start(real_vfs(), experiment, std::move(inputs), text, folder, options);
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder.path(), ignored);
-    std::filesystem::remove(std::filesystem::path(folder.path()).parent_path(), ignored);  // when this was its only run
-    throw;
-  }
-}
 
 // "1,2,3" -> the texts of the seeds.
 std::vector<std::string> parse_seeds(const std::string& text) {
@@ -54,9 +40,8 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   RunInputs inputs = check_experiment(experiment, &options.decisions);
-  const RunFolder folder = RunFolder::create(real_vfs(), runs_folder(arguments.runs), experiment.config.name);
-  std::cout << "run folder: " << folder.path() << std::endl;
-  return finish(begin(arguments, experiment, std::move(inputs), folder, options), folder.path());
+  const std::string text = real_vfs().read_file(arguments.config);
+  return finish(new_run(real_vfs(), experiment, std::move(inputs), text, runs_folder(arguments.runs), options));
 }
 
 void print_missing(const TrainArguments& arguments, std::span<const std::string> seeds) {

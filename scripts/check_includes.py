@@ -66,7 +66,7 @@ ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "ranks", ""),
-    "train": ("config", ("checkpoint", "data"), "", "torch", "run", "plan", "report"),
+    "train": ("config", ("checkpoint", "data"), "", "torch", "run", "plan", "report", "reproduce"),
 }
 
 

@@ -12,14 +12,6 @@ namespace tessera {
 
 namespace {
 
-constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
-// A text that names a folder and stands in a CSV cell.
-bool is_plain_name(const std::string& name) {
-  if (name.empty() || name.front() == '.') return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
-}
-
 void require_names(Fields& f, const ExperimentConfig& config) {
   f.require(is_plain_name(config.name), "name", str("'", config.name, "' ", kNameRule));
   f.require(!config.stages.empty(), "stages", "is empty; a run needs a stage");
@@ -47,6 +39,12 @@ void take_sources(Fields& f, std::vector<StageConfig>& stages) {
 }
 
 }  // namespace
+
+bool is_plain_name(const std::string& name) {
+  if (name.empty() || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
 
 void LossConfig::fields(Fields& f) {
   f.add("label_smoothing", label_smoothing,

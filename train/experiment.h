@@ -22,6 +22,10 @@
 
 namespace tessera {
 
+// A text that names a folder and stands in a CSV cell.
+bool is_plain_name(const std::string& name);
+inline constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
+
 struct LossConfig {
   double label_smoothing = 0;
   void fields(Fields& f);

@@ -8,7 +8,6 @@
 #include "core/device/precision.h"
 #include "core/support/error.h"
 #include "layers/fold.h"
-#include "train/checkpoint/store.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/experiment.h"
@@ -16,19 +15,11 @@
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/evaluate.h"
-#include "train/run/position.h"
 #include "train/run/run_folder.h"
-#include "train/run/saved_model.h"
+#include "train/run/stage_ends.h"
 
 namespace tessera {
 namespace {
-
-// One finished stage of one run, as its checkpoint gives it back.
-struct StageModel {
-  std::string stage;
-  std::unique_ptr<Module> model;
-  std::int64_t file_bytes = 0;
-};
 
 struct LoadedRun {
   RunFolder folder;
@@ -36,7 +27,7 @@ struct LoadedRun {
   DataSplits data;
   Shape input;
   Device device;
-  std::vector<StageModel> stages;
+  std::vector<StageEnd> stages;
   Value settings;  // what runs of one experiment have in common
 };
 
@@ -47,31 +38,6 @@ struct Group {
   std::string path;  // of the first run
   std::vector<TableRow> rows;
 };
-
-StageModel load_stage(Vfs& vfs, const CheckpointStore& store, std::int64_t step, const Value& manifest) {
-  const Checkpoint checkpoint = store.load(step);
-  // An older revision of the step stands before the stage's end.
-  TESSERA_CHECK(checkpoint.manifest == manifest, IoError, "table: the last checkpoint of stage '",
-                manifest.at("stage_name").as_string(), "', step ", step,
-                ", is damaged: ", checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());
-  StageModel stage;
-  stage.stage = manifest.at("stage_name").as_string();
-  stage.model = saved_model(checkpoint);
-  stage.file_bytes = static_cast<std::int64_t>(vfs.file_size(checkpoint.folder / "model.safetensors"));
-  return stage;
-}
-
-// The last checkpoint of each stage that has ended, in stage order. Reads the tensors of no other.
-std::vector<StageModel> load_stages(Vfs& vfs, const RunFolder& folder) {
-  const CheckpointStore store(vfs, folder.checkpoints());
-  std::vector<StageModel> stages;
-  for (const std::int64_t step : store.steps()) {
-    const Value manifest = store.manifest(step);
-    if (read<Position>(manifest.at("position")).stage_done) stages.push_back(load_stage(vfs, store, step, manifest));
-  }
-  TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");
-  return stages;
-}
 
 Value common_settings(Value resolved) {
   for (const char* key : {"seed", "checkpoint", "report", "log_every"}) resolved.erase(key);
@@ -86,8 +52,9 @@ LoadedRun load_run(Vfs& vfs, const std::string& path, const std::string& asked_d
   const Device device = resolve_device(experiment.config.device);
   DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
   const Shape input = data.test.dataset->batch_shape(1);
-  std::vector<StageModel> stages = load_stages(vfs, folder);
-  for (const StageModel& stage : stages) move_to(*stage.model, device);
+  std::vector<StageEnd> stages = load_stage_ends(vfs, folder, "table");
+  TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");
+  for (const StageEnd& stage : stages) move_to(*stage.model, device);
   return {std::move(folder),
           std::move(experiment.config),
           std::move(data),
@@ -100,7 +67,7 @@ LoadedRun load_run(Vfs& vfs, const std::string& path, const std::string& asked_d
 void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   std::vector<std::unique_ptr<Module>> copies;
   std::vector<Module*> networks;
-  for (const StageModel& stage : run.stages) {
+  for (const StageEnd& stage : run.stages) {
     networks.push_back(copies.emplace_back(for_inference(*stage.model)).get());
   }
   bool replayed = true;
@@ -127,7 +94,7 @@ void set_machine(TableRow& row, const LoadedRun& run) {
 
 std::vector<TableRow> make_rows(const LoadedRun& run) {
   std::vector<TableRow> rows;
-  for (const StageModel& stage : run.stages) {
+  for (const StageEnd& stage : run.stages) {
     const Cost cost = total_cost(*stage.model, run.input);
     TableRow row;
     row.experiment = run.config.name;
@@ -159,7 +126,7 @@ void add_cost(TableRow& row, const Cost& cost) {
 }
 
 void add_run(Group& group, const LoadedRun& run) {
-  const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageModel::stage, &TableRow::stage);
+  const bool same = std::ranges::equal(run.stages, group.rows, {}, &StageEnd::stage, &TableRow::stage);
   TESSERA_CHECK(same, ConfigError, run.folder.path(), ": ", run.stages.size(), " finished stages, the last '",
                 run.stages.back().stage, "'; ", group.path, ", of the same settings, has ", group.rows.size(), ", the last '",
                 group.rows.back().stage, "'; runs of one experiment must have come equally far");

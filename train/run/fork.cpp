@@ -58,19 +58,16 @@ std::optional<std::size_t> last_compressed(const ExperimentConfig& config, const
   return last;
 }
 
-}  // namespace
+// A run and the checkpoint to go on from.
+struct Origin {
+  const RunFolder& parent;
+  const Experiment& parsed;
+  const std::vector<SavedPoint>& points;
+  const SavedPoint& start;
+};
 
-RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
-                   const std::string& runs) {
-  // Read as an experiment, so that keys of later versions have their defaults on both sides.
-  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
-  const Value& before = parsed.resolved;
-  const std::vector<SavedPoint> points = saved_points(vfs, parent);
-  const SavedPoint& start = find_point(vfs, points, at, "fork");
-  Value after = with_overrides(before, overrides, finished_stages(start.position));
-  check_fork(before, after, start.position);
-  after.set("device", resolve_device(after.at("device").as_string()).name());  // throws before there is a folder
-
+RunFolder make_fork(Vfs& vfs, const Origin& origin, const Value& after, const std::string& runs) {
+  const RunFolder& parent = origin.parent;
   RunFolder folder = RunFolder::create(vfs, runs, after.at("name").as_string());
   const auto copy = [&](const std::string& from, const std::string& to) {
     if (vfs.exists(from)) write_file_atomically(vfs, to, vfs.read_file(from));
@@ -78,15 +75,48 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   copy(parent.environment(), folder.environment());
   copy(parent.metrics(), folder.metrics());
   copy(parent.timing(), folder.timing());
-  const auto compressed = last_compressed(parsed.config, start.position);
-  if (compressed && compressed == last_compressed(parsed.config, points.back().position)) copy(parent.layers(), folder.layers());
+  const auto compressed = last_compressed(origin.parsed.config, origin.start.position);
+  if (compressed && compressed == last_compressed(origin.parsed.config, origin.points.back().position)) {
+    copy(parent.layers(), folder.layers());
+  }
   // What was chosen before this point is in the checkpoint. What the parent chose behind it is left: layers that a later stage
   // compresses are timed here and now.
   write_decisions(vfs, folder.decisions(), {});
-  copy_checkpoints(vfs, points, start, folder);
+  copy_checkpoints(vfs, origin.points, origin.start, folder);
+  return folder;
+}
+
+void complete_fork(Vfs& vfs, const RunFolder& folder, const Value& config) {
+  write_file_atomically(vfs, folder.config(), to_yaml(config));
+  write_file_atomically(vfs, folder.resolved_config(), to_yaml(config));  // last: without it the folder is no run
+}
+
+}  // namespace
+
+RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
+                   const std::string& runs) {
+  // Read as an experiment, so that keys of later versions have their defaults on both sides.
+  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
+  const std::vector<SavedPoint> points = saved_points(vfs, parent);
+  const SavedPoint& start = find_point(vfs, points, at, "fork");
+  Value after = with_overrides(parsed.resolved, overrides, finished_stages(start.position));
+  check_fork(parsed.resolved, after, start.position);
+  after.set("device", resolve_device(after.at("device").as_string()).name());  // throws before there is a folder
+  const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
   append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);
-  write_file_atomically(vfs, folder.config(), to_yaml(after));
-  write_file_atomically(vfs, folder.resolved_config(), to_yaml(after));  // last: without it the folder is no run
+  complete_fork(vfs, folder, after);
+  return folder;
+}
+
+RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, const ExperimentConfig& config,
+                   const std::string& runs) {
+  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
+  const std::vector<SavedPoint> points = saved_points(vfs, parent);
+  const SavedPoint& start = find_point(vfs, points, at, "fork");
+  const Value after = write(config);
+  check_fork(parsed.resolved, after, start.position);
+  const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
+  complete_fork(vfs, folder, after);
   return folder;
 }
 

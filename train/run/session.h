@@ -45,6 +45,8 @@ class Session {
   // NaN or Inf the steps since it are replayed, to name the op that made the first one; that writes nothing but lines of the log.
   RunOutcome run();
 
+  const RunFolder& folder() const { return folder_; }
+
  private:
   Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunFolder folder, SessionOptions options);
 

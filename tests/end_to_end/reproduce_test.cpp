@@ -1,0 +1,203 @@
+// A table that reproduces itself: arms share their first stages, a killed call is gone on with, a second call runs nothing, a
+// failed arm stops no other.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "core/config/value.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "tests/end_to_end/program.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kBase = R"(
+version: 1
+name: base
+seed: 5
+threads: {compute: 2, loader: 0}
+deterministic: true
+data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every: 3s, keep: 2}
+log_every: 3
+model:
+  name: layers
+  layers:
+    - {conv2d: {out: 8, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
+    - batch_norm
+    - relu
+    - {conv2d: {out: 16, kernel: 3, padding: 1, bias: false, name: conv2}}
+    - relu
+    - global_avg_pool
+    - {linear: {out: 10, name: fc}}
+)";
+constexpr const char* kDense = R"(
+stages:
+  - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
+  - {name: dense, train: 8s}
+)";
+constexpr const char* kFactored = R"(
+stages:
+  - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
+  - {name: truncated, factorise: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
+  - {name: tuned, train: 8s}
+)";
+constexpr const char* kTable = R"(
+version: 1
+name: small
+seeds: [1, 2]
+tune: {key: optimizer.lr, values: [0.05, 0.01], seed: 1}
+arms:
+  - {name: dense, experiment: dense.yaml}
+  - {name: direct, experiment: factored.yaml}
+  - {name: smaller, experiment: factored.yaml, set: ["stages[1].factorise.ranks={out: 2, in: 2}"]}
+questions: [{ask: "Is it better?", arm: direct, against: dense}]
+published: [{name: Another, top1: 91.5, source: A paper, conditions: other data}]
+latency: {batch: [1, 8], repeats: 5}
+)";
+
+class Reproduce : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_bytes(folder_ / "dense.yaml", std::string(kBase) + kDense);
+    write_bytes(folder_ / "factored.yaml", std::string(kBase) + kFactored);
+    write_bytes(folder_ / "small.yaml", kTable);
+  }
+
+  Outcome reproduce(const std::string& to, const std::vector<std::string>& more = {},
+                    const std::vector<std::string>& environment = {}) {
+    return run_program(
+        joined({"reproduce", folder_ / "small.yaml", "--runs", folder_ / (to + "/runs"), "--results", folder_ / to}, more),
+        environment);
+  }
+  std::vector<Value> results(const std::string& to) const {
+    std::vector<Value> lines;
+    for (const std::string& line : split(read_bytes(folder_ / (to + "/small.jsonl")), '\n')) {
+      if (!line.empty()) lines.push_back(parse_json(line, "small.jsonl"));
+    }
+    return lines;
+  }
+  // Each row of the CSV without the cells of the clock.
+  std::string table_without_clocks(const std::string& to) const {
+    std::string text;
+    for (const std::vector<std::string>& row : parse_csv(read_bytes(folder_ / (to + "/small.csv")), "small.csv")) {
+      for (std::size_t i = 0; i < 12; ++i) text += row.at(i) + ',';
+      text += row.at(13) + '\n';
+    }
+    return text;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
+  const Outcome planned = reproduce("a", {"--dry-run"});
+  expect_outcome(planned, 0, "dense-lr0.05-seed1");
+  expect_in(planned.output, "fork dense-lr0.05-seed1 at pretrain");
+  expect_in(planned.output, "9 cells to run, about ");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a/runs")) << "a dry run writes nothing";
+
+  const Outcome first = reproduce("a");
+  expect_outcome(first, 0, "[1/6] dense-lr0.05-seed1: train");
+  expect_in(first.output, "direct-lr0.05-seed1: fork");
+  const std::vector<Value> lines = results("a");
+  ASSERT_EQ(lines.size(), 3u * 2 + 3 + 2) << "two values and another seed of three arms; two batches on the clock";
+  EXPECT_EQ(lines.front().at("stages").as_list().size(), 2u);
+  EXPECT_EQ(lines.front().at("steps").as_int(), 13 + 8);
+  const std::string page = read_bytes(folder_ / "a/small.md");
+  for (const char* part :
+       {"| dense |", "| baseline |", "Is it better? ", "2 seeds", "| Another | 91.50 |", "![Accuracy", "| truncated |"}) {
+    expect_in(page, part);
+  }
+  expect_in(read_bytes(folder_ / "a/small.svg"), ">smaller</text>");
+  EXPECT_EQ(parse_json(read_bytes(folder_ / "a/small.json"), "small.json").at("rows").as_list().size(), 3u);
+
+  const Outcome second = reproduce("a");
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_EQ(second.output.find("[1/"), std::string::npos) << second.output;
+  EXPECT_EQ(results("a").size(), lines.size());
+  EXPECT_EQ(read_bytes(folder_ / "a/small.md"), page);
+  std::filesystem::remove_all(folder_ / "a/runs");
+  expect_outcome(reproduce("a", {"--dry-run"}), 0, "0 cells to run");
+  EXPECT_EQ(reproduce("a").exit_code, 0) << "results alone are enough";
+}
+
+TEST_F(Reproduce, KilledFiveTimesItEndsWithTheSameTable) {
+  ASSERT_EQ(reproduce("straight").exit_code, 0);
+  for (const char* place : {"step:5", "save:16", "factorise:1", "step:22", "step:17"}) {
+    const Outcome killed = reproduce("killed", {}, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
+  }
+  const std::string results_file = folder_ / "killed/small.jsonl";
+  write_bytes(results_file, read_bytes(results_file) + "{\"key\": \"half a li");
+  const Outcome ended = reproduce("killed");
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(table_without_clocks("killed"), table_without_clocks("straight"));
+}
+
+TEST_F(Reproduce, AnArmThatFailsStopsNoOther) {
+  write_bytes(folder_ / "small.yaml", R"(
+version: 1
+name: small
+seeds: [1]
+arms:
+  - {name: wild, experiment: dense.yaml, set: ["stages[0].optimizer.lr=1.0e+30"]}
+  - {name: dense, experiment: dense.yaml}
+latency: {batch: [1], repeats: 5}
+)");
+  const Outcome outcome = reproduce("a");
+  expect_outcome(outcome, 0, "wild-seed1: failed: ");
+  expect_in(outcome.output, "dense-seed1: ");
+  expect_in(read_bytes(folder_ / "a/small.md"), "- wild, seed 1: ");
+  EXPECT_EQ(reproduce("a").output.find("[1/"), std::string::npos) << "NaN is a result";
+
+  // Another fault than the settings' own is tried again.
+  std::filesystem::remove(folder_ / "a/small.jsonl");
+  std::filesystem::remove_all(folder_ / "a/runs");
+  std::filesystem::create_directories(folder_ / "a/runs/small");
+  write_bytes(folder_ / "a/runs/small/wild-seed1", "a file where a folder should be");
+  const Outcome blocked = reproduce("a");
+  expect_outcome(blocked, 1, "1 failed; the next call tries them again");
+  expect_in(read_bytes(folder_ / "a/small.md"), "1 of 2 cells have a result.");
+}
+
+TEST_F(Reproduce, StopsWhenAskedAndGoesOn) {
+  RunningProgram running({"reproduce", folder_ / "small.yaml", "--runs", folder_ / "a/runs", "--results", folder_ / "a"});
+  ASSERT_TRUE(running.wait_for("dense-lr0.05-seed1: train"));
+  running.send(SIGTERM);
+  const Outcome stopped = running.finish();
+  expect_outcome(stopped, 3, "stopped; everything is saved. Go on with:\n  tessera reproduce ");
+  const Outcome ended = reproduce("a");
+  expect_outcome(ended, 0, "[1/6] dense-lr0.05-seed1: ");
+}
+
+TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
+  const auto refused = [&](const std::string& table, const std::vector<std::string>& parts) {
+    write_bytes(folder_ / "small.yaml", "version: 1\nname: small\n" + table);
+    const Outcome outcome = reproduce("none");
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+    for (const std::string& part : parts) expect_in(outcome.output, part);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "none")) << table;
+  };
+  const std::string arms = "arms: [{name: dense, experiment: dense.yaml}, {name: other, experiment: factored.yaml}]\n";
+  refused("arms: []\n", {"small.yaml:3:7: arms: is empty"});
+  refused("arms: [{name: a, experiment: dense.yaml}, {name: a, experiment: dense.yaml}]\n", {"two arms have one name"});
+  refused(arms + "baseline: denes\n", {"small.yaml:4:11: baseline: 'denes' is no arm"});
+  refused(arms + "questions: [{ask: Why, arm: dense, against: nobody}]\n", {"questions[0].against: 'nobody' is no arm"});
+  refused(arms + "seeds: [1, 1]\n", {"seeds: needs one or more seeds that differ"});
+  refused(arms + "tune: {key: optimizer.lr, values: [0.1]}\n", {"tune.values: needs two or more values that differ"});
+  refused(arms + "tune: {key: optimizer.rl, values: [0.1, 0.2]}\n", {"optimizer.rl: unknown key; did you mean 'lr'?"});
+  refused(arms + "sedes: [1]\n", {"sedes: unknown key; did you mean 'seeds'?"});
+  refused("arms: [{name: a, experiment: none.yaml}, {name: b, experiment: dense.yaml, set: [optimizer.lr=fast]}]\n",
+          {"none.yaml", "optimizer.lr"});
+  refused("arms: [{name: a, experiment: dense.yaml, set: [data.val=0]}]\ntune: {key: optimizer.lr, values: [0.1, 0.2]}\n",
+          {"data.val: leaves no validation split, by which the table chooses optimizer.lr"});
+  refused("arms: [{name: a, experiment: factored.yaml, set: ['stages[1].factorise.layers=conv9']}]\n",
+          {"stages[1].factorise.layers"});
+}
+
+}  // namespace
+}  // namespace tessera::testing

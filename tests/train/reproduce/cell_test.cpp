@@ -1,0 +1,67 @@
+// Which settings make two cells the same, and which stages they share.
+#include <gtest/gtest.h>
+
+#include "core/io/vfs.h"
+#include "tests/core/io/temporary_folder.h"
+#include "train/reproduce/cell.h"
+
+namespace tessera::testing {
+namespace {
+
+class Cells : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_file_atomically(real_vfs(), folder_ / "x.yaml", R"(
+version: 1
+name: x
+data: {name: glyphs, count: 100, test_count: 20, batch: 10}
+model: {name: mlp}
+optimizer: {name: sgd, lr: 0.1}
+stages: [{name: a, train: 1e, optimizer: {lr: 0.3}}, {name: b, train: 2e}]
+)");
+    table_.tune = TuneConfig{"optimizer.lr", {0.1, 0.2}, 1};
+  }
+  Cell with(const std::vector<std::string>& set, std::int64_t seed = 1, std::optional<double> tuned = std::nullopt) const {
+    ArmConfig arm;
+    arm.name = "arm";
+    arm.experiment = folder_ / "x.yaml";
+    arm.set = set;
+    return make_cell(table_, arm, seed, tuned);
+  }
+  static Value settings(const Cell& cell) { return settings_for_accuracy(cell.experiment.resolved); }
+
+  TemporaryFolder folder_;
+  TableFile table_;
+};
+
+TEST_F(Cells, KeysFollowWhatAccuracyDependsOn) {
+  const std::string key = with({}).key;
+  for (const char* same : {"threads.compute=1", "device=cpu", "checkpoint.keep=7", "report.latency.repeats=9", "log_every=3"}) {
+    EXPECT_EQ(with({same}).key, key) << same;
+  }
+  EXPECT_EQ(with({}, 9).key, key);
+  EXPECT_EQ(with({}, 9).experiment.config.seed, 9);
+  for (const char* other : {"optimizer.lr=0.2", "stages[1].train=3e", "data.batch=20", "model.name=lenet5", "precision=bf16"}) {
+    EXPECT_NE(with({other}).key, key) << other;
+  }
+}
+
+TEST_F(Cells, NamesTellArmValueAndSeed) {
+  EXPECT_EQ(with({}, 3).name(), "arm-seed3");
+  EXPECT_EQ(with({}, 3, 0.2).name(), "arm-lr0.2-seed3");
+  EXPECT_EQ(with({}, 3, 0.2).experiment.config.stages.at(1).training.optimizer.lr(), 0.2);
+}
+
+TEST_F(Cells, StagesAreSharedUntilTheyDiffer) {
+  const Value one = settings(with({}));
+  EXPECT_EQ(shared_stages(one, settings(with({"stages[1].train=9e"}))), 1u);
+  EXPECT_EQ(shared_stages(one, settings(with({"stages[0].train=9e"}))), 0u);
+  EXPECT_EQ(shared_stages(one, settings(with({"log_every=2"}))), 2u);
+  EXPECT_EQ(shared_stages(one, settings(with({}, 2))), 0u) << "another seed";
+  EXPECT_EQ(shared_stages(one, settings(with({"data.batch=20"}))), 0u);
+  // The top level's learning rate is what stages without their own have.
+  EXPECT_EQ(shared_stages(one, settings(with({}, 1, 0.2))), 1u);
+}
+
+}  // namespace
+}  // namespace tessera::testing

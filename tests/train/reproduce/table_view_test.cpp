@@ -1,0 +1,182 @@
+// What a table shows of given results: choices, pairs of seeds, answers, pages.
+#include <gtest/gtest.h>
+
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
+#include "train/reproduce/page.h"
+#include "train/reproduce/picture.h"
+#include "train/reproduce/table_view.h"
+
+namespace tessera::testing {
+namespace {
+
+CellResult cell(const std::string& arm, std::int64_t seed, double top1, double tuned, double val = 0.5) {
+  CellResult result;
+  result.key = str(arm, tuned);
+  result.arm = arm;
+  result.seed = seed;
+  result.tuned = tuned;
+  StageOutcome stage;
+  stage.stage = "only";
+  stage.top1 = top1;
+  stage.val = val;
+  stage.parameters = 1000;
+  stage.macs = 2500000;
+  result.stages.push_back(stage);
+  result.train_seconds = 10.0 * static_cast<double>(seed);
+  return result;
+}
+
+class Views : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    table_.name = "t";
+    table_.tune = TuneConfig{"optimizer.lr", {0.1, 0.2}, 1};
+    table_.latency.batch = {1, 8};
+    for (const char* name : {"base", "other"}) {
+      table_.arms.emplace_back();
+      table_.arms.back().name = name;
+    }
+    table_.questions.push_back({"Is it worth it?", "other", "base"});
+  }
+
+  std::vector<ArmChoice> choices() const {
+    std::vector<ArmChoice> arms;
+    for (const ArmConfig& arm : table_.arms) {
+      ArmChoice& choice = arms.emplace_back();
+      choice.arm = &arm;
+      choice.keys = {str(arm.name, 0.1), str(arm.name, 0.2)};
+      choose(choice, table_, results_);
+    }
+    return arms;
+  }
+  TableView view() const { return view_of(table_, choices(), results_); }
+  // Both values of seed 1, and the other seeds at 0.2.
+  void add_all(const std::string& arm, double first, double second, double third) {
+    results_.append(cell(arm, 1, 0.1, 0.1, 0.4));
+    results_.append(cell(arm, 1, first, 0.2, 0.6));
+    results_.append(cell(arm, 2, second, 0.2));
+    results_.append(cell(arm, 3, third, 0.2));
+  }
+
+  TemporaryFolder folder_;
+  TableFile table_;
+  ResultsFile results_{real_vfs(), folder_ / "t.jsonl"};
+};
+
+TEST_F(Views, TheBestValidationAccuracyIsChosenOnceAllValuesHaveRun) {
+  results_.append(cell("base", 1, 0.9, 0.1, 0.4));
+  EXPECT_FALSE(choices().front().settled);
+  EXPECT_TRUE(view().rows.empty());
+  results_.append(cell("base", 1, 0.1, 0.2, 0.6));
+  EXPECT_EQ(choices().front().tuned, 0.2) << "by val, whatever the test split says";
+  EXPECT_EQ(view().rows.front().cells.size(), 1u);
+  EXPECT_EQ(view().cells, 1u);
+  EXPECT_EQ(view().wanted, 6u);
+}
+
+TEST_F(Views, AFailedValueIsNotChosen) {
+  CellResult failed = cell("base", 1, 0, 0.1);
+  failed.stages.clear();
+  failed.failed = "NaN";
+  results_.append(failed);
+  results_.append(cell("base", 1, 0.5, 0.2, 0.0));
+  EXPECT_EQ(choices().front().tuned, 0.2);
+}
+
+TEST_F(Views, DifferencesArePairedBySeed) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  const TableView all = view();
+  EXPECT_NEAR(all.rows.at(1).difference.mean, 0.02, 1e-12);
+  EXPECT_NEAR(all.rows.at(1).difference.low, 0.02, 1e-9) << "the seeds' own spread cancels";
+  EXPECT_EQ(all.rows.at(0).difference.n, 0);
+  EXPECT_EQ(answer_text(all.answers.front()),
+            "Is it worth it? Yes: other is 2.00 points above base (95 % interval +2.00 to +2.00, 3 seeds).");
+}
+
+TEST_F(Views, AnswersMayBeNoOrUndecided) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.40, 0.60, 0.51);
+  EXPECT_TRUE(answer_text(view().answers.front()).starts_with("Is it worth it? No: other is 9.67 points below base"));
+  results_.append(cell("other", 3, 0.80, 0.2));
+  EXPECT_TRUE(answer_text(view().answers.front()).starts_with("Is it worth it? Undecided: ")) << "the later line counts";
+}
+
+TEST_F(Views, PagesHoldEveryArm) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  ArmTimes times;
+  times.networks = networks_key(view().rows);
+  times.batch = 8;
+  times.processor = "a processor";
+  times.threads = 2;
+  times.arms = {{"base", {4, 3, 5}, {1, 1, 1}}, {"other", {2, 1, 3}, {2, 1.5, 2.5}}};
+  results_.append(times);
+  const TableView all = view();
+  const std::string page = to_markdown(all, "tessera reproduce t.yaml", "t.svg");
+  for (const char* part :
+       {"| base | 0.2 | 3 | 60.00 ± 10.00 | baseline | 1000 | 2.50 | - | - | 4.00 (3.00-5.00) | 1.00 (1.00-1.00) | 20 |",
+        "| other | 0.2 | 3 | 62.00 ± 10.00 | +2.00 (+2.00 to +2.00) higher |", "2.00 (1.50-2.50)", "on a processor, 2 threads",
+        "Each arm chose optimizer.lr from 2 values by the validation accuracy of seed 1"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << " is not in\n" << page;
+  }
+  const auto rows = parse_csv(to_csv(all), "t.csv");
+  ASSERT_EQ(rows.size(), 5u) << "two arms, two batches";
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows.front().size());
+  const Value json = to_value(all);
+  EXPECT_EQ(json.at("rows").as_list().at(1).at("difference").at("verdict").as_string(), "higher");
+  EXPECT_TRUE(json.at("rows").as_list().at(0).at("difference").at("low").is_null());
+}
+
+// Arms whose points lie on each other keep names that can be read.
+TEST_F(Views, NamesOfThePictureDoNotCoverEachOther) {
+  table_.tune.reset();
+  table_.arms.clear();
+  for (int i = 0; i < 8; ++i) {
+    table_.arms.emplace_back();
+    table_.arms.back().name = str("arm", i);
+  }
+  table_.questions.clear();
+  std::vector<ArmChoice> arms;
+  for (const ArmConfig& arm : table_.arms) {
+    results_.append(cell(arm.name, 1, 0.6, 0.1));
+    ArmChoice& choice = arms.emplace_back();
+    choice.arm = &arm;
+    choice.keys = {str(arm.name, 0.1)};
+    choose(choice, table_, results_);
+  }
+  const std::string svg = to_svg(view_of(table_, arms, results_));
+  std::vector<std::string> places;
+  for (const std::string& line : split(svg, '\n')) {
+    if (line.find(">arm") != std::string::npos) places.push_back(line.substr(line.find("y=\""), 9));
+  }
+  ASSERT_EQ(places.size(), 8u) << svg;
+  std::ranges::sort(places);
+  EXPECT_EQ(std::ranges::adjacent_find(places), places.end());
+}
+
+TEST_F(Views, APictureOfNothingIsStillAPicture) {
+  const std::string svg = to_svg(view());
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg;
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST_F(Views, AHalfWrittenLineIsCutOffAndAnotherFaultIsNamed) {
+  results_.append(cell("base", 1, 0.9, 0.1));
+  const std::string path = folder_ / "t.jsonl";
+  const std::string whole = real_vfs().read_file(path);
+  write_file_atomically(real_vfs(), path, whole + "{\"key\": \"ha");
+  ResultsFile again(real_vfs(), path);
+  EXPECT_EQ(again.cells().size(), 1u);
+  again.append(cell("base", 2, 0.9, 0.1));
+  EXPECT_EQ(ResultsFile(real_vfs(), path).cells().size(), 2u);
+  write_file_atomically(real_vfs(), path, whole + "{\"key\": 5}\n");
+  const std::string message = message_of<IoError>([&] { ResultsFile(real_vfs(), path); });
+  EXPECT_NE(message.find("t.jsonl:2: is no result of a table"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace tessera::testing

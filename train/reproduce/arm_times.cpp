@@ -1,0 +1,89 @@
+#include "train/reproduce/arm_times.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "compress/timing/latency.h"
+#include "core/device/decisions.h"
+#include "core/device/precision.h"
+#include "core/support/error.h"
+#include "layers/fold.h"
+#include "train/reproduce/cell_run.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/stage_ends.h"
+
+namespace tessera {
+namespace {
+
+struct Networks {
+  std::vector<std::string> arms;
+  std::vector<std::unique_ptr<Module>> folded;
+  ExperimentConfig config;  // of the first
+};
+
+// The baseline first: ratios are over the first network.
+std::vector<ArmRow> in_timed_order(const TablePlan& plan) {
+  std::vector<ArmRow> rows = plan.view().rows;
+  std::erase_if(rows, [](const ArmRow& row) { return row.cells.empty(); });
+  std::ranges::stable_partition(rows, [&](const ArmRow& row) { return row.arm == plan.table().baseline_arm(); });
+  return rows;
+}
+
+Networks load_networks(Vfs& vfs, const TablePlan& plan) {
+  Networks networks;
+  for (const ArmRow& row : in_timed_order(plan)) {
+    const Cell cell = plan.first_cell(row);
+    const Way way = find_way(vfs, cell, plan.runs());
+    TESSERA_CHECK(way.kind == Way::Kind::measure, IoError, "the run of ", cell.experiment.config.name, " is gone from ",
+                  plan.runs());
+    if (networks.arms.empty()) networks.config = settled_config(cell);
+    const std::vector<StageEnd> ends = load_stage_ends(vfs, RunFolder::open(vfs, way.run), "reproduce");
+    move_to(*ends.back().model, resolve_device(networks.config.device));
+    networks.arms.push_back(row.arm);
+    networks.folded.push_back(for_inference(*ends.back().model));
+  }
+  return networks;
+}
+
+ArmTimes time_batch(const Networks& networks, const Shape& input, std::int64_t repeats) {
+  std::vector<Module*> modules;
+  for (const auto& network : networks.folded) modules.push_back(network.get());
+  const PairedTiming timing = time_networks(modules, input, repeats, compute_dtype_of(networks.config));
+  const Value environment = describe_environment(networks.config);
+  const Value* const gpu = environment.find("gpu");
+  ArmTimes times;
+  times.batch = input[0];
+  times.commit = environment.at("commit").as_string();
+  times.processor = (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
+  times.threads = gpu != nullptr ? 0 : environment.at("compute_threads").as_int();
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    times.arms.push_back({networks.arms[i], timing.networks[i], timing.speedup[i]});
+  }
+  return times;
+}
+
+}  // namespace
+
+void time_arms(Vfs& vfs, TablePlan& plan, const std::function<void(const std::string&)>& say) {
+  const std::string key = networks_key(plan.view().rows);
+  const LatencyConfig& latency = plan.table().latency;
+  const auto timed = [&](std::int64_t batch) { return plan.results().find_times(key, batch) != nullptr; };
+  if (std::ranges::all_of(latency.batch, timed)) return;
+  const DecisionScope fastest({.measure = true});  // every network at its best
+  const Networks networks = load_networks(vfs, plan);
+  set_compute_threads(networks.config.threads.compute);
+  const Tf32Products products(takes_tf32(networks.config));
+  Shape input = sample_shape(networks.config.data);
+  for (const std::int64_t batch : latency.batch) {
+    if (timed(batch)) continue;
+    say(str("timing ", networks.arms.size(), " networks at batch ", batch));
+    input.set(0, batch);
+    ArmTimes times = time_batch(networks, input, latency.repeats);
+    times.networks = key;
+    plan.results().append(times);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// The arms' networks on the clock, in turn.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "train/reproduce/table_plan.h"
+
+namespace tessera {
+
+// Times one network of each arm, that of the first seed with a result, at each batch of the table, and appends the times to the
+// results. Does nothing where these networks have their times. `say` is told what is timed. Throws IoError when a run of one is
+// no longer there.
+void time_arms(Vfs& vfs, TablePlan& plan, const std::function<void(const std::string&)>& say);
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include "train/reproduce/cell_result.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "compress/timing/summary.h"
+#include "core/config/read.h"
+#include "core/support/text.h"
+#include "train/config/yaml.h"
+#include "train/data/builtin.h"
+#include "train/run/environment.h"
+#include "train/run/evaluate.h"
+#include "train/run/history.h"
+#include "train/run/saved_point.h"
+#include "train/run/stage_ends.h"
+
+namespace tessera {
+namespace {
+
+std::vector<Value> lines_of(Vfs& vfs, const std::string& path) {
+  std::vector<Value> lines;
+  for (const std::string& line : split(vfs.read_file(path), '\n')) {
+    if (!line.empty()) lines.push_back(parse_json(line, path));
+  }
+  return lines;
+}
+
+// Of the last update of each stage that had any.
+std::map<std::string, double> residuals_of(Vfs& vfs, const RunFolder& run) {
+  std::map<std::string, double> last;
+  for (const Value& line : lines_of(vfs, run.metrics())) {
+    const Value* const admm = line.find("admm");
+    if (admm != nullptr) last[line.at("stage").as_string()] = admm->at("relative").as_double();
+  }
+  return last;
+}
+
+// Steps at the median rate of their stage, which pauses of the machine do not reach.
+double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, std::int64_t batch) {
+  const std::vector<Value> lines = lines_of(vfs, run.timing());
+  double seconds = 0;
+  for (const StageRecord& stage : history.stages) {
+    std::vector<double> rates;
+    for (const Value& line : lines) {
+      const std::int64_t step = line.at("step").as_int();
+      if (step > stage.end_step - stage.steps && step <= stage.end_step)
+        rates.push_back(line.at("images_per_second").as_double());
+    }
+    if (!rates.empty()) seconds += static_cast<double>(stage.steps * batch) / quantile(rates, 0.5);
+  }
+  return seconds;
+}
+
+CellResult result_of(const Cell& cell) {
+  CellResult result;
+  result.key = cell.key;
+  result.name = cell.name();
+  result.arm = cell.arm;
+  result.seed = cell.seed;
+  result.tuned = cell.tuned;
+  const Value environment = describe_environment(cell.experiment.config);
+  result.commit = environment.at("commit").as_string();
+  const Value* const gpu = environment.find("gpu");
+  result.processor = (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
+  result.threads = environment.at("compute_threads").as_int();
+  return result;
+}
+
+}  // namespace
+
+void StageOutcome::fields(Fields& f) {
+  f.add("stage", stage, {.help = "its name"});
+  f.add("top1", top1, {.help = "test accuracy at its end"});
+  f.add("val", val, {.help = "validation accuracy at its end"});
+  f.add("parameters", parameters, {.help = "of the network"});
+  f.add("macs", macs, {.help = "per sample"});
+  f.add("residual", residual, {.help = "relative primal residual after the last update of an ADMM stage"});
+}
+
+void CellResult::fields(Fields& f) {
+  f.add("key", key, {.help = "hash of the settings that accuracy depends on"});
+  f.add("name", name, {.help = "of the cell"});
+  f.add("arm", arm, {.help = "its name"});
+  f.add("seed", seed, {.help = "of every random number"});
+  f.add("tuned", tuned, {.help = "value of the tuned key"});
+  f.add("failed", failed, {.help = "why there is no figure"});
+  f.add("stages", stages, {.help = "in order"});
+  f.add("train_seconds", train_seconds, {.help = "of the training steps, at the median rate of each stage", .clock = true});
+  f.add("steps", steps, {.help = "training steps"});
+  f.add("file_bytes", file_bytes, {.help = "of the final weights"});
+  f.add("commit", commit, {.help = "of the program"});
+  f.add("processor", processor, {.help = "that trained"});
+  f.add("threads", threads, {.help = "for kernels"});
+}
+
+std::optional<double> CellResult::val() const {
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    if (stage->val) return stage->val;
+  }
+  return std::nullopt;
+}
+
+CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
+  const ExperimentConfig config = parse_experiment(load_yaml(run.resolved_config())).config;
+  set_compute_threads(config.threads.compute);
+  const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
+  const RunHistory history = read<RunHistory>(load_newest(vfs, run).manifest.at("history"));
+  const std::map<std::string, double> residuals = residuals_of(vfs, run);
+  CellResult result = result_of(cell);
+  for (const StageEnd& end : load_stage_ends(vfs, run, "reproduce")) {
+    move_to(*end.model, resolve_device(config.device));
+    const Cost cost = total_cost(*end.model, data.test.dataset->batch_shape(1));
+    StageOutcome outcome{.stage = end.stage, .parameters = cost.parameters, .macs = cost.macs};
+    outcome.top1 = evaluate_split(*end.model, data.test, data.normalization, config).accuracy();
+    const auto record = std::ranges::find(history.stages, end.stage, &StageRecord::name);
+    if (record != history.stages.end()) outcome.val = record->accuracy;
+    if (const auto residual = residuals.find(end.stage); residual != residuals.end()) outcome.residual = residual->second;
+    result.stages.push_back(std::move(outcome));
+    result.file_bytes = end.file_bytes;
+  }
+  for (const StageRecord& stage : history.stages) result.steps += stage.steps;
+  result.train_seconds = train_seconds(vfs, run, history, config.data.batch);
+  return result;
+}
+
+CellResult failed_cell(const Cell& cell, const std::string& reason) {
+  CellResult result = result_of(cell);
+  result.failed = reason;
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,253 @@
+#include "train/reproduce/page.h"
+
+#include <cmath>
+
+#include "compress/report.h"
+#include "core/config/fields.h"
+#include "core/config/read.h"
+#include "core/support/log.h"
+#include "core/support/text.h"
+
+namespace tessera {
+namespace {
+
+std::string points(double fraction) { return formatted("%.2f", 100 * fraction); }
+std::string signed_points(double fraction) { return formatted("%+.2f", 100 * fraction); }
+
+std::string mean_cell(std::span<const double> fractions) {
+  if (fractions.empty()) return "-";
+  const std::string mean = points(mean_of(fractions));
+  return fractions.size() < 2 ? mean : str(mean, " ± ", points(sample_stddev(fractions)));
+}
+
+bool has_interval(const MeanInterval& difference) { return std::isfinite(difference.low); }
+
+std::string difference_cell(const MeanInterval& difference) {
+  if (difference.n == 0) return "-";
+  if (!has_interval(difference)) return signed_points(difference.mean);
+  return str(signed_points(difference.mean), " (", signed_points(difference.low), " to ", signed_points(difference.high), ") ",
+             verdict_word(verdict_of(difference)));
+}
+
+std::string time_cell(const Summary& time) {
+  return str(formatted("%.2f", time.median), " (", formatted("%.2f", time.p10), "-", formatted("%.2f", time.p90), ")");
+}
+
+const StageMean& last_stage(const ArmRow& row) { return row.stages.back(); }
+
+std::string millions(std::int64_t count) { return formatted("%.2f", static_cast<double>(count) / 1e6); }
+
+void add_line(std::string& text, const std::vector<std::string>& cells) {
+  text += '|';
+  for (const std::string& cell : cells) text += str(' ', cell, " |");
+  text += '\n';
+}
+
+void add_header(std::string& text, const std::vector<std::string>& names) {
+  add_line(text, names);
+  text += '|';
+  for (std::size_t i = 0; i < names.size(); ++i) text += "---|";
+  text += '\n';
+}
+
+std::string arms_table(const TableView& view) {
+  const TableFile& file = view.file;
+  std::vector<std::string> names{"arm"};
+  if (file.tune) names.push_back(file.tune->key);
+  for (const char* name : {"n", "top-1 %", "points over baseline (95 %)", "parameters", "MMACs"}) names.emplace_back(name);
+  for (const std::int64_t batch : file.latency.batch) {
+    names.push_back(str("batch ", batch, ": ms (p10-p90)"));
+    names.emplace_back("speed-up (p10-p90)");
+  }
+  names.emplace_back("training s");
+  std::string text;
+  add_header(text, names);
+  for (const ArmRow& row : view.rows) {
+    if (row.cells.empty()) continue;
+    std::vector<std::string> cells{markdown_cell(row.arm)};
+    if (file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
+    cells.push_back(std::to_string(row.cells.size()));
+    cells.push_back(mean_cell(row.top1()));
+    cells.push_back(row.arm == file.baseline_arm() ? "baseline" : difference_cell(row.difference));
+    cells.push_back(std::to_string(last_stage(row).parameters));
+    cells.push_back(millions(last_stage(row).macs));
+    for (const std::optional<ArmTime>& time : row.times) {
+      cells.push_back(time ? time_cell(time->time) : "-");
+      cells.push_back(time ? time_cell(time->speedup) : "-");
+    }
+    cells.push_back(formatted("%.0f", row.train_seconds()));
+    add_line(text, cells);
+  }
+  return text;
+}
+
+std::string stages_table(const TableView& view) {
+  std::string text;
+  add_header(text, {"arm", "stage", "top-1 % at its end", "parameters", "MMACs", "residual"});
+  for (const ArmRow& row : view.rows) {
+    for (const StageMean& stage : row.stages) {
+      add_line(text, {markdown_cell(row.arm), markdown_cell(stage.stage), mean_cell(stage.top1), std::to_string(stage.parameters),
+                      millions(stage.macs), stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))});
+    }
+  }
+  return text;
+}
+
+std::string published_table(const TableView& view) {
+  std::string text;
+  add_header(text, {"published", "top-1 %", "conditions", "source"});
+  for (const PublishedRow& row : view.file.published) {
+    add_line(text,
+             {markdown_cell(row.name), formatted("%.2f", row.top1), markdown_cell(row.conditions), markdown_cell(row.source)});
+  }
+  return text;
+}
+
+std::string seeds_text(const TableFile& file) {
+  std::string text;
+  for (const std::int64_t seed : file.seeds) text += str(text.empty() ? "" : ", ", seed);
+  return text;
+}
+
+std::string notes(const TableView& view) {
+  const TableFile& file = view.file;
+  std::string text = str("Accuracy is of the test split, from the last checkpoint: mean ± standard deviation over seeds ",
+                         seeds_text(file), ". Differences are taken seed by seed; the interval is Student's.");
+  if (file.tune) {
+    text += str(" Each arm chose ", file.tune->key, " from ", file.tune->values.size(),
+                " values by the validation accuracy of seed ", file.tune->seed, ".");
+  }
+  text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
+  if (!view.timed_on.empty()) {
+    text += str(" Networks are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ", file.baseline_arm(),
+                ".");
+  }
+  if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
+  return text + '\n';
+}
+
+std::string failures(const TableView& view) {
+  std::string text;
+  for (const ArmRow& row : view.rows) {
+    for (const std::string& failure : row.failures) text += str("- ", row.arm, ", ", failure, '\n');
+  }
+  return text.empty() ? "" : str("\n## Runs without a figure\n\n", text);
+}
+
+// The members of a view's parts, for JSON.
+struct IntervalFields {
+  MeanInterval value;
+  void fields(Fields& f) {
+    std::optional<double> low = has_interval(value) ? std::optional(value.low) : std::nullopt;
+    std::optional<double> high = has_interval(value) ? std::optional(value.high) : std::nullopt;
+    f.add("n", value.n, {.help = "seeds that both have"});
+    f.add("mean", value.mean, {.help = "of the differences"});
+    f.add("low", low, {.help = "end of the 95 % interval; null of one seed", .nullable = true});
+    f.add("high", high, {.help = "its other end", .nullable = true});
+    f.add_computed("verdict", std::string(verdict_word(verdict_of(value))), {.help = "higher, lower or undecided"});
+  }
+};
+
+struct RowFields {
+  ArmRow row;
+  void fields(Fields& f) {
+    IntervalFields difference{row.difference};
+    std::vector<ArmTime> times;
+    for (const std::optional<ArmTime>& time : row.times) {
+      if (time) times.push_back(*time);
+    }
+    f.add("arm", row.arm, {.help = "its name"});
+    f.add("tuned", row.tuned, {.help = "value of the tuned key"});
+    f.add_computed("top1_mean", mean_of(row.top1()), {.help = "over the seeds"});
+    f.add_computed("top1_sd", sample_stddev(row.top1()), {.help = "sample standard deviation"});
+    f.add("difference", difference, {.help = "to the baseline, seed by seed"});
+    f.add("cells", row.cells, {.help = "one per seed"});
+    f.add("failures", row.failures, {.help = "seeds without a figure, and why"});
+    f.add("times", times, {.help = "of each batch of latency.batch"});
+  }
+};
+
+struct AnswerFields {
+  Answer answer;
+  void fields(Fields& f) {
+    IntervalFields difference{answer.difference};
+    f.add("question", answer.question, {.help = "as the table file asks it"});
+    f.add("difference", difference, {.help = "of the two arms, seed by seed"});
+    f.add_computed("answer", answer_text(answer), {.help = "in words"});
+  }
+};
+
+}  // namespace
+
+std::string answer_text(const Answer& answer) {
+  const MeanInterval& difference = answer.difference;
+  const Verdict verdict = verdict_of(difference);
+  const char* const word = verdict == Verdict::higher ? "Yes" : verdict == Verdict::lower ? "No" : "Undecided";
+  std::string text = str(answer.question.ask, ' ', word, ": ", answer.question.arm, " is ", points(std::abs(difference.mean)),
+                         " points ", difference.mean < 0 ? "below " : "above ", answer.question.against);
+  if (!has_interval(difference)) return str(text, " (", difference.n, " seed; no interval).");
+  return str(text, " (95 % interval ", signed_points(difference.low), " to ", signed_points(difference.high), ", ", difference.n,
+             " seeds).");
+}
+
+std::string to_markdown(const TableView& view, const std::string& command, const std::string& picture) {
+  std::string text = str("# ", view.file.name, "\n\n```\n", command, "\n```\n\n");
+  text += arms_table(view);
+  if (!picture.empty()) text += str("\n![Accuracy against measured time](", picture, ")\n");
+  if (!view.answers.empty()) text += '\n';
+  for (const Answer& answer : view.answers) text += str("- ", answer_text(answer), '\n');
+  text += str("\n", notes(view));
+  text += str("\n## Stage by stage\n\n", stages_table(view));
+  if (!view.file.published.empty()) text += str("\n## Published\n\n", published_table(view));
+  return text + failures(view);
+}
+
+std::string to_csv(const TableView& view) {
+  std::string text =
+      "arm,tuned,seeds,top1_mean,top1_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
+      "train_seconds,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n";
+  for (const ArmRow& row : view.rows) {
+    if (row.cells.empty()) continue;
+    const MeanInterval& difference = row.difference;
+    const std::string between =
+        difference.n == 0 ? ",,,"
+                          : str(difference.mean, ',', has_interval(difference) ? str(difference.low) : "", ',',
+                                has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
+    const std::string head = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
+                                 formatted("%.6f", mean_of(row.top1())), ',', formatted("%.6f", sample_stddev(row.top1())), ',',
+                                 between, ',', last_stage(row).parameters, ',', last_stage(row).macs, ',',
+                                 row.cells.front().file_bytes, ',', formatted("%.1f", row.train_seconds()));
+    for (std::size_t i = 0; i < row.times.size(); ++i) {
+      text += str(head, ',', view.file.latency.batch[i]);
+      if (const std::optional<ArmTime>& time = row.times[i]) {
+        for (const Summary* summary : {&time->time, &time->speedup})
+          text += str(',', summary->median, ',', summary->p10, ',', summary->p90);
+      } else {
+        text += ",,,,,,";
+      }
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+Value to_value(const TableView& view) {
+  Value value = Value::map();
+  value.set("name", view.file.name);
+  value.set("baseline", view.file.baseline_arm());
+  value.set("cells", static_cast<std::int64_t>(view.cells));
+  value.set("wanted", static_cast<std::int64_t>(view.wanted));
+  value.set("timed_on", view.timed_on);
+  Value rows = Value::list();
+  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row}));
+  value.set("rows", std::move(rows));
+  Value answers = Value::list();
+  for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));
+  value.set("answers", std::move(answers));
+  Value published = Value::list();
+  for (const PublishedRow& row : view.file.published) published.as_list().push_back(write(row));
+  value.set("published", std::move(published));
+  return value;
+}
+
+}  // namespace tessera

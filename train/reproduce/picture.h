@@ -1,0 +1,14 @@
+// Accuracy against measured time, as an SVG that needs nothing beside itself.
+#pragma once
+
+#include <string>
+
+#include "train/reproduce/table_view.h"
+
+namespace tessera {
+
+// One point per arm: time of a batch of the file's last batch size, or training time before the networks are timed; mean accuracy
+// with its standard deviation as a bar. A picture without points where no arm has a result.
+std::string to_svg(const TableView& view);
+
+}  // namespace tessera

@@ -1,0 +1,92 @@
+#include "train/reproduce/results_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "train/run/json_lines.h"
+
+namespace tessera {
+namespace {
+
+struct SummaryFields {
+  Summary& summary;
+  void fields(Fields& f) {
+    f.add("median", summary.median, {.help = "over the rounds", .clock = true});
+    f.add("p10", summary.p10, {.help = "tenth percentile", .clock = true});
+    f.add("p90", summary.p90, {.help = "ninetieth percentile", .clock = true});
+  }
+};
+
+}  // namespace
+
+void ArmTime::fields(Fields& f) {
+  SummaryFields time_fields{time};
+  SummaryFields speedup_fields{speedup};
+  f.add("arm", arm, {.help = "its name"});
+  f.add("ms", time_fields, {.help = "milliseconds of a batch"});
+  f.add("speedup", speedup_fields, {.help = "over the baseline"});
+}
+
+void ArmTimes::fields(Fields& f) {
+  f.add("networks", networks, {.help = "hash of the cells that were timed"});
+  f.add("batch", batch, {.help = "samples of a batch"});
+  f.add("arms", arms, {.help = "the baseline first"});
+  f.add("commit", commit, {.help = "of the program"});
+  f.add("processor", processor, {.help = "that was timed"});
+  f.add("threads", threads, {.help = "for kernels; 0 on a GPU"});
+}
+
+ResultsFile::ResultsFile(Vfs& vfs, std::string path) : path_(std::move(path)) {
+  if (!vfs.exists(path_)) return;
+  const std::string text = vfs.read_file(path_);
+  std::size_t number = 1;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
+    const std::string where = str(path_, ':', number);
+    const Value line = parse_json(std::string_view(text).substr(begin, end - begin), where);
+    try {
+      if (line.find("key") != nullptr) {
+        cells_.push_back(read<CellResult>(line));
+      } else {
+        times_.push_back(read<ArmTimes>(line));
+      }
+    } catch (const ConfigError& error) {
+      throw IoError(str(where, ": is no result of a table: ", error.what()));
+    }
+    length_ = static_cast<std::int64_t>(end + 1);
+  }
+}
+
+const CellResult* ResultsFile::find(const std::string& key, std::int64_t seed) const {
+  const auto found =
+      std::find_if(cells_.rbegin(), cells_.rend(), [&](const CellResult& cell) { return cell.key == key && cell.seed == seed; });
+  return found == cells_.rend() ? nullptr : &*found;
+}
+
+const ArmTimes* ResultsFile::find_times(const std::string& networks, std::int64_t batch) const {
+  const auto found = std::find_if(times_.rbegin(), times_.rend(),
+                                  [&](const ArmTimes& times) { return times.networks == networks && times.batch == batch; });
+  return found == times_.rend() ? nullptr : &*found;
+}
+
+void ResultsFile::append(const CellResult& cell) {
+  append_line(write(cell));
+  cells_.push_back(cell);
+}
+
+void ResultsFile::append(const ArmTimes& times) {
+  append_line(write(times));
+  times_.push_back(times);
+}
+
+void ResultsFile::append_line(const Value& line) {
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+  JsonLines file(path_, length_);
+  file.append(line);
+  file.sync();
+  length_ = file.length();
+}
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+// The results of a table, one JSON object a line: a cell where it has a key, else networks on the clock. Lines are only added,
+// and of two for the same the later one counts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/timing/summary.h"
+#include "core/config/fields.h"
+#include "core/io/vfs.h"
+#include "train/reproduce/cell_result.h"
+
+namespace tessera {
+
+struct ArmTime {
+  std::string arm;
+  Summary time;  // milliseconds of a batch
+  Summary speedup;  // over the baseline, in the same rounds
+  void fields(Fields& f);
+};
+
+// Inference of the arms' networks, one batch size, in turn.
+struct ArmTimes {
+  std::string networks;  // hash of the cells' keys and seeds
+  std::int64_t batch = 0;
+  std::vector<ArmTime> arms;  // the baseline first
+  std::string commit;
+  std::string processor;
+  std::int64_t threads = 0;
+  void fields(Fields& f);
+};
+
+class ResultsFile {
+ public:
+  // A last line without its end is one that a killed process left: it is cut off by the next append. Throws IoError naming file
+  // and line on anything else that is no result.
+  ResultsFile(Vfs& vfs, std::string path);
+
+  const CellResult* find(const std::string& key, std::int64_t seed) const;
+  const ArmTimes* find_times(const std::string& networks, std::int64_t batch) const;
+  std::span<const CellResult> cells() const { return cells_; }
+
+  void append(const CellResult& cell);  // on stable storage when it returns
+  void append(const ArmTimes& times);
+
+ private:
+  void append_line(const Value& line);
+
+  std::string path_;
+  std::int64_t length_ = 0;  // of whole lines
+  std::vector<CellResult> cells_;
+  std::vector<ArmTimes> times_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+// What reproduce() would do, and how long it may take.
+#include <algorithm>
+#include <utility>
+
+#include "compress/timing/compare.h"
+#include "compress/timing/summary.h"
+#include "core/config/read.h"
+#include "core/device/decisions.h"
+#include "train/reproduce/cell_run.h"
+#include "train/reproduce/reproduce.h"
+#include "train/reproduce/table_plan.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/model_state.h"
+
+namespace tessera {
+namespace {
+
+// Of a training step of the dense network, forward and backward.
+double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
+  const ExperimentConfig config = settled_config(cell);
+  set_compute_threads(config.threads.compute);
+  const std::unique_ptr<Module> model = copy_of(*inputs.initial.model);
+  const Device device = resolve_device(config.device);
+  move_to(*model, device);
+  Shape input = inputs.data.train.dataset->batch_shape(1);
+  input.set(0, config.data.batch);
+  const DecisionScope fastest({.measure = true});
+  const TimingOptions options{.phase = Phase::training, .compute = compute_dtype_of(config), .device = device, .rounds = 5};
+  return quantile(time_dense(*model, input, false, options).dense, 0.5) / 1000;
+}
+
+class Schedule {
+ public:
+  Schedule(Vfs& vfs, const TablePlan& plan, std::vector<ArmInputs> inputs) : vfs_(vfs), plan_(plan), inputs_(std::move(inputs)) {}
+
+  PlannedCell planned(const Cell& cell, std::string name) {
+    const ExperimentConfig config = settled_config(cell);
+    const Value settings = settings_for_accuracy(write(config));
+    Way way = find_way(vfs_, cell, plan_.runs());
+    if (way.kind == Way::Kind::fork || way.kind == Way::Kind::train) take_earlier(way, config, settings);
+    earlier_.push_back({config.name, settings});
+    PlannedCell planned{.cell = std::move(name), .way = way_text(way)};
+    const std::int64_t epoch = steps_per_epoch(config.data, inputs_of(cell).data.train.size());
+    for (auto stage = config.stages.begin() + way.stages; stage != config.stages.end(); ++stage) {
+      if (stage->train) planned.steps += stage->train->resolve(epoch, 0);
+    }
+    planned.seconds = static_cast<double>(planned.steps) * seconds_per_step(cell);
+    return planned;
+  }
+
+ private:
+  struct Earlier {
+    std::string name;
+    Value settings;
+  };
+
+  // A cell that runs before this one may leave it more stages than the folders hold now.
+  void take_earlier(Way& way, const ExperimentConfig& config, const Value& settings) const {
+    for (const Earlier& earlier : earlier_) {
+      const std::size_t shared = std::min(shared_stages(settings, earlier.settings), config.stages.size() - 1);
+      if (static_cast<std::int64_t>(shared) <= way.stages) continue;
+      way = {.kind = Way::Kind::fork,
+             .run = earlier.name,
+             .at = config.stages[shared - 1].name,
+             .stages = static_cast<std::int64_t>(shared)};
+    }
+  }
+
+  const RunInputs& inputs_of(const Cell& cell) const { return std::ranges::find(inputs_, cell.arm, &ArmInputs::arm)->inputs; }
+
+  double seconds_per_step(const Cell& cell) {
+    for (const CellResult& result : plan_.results().cells()) {
+      if (result.arm == cell.arm && result.steps > 0) return result.train_seconds / static_cast<double>(result.steps);
+    }
+    const auto known = std::ranges::find(measured_, cell.arm, &std::pair<std::string, double>::first);
+    if (known != measured_.end()) return known->second;
+    return measured_.emplace_back(cell.arm, seconds_of_step(cell, inputs_of(cell))).second;
+  }
+
+  Vfs& vfs_;
+  const TablePlan& plan_;
+  std::vector<ArmInputs> inputs_;
+  std::vector<Earlier> earlier_;
+  std::vector<std::pair<std::string, double>> measured_;  // of arms without a result
+};
+
+}  // namespace
+
+std::vector<PlannedCell> plan_table(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options) {
+  const TablePlan plan(vfs, table_file, options);
+  const std::vector<Cell> pending = plan.pending();
+  const std::vector<Cell> undecided = plan.undecided();
+  std::vector<Cell> all = pending;
+  all.insert(all.end(), undecided.begin(), undecided.end());
+  Schedule schedule(vfs, plan, plan.check(all));
+  std::vector<PlannedCell> planned;
+  for (const CellResult& result : plan.results().cells()) planned.push_back({.cell = result.name, .way = "done"});
+  for (const Cell& cell : pending) planned.push_back(schedule.planned(cell, cell.experiment.config.name));
+  for (const Cell& cell : undecided) planned.push_back(schedule.planned(cell, str(cell.arm, "-seed", cell.seed)));
+  return planned;
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+#include "train/reproduce/statistics.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+// Probability that |T| is at most t.
+double central_probability(double t, std::int64_t freedom) {
+  const double theta = std::atan(t / std::sqrt(static_cast<double>(freedom)));
+  const double cosine = std::cos(theta);
+  const bool odd = freedom % 2 == 1;
+  if (freedom == 1) return 2 * theta / std::numbers::pi;
+  double term = odd ? cosine : 1;
+  double sum = term;
+  for (std::int64_t k = odd ? 3 : 2; k < freedom; k += 2) {
+    term *= cosine * cosine * static_cast<double>(k - 1) / static_cast<double>(k);
+    sum += term;
+  }
+  return odd ? 2 / std::numbers::pi * (theta + std::sin(theta) * sum) : std::sin(theta) * sum;
+}
+
+}  // namespace
+
+double mean_of(std::span<const double> samples) {
+  double sum = 0;
+  for (const double sample : samples) sum += sample;
+  return samples.empty() ? 0.0 : sum / static_cast<double>(samples.size());
+}
+
+double sample_stddev(std::span<const double> samples) {
+  if (samples.size() < 2) return 0.0;
+  const double mean = mean_of(samples);
+  double sum = 0;
+  for (const double sample : samples) sum += (sample - mean) * (sample - mean);
+  return std::sqrt(sum / static_cast<double>(samples.size() - 1));
+}
+
+double student_t975(std::int64_t freedom) {
+  TESSERA_CHECK(freedom >= 1, ShapeError, "student_t975: degrees of freedom are ", freedom, "; need at least 1");
+  double low = 1.9;
+  double high = 13;  // 12.706 for one degree of freedom
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (central_probability(middle, freedom) < 0.95 ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+MeanInterval mean_interval(std::span<const double> samples) {
+  const auto n = static_cast<std::int64_t>(samples.size());
+  const double mean = mean_of(samples);
+  if (n < 2) return {.n = n, .mean = mean};
+  const double half = student_t975(n - 1) * sample_stddev(samples) / std::sqrt(static_cast<double>(n));
+  return {.n = n, .mean = mean, .low = mean - half, .high = mean + half};
+}
+
+Verdict verdict_of(const MeanInterval& difference) {
+  if (difference.low > 0) return Verdict::higher;
+  return difference.high < 0 ? Verdict::lower : Verdict::undecided;
+}
+
+std::string_view verdict_word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::higher: return "higher";
+    case Verdict::lower: return "lower";
+    case Verdict::undecided: break;
+  }
+  return "undecided";
+}
+
+}  // namespace tessera

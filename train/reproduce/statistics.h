@@ -1,0 +1,31 @@
+// Means with intervals, for accuracies of a few seeds.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace tessera {
+
+double mean_of(std::span<const double> samples);  // 0 of none
+double sample_stddev(std::span<const double> samples);  // 0 of fewer than two
+
+// Quantile 0.975 of Student's t distribution, by its closed form for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and
+// 26.7.4). `freedom` is at least 1.
+double student_t975(std::int64_t freedom);
+
+// A mean with its 95 % interval, mean +- t sd / sqrt(n).
+struct MeanInterval {
+  std::int64_t n = 0;
+  double mean = 0;
+  double low = -std::numeric_limits<double>::infinity();  // as it stays for fewer than two samples
+  double high = std::numeric_limits<double>::infinity();
+};
+MeanInterval mean_interval(std::span<const double> samples);
+
+enum class Verdict { higher, lower, undecided };
+Verdict verdict_of(const MeanInterval& difference);  // undecided where the interval holds zero
+std::string_view verdict_word(Verdict verdict);  // "higher", "lower", "undecided"
+
+}  // namespace tessera

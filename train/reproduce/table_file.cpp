@@ -1,0 +1,103 @@
+#include "train/reproduce/table_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/config_file.h"
+
+namespace tessera {
+namespace {
+
+template <class T>
+bool all_differ(std::vector<T> items) {
+  std::ranges::sort(items);
+  return std::ranges::adjacent_find(items) == items.end();
+}
+
+bool has_arm(const TableFile& table, const std::string& name) {
+  return std::ranges::find(table.arms, name, &ArmConfig::name) != table.arms.end();
+}
+
+void require_arms(Fields& f, const TableFile& table) {
+  std::vector<std::string> names;
+  for (const ArmConfig& arm : table.arms) names.push_back(arm.name);
+  f.require(!names.empty(), "arms", "is empty; a table needs an arm");
+  f.require(all_differ(names), "arms", "two arms have one name; names must differ");
+  f.require(table.baseline.empty() || has_arm(table, table.baseline), "baseline", str('\'', table.baseline, "' is no arm"));
+  for (std::size_t i = 0; i < table.questions.size(); ++i) {
+    const QuestionConfig& question = table.questions[i];
+    for (const auto& [key, arm] : {std::pair("arm", question.arm), std::pair("against", question.against)}) {
+      f.require(has_arm(table, arm), str("questions[", i, "].", key), str('\'', arm, "' is no arm"));
+    }
+  }
+}
+
+}  // namespace
+
+void ArmConfig::fields(Fields& f) {
+  f.add("name", name, {.help = "shown in the table", .example = "dense", .required = true});
+  f.add("experiment", experiment,
+        {.help = "experiment file, relative to the table file", .example = "dense.yaml", .required = true});
+  f.add("set", set, {.help = "changes to it, as on the command line", .example = "['optimizer.lr=0.05']"});
+  f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
+}
+
+void TuneConfig::fields(Fields& f) {
+  f.add("key", key,
+        {.help = "key of the experiment files that each arm chooses a value for", .example = "optimizer.lr", .required = true});
+  f.add("values", values, {.help = "to choose from, by the accuracy on val", .example = "[0.1, 0.05]", .required = true});
+  f.add("seed", seed, {.help = "the choice is made with", .range = non_negative, .example = "1"});
+  f.require(values.size() >= 2 && all_differ(values), "values", "needs two or more values that differ");
+}
+
+void QuestionConfig::fields(Fields& f) {
+  f.add("ask", ask,
+        {.help = "the question, answered by yes, no or undecided", .example = "Is ADMM worth its epochs?", .required = true});
+  f.add("arm", arm, {.help = "yes where its accuracy is higher", .example = "admm", .required = true});
+  f.add("against", against, {.help = "the arm that it is compared with", .example = "direct", .required = true});
+  f.require(arm.empty() || arm != against, "against", "is the same arm");
+}
+
+void PublishedRow::fields(Fields& f) {
+  f.add("name", name, {.help = "method and network", .example = "ADMM, ResNet-20", .required = true});
+  f.add("top1", top1, {.help = "accuracy, per cent", .range = between(0, 100), .example = "91.03", .required = true});
+  f.add("source", source, {.help = "where it is published", .example = "Yin et al., CVPR 2021", .required = true});
+  f.add("conditions", conditions,
+        {.help = "data, epochs, compression", .example = "CIFAR-10, 6.8x fewer parameters", .required = true});
+}
+
+void TableFile::fields(Fields& f) {
+  f.add("version", version, {.help = "format of this file", .range = between(1, 1), .example = "1", .required = true});
+  f.add("name", name, {.help = "of the results and of the folder of the runs", .example = "admm_resnet8", .required = true});
+  f.add("seeds", seeds, {.help = "every arm runs with each", .range = non_negative, .example = "[1, 2, 3]"});
+  f.add("baseline", baseline, {.help = "arm that the others are compared with; the first", .example = "dense"});
+  f.add("tune", tune, {.help = "a setting that each arm chooses on val", .example = "{key: optimizer.lr, values: [0.1, 0.05]}"});
+  f.add("arms", arms, {.help = "what is compared", .example = "[{name: dense, experiment: dense.yaml}]", .required = true});
+  f.add("questions", questions, {.help = "answered below the table", .example = "[{ask: 'Is it better?', arm: a, against: b}]"});
+  f.add("published", published, {.help = "rows shown beside the measured ones", .example = "[]"});
+  f.add("latency", latency, {.help = "how networks are timed", .example = "{batch: [1, 128]}"});
+  f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
+  f.require(!seeds.empty() && all_differ(seeds), "seeds", "needs one or more seeds that differ");
+  require_arms(f, *this);
+}
+
+TableFile load_table_file(const std::string& path) {
+  std::vector<ConfigProblem> problems;
+  const std::optional<Value> root = load_config_file(path, {}, problems);
+  if (!root) throw_config_error(problems);
+  const std::size_t from_yaml = problems.size();
+  TableFile table;
+  read(*root, table, "", problems);
+  problems = tidy(std::move(problems), from_yaml);
+  if (!problems.empty()) throw_config_error(problems);
+  const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
+  for (ArmConfig& arm : table.arms) arm.experiment = (base / arm.experiment).lexically_normal().string();
+  return table;
+}
+
+}  // namespace tessera

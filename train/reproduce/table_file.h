@@ -1,0 +1,73 @@
+// A table file: arms to compare, the seeds they run with, and what others have published.
+//
+//   version: 1
+//   name: admm_resnet8
+//   seeds: [1, 2, 3]
+//   tune: {key: optimizer.lr, values: [0.1, 0.05, 0.02], seed: 1}
+//   arms:
+//     - {name: dense, experiment: admm_resnet8/dense.yaml}
+//     - {name: admm, experiment: admm_resnet8/admm.yaml, set: ["stages[1].admm.rho=0.02"]}
+//   questions: [{ask: "Is ADMM worth its epochs?", arm: admm, against: dense}]
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/fields.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+struct ArmConfig {
+  std::string name;
+  std::string experiment;  // file; relative to the table file
+  std::vector<std::string> set;  // overrides, as on the command line
+  void fields(Fields& f);
+};
+
+// One setting that every arm may choose for itself, by the validation accuracy of one seed.
+struct TuneConfig {
+  std::string key;  // of an experiment file
+  std::vector<double> values;
+  std::int64_t seed = 1;
+  void fields(Fields& f);
+};
+
+// Whether `arm` is better than `against`, judged seed by seed.
+struct QuestionConfig {
+  std::string ask;
+  std::string arm;
+  std::string against;
+  void fields(Fields& f);
+};
+
+struct PublishedRow {
+  std::string name;
+  double top1 = 0;  // per cent
+  std::string source;
+  std::string conditions;
+  void fields(Fields& f);
+};
+
+struct TableFile {
+  std::int64_t version = 1;
+  std::string name;
+  std::vector<std::int64_t> seeds{1, 2, 3};
+  std::string baseline;  // arm that differences and speed-ups refer to; the first where the file says none
+  std::optional<TuneConfig> tune;
+  std::vector<ArmConfig> arms;
+  std::vector<QuestionConfig> questions;
+  std::vector<PublishedRow> published;
+  LatencyConfig latency;
+  void fields(Fields& f);
+
+  const std::string& baseline_arm() const { return baseline.empty() ? arms.front().name : baseline; }
+};
+
+// Strict, as experiment files are. Throws ConfigError with every problem, each as file:line:col: path: message. Experiments are
+// not read; their paths are made absolute.
+TableFile load_table_file(const std::string& path);
+
+}  // namespace tessera

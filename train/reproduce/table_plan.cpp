@@ -1,0 +1,107 @@
+#include "train/reproduce/table_plan.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/config/read.h"
+#include "core/support/error.h"
+#include "train/config_file.h"
+#include "train/plan/check.h"
+
+namespace tessera {
+namespace {
+
+std::string stem_of(const std::string& table_file, const ReproduceOptions& options, const std::string& name) {
+  const std::filesystem::path beside = std::filesystem::path(table_file).parent_path() / "results";
+  const std::filesystem::path folder = options.results.empty() ? beside : std::filesystem::path(options.results);
+  return (folder / name).string();
+}
+
+}  // namespace
+
+TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options)
+    : table_(load_table_file(table_file)),
+      runs_(options.runs + "/" + table_.name),
+      stem_(stem_of(table_file, options, table_.name)),
+      results_(vfs, stem_ + ".jsonl") {
+  std::vector<ConfigProblem> problems;
+  for (const ArmConfig& arm : table_.arms) {
+    ArmChoice& choice = arms_.emplace_back();
+    choice.arm = &arm;
+    for (const std::optional<double> value : values()) {
+      const std::optional<Cell> cell = make_cell(table_, arm, table_.seeds.front(), value, problems);
+      if (cell) choice.keys.push_back(cell->key);
+    }
+  }
+  if (!problems.empty()) throw_config_error(tidy(std::move(problems), 0));
+  choose_all();
+}
+
+std::vector<std::optional<double>> TablePlan::values() const {
+  if (!table_.tune) return {std::nullopt};
+  return {table_.tune->values.begin(), table_.tune->values.end()};
+}
+
+void TablePlan::choose_all() {
+  for (ArmChoice& choice : arms_) choose(choice, table_, results_);
+}
+
+void TablePlan::add_tuning(std::vector<Cell>& cells) const {
+  for (std::size_t i = 0; i < values().size(); ++i) {
+    for (const ArmChoice& choice : arms_) {
+      if (results_.find(choice.keys[i], table_.tune->seed) != nullptr) continue;
+      cells.push_back(make_cell(table_, *choice.arm, table_.tune->seed, values()[i]));
+    }
+  }
+}
+
+std::vector<Cell> TablePlan::pending() const {
+  std::vector<Cell> cells;
+  if (table_.tune) add_tuning(cells);
+  for (const std::int64_t seed : table_.seeds) {
+    for (const ArmChoice& choice : arms_) {
+      if (!choice.settled || results_.find(choice.key, seed) != nullptr) continue;
+      Cell cell = make_cell(table_, *choice.arm, seed, choice.tuned);
+      const auto same = [&](const Cell& other) { return other.key == cell.key && other.seed == cell.seed; };
+      if (std::ranges::none_of(cells, same)) cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+std::vector<Cell> TablePlan::undecided() const {
+  std::vector<Cell> cells;
+  for (const std::int64_t seed : table_.seeds) {
+    for (const ArmChoice& choice : arms_) {
+      if (choice.settled || seed == table_.tune->seed) continue;
+      cells.push_back(make_cell(table_, *choice.arm, seed, table_.tune->values.front()));
+    }
+  }
+  return cells;
+}
+
+std::vector<ArmInputs> TablePlan::check(std::span<const Cell> cells) const {
+  std::vector<ArmInputs> inputs;
+  std::vector<std::string> checked;
+  std::vector<ConfigProblem> problems;
+  for (const Cell& cell : cells) {
+    if (std::ranges::find(checked, cell.arm) != checked.end()) continue;
+    checked.push_back(cell.arm);
+    std::optional<RunInputs> found = check_experiment(cell.experiment, problems);
+    if (!found) continue;
+    if (table_.tune && found->data.val.size() == 0) {
+      problems.push_back(problem_at(cell.experiment.marks, "data.val",
+                                    str("leaves no validation split, by which the table chooses ", table_.tune->key)));
+    }
+    inputs.push_back({cell.arm, std::move(*found)});
+  }
+  if (!problems.empty()) throw_config_error(tidy(std::move(problems), 0));
+  return inputs;
+}
+
+Cell TablePlan::first_cell(const ArmRow& row) const {
+  const auto arm = std::ranges::find(table_.arms, row.arm, &ArmConfig::name);
+  return make_cell(table_, *arm, row.cells.front().seed, row.tuned);
+}
+
+}  // namespace tessera

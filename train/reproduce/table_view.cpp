@@ -1,0 +1,134 @@
+#include "train/reproduce/table_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compress/timing/summary.h"
+#include "core/support/hash.h"
+#include "core/support/log.h"
+
+namespace tessera {
+namespace {
+
+void add_stages(ArmRow& row, const CellResult& cell) {
+  for (const StageOutcome& outcome : cell.stages) {
+    auto found = std::ranges::find(row.stages, outcome.stage, &StageMean::stage);
+    if (found == row.stages.end()) {
+      found =
+          row.stages.insert(row.stages.end(), {.stage = outcome.stage, .parameters = outcome.parameters, .macs = outcome.macs});
+    }
+    found->top1.push_back(outcome.top1);
+    if (outcome.residual) found->residuals.push_back(*outcome.residual);
+  }
+}
+
+ArmRow row_of(const TableFile& table, const ArmChoice& choice, const ResultsFile& results) {
+  ArmRow row{.arm = choice.arm->name, .tuned = choice.tuned};
+  for (const std::int64_t seed : table.seeds) {
+    const CellResult* const cell = results.find(choice.key, seed);
+    if (cell == nullptr) continue;
+    if (cell->failed) {
+      row.failures.push_back(str("seed ", seed, ": ", *cell->failed));
+      continue;
+    }
+    row.cells.push_back(*cell);
+    add_stages(row, *cell);
+  }
+  return row;
+}
+
+const ArmRow* find_row(std::span<const ArmRow> rows, const std::string& arm) {
+  const auto found = std::ranges::find(rows, arm, &ArmRow::arm);
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// Of seeds that both have.
+MeanInterval paired(const ArmRow& row, const ArmRow& other) {
+  std::vector<double> differences;
+  for (const CellResult& cell : row.cells) {
+    const auto match = std::ranges::find(other.cells, cell.seed, &CellResult::seed);
+    if (match != other.cells.end()) differences.push_back(cell.top1() - match->top1());
+  }
+  return mean_interval(differences);
+}
+
+void add_times(TableView& view, const ResultsFile& results) {
+  const std::string networks = networks_key(view.rows);
+  for (ArmRow& row : view.rows) {
+    for (const std::int64_t batch : view.file.latency.batch) {
+      std::optional<ArmTime>& time = row.times.emplace_back();
+      const ArmTimes* const times = results.find_times(networks, batch);
+      if (times == nullptr) continue;
+      const auto found = std::ranges::find(times->arms, row.arm, &ArmTime::arm);
+      if (found != times->arms.end()) time = *found;
+      view.timed_on = times->processor + (times->threads > 0 ? str(", ", times->threads, " threads") : "");
+    }
+  }
+}
+
+}  // namespace
+
+void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& results) {
+  if (!table.tune) {
+    choice.settled = true;
+    choice.key = choice.keys.front();
+    return;
+  }
+  double best = -1;
+  for (std::size_t i = 0; i < choice.keys.size(); ++i) {
+    const CellResult* const cell = results.find(choice.keys[i], table.tune->seed);
+    if (cell == nullptr) return;
+    const double val = cell->failed ? -0.5 : cell->val().value_or(0);
+    if (val <= best) continue;
+    best = val;
+    choice.tuned = table.tune->values[i];
+    choice.key = choice.keys[i];
+  }
+  choice.settled = true;
+}
+
+std::vector<double> ArmRow::top1() const {
+  std::vector<double> values;
+  for (const CellResult& cell : cells) values.push_back(cell.top1());
+  return values;
+}
+
+double ArmRow::train_seconds() const {
+  std::vector<double> seconds;
+  for (const CellResult& cell : cells) seconds.push_back(cell.train_seconds);
+  return quantile(std::move(seconds), 0.5);
+}
+
+TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results) {
+  TableView view{.file = table};
+  view.wanted = arms.size() * table.seeds.size();
+  for (const ArmChoice& arm : arms) {
+    if (!arm.settled) continue;
+    ArmRow row = row_of(table, arm, results);
+    view.cells += row.cells.size() + row.failures.size();
+    if (!row.cells.empty() || !row.failures.empty()) view.rows.push_back(std::move(row));
+  }
+  if (const ArmRow* const baseline = find_row(view.rows, table.baseline_arm())) {
+    for (ArmRow& row : view.rows) {
+      if (row.arm != baseline->arm) row.difference = paired(row, *baseline);
+    }
+  }
+  for (const QuestionConfig& question : table.questions) {
+    const ArmRow* const arm = find_row(view.rows, question.arm);
+    const ArmRow* const against = find_row(view.rows, question.against);
+    if (arm != nullptr && against != nullptr) view.answers.push_back({question, paired(*arm, *against)});
+  }
+  add_times(view, results);
+  return view;
+}
+
+std::string networks_key(std::span<const ArmRow> rows) {
+  std::string text;
+  for (const ArmRow& row : rows) {
+    if (!row.cells.empty()) text += str(row.arm, ' ', row.cells.front().key, ' ', row.cells.front().seed, '\n');
+  }
+  constexpr std::size_t kDigits = 16;
+  return xxh3_128(text).substr(0, kDigits);
+}
+
+}  // namespace tessera

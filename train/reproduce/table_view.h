@@ -1,0 +1,67 @@
+// A table file with its results, row by row: what the pages and the picture show.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/reproduce/results_file.h"
+#include "train/reproduce/statistics.h"
+#include "train/reproduce/table_file.h"
+
+namespace tessera {
+
+// Each arm's setting. Empty while a tuned arm has no choice yet, because results of the tuning seed are missing.
+struct ArmChoice {
+  const ArmConfig* arm = nullptr;
+  bool settled = false;
+  std::optional<double> tuned{};  // the value chosen; empty in a table that tunes nothing
+  std::vector<std::string> keys{};  // Cell::key of each value of TuneConfig, in its order; one without
+  std::string key{};  // of the choice
+};
+
+// The value with the highest validation accuracy; of equal ones the first. A run that failed counts as the lowest.
+void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& results);
+
+struct StageMean {
+  std::string stage;
+  std::vector<double> top1{};  // of each seed there is, as are the next
+  std::vector<double> residuals{};
+  std::int64_t parameters = 0;  // of the first, as is the next
+  std::int64_t macs = 0;
+};
+
+struct ArmRow {
+  std::string arm;
+  std::optional<double> tuned{};
+  std::vector<CellResult> cells{};  // one per seed that has a result, in the file's order
+  std::vector<std::string> failures{};  // "seed 2: ..." of the others that will have none
+  MeanInterval difference{};  // of the top-1 accuracy to the baseline's, paired by seed; n = 0 for the baseline
+  std::vector<StageMean> stages{};
+  std::vector<std::optional<ArmTime>> times{};  // for each batch of the file
+
+  std::vector<double> top1() const;
+  double train_seconds() const;  // median over the seeds
+};
+
+struct Answer {
+  QuestionConfig question;
+  MeanInterval difference{};
+};
+
+struct TableView {
+  TableFile file;
+  std::vector<ArmRow> rows{};  // arms with a result, in the file's order
+  std::vector<Answer> answers{};
+  std::size_t cells = 0;  // with a result, of
+  std::size_t wanted = 0;  // that the table shows
+  std::string timed_on{};  // empty before the networks were timed
+};
+
+TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results);
+
+// Hash of the networks that the rows' first seeds have: what ArmTimes are of.
+std::string networks_key(std::span<const ArmRow> rows);
+
+}  // namespace tessera
