@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compress/formats/builtin.h"
+#include "compress/ranks/latency_ranks.h"
 #include "core/finite.h"
 #include "core/linalg/mode_product.h"
 #include "core/linalg/relative_error.h"
@@ -53,8 +54,9 @@ std::vector<std::pair<std::string, std::string>> FactoriseConfig::form_problems(
   const Format* const form = known_format();
   if (form == nullptr) return problems;
   if (weighted && !form->ends_in_input_channels()) {
-    problems.emplace_back("weighted", str(format, " splits the input channels, so that a product with their moments cannot be "
-                                                  "taken back; leave it out"));
+    problems.emplace_back("weighted", str(format,
+                                          " splits the input channels, so that a product with their moments cannot be "
+                                          "taken back; leave it out"));
   }
   if (singular_vectors != "full" && !form->randomises()) {
     problems.emplace_back("singular_vectors", str(format, " has no randomised decomposition; leave it out"));
@@ -63,11 +65,7 @@ std::vector<std::pair<std::string, std::string>> FactoriseConfig::form_problems(
 }
 
 FactorisePass::FactorisePass(FactoriseConfig config, Values values, std::optional<std::vector<LayerRanks>> settled)
-    : config_(std::move(config)),
-      settled_(std::move(settled)),
-      form_(config_.form()),
-      format_(*form_),
-      values_(values) {}
+    : config_(std::move(config)), settled_(std::move(settled)), form_(config_.form()), format_(*form_), values_(values) {}
 
 // What a network offers: its leaves, and which of them are matched layers of the format's kinds.
 struct FactorisePass::Matched {
@@ -105,7 +103,7 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
   std::string kinds;
   for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
   problems.push_back({settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
-                                    "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
+                                                        "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
   return std::nullopt;
 }
 
@@ -136,7 +134,28 @@ auto FactorisePass::within_memory(const std::string& path, const Decompose& deco
   }
 }
 
-void FactorisePass::choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems) {
+struct FactorisePass::Model {
+  std::unique_ptr<Module>& root;
+  const Shape& input;
+  const PassMeans& means;
+};
+
+std::vector<RankChoice> FactorisePass::choose_ranks(const Model& model, const RankConfig& ranks,
+                                                    std::span<const RankLayer> layers, const Matched& matched, FixedCost fixed) {
+  if (!ranks.latency || model.means.veto == nullptr) return select_ranks(ranks, layers, fixed);
+  const auto first = std::ranges::find_if(matched.trace, [](const LayerCost& row) { return row.parameters > 0; });
+  std::vector<TimedLayer> timed;
+  for (const RankLayer& layer : layers) {
+    const LayerCost& row = *std::ranges::find(matched.trace, layer.dense.path, &LayerCost::path);
+    timed.push_back({layer, row.input, row.path == first->path});
+  }
+  LatencyRanks found =
+      ranks_by_latency(ranks.latency->speedup, ranks.multiple_of, model.root, timed, model.input, *model.means.veto);
+  latency_ = found.outcome;
+  return std::move(found.choices);
+}
+
+void FactorisePass::choose(const Model& model, const Matched& matched, const Group& group, std::vector<BlockProblem>& problems) {
   const RankConfig& ranks = *group.ranks;
   const auto cost_of = [&](const LayerCost& row) { return ranks.params ? row.parameters : row.macs; };
   FixedCost fixed;
@@ -162,7 +181,7 @@ void FactorisePass::choose(const Matched& matched, const Group& group, std::vect
   for (const RankProblem& problem : illegal) problems.push_back({str(group.key, '.', problem.rank), problem.message});
   if (!illegal.empty()) return;
   try {
-    const std::vector<RankChoice> choices = select_ranks(ranks, layers, fixed);
+    const std::vector<RankChoice> choices = choose_ranks(model, ranks, layers, matched, fixed);
     for (std::size_t i = 0; i < layers.size(); ++i) plan_[layers[i].dense.path].choice = choices[i];
   } catch (const ConfigError& error) {
     problems.push_back({group.key, error.what()});
@@ -192,23 +211,24 @@ void FactorisePass::take_settled(const Matched& matched, std::vector<BlockProble
   }
 }
 
-std::vector<BlockProblem> FactorisePass::try_prepare(Module& root, const Shape& input, const TrainingBatches* batches) {
+std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) {
   plan_.clear();
   input_weights_.clear();
+  latency_.reset();
   std::vector<BlockProblem> problems;
-  const std::optional<Matched> matched = match(root, input, problems);
+  const std::optional<Matched> matched = match(*root, input, problems);
   if (!matched) return problems;
-  if (config_.weighted && batches != nullptr) {
+  if (config_.weighted && means.batches != nullptr) {
     std::vector<std::string> paths;
     for (const DenseLayer& layer : matched->layers) {
       if (format_.why_not(layer).empty()) paths.push_back(layer.path);
     }
-    input_weights_ = input_weights(root, paths, *batches, kMomentBatches);
+    input_weights_ = input_weights(*root, paths, *means.batches, kMomentBatches);
   }
   if (settled_) {
     take_settled(*matched, problems);
   } else {
-    for (const Group& group : groups(*matched, problems)) choose(*matched, group, problems);
+    for (const Group& group : groups(*matched, problems)) choose({root, input, means}, *matched, group, problems);
   }
   if (!problems.empty()) plan_.clear();
   return problems;

@@ -43,11 +43,12 @@ class FactorisePass : public Pass {
   std::string_view done() const override { return "factored"; }
   // A selector that matches no layer, or none of the format's kinds; rules that do not fit (rank_rules.h); ranks that cannot be
   // had (rank_select.h).
-  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr) override;
+  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) override;
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
   std::vector<std::string> data_keys() const override;
   std::int64_t recalibration() const override { return config_.recalibrate; }
+  void complete(PassReport& report) const override { report.latency = latency_; }
 
  private:
   struct Planned {
@@ -61,7 +62,10 @@ class FactorisePass : public Pass {
 
   std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
   std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
-  void choose(const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
+  struct Model;  // to be prepared for
+  void choose(const Model& model, const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
+  std::vector<RankChoice> choose_ranks(const Model& model, const RankConfig& ranks, std::span<const RankLayer> layers,
+                                       const Matched& matched, FixedCost fixed);
   // What `decompose` gives. Where there is no memory for it, the error names the layer, and the key that needs less.
   template <class Decompose>
   auto within_memory(const std::string& path, const Decompose& decompose) const;
@@ -76,6 +80,7 @@ class FactorisePass : public Pass {
   const Format& format_;
   Values values_;
   std::map<std::string, Planned> plan_;  // by path
+  std::optional<LatencyOutcome> latency_;
   std::map<std::string, InputWeights> input_weights_;  // by path
 };
 

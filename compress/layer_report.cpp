@@ -56,6 +56,7 @@ void PassReport::fields(Fields& f) {
   f.add("weight_bytes_after", after.weight_bytes, {.help = "of the network"});
   f.add("speed", speed, {.help = "of the network after the pass, over the one before"});
   f.add("recalibrated", recalibrated, {.help = "training batches that batch norms were measured anew on"});
+  f.add("latency", latency, {.help = "where ranks were chosen by the network's time"});
   f.add("timed_at", timed_at, {.help = "batch, phase and threads"});
 }
 

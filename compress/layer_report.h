@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/ranks/latency_outcome.h"
 #include "compress/timing/speed.h"
 #include "core/config/fields.h"
 #include "core/nn/cost.h"
@@ -48,6 +49,7 @@ struct PassReport {
   Cost after;
   std::optional<Speed> speed = {};  // of the network after the pass, over the network before it
   std::int64_t recalibrated = 0;    // training batches that batch norms were measured anew on; 0: they were not
+  std::optional<LatencyOutcome> latency = {};  // where ranks were chosen by it
   std::string timed_at = {};        // "batch 32, inference, 2 threads"; empty where it was not timed
   void fields(Fields& f);
 };

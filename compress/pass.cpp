@@ -4,9 +4,9 @@
 
 namespace tessera {
 
-void Pass::prepare(Module& root, const Shape& input, const TrainingBatches* batches) {
+void Pass::prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) {
   std::string lines;
-  for (const BlockProblem& problem : try_prepare(root, input, batches)) lines += str(lines.empty() ? "" : "\n", problem.message);
+  for (const BlockProblem& problem : try_prepare(root, input, means)) lines += str(lines.empty() ? "" : "\n", problem.message);
   if (!lines.empty()) throw ConfigError(lines);
 }
 

@@ -8,10 +8,17 @@
 
 #include "compress/layer_report.h"
 #include "compress/ranks/block_problem.h"
+#include "compress/timing/veto.h"
 #include "compress/training_batches.h"
 #include "core/nn/module.h"
 
 namespace tessera {
+
+// What a pass may ask beside the model. Null where there is none, as for plans: what depends on it is then left out.
+struct PassMeans {
+  const TrainingBatches* batches = nullptr;
+  const Veto* veto = nullptr;  // its clock
+};
 
 class Pass {
  public:
@@ -21,16 +28,18 @@ class Pass {
   virtual std::string_view done() const = 0;
   // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. All that is
   // wrong; none when the pass is prepared.
-  // `batches` are null where there is no data, as for plans: what depends on them is then left out.
-  virtual std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr) = 0;
+  // Leaves the model as it was.
+  virtual std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) = 0;
   // Throws ConfigError with one line per problem.
-  void prepare(Module& root, const Shape& input, const TrainingBatches* batches = nullptr);
+  void prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {});
   // After prepare: whether rewrite wants to see this layer. Layers that match and stay dense are reported with their reason.
   virtual bool matches(const std::string& path, const Module& module) const = 0;
   // The layer that takes the module's place, or null to leave it. The module stays in its tree meanwhile, so that a throwing
   // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
   // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
+  // What it found for the whole network, once the layers are in their places.
+  virtual void complete(PassReport&) const {}
   // The keys of its block that ask for training batches.
   virtual std::vector<std::string> data_keys() const { return {}; }
   // Training batches on which batch-norm statistics are measured anew once the layers are in their places; 0: they stay.

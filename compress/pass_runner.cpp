@@ -108,7 +108,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   const Costs costs = trace_by_path(*root, input);
   const std::string first = first_with_parameters(*root, input);
   std::vector<Replaced> replaced;
-  pass.prepare(*root, input, batches);
+  pass.prepare(root, input, {.batches = batches, .veto = veto});
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
@@ -118,6 +118,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   if (batches != nullptr && !replaced.empty() && recalibrate(*root, *batches, pass.recalibration())) {
     report.recalibrated = pass.recalibration();
   }
+  pass.complete(report);
   report.after = total_cost(*root, input);
   const Shape reached = root->output_shape(input);
   TESSERA_CHECK(reached == output, InternalError, "pass '", pass.name(), "': the model gave ", output, " for input ", input,

@@ -161,6 +161,15 @@ std::string markdown_cell(std::string_view text) {
   return cell;
 }
 
+std::string latency_text(const LatencyOutcome& latency) {
+  if (!latency.reached()) {
+    return str("Ranks by latency: ", latency.asked, "x cannot be reached; at the fastest ranks of each layer the network is ",
+               shortest(latency.fastest), "x as fast, predicted ", shortest(latency.predicted), 'x');
+  }
+  return str("Ranks by latency: asked ", latency.asked, "x, predicted ", shortest(latency.predicted), "x, measured ",
+             shortest(latency.measured), 'x');
+}
+
 std::string pass_markdown(const PassReport& report) {
   const std::span<const LayerReport> layers = report.layers;
   std::string text =
@@ -171,6 +180,7 @@ std::string pass_markdown(const PassReport& report) {
   text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
   text += totals_row("MACs, network", {report.before.macs, report.after.macs});
   if (report.speed) text += str("\nThe network at ", report.timed_at, ": ", time_cell(report.speed), ".\n");
+  if (report.latency) text += str("\n", latency_text(*report.latency), ".\n");
   if (report.recalibrated > 0) {
     text += str("\nBatch-norm statistics were measured anew on ", report.recalibrated, " training batches.\n");
   }
@@ -195,7 +205,8 @@ std::string pass_text(const PassReport& report) {
   append_times(network, report.speed);
   network.push_back(str(count_changed(report.layers), report.speed && !report.speed->faster ? ", not faster" : ""));
   const std::string timed = report.timed_at.empty() ? std::string() : "; the network timed at " + report.timed_at;
-  return str(report.pass, ": asked ", asked(report.layers), timed, '\n',
+  const std::string latency = report.latency ? "; " + latency_text(*report.latency) : std::string();
+  return str(report.pass, ": asked ", asked(report.layers), latency, timed, '\n',
              aligned(rows, {false, false, false, true, true, true, true, true, true, false}));
 }
 
@@ -214,15 +225,16 @@ std::string summary(const PassReport& report) {
     macs_after += layer.macs_after;
   }
   std::string network;
+  if (report.latency) network = "; " + latency_text(*report.latency);
   if (report.speed) {
-    network = str("; ", describe(report.speed->ratio), report.speed->faster ? " as fast" : " as fast, which is not faster,",
-                  " at ", report.timed_at);
+    network += str("; ", describe(report.speed->ratio), report.speed->faster ? " as fast" : " as fast, which is not faster,",
+                   " at ", report.timed_at);
   }
   if (report.recalibrated > 0) network += str("; batch norms measured anew on ", report.recalibrated, " batches");
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
   return str(count_changed(report.layers), ", ", std::round(10.0 * kept) / 10.0, " % of their MACs kept; network: parameters ",
-             report.before.parameters, " -> ", report.after.parameters, ", MACs ",
-             report.before.macs, " -> ", report.after.macs, network, remarks);
+             report.before.parameters, " -> ", report.after.parameters, ", MACs ", report.before.macs, " -> ", report.after.macs,
+             network, remarks);
 }
 
 }  // namespace tessera

@@ -24,6 +24,9 @@ bool is_clock_column(std::string_view name);
 std::string layers_csv_header();
 std::string layers_csv_rows(const std::string& stage, std::span<const LayerReport> layers);
 
+// "Ranks by latency: asked 2x, predicted 2.01x, measured 1.97x"
+std::string latency_text(const LatencyOutcome& latency);
+
 // For people: one sentence on the whole, then a line per layer that stayed dense with its reason.
 std::string summary(const PassReport& report);
 

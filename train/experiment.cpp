@@ -27,14 +27,27 @@ void take_sources(Fields& f, std::vector<StageConfig>& stages) {
     if (!stages[i].factorise || !stages[i].factorise->from) continue;
     FactoriseConfig& factorise = *stages[i].factorise;
     const auto end = stages.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto source = std::find_if(stages.begin(), end, [&](const StageConfig& each) {
-      return each.name == *factorise.from && each.admm;
-    });
+    const auto source =
+        std::find_if(stages.begin(), end, [&](const StageConfig& each) { return each.name == *factorise.from && each.admm; });
     const std::string block = str("stages[", i, "].factorise.");
     f.require(source != end, block + "from", str('\'', *factorise.from, "' is no earlier stage with an admm block"));
     if (source == end) continue;
     static_cast<LowRankConfig&>(factorise) = *source->admm;
     for (const auto& [key, problem] : factorise.form_problems()) f.require(false, block + key, problem);
+  }
+}
+
+// Without a name the teacher is the stage before.
+void name_teachers(Fields& f, std::vector<StageConfig>& stages) {
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (!stages[i].distill) continue;
+    std::optional<std::string>& from = stages[i].distill->from;
+    const std::string block = str("stages[", i, "].distill");
+    f.require(i > 0, block, "the first stage has none before it to learn from");
+    if (i > 0 && !from) from = stages[i - 1].name;
+    const auto end = stages.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool earlier = std::any_of(stages.begin(), end, [&](const StageConfig& each) { return from == each.name; });
+    f.require(i == 0 || earlier, block + ".from", str('\'', from.value_or(""), "' is no earlier stage"));
   }
 }
 
@@ -116,6 +129,20 @@ void TrainingConfig::fields(Fields& f) {
          .observable = "plan"});
 }
 
+void DistillConfig::fields(Fields& f) {
+  f.add("from", from,
+        {.help = "an earlier stage, whose network at its end is the teacher; the stage before",
+         .example = "pretrain",
+         .observable = "bytes"});
+  f.add("temperature", temperature,
+        {.help = "that the scores of both are divided by", .range = positive, .example = "2", .observable = "bytes"});
+  f.add("weight", weight,
+        {.help = "of the teacher's answers in the loss; the labels have the rest",
+         .range = {.min = 0, .max = 1, .open_min = true},
+         .example = "0.9",
+         .observable = "bytes"});
+}
+
 void StageConfig::fields(Fields& f) {
   f.add("name", name,
         {.help = "shown in logs, tables and checkpoints", .example = "pretrain", .observable = "report", .required = true});
@@ -128,7 +155,12 @@ void StageConfig::fields(Fields& f) {
         {.help = "hold layers to low-rank weights while this stage trains them",
          .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}, rho: 0.001}",
          .observable = "bytes"});
+  f.add("distill", distill,
+        {.help = "learn an earlier stage's answers beside the labels",
+         .example = "{temperature: 2, weight: 0.9}",
+         .observable = "bytes"});
   training.fields(f);
+  f.require(train.has_value() || !distill, "distill", "needs train: it is a part of the loss");
   f.require(train.has_value() || !admm, "admm", "needs train: weights come to their constraint by training");
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(train.has_value() || factorise.has_value(), "", "a stage needs train, factorise or both");
@@ -171,6 +203,7 @@ void ExperimentConfig::fields(Fields& f) {
         {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .example = "10", .observable = "log"});
   require_names(f, *this);
   take_sources(f, stages);
+  name_teachers(f, stages);
 }
 
 std::span<const std::string_view> training_keys() {

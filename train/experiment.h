@@ -68,11 +68,20 @@ struct TrainingConfig {
   void fields(Fields& f);
 };
 
+// The `distill` block of a stage.
+struct DistillConfig {
+  std::optional<std::string> from;  // the stage whose network teaches, as it was at that stage's end; the stage before
+  double temperature = 4;
+  double weight = 0.5;
+  void fields(Fields& f);
+};
+
 struct StageConfig {
   std::string name;
   std::optional<Duration> train;
   std::optional<FactoriseConfig> factorise;  // with `from`: its inherited members are that admm block's
   std::optional<AdmmConfig> admm;
+  std::optional<DistillConfig> distill;  // with `from`, once the file is read
   TrainingConfig training;  // top-level blocks merged with this stage's
   void fields(Fields& f);
 };

@@ -24,8 +24,9 @@ void RankRule::fields(Fields& f) {
          .example = "'layer1.*'",
          .observable = "report",
          .required = true});
-  ranks.fields(f);
+  ranks.rule_fields(f);
   f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
+  f.require(ranks.kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy, error, vbmf");
   f.require(ranks.per != "network", "per", "a rule's fraction is per layer or matched; network counts the layers of other rules");
 }
 

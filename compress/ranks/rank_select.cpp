@@ -15,14 +15,6 @@ namespace {
 
 constexpr Range kFraction{.min = 0, .max = 1, .open_min = true};
 
-// Squared singular values that a rank discards, as a fraction of all.
-double discarded(std::span<const double> spectrum, std::int64_t rank) {
-  const auto add_square = [](double sum, double s) { return sum + s * s; };
-  const double all = std::accumulate(spectrum.begin(), spectrum.end(), 0.0, add_square);
-  const auto kept = std::min<std::int64_t>(rank, std::ssize(spectrum));
-  return all > 0 ? std::accumulate(spectrum.begin() + kept, spectrum.end(), 0.0, add_square) / all : 0.0;
-}
-
 // Ranks of each layer under one budget, and the cost that the budget is counted in.
 class Selection {
  public:
@@ -100,7 +92,7 @@ bool Selection::grow(std::int64_t slack) {
     if (!pays(i)) continue;
     const std::int64_t now = factored(i, ranks_[i]);
     for (std::size_t k = 0; k < ranks_[i].size(); ++k) {
-      const double loss = discarded(layers_[i].spectra.at(k), ranks_[i][k].value);
+      const double loss = discarded_energy(layers_[i].spectra.at(k), ranks_[i][k].value);
       const std::optional<Ranks> wider = loss > most ? raised(i, k) : std::nullopt;
       if (!wider) continue;
       const std::int64_t cost = factored(i, *wider);
@@ -187,6 +179,15 @@ std::vector<RankChoice> select_by_fraction(const RankConfig& config, std::span<c
 }  // namespace
 
 void RankConfig::fields(Fields& f) {
+  f.add("latency", latency,
+        {.help = "ranks at which the network is so many times as fast, timed on the device",
+         .example = "{speedup: 1.5}",
+         .observable = "report"});
+  rule_fields(f);
+  f.require(kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy, error, vbmf, latency");
+}
+
+void RankConfig::rule_fields(Fields& f) {
   Ranks named;
   for (const RankName& rank : all_rank_names()) {
     const auto given = std::ranges::find(explicit_ranks, rank.name, &Rank::name);
@@ -217,7 +218,14 @@ void RankConfig::fields(Fields& f) {
         {.help = "what params and macs are a fraction of", .choices = {"layer", "matched", "network"}, .observable = "report"});
   f.add("multiple_of", multiple_of,
         {.help = "ranks are rounded to a multiple of this", .range = at_least(1), .example = "16", .observable = "report"});
-  f.require(kinds() == 1, "", "give exactly one of explicit ranks, params, macs, energy, error, vbmf");
+}
+
+void LatencyTarget::fields(Fields& f) {
+  f.add("speedup", speedup,
+        {.help = "of the whole network over its dense self, at keep_for's batch and phase",
+         .range = {.min = 1, .open_min = true},
+         .example = "1.5",
+         .observable = "report"});
 }
 
 std::string to_string(const RankConfig& config) {
@@ -226,14 +234,16 @@ std::string to_string(const RankConfig& config) {
   if (config.energy) return str("energy ", *config.energy);
   if (config.error) return str("error ", *config.error);
   if (config.vbmf) return str("vbmf ", *config.vbmf);
+  if (config.latency) return str("latency speedup ", config.latency->speedup);
   return to_string(config.explicit_ranks);
 }
 
 std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
-  if (config.macs && !format.lowers_macs()) {
-    return str(format.name(), " takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks");
+  if ((config.macs || config.latency) && !format.lowers_macs()) {
+    return str(format.name(),
+               " takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks");
   }
-  if (config.by_spectra() > 0 && !format.spectra_tell_errors()) {
+  if ((config.by_spectra() > 0 || config.latency) && !format.spectra_tell_errors()) {
     return str(format.name(), " has no spectra that say what a rank discards; ask for macs, params or explicit ranks");
   }
   if (config.explicit_ranks.empty()) return "";
@@ -272,6 +282,13 @@ std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multi
   return std::min(std::max(nearest, multiple_of), size);
 }
 
+double discarded_energy(std::span<const double> spectrum, std::int64_t rank) {
+  const auto add_square = [](double sum, double s) { return sum + s * s; };
+  const double all = std::accumulate(spectrum.begin(), spectrum.end(), 0.0, add_square);
+  const auto kept = std::min<std::int64_t>(rank, std::ssize(spectrum));
+  return all > 0 ? std::accumulate(spectrum.begin() + kept, spectrum.end(), 0.0, add_square) / all : 0.0;
+}
+
 std::int64_t energy_rank(std::span<const double> spectrum, double energy) {
   double all = 0;
   for (const double s : spectrum) all += s * s;
@@ -294,6 +311,10 @@ std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const R
       const std::int64_t m = config.multiple_of;
       return std::min((spectral_rank(config, layers[i], k) + m - 1) / m * m, selection.largest(i, k));
     });
+    return selection.choices();
+  }
+  if (config.latency) {
+    selection.set([&](std::size_t i, std::size_t k) { return std::min(config.multiple_of, selection.largest(i, k)); });
     return selection.choices();
   }
   const std::vector<RankProblem> problems = explicit_rank_problems(config, layers);

@@ -13,18 +13,27 @@
 
 namespace tessera {
 
-// How ranks are asked for: exactly one of explicit ranks, params, macs, energy, error, vbmf.
+// How ranks are asked for: exactly one of explicit ranks, params, macs, energy, error, vbmf, latency.
+struct LatencyTarget {
+  double speedup = 2;  // of the whole network over its dense self, where keep_for says
+  void fields(Fields& f);
+};
+
 struct RankConfig {
   Ranks explicit_ranks{};  // those that the file names, in the order of all_rank_names()
   std::optional<double> params{}, macs{};  // fraction kept
   std::optional<double> energy{};  // kept squared singular values of each spectrum, as a fraction
   std::optional<double> error{};  // bound on ||W - P(W)|| / ||W||: each of n spectra discards error^2 / n of its energy at most
   std::optional<double> vbmf{};  // full rank - vbmf (full rank - r), r by EVBMF (compress/ranks/evbmf.h), of each spectrum
+  std::optional<LatencyTarget> latency{};  // whose ranks are chosen by ranks_by_latency() (compress/ranks/latency_ranks.h)
   std::string per = "matched";  // what params and macs are a fraction of: layer | matched | network
   std::int64_t multiple_of = 1;  // ranks that are multiples of 16 pay on CPUs with 16 float lanes
-  int kinds() const { return !explicit_ranks.empty() + params.has_value() + macs.has_value() + by_spectra(); }
+  int kinds() const {
+    return !explicit_ranks.empty() + params.has_value() + macs.has_value() + by_spectra() + latency.has_value();
+  }
   int by_spectra() const { return energy.has_value() + error.has_value() + vbmf.has_value(); }
   void fields(Fields& f);
+  void rule_fields(Fields& f);  // of a rule among others: without latency, which is of the whole network
 };
 std::string to_string(const RankConfig& config);  // "macs 0.4 per matched", "energy 0.9", "error 0.1", "vbmf 0.8", "out 32 in 64"
 
@@ -56,6 +65,9 @@ std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::s
 // Nearest multiple of multiple_of, at least that, at most the mode's size.
 std::int64_t round_rank(std::int64_t rank, std::int64_t size, std::int64_t multiple_of);
 
+// Squared singular values that a rank discards, as a fraction of all.
+double discarded_energy(std::span<const double> spectrum, std::int64_t rank);
+
 // Smallest rank whose squared singular values sum to at least `energy` of all of them; 1 for a zero spectrum.
 std::int64_t energy_rank(std::span<const double> spectrum, double energy);
 
@@ -63,8 +75,9 @@ std::int64_t energy_rank(std::span<const double> spectrum, double energy);
 // (Format::lowers_macs), MACs otherwise) is not below its dense cost stays dense and counts so. For fractions, all layers of a
 // total share one energy threshold, found by bisection; then, while the total allows, the rank that discards most is raised. The
 // total never exceeds the fraction asked for. Ranks that do not go together (Format::rank_problems) are lowered to ones that do.
-// Throws ConfigError on explicit ranks that are not legal (layer, size, legal range) and on fractions below what the smallest
-// ranks give (naming the smallest that can be reached).
+// Where ranks are chosen by latency, and nothing may be timed, the smallest stand for them. Throws ConfigError on explicit ranks
+// that are not legal (layer, size, legal range) and on fractions below what the smallest ranks give (naming the smallest that can
+// be reached).
 std::vector<RankChoice> select_ranks(const RankConfig& config, std::span<const RankLayer> layers, FixedCost fixed = {});
 
 }  // namespace tessera

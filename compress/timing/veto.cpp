@@ -6,6 +6,7 @@
 
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
+#include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
 
@@ -15,6 +16,15 @@ namespace {
 Shape with_batch(Shape shape, std::int64_t batch) {
   shape.set(0, batch);
   return shape;
+}
+
+// For ranks there are many timings to take, and no verdict hangs on one.
+constexpr std::int64_t kRankRounds = 7;
+constexpr std::int64_t kRankRoundsOfNetwork = 15;
+
+TimingOptions in_rounds(TimingOptions options, std::int64_t most) {
+  options.rounds = std::min(options.rounds, most);
+  return options;
 }
 
 // With what is trained of it: gradients of frozen weights cost no time.
@@ -70,15 +80,67 @@ std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::
   return std::nullopt;
 }
 
+std::string Veto::layer_pair(const Module& dense, const Module& compressed, const Shape& batch, bool no_input_gradient) const {
+  return str(layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ', no_input_gradient ? "first " : "", where());
+}
+
+std::string Veto::network_hash(Module& root, std::span<Replaced> replaced) const {
+  std::string layers;
+  for_each_module(root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
+  for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
+  return xxh3_128(layers);
+}
+
+// Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
+Speed Veto::known_or_aside(const std::string& key, const std::string& what, const std::function<Speed()>& measure) const {
+  const std::optional<std::string> text = recall_or_measure(key, [&] {
+    if (options_.before_timing && !what.empty()) options_.before_timing(what);
+    DecisionScope aside({.measure = true, .known = aside_});
+    std::string measured = to_text(measure());
+    aside_ = aside.taken();
+    if (options_.after_timing) options_.after_timing();
+    return measured;
+  });
+  TESSERA_CHECK(text, ConfigError, "latency is measured, which deterministic: true forbids, and no decisions file has ", key,
+                "; replay a run's with train --decisions FILE, or ask for ranks in another way");
+  try {
+    return speed_from(*text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(str("decisions: ", key, ": ", error.what()));
+  }
+}
+
+Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const {
+  const Shape batch = with_batch(input, options_.batch);
+  const bool no_input_gradient = first && options_.timing.phase == Phase::training;
+  const std::string key = str(kLatencyDecision, "layer ", layer_pair(dense, compressed, batch, no_input_gradient));
+  return known_or_aside(key, what, [&] {
+    const AnswerCache cache(str(options_.kept_for, '\n', key));
+    if (const std::optional<Value> kept = options_.kept_for.empty() ? std::nullopt : cache.find()) {
+      return speed_from(kept->as_string());
+    }
+    const Speed speed =
+        speed_of(time_layer(dense, compressed, batch, !no_input_gradient, in_rounds(options_.timing, kRankRounds)));
+    if (!options_.kept_for.empty()) cache.store(to_text(speed));
+    return speed;
+  });
+}
+
+Speed Veto::rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
+  const Shape batch = with_batch(input, options_.batch);
+  const std::string key = str(kLatencyDecision, "network ", network_hash(*root, replaced), " input ", batch, ' ', where());
+  return known_or_aside(key, "the network", [&] {
+    return speed_of(time_network(root, replaced, batch, in_rounds(options_.timing, kRankRoundsOfNetwork)));
+  });
+}
+
 LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, bool first) const {
   const Shape batch = with_batch(input, options_.batch);
   const bool no_input_gradient = first && options_.timing.phase == Phase::training;
-  const std::string key = str("keep.layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
-                              no_input_gradient ? "first " : "", where());
+  const std::string key = str(kKeepDecision, "layer ", layer_pair(dense, compressed, batch, no_input_gradient));
   LayerVerdict verdict;
-  verdict.speed = known_or_measured(key, dense.path(), [&] {
-    return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing));
-  });
+  verdict.speed = known_or_measured(
+      key, dense.path(), [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing)); });
   if (!verdict.speed || verdict.speed->faster) return verdict;
   verdict.reason = str("not faster at ", where());
   verdict.stays = !options_.only_faster;
@@ -87,10 +149,7 @@ LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, 
 
 std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
   const Shape batch = with_batch(input, options_.batch);
-  std::string layers;
-  for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
-  for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
-  const std::string key = str("keep.network ", xxh3_128(layers), " input ", batch, ' ', where());
+  const std::string key = str(kKeepDecision, "network ", network_hash(*root, replaced), " input ", batch, ' ', where());
   return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, options_.timing)); });
 }
 

@@ -15,11 +15,14 @@
 #include "compress/timing/compare.h"
 #include "compress/timing/speed.h"
 #include "core/config/fields.h"
+#include "core/device/decisions.h"
 
 namespace tessera {
 
 // How the keys of these decisions begin.
 inline constexpr std::string_view kKeepDecision = "keep.";
+// And those of timings that ranks are chosen by.
+inline constexpr std::string_view kLatencyDecision = "latency.";
 
 // `keep_for`: where a compressed layer has to be faster.
 struct KeepForConfig {
@@ -34,12 +37,14 @@ struct VetoOptions {
   TimingOptions timing = {};
   std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
   std::function<void()> after_timing = {};  // not where the timing throws
+  // Processor, libraries and build, where timings for ranks are kept between runs (core/io/answer_cache.h); empty: they are not.
+  std::string kept_for = {};
 };
 
 struct LayerVerdict {
   bool stays = true;
   std::optional<Speed> speed = {};  // empty where nothing was timed
-  std::string reason = {};          // why it goes back, or stays and is not faster; without the clock's figures
+  std::string reason = {};  // why it goes back, or stays and is not faster; without the clock's figures
 };
 
 struct NetworkVerdict {
@@ -63,6 +68,12 @@ class Veto {
   // speed-up goes back: into the tree and out of `replaced`.
   NetworkVerdict settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const;
 
+  // For who chooses ranks: a compressed layer beside the dense one, in fewer rounds than judge() takes, and the network with
+  // dense layers in their places. As decisions, but what kernels choose for these shapes is not recorded. `what` is told before a
+  // timing, unless it is empty. Throw ConfigError where the answer is not known and may not be measured.
+  Speed rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const;
+  Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+
   // "batch 32, folded inference, 2 threads", a GPU's name in the place of threads, and ", bf16" unless it is f32.
   std::string where() const;
 
@@ -70,8 +81,12 @@ class Veto {
   std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
                                          const std::function<Speed()>& measure) const;
+  std::string layer_pair(const Module& dense, const Module& compressed, const Shape& batch, bool no_input_gradient) const;
+  std::string network_hash(Module& root, std::span<Replaced> replaced) const;
+  Speed known_or_aside(const std::string& key, const std::string& what, const std::function<Speed()>& measure) const;
 
   VetoOptions options_;
+  mutable DecisionMap aside_;  // what kernels chose in timings for ranks
 };
 
 }  // namespace tessera

@@ -34,6 +34,8 @@ class Hook {
   // after_step give the device is recorded in one step and replayed in those that follow, without a call of theirs: values that
   // change come from the step state.
   virtual void on_step_begin(Module&, std::int64_t, StepStateData&) {}  // the stage's step, from 0; may set its slots
+  // The loss of a micro-batch, once its own is computed from the network's scores of `x`; what the hook adds is differentiated too.
+  virtual Var loss(const Var& value, const Var& /*scores*/, const Tensor& /*x*/) { return value; }
   virtual void after_backward(Module&, const StepState&) {}  // once a step, after unscaling, before clipping; may edit gradients
   virtual void after_step(Module&, const StepState&) {}
   // Whether they have something to do on the host at every step: no step is recorded then.

@@ -24,7 +24,7 @@ class TestPass final : public Pass {
   explicit TestPass(Rewrite rewrite) : rewrite_(std::move(rewrite)) {}
   std::string_view name() const override { return "test"; }
   std::string_view done() const override { return "factored"; }
-  std::vector<BlockProblem> try_prepare(Module&, const Shape&, const TrainingBatches*) override {
+  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override {
     ++prepared;
     return {};
   }

@@ -9,7 +9,7 @@
 #include "train/data/cifar.h"
 #include "train/data/glyphs.h"
 #include "train/data/idx.h"
-#include "train/data/image_cache.h"
+#include "core/io/answer_cache.h"
 #include "train/data/image_folder.h"
 
 namespace tessera {
@@ -58,7 +58,7 @@ std::optional<Normalization> to_normalization(const std::optional<Value>& value)
 Normalization measure_once(const Subset& subset) {
   Xxh3Stream samples;
   samples.update({reinterpret_cast<const char*>(subset.indices.data()), subset.indices.size() * sizeof(subset.indices[0])});
-  const ImageCache cache(str("mean and std, 1: ", fingerprint(*subset.dataset), ' ', samples.hex(), ' ', kMeasuredImages));
+  const AnswerCache cache(str("mean and std, 1: ", fingerprint(*subset.dataset), ' ', samples.hex(), ' ', kMeasuredImages));
   if (const std::optional<Normalization> known = to_normalization(cache.find())) return *known;
   const Normalization measured = measure_normalization(subset, kMeasuredImages);
   cache.store(write(measured));

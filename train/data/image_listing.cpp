@@ -10,7 +10,7 @@
 #include "core/support/error.h"
 #include "train/config/utf8.h"
 #include "train/data/image.h"
-#include "train/data/image_cache.h"
+#include "core/io/answer_cache.h"
 
 namespace tessera {
 namespace {
@@ -150,7 +150,7 @@ void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream) {
 void drop_undecodable(ImageListing& listing) {
   Xxh3Stream content;
   hash_files(listing.files, content);
-  const ImageCache cache("images that cannot be decoded, 1: " + content.hex());
+  const AnswerCache cache("images that cannot be decoded, 1: " + content.hex());
   if (const std::optional<Value> known = cache.find(); known && known->is_map()) {
     sift(listing, [&known](const fs::path&, const ImageFile& file) {
       const Value* reason = known->find(file.path);

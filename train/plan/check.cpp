@@ -50,8 +50,8 @@ class Checker {
     if (!data_) return;
     attempt("model", [&] {
       initial_ = initial_model(real_vfs(), config_, *data_);
-      model_ = initial_.model.get();
-      const Shape output = model_->output_shape(input_);
+      model_ = &initial_.model;
+      const Shape output = initial_.model->output_shape(input_);
       const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
       TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",
                     config_.data.name, " has ", classes, " classes, so it must be [1, ", classes, "]");
@@ -87,12 +87,13 @@ class Checker {
   void check_updates(const std::string& path, const StageConfig& stage) {
     const StageLength length{.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
     const std::int64_t updates = update_count(*stage.admm, length);
-    if (updates == 0) add(path + ".update", str(to_string(stage.admm->update), " is longer than the stage: no update would be made"));
+    if (updates == 0)
+      add(path + ".update", str(to_string(stage.admm->update), " is longer than the stage: no update would be made"));
     if (updates == 1 && stage.admm->rho_end) add(path + ".rho_end", "has no effect in a stage of one update; needs two or more");
   }
 
   void check_recompute(const std::string& path) {
-    for_each_module(*model_, [&](const Module& module) {
+    for_each_module(**model_, [&](const Module& module) {
       const CompressedLayer* const layer = as_compressed(module);
       const std::string reason = layer != nullptr ? layer->why_not_recompute() : "";
       if (!reason.empty()) add(path, str("layer '", module.path(), "' (", module.kind(), ") ", reason));
@@ -103,32 +104,41 @@ class Checker {
   void check_pass(const std::string& path, const StageConfig& stage, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
     // What an earlier pass's veto leaves dense is met here as it was.
-    if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(*initial_.model, input_);
+    if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(initial_.model, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     if (!found.empty() || !met_later) return;
     may_be_dense_ = may_be_dense_ || pass.may_leave_dense;
     if (!rewritten_) rewritten_ = copy_of(*initial_.model);
     run_stage_pass(pass, stage, rewritten_, input_, results_);
-    model_ = rewritten_.get();
+    model_ = &rewritten_;
   }
 
   void check_decisions(const DecisionMap& given) {
     if (!config_.deterministic) return;
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      for (const auto& [key, veto] : stage_vetoes(config_.stages[i], config_.report)) {
-        if (veto.only_faster) check_decided(given, str("stages[", i, "].", key, ".keep"), veto);
+      const StageConfig& stage = config_.stages[i];
+      for (const auto& [key, veto] : stage_vetoes(stage, config_.report)) {
+        const std::string block = str("stages[", i, "].", key);
+        const LowRankConfig& low_rank =
+            stage.admm && key == "admm" ? static_cast<const LowRankConfig&>(*stage.admm) : *stage.factorise;
+        if (low_rank.ranks.latency && !decides(given, kLatencyDecision, veto)) {
+          add(block + ".ranks", str("latency is measured, which deterministic: true forbids; replay the timings of a run, at ",
+                                    decided_where(veto), ", with --decisions FILE, or ask for ranks in another way"));
+        }
+        if (veto.only_faster && !decides(given, kKeepDecision, veto)) {
+          add(block + ".keep",
+              str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that "
+                  "kept layers so, at ",
+                  decided_where(veto), ", with --decisions FILE, or set keep: always"));
+        }
       }
     }
   }
 
-  void check_decided(const DecisionMap& given, const std::string& path, const VetoOptions& veto) {
-    const std::string where = decided_where(veto);
-    const auto decides = [&](const auto& decision) {
-      return decision.first.starts_with(kKeepDecision) && decision.first.ends_with(" " + where);
-    };
-    if (std::ranges::any_of(given, decides)) return;
-    add(path, str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that kept layers "
-                  "so, at ", where, ", with --decisions FILE, or set keep: always"));
+  bool decides(const DecisionMap& given, std::string_view kind, const VetoOptions& veto) const {
+    const std::string where = str(' ', decided_where(veto));
+    return std::ranges::any_of(
+        given, [&](const auto& decision) { return decision.first.starts_with(kind) && decision.first.ends_with(where); });
   }
 
   void check_all(const DecisionMap* given) {
@@ -162,7 +172,7 @@ class Checker {
   std::int64_t steps_per_epoch_ = 0;
   InitialModel initial_;  // as a run begins with it
   std::unique_ptr<Module> rewritten_;  // a copy that passes have run on; null before the first
-  Module* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
+  std::unique_ptr<Module>* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
   StageResults results_;
   bool may_be_dense_ = false;  // a stage may also meet the initial model, where a clock left every layer of `keep: faster` dense
 };

@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
 // What CheckpointStore::save writes for these parts.
-std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& model, const RunHistory& history,
-                           const StageResults& results, const std::vector<std::string>& classes) {
+std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, const RunHistory& history,
+                           const StageResults& results, const Teachers& teachers, const std::vector<std::string>& classes) {
+  parts.merge(teachers.parts());
   Manifest manifest;
   Value metas = Value::map();
   std::int64_t total = 0;
@@ -38,6 +39,7 @@ std::int64_t encoded_bytes(const std::map<std::string, State>& parts, Module& mo
   manifest.extra.set("model", describe(model));
   manifest.extra.set("position", write(Position{}));
   manifest.extra.set("results", write(results));
+  manifest.extra.set("teachers", teachers.trees());
   manifest.extra.set("stage_name", "");
   manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
   manifest.extra.set("data", std::string(kHashDigits, '0'));
@@ -88,23 +90,23 @@ void DiskPlan::fields(Fields& f) {
   f.add("newest", newest, {.help = "of the newest that stay, how many are of this stage, at most"});
 }
 
-DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results,
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results, const Teachers& teachers,
                          const std::vector<std::string>& classes, RunHistory& history) {
   DiskPlan plan;
   const State weights = model_state(model);
   fill_errors(history.of(stage.name));
   if (!stage.train) {
     finish(history.of(stage.name), false);
-    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, classes);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, classes);
     return plan;
   }
   std::map<std::string, State> parts =
-      StageTrainer(model, stage.training, 0, 1, 1, DType::f32, stage_hooks(stage, results)).state();
+      StageTrainer(model, stage.training, 0, 1, 1, DType::f32, stage_hooks(stage, results, teachers.of(stage), DType::f32)).state();
   parts["model"] = weights;
-  plan.training_bytes = encoded_bytes(parts, model, history, results, classes);
+  plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
   finish(history.of(stage.name), true);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
-  plan.end_bytes = encoded_bytes(parts, model, history, results, classes);
+  plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
   return plan;
 }
 

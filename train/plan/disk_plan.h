@@ -9,6 +9,7 @@
 #include "train/experiment.h"
 #include "train/run/history.h"
 #include "train/run/stage_results.h"
+#include "train/run/teachers.h"
 
 namespace tessera {
 
@@ -27,7 +28,7 @@ struct DiskPlan {
 // counters in the manifest, the choices that a clock will take (about 100 bytes each), and an ADMM stage's residuals (about 150
 // bytes an update). `newest` is left to plan_kept.
 // `history` is as it is once the stage's pass has run; it is brought to the stage's end.
-DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results,
+DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results, const Teachers& teachers,
                          const std::vector<std::string>& classes, RunHistory& history);
 
 // Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.

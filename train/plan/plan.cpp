@@ -4,6 +4,7 @@
 
 #include "core/support/error.h"
 #include "train/plan/check.h"
+#include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/model_state.h"
 #include "train/run/stage_passes.h"
@@ -85,7 +86,11 @@ class Planner {
   }
 
   Plan run() {
-    for (const StageConfig& stage : config_.stages) plan_.stages.push_back(plan_stage(stage));
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
+      plan_.stages.push_back(plan_stage(config_.stages[i]));
+      teachers_.stage_over(config_, i, *model_);
+      teachers_.to_device(resolve_device(config_.device));
+    }
     plan_disk();
     return std::move(plan_);
   }
@@ -103,7 +108,7 @@ class Planner {
       plan.memory = memory_of(*model_, stage);
     }
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, stage, results_, data_.train.dataset->classes, history_);
+    plan.disk = plan_checkpoint(*model_, stage, results_, teachers_, data_.train.dataset->classes, history_);
     if (dense_) count_dense(stage, before, plan);
     return plan;
   }
@@ -120,7 +125,7 @@ class Planner {
 
   // The clock may leave every layer of `keep: faster` dense: what needs more counts.
   void count_dense(const StageConfig& stage, RunHistory& history, StagePlan& plan) {
-    const DiskPlan disk = plan_checkpoint(*dense_, stage, results_, data_.train.dataset->classes, history);
+    const DiskPlan disk = plan_checkpoint(*dense_, stage, results_, teachers_, data_.train.dataset->classes, history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
     if (!plan.memory) return;
     const MemoryPlan memory = memory_of(*dense_, stage);
@@ -128,7 +133,11 @@ class Planner {
   }
 
   MemoryPlan memory_of(Module& model, const StageConfig& stage) const {
-    return plan_memory(model, config_, stage.training, data_, plan_.input, stage_hooks(stage, results_));
+    const std::vector<MakeHook> hooks = stage_hooks(stage, results_, teachers_.of(stage), compute_dtype_of(config_));
+    MemoryPlan plan = plan_memory(model, config_, stage.training, data_, plan_.input, hooks);
+    plan.hooks += teachers_.bytes();
+    if (plan.snapshot > 0) plan.snapshot += teachers_.bytes();
+    return plan;
   }
 
   void plan_disk() {
@@ -147,6 +156,7 @@ class Planner {
   std::unique_ptr<Module> model_;
   std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
   StageResults results_;
+  Teachers teachers_;  // on the device, where steps are tried
   RunHistory history_;  // what a checkpoint's manifest would hold
   Plan plan_;
 };

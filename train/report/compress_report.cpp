@@ -23,8 +23,8 @@ class PlacedPass final : public Pass {
 
   std::string_view name() const override { return stage_.pass->name(); }
   std::string_view done() const override { return stage_.pass->done(); }
-  std::vector<BlockProblem> try_prepare(Module& root, const Shape& input, const TrainingBatches* batches) override {
-    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input, batches);
+  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) override {
+    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input, means);
     for (const std::string& key : stage_.pass->data_keys()) {
       problems.push_back({key, str(key, " needs training data, which compress does not read; leave it out")});
     }
@@ -38,6 +38,7 @@ class PlacedPass final : public Pass {
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override {
     return stage_.pass->rewrite(module, report);
   }
+  void complete(PassReport& report) const override { stage_.pass->complete(report); }
 
  private:
   StagePass& stage_;
@@ -71,6 +72,7 @@ VetoOptions veto_of(const StagePass& stage, const CompressSettings& settings, De
   options.timing.compute = compute_dtype(settings.precision, device);
   options.timing.device = device;
   options.before_timing = before;
+  options.kept_for = timing_environment(device.name(), settings.threads);
   return options;
 }
 

@@ -45,7 +45,8 @@ CompressSettings settings_of(const CompressConfig& config) {
 CompressSettings settings_of(const Experiment& experiment, const std::string& path) {
   const ExperimentConfig& config = experiment.config;
   const auto found = std::ranges::find_if(config.stages, [](const StageConfig& each) { return each.factorise.has_value(); });
-  TESSERA_CHECK(found != config.stages.end(), ConfigError, path, ": no stage compresses the network; one needs a factorise block");
+  TESSERA_CHECK(found != config.stages.end(), ConfigError, path,
+                ": no stage compresses the network; one needs a factorise block");
   StageConfig stage = *found;
   stage.factorise->from.reset();  // nothing was trained here: ranks are chosen for these weights
   stage.admm.reset();

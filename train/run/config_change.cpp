@@ -62,6 +62,18 @@ bool momentum_appears_or_ends(const Value& before, const Value& after, std::size
   return kept(before) != kept(after);
 }
 
+// The stage that `key` newly names as a teacher, where it was over before the checkpoint. At its own end it is the network there.
+std::string lost_teacher(const std::string& key, const Value& before, const Value& after, const Position& position) {
+  if (!key.starts_with("stages[") || !key.ends_with(".distill.from")) return "";
+  const auto index = static_cast<std::size_t>(std::stoll(key.substr(7)));
+  const Value* const distill = after.at("stages").as_list().at(index).find("distill");
+  if (distill == nullptr) return "";
+  const std::string& teacher = distill->at("from").as_string();
+  const Value::List& stages = before.at("stages").as_list();
+  const auto found = std::ranges::find_if(stages, [&](const Value& stage) { return stage.at("name").as_string() == teacher; });
+  return found - stages.begin() < position.stage ? teacher : "";
+}
+
 // Why a fork from `position` cannot take another value of `key`; empty when it can.
 std::string why_fixed(const std::string& key, const Value& before, const Value& after, const Position& position) {
   if (within(key, "model")) return "the network comes from the checkpoint; train a new run for another network";
@@ -73,12 +85,15 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   for (std::int64_t stage = 0; stage < finished_stages(position); ++stage) {
     if (within(key, str("stages[", stage, ']'))) return "this stage is over at the fork; fork from an earlier checkpoint";
   }
+  if (const std::string teacher = lost_teacher(key, before, after, position); !teacher.empty()) {
+    return str("the checkpoint does not hold the network of stage ", teacher, "; fork at its end");
+  }
   if (position.stage_done) return "";
   if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
   const std::string stage = str("stages[", position.stage, "].");
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
-  const bool state =
-      !rho && within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise", stage + "admm"});
+  const bool state = !rho && within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise",
+                                              stage + "admm", stage + "distill"});
   const bool slots =
       key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";

@@ -79,6 +79,15 @@ Value describe_environment(const ExperimentConfig& config) {
   return write(environment);
 }
 
+std::string timing_environment(const std::string& device, std::int64_t threads) {
+  ExperimentConfig config;
+  config.device = device;
+  config.threads.compute = threads;
+  Value environment = describe_environment(config);
+  environment.erase("host");
+  return to_json(environment);
+}
+
 std::string setup_text() {
   ExperimentConfig config;
   config.device = "cpu";

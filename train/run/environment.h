@@ -20,6 +20,9 @@ void set_compute_threads(std::int64_t asked);
 // The content of env.json.
 Value describe_environment(const ExperimentConfig& config);
 
+// What the time of a kernel depends on beside its shape: processor or GPU, libraries, build.
+std::string timing_environment(const std::string& device, std::int64_t threads);
+
 // On one line, for those who print clock figures of the CPU: processor, build, oneDNN, kernels, wait policy.
 std::string setup_text();
 

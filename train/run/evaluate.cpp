@@ -66,8 +66,8 @@ Evaluation evaluate_split(Module& model, const Subset& split, const Normalizatio
                           const std::function<void(const BatchResult&)>& on_batch) {
   const DecisionScope fixed({});
   const Tf32Products products(takes_tf32(config));
-  Loader loader(split, evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader),
-                                          device_of(model)));
+  Loader loader(split,
+                evaluation_options(config.data.batch, normalization, static_cast<int>(config.threads.loader), device_of(model)));
   return evaluate(model, loader, compute_dtype_of(config), on_batch);
 }
 

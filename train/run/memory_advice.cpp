@@ -5,8 +5,7 @@
 namespace tessera {
 
 std::optional<std::int64_t> largest_micro_batch(Module& model, const ExperimentConfig& config, const TrainingConfig& training,
-                                                const DataSplits& data, std::int64_t capacity,
-                                                std::span<const MakeHook> hooks) {
+                                                const DataSplits& data, std::int64_t capacity, std::span<const MakeHook> hooks) {
   const std::int64_t batch = config.data.batch;
   const Shape sample = data.train.dataset->batch_shape(1);
   for (std::int64_t micro = training.micro_batch.value_or(batch) - 1; micro >= 1; --micro) {

@@ -163,7 +163,7 @@ void MemoryPlan::fields(Fields& f) {
   f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
   f.add("weights", weights, {.help = "parameters, masks and buffers"});
   f.add("optimizer", optimizer, {.help = "its state"});
-  f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables"});
+  f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables, teachers"});
   f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});
   f.add("gradients", gradients, {.help = "of all trainable parameters"});
   f.add("activations", activations, {.help = "saved for backward, of one micro-batch"});

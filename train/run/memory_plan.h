@@ -19,7 +19,7 @@ struct MemoryPlan {
   std::int64_t loader = 0;  // batches held ahead, and the one in use; on a GPU also the one that a recorded step reads
   std::int64_t weights = 0;  // parameters, masks and buffers
   std::int64_t optimizer = 0;  // its state
-  std::int64_t hooks = 0;  // moving averages, low-rank copies and dual variables
+  std::int64_t hooks = 0;  // moving averages, low-rank copies and dual variables, teachers
   std::int64_t snapshot = 0;  // the copy that an asynchronous save writes
   std::int64_t gradients = 0;  // of all trainable parameters
   std::int64_t activations = 0;  // saved for backward, of one micro-batch
@@ -35,8 +35,8 @@ struct MemoryPlan {
 // after each allocation, and extrapolates every one of them linearly to the micro-batch; the peak is the highest. Exact, on the
 // CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size, for the algorithms
 // that run without a clock: buffers of blocked and Winograd convolutions are not counted. `sample` is [1, h, w, c].
-// `hooks`: those of the stage beside the ones of `training`. Validation between epochs is not counted, nor is what hooks do between
-// steps.
+// `hooks`: those of the stage beside the ones of `training`. Validation between epochs is not counted, nor is what hooks do
+// between steps.
 inline constexpr std::int64_t kDrySamples = 32;
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        const Shape& sample, std::span<const MakeHook> hooks = {});

@@ -55,12 +55,14 @@ void RunState::load_parts(const Checkpoint& checkpoint) {
   position_ = read<Position>(checkpoint.manifest.at("position"));
   const Value* const results = checkpoint.manifest.find("results");  // none before stages left any
   results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
+  teachers_.load(checkpoint);
+  teachers_.to_device(device_);
   const std::string content = fingerprint(*data_.train.dataset);
   const std::string& before = checkpoint.manifest.at("data").as_string();
   TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
                 ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ", before);
   restored_ = checkpoint.parts;
-  restored_.erase("model");
+  std::erase_if(restored_, [](const auto& part) { return part.first == "model" || Teachers::is_part(part.first); });
 }
 
 std::int64_t RunState::stage_steps() const {
@@ -79,6 +81,7 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     options.timing.rounds = timings.value_or(options.timing.rounds);
     if (hooks.before) options.before_timing = [&](const std::string& what) { hooks.before(each.key, what); };
     options.after_timing = hooks.after;
+    options.kept_for = timing_environment(config_.device, config_.threads.compute);
     const Veto veto(options);
     const TrainingBatches batches = batches_for_passes();
     reports.push_back(
@@ -106,9 +109,13 @@ TrainingBatches RunState::batches_for_passes() const {
   return {.x = batch, .compute = compute_dtype_of(config_)};
 }
 
+std::vector<MakeHook> RunState::hooks_of_stage() const {
+  return stage_hooks(stage(), results_, teachers_.of(stage()), compute_dtype_of(config_));
+}
+
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
-                                            compute_dtype_of(config_), stage_hooks(stage(), results_));
+                                            compute_dtype_of(config_), hooks_of_stage());
   if (!restored_.empty() && position_.stage_step > 0) {
     trainer_->load_state(restored_);
   } else {
@@ -145,6 +152,7 @@ void RunState::end_stage() {
 
 void RunState::next_stage() {
   const Position done = position_;
+  teachers_.stage_over(config_, static_cast<std::size_t>(done.stage), *model_);
   position_ = {.stage = done.stage + 1,
                .global_step = done.global_step,
                .metrics_bytes = done.metrics_bytes,
@@ -158,6 +166,7 @@ void RunState::next_stage() {
 std::map<std::string, State> RunState::parts() const {
   std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
   parts["model"] = model_state(*model_);
+  parts.merge(teachers_.parts());
   for (auto& [name, part] : parts) {
     for (auto& [path, tensor] : part.tensors) tensor = tensor.to(Device::cpu());
   }
@@ -169,6 +178,7 @@ Value RunState::manifest() const {
   keys.set("model", describe(*model_));
   keys.set("position", write(position_));
   keys.set("results", write(results_));
+  keys.set("teachers", teachers_.trees());
   keys.set("stage_name", stage().name);
   keys.set("input", sizes_of(sample_shape(data_)));
   keys.set("data", fingerprint(*data_.train.dataset));

@@ -18,6 +18,7 @@
 #include "train/run/run_inputs.h"
 #include "train/run/stage_passes.h"
 #include "train/run/stage_trainer.h"
+#include "train/run/teachers.h"
 
 namespace tessera {
 
@@ -48,6 +49,8 @@ class RunState {
   const Position& position() const noexcept { return position_; }
   Module& model() const noexcept { return *model_; }
   const StageResults& results() const noexcept { return results_; }
+  // Those of the stage's blocks, beside the ones of its training.
+  std::vector<MakeHook> hooks_of_stage() const;
   StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
 
   const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }
@@ -78,6 +81,7 @@ class RunState {
   DataSplits data_;
   Device device_;
   std::unique_ptr<Module> model_;  // on device_
+  Teachers teachers_;  // on device_
   std::unique_ptr<StageTrainer> trainer_;
   std::unique_ptr<Loader> loader_;
   std::map<std::string, State> restored_;  // trainer parts of a checkpoint, until their stage's trainer exists

@@ -23,9 +23,7 @@ const State& saved_weights(const Checkpoint& checkpoint) {
   return model->second;
 }
 
-std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) {
-  return with_weights(checkpoint, saved_weights(checkpoint));
-}
+std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint) { return with_weights(checkpoint, saved_weights(checkpoint)); }
 
 bool has_averages(const Checkpoint& checkpoint) { return checkpoint.parts.contains(evaluation_part()); }
 

@@ -209,11 +209,12 @@ void Session::tell_replay() {
   const std::size_t given = std::exchange(options_.decisions, {}).size();
   if (given == 0) return;
   const DecisionLog& log = decisions_->log();
-  progress_.line(str("decisions: ", log.replayed.size(), " of ", given, " recorded choices are used so far, ", log.measured.size(),
-                     " were measured"));
+  progress_.line(str("decisions: ", log.replayed.size(), " of ", given, " recorded choices are used so far, ",
+                     log.measured.size(), " were measured"));
   if (log.replayed.empty()) {
-    log_warning("decisions: none of the recorded choices was asked for; they are another network's, batch's, precision's or number "
-                "of threads'");
+    log_warning(
+        "decisions: none of the recorded choices was asked for; they are another network's, batch's, precision's or number "
+        "of threads'");
   }
 }
 

@@ -29,7 +29,8 @@ bool Session::evaluate_epoch() {
     text += str("  val accuracy ", percent(result.accuracy()));
   }
   if (const std::string hooks = state_.trainer()->hook_summary(); !hooks.empty()) {
-    text += str("  ", hooks, formatted(" (updates: %.1f %% of the time)", 100 * state_.trainer()->hook_seconds() / progress_.seconds()));
+    text += str("  ", hooks,
+                formatted(" (updates: %.1f %% of the time)", 100 * state_.trainer()->hook_seconds() / progress_.seconds()));
   }
   progress_.line(text + formatted("  %.0f img/s", progress_.samples_per_second(position.stage_step)));
   return improved;

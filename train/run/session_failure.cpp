@@ -47,8 +47,8 @@ std::string Session::smaller_step(const OutOfMemoryError& found) {
     const auto capacity = static_cast<std::int64_t>(capacity_of(state_.device()));
     if (capacity == 0) return "";
     state_.trainer()->forget_recording();
-    const std::optional<std::int64_t> fits = largest_micro_batch(state_.model(), config(), stage().training, state_.data(),
-                                                                 capacity, stage_hooks(stage(), state_.results()));
+    const std::optional<std::int64_t> fits =
+        largest_micro_batch(state_.model(), config(), stage().training, state_.data(), capacity, state_.hooks_of_stage());
     if (!fits) return "; no smaller micro_batch is expected to fit";
     return str("; micro_batch ", *fits, " is expected to fit", way_on(str("micro_batch=", *fits)));
   } catch (const std::exception& error) {  // the memory is what ended the run

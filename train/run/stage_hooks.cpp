@@ -3,6 +3,7 @@
 #include "admm/admm.h"
 #include "core/support/error.h"
 #include "optim/ema.h"
+#include "train/run/distill.h"
 
 namespace tessera {
 namespace {
@@ -20,8 +21,14 @@ std::vector<MakeHook> training_hooks(const TrainingConfig& config) {
   return hooks;
 }
 
-std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results) {
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results, Module* teacher, DType compute) {
   std::vector<MakeHook> hooks;
+  if (stage.distill) {
+    TESSERA_CHECK(teacher != nullptr, InternalError, "stage ", stage.name, ": its teacher is not there");
+    hooks.push_back([config = *stage.distill, teacher, compute](const HookSetting&) {
+      return std::make_unique<Distill>(config, *teacher, compute);
+    });
+  }
   if (stage.admm) {
     const StageResult* const settled = results.find(stage.name);
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");

@@ -27,8 +27,9 @@ using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;
 // Of the blocks that any training stage may have, in the order in which the hooks are called.
 std::vector<MakeHook> training_hooks(const TrainingConfig& config);
 
-// Of the blocks that belong to one stage; `results` has what its passes settled.
-std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results);
+// Of the blocks that belong to one stage; `results` has what its passes settled. `teacher`: the network that the stage's
+// `distill` block names, on the device of the model; not read without the block.
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results, Module* teacher, DType compute);
 
 // The name of a hook's part of a checkpoint, "hook.ema", and whether a part is a hook's.
 std::string part_of_hook(std::string_view name);

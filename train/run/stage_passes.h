@@ -17,7 +17,8 @@ namespace tessera {
 struct StagePass {
   std::string key;  // of its block in the stage: "factorise"
   std::unique_ptr<Pass> pass;
-  // What its layers have to be; dtype, device and rounds of the timing are the caller's. Empty where an earlier stage has decided.
+  // What its layers have to be; dtype, device and rounds of the timing are the caller's. Empty where an earlier stage has
+  // decided.
   std::optional<VetoOptions> veto;
   bool may_leave_dense = false;  // layers, because a clock found them not faster, here or in an earlier stage
   bool settles = false;  // rewrites a copy of the network, and leaves the layers and ranks of that as the stage's result

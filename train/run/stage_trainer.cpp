@@ -55,9 +55,11 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
 Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
   const Var logits = scores(model_, x, context, compute_);
   try {
-    return cross_entropy(logits, y, {.label_smoothing = config_.loss.label_smoothing});
+    Var value = cross_entropy(logits, y, {.label_smoothing = config_.loss.label_smoothing});
+    for (const auto& hook : hooks_) value = hook->loss(value, logits, x);
+    return value;
   } catch (const OutOfMemoryError& error) {
-    throw error.at("cross_entropy (loss) forward");
+    throw error.at("loss, forward");
   }
 }
 

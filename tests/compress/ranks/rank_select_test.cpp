@@ -205,7 +205,9 @@ TEST(RankSelect, RanksThatDoNotGoTogetherAreLowered) {
   const std::vector<RankChoice> choices = select_ranks({.energy = 0.99}, {&one, 1});
   ASSERT_TRUE(choices[0].ranks) << choices[0].reason;
   EXPECT_EQ(rank_of(*choices[0].ranks, "out"), rank_of(*choices[0].ranks, "in"));
-  EXPECT_EQ(message_of<ConfigError>([&] { select_ranks(explicit_ranks(8, 4), {&one, 1}); }),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              select_ranks(explicit_ranks(8, 4), {&one, 1});
+            }),
             "layer 'a': out rank is 8, more than the 1 taps times the in rank 4; no core has it");
 }
 
@@ -223,7 +225,9 @@ TEST(RankSelect, AnyNumberOfRanks) {
   EXPECT_LE(kept, 0.5);
   EXPECT_GT(kept, 0.45);
   EXPECT_EQ(*select_ranks({.explicit_ranks = {{"rank", 5}}}, layers)[0].ranks, (Ranks{{"rank", 5}}));
-  EXPECT_EQ(message_of<ConfigError>([&] { select_ranks({.explicit_ranks = {{"rank", 33}}}, layers); }),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              select_ranks({.explicit_ranks = {{"rank", 33}}}, layers);
+            }),
             "layer 'fc': rank is 33, the weight is 32 x 48; legal range is 1..32");
 }
 

@@ -24,7 +24,7 @@ class Tucker final : public Pass {
   explicit Tucker(std::int64_t rank) : ranks_{.out = rank, .in = rank} {}
   std::string_view name() const override { return "tucker"; }
   std::string_view done() const override { return "factored"; }
-  std::vector<BlockProblem> try_prepare(Module&, const Shape&, const TrainingBatches*) override { return {}; }
+  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override { return {}; }
   bool matches(const std::string&, const Module& module) const override { return module.kind() == "conv2d"; }
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
     row.decision = "factored";

@@ -23,7 +23,7 @@ class TestPass final : public Pass {
   explicit TestPass(Compressed compressed) : compressed_(std::move(compressed)) {}
   std::string_view name() const override { return "test"; }
   std::string_view done() const override { return "factored"; }
-  std::vector<BlockProblem> try_prepare(Module&, const Shape&, const TrainingBatches*) override { return {}; }
+  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override { return {}; }
   bool matches(const std::string&, const Module& module) const override { return module.kind() == "dense"; }
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
     row.ranks = {{"out", 1}, {"in", 1}};

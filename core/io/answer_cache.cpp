@@ -1,4 +1,4 @@
-#include "train/data/image_cache.h"
+#include "core/io/answer_cache.h"
 
 #include <cstdlib>
 
@@ -23,12 +23,12 @@ fs::path cache_folder() {
 
 }  // namespace
 
-ImageCache::ImageCache(std::string_view question) {
+AnswerCache::AnswerCache(std::string_view question) {
   const fs::path folder = cache_folder();
   if (!folder.empty()) file_ = folder / (xxh3_128(question) + ".json");
 }
 
-std::optional<Value> ImageCache::find() const {
+std::optional<Value> AnswerCache::find() const {
   try {
     if (file_.empty() || !real_vfs().exists(file_)) return {};
     return parse_json(real_vfs().read_file(file_), file_.string());
@@ -38,7 +38,7 @@ std::optional<Value> ImageCache::find() const {
   }
 }
 
-void ImageCache::store(const Value& answer) const {
+void AnswerCache::store(const Value& answer) const {
   if (file_.empty()) return;
   try {
     std::error_code ignored;  // writing says what is wrong

@@ -1,6 +1,6 @@
-// Answers that cost a pass over the images and depend on them alone, kept between commands: in $TESSERA_CACHE (nothing is kept
+// Answers that take long to find and depend on their question alone, kept between commands: in $TESSERA_CACHE (nothing is kept
 // when it is set to an empty text), else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera. An entry that is lost, damaged or cannot
-// be written costs the pass again and changes no result.
+// be written is found again and changes no result.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@
 
 namespace tessera {
 
-class ImageCache {
+class AnswerCache {
  public:
-  // `question` is everything that the answer depends on, the images by their fingerprint.
-  explicit ImageCache(std::string_view question);
+  // `question` is everything that the answer depends on, such as the fingerprint of images or the processor that was timed.
+  explicit AnswerCache(std::string_view question);
 
   std::optional<Value> find() const;
   void store(const Value& answer) const;

@@ -1,0 +1,22 @@
+// One option of each layer, at least loss within a budget.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tessera {
+
+struct LayerOption {
+  double cost = 0;  // not negative
+  double loss = 0;
+};
+
+// The index of each layer's option: their costs sum to at most `budget`, their losses to the least of all such choices, up to a
+// grid of costs of a four-thousandth of the budget, to which each cost is rounded up. Empty where even the cheapest options cost
+// more. By dynamic programming over the layers (the multiple-choice knapsack problem; Kellerer, Pferschy, Pisinger, Knapsack
+// Problems, 2004, section 11.5). Every layer needs an option.
+std::optional<std::vector<std::size_t>> least_loss(std::span<const std::vector<LayerOption>> layers, double budget);
+
+}  // namespace tessera

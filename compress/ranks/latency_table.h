@@ -1,0 +1,48 @@
+// Time of a compressed layer by its ranks: some points of the grid of ranks are timed, and the others lie between them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compress/ranks/rank_select.h"
+#include "compress/timing/veto.h"
+
+namespace tessera {
+
+// A layer that ranks are chosen for, in the network.
+struct TimedLayer {
+  RankLayer layer;
+  Shape input;  // its own; the batch is not read
+  bool first = false;  // as Veto::judge() says
+};
+
+class LatencyTable {
+ public:
+  static constexpr std::size_t kPoints = 24;  // timed at most, beside the dense layer
+
+  // A form with one or two ranks is timed on a grid, with a level for the full rank, whose factor is missing; one with more on
+  // the line of equal shares of the largest ranks. Throws what Veto::rank_speed() throws.
+  LatencyTable(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto);
+
+  double dense_ms() const { return dense_ms_; }
+  // Linear between the nearest points, in each rank; on a line in the MACs.
+  double ms(const Ranks& ranks) const;
+  std::size_t points() const { return timed_; }
+
+ private:
+  // Levels of one rank, ascending; the last is the largest rank.
+  using Levels = std::vector<std::int64_t>;
+  void time_grid(const TimedLayer& timed, const Veto& veto);
+  void time_line(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto);
+  double time_of(const TimedLayer& timed, const Ranks& ranks, const Veto& veto);
+
+  std::vector<Levels> levels_;  // of a grid, one for each rank
+  std::vector<double> ms_;  // of a grid, the last rank fastest
+  std::vector<std::pair<double, double>> line_;  // MACs and time, ascending
+  const Format* format_;
+  DenseLayer dense_;
+  double dense_ms_ = 0;
+  std::size_t timed_ = 0;
+};
+
+}  // namespace tessera
