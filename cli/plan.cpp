@@ -7,6 +7,7 @@
 #include "cli/file_verb.h"
 #include "compress/report.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera::cli {
 namespace {
@@ -28,6 +29,25 @@ void print_trace(const Trace& trace, const Cost& total) {
   std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", "total", "", "", "", Count{total.parameters}, Count{total.macs});
 }
 
+// A column for each rule, a row for each layer, and what is kept of them.
+std::string rules_text(const RuleComparison& comparison) {
+  const auto percent = [](double fraction) { return formatted("%.1f %%", 100 * fraction); };
+  std::vector<std::string> header{"ranks by"}, parameters{"parameters kept"}, macs{"MACs kept"};
+  for (const RuleChoice& rule : comparison.rules) {
+    header.push_back(rule.rule);
+    parameters.push_back(percent(rule.parameters_kept));
+    macs.push_back(percent(rule.macs_kept));
+  }
+  std::vector<std::vector<std::string>> rows{header};
+  for (std::size_t i = 0; i < comparison.layers.size(); ++i) {
+    std::vector<std::string>& row = rows.emplace_back(1, comparison.layers[i]);
+    for (const RuleChoice& rule : comparison.rules) row.push_back(rule.ranks[i]);
+  }
+  rows.push_back(std::move(parameters));
+  rows.push_back(std::move(macs));
+  return aligned(rows, std::vector<bool>(header.size(), false));
+}
+
 void print_passes(const StagePlan& stage) {
   for (const PassPlan& plan : stage.passes) {
     std::printf("%s (ranks chosen here from the initial weights; a run chooses them from the trained ones):\n",
@@ -37,10 +57,12 @@ void print_passes(const StagePlan& stage) {
       std::printf("asked %s: %lld of %lld layers changed, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
                   Count{ranks.changed}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
     }
+    if (!plan.rules.rules.empty()) std::cout << rules_text(plan.rules);
   }
   if (stage.only_faster) {
-    std::printf("keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints are of the compressed\n"
-                "or the dense network, whichever needs more\n");
+    std::printf(
+        "keep faster: a layer that a clock does not find faster stays dense; memory and checkpoints are of the compressed\n"
+        "or the dense network, whichever needs more\n");
   }
   print_trace(stage.layers, stage.cost);
 }

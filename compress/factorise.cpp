@@ -256,6 +256,25 @@ Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) cons
   return factors;
 }
 
+RuleComparison FactorisePass::compare_rules(Module& root, const Shape& input) const {
+  RuleComparison comparison;
+  if (settled_) return comparison;
+  std::vector<BlockProblem> problems;
+  const std::optional<Matched> matched = match(root, input, problems);
+  if (!matched) return comparison;
+  std::vector<RankLayer> layers;
+  for (const DenseLayer& dense : matched->layers) {
+    if (!format_.why_not(dense).empty()) continue;
+    layers.push_back({.format = &format_, .dense = dense});
+    layers.back().spectra = within_memory(dense.path, [&] { return format_.spectra(dense.weight()); });
+    comparison.layers.push_back(dense.path);
+  }
+  std::vector<RankConfig> rules{{.params = 0.5}, {.macs = 0.5}, {.energy = 0.9}, {.error = 0.3}, {.vbmf = 1}};
+  for (RankConfig& rule : rules) rule.multiple_of = config_.ranks.multiple_of;
+  comparison.rules = tessera::compare_rules(rules, layers);
+  return comparison;
+}
+
 std::vector<std::string> FactorisePass::data_keys() const {
   std::vector<std::string> keys;
   if (config_.weighted) keys.emplace_back("weighted");

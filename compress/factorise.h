@@ -48,6 +48,7 @@ class FactorisePass : public Pass {
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
   std::vector<std::string> data_keys() const override;
   std::int64_t recalibration() const override { return config_.recalibrate; }
+  RuleComparison compare_rules(Module& root, const Shape& input) const override;
   void complete(PassReport& report) const override { report.latency = latency_; }
 
  private:

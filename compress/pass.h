@@ -8,6 +8,7 @@
 
 #include "compress/layer_report.h"
 #include "compress/ranks/block_problem.h"
+#include "compress/ranks/rank_select.h"
 #include "compress/timing/veto.h"
 #include "compress/training_batches.h"
 #include "core/nn/module.h"
@@ -18,6 +19,12 @@ namespace tessera {
 struct PassMeans {
   const TrainingBatches* batches = nullptr;
   const Veto* veto = nullptr;  // its clock
+};
+
+struct RuleComparison {
+  std::vector<std::string> layers;
+  std::vector<RuleChoice> rules;
+  void fields(Fields& f);
 };
 
 class Pass {
@@ -40,6 +47,8 @@ class Pass {
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
   // What it found for the whole network, once the layers are in their places.
   virtual void complete(PassReport&) const {}
+  // What usual rules would choose for the layers that it matches, whichever its block has; after prepare. Empty where it chooses none.
+  virtual RuleComparison compare_rules(Module&, const Shape&) const { return {}; }
   // The keys of its block that ask for training batches.
   virtual std::vector<std::string> data_keys() const { return {}; }
   // Training batches on which batch-norm statistics are measured anew once the layers are in their places; 0: they stay.

@@ -265,6 +265,40 @@ std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
              '}');
 }
 
+void RuleChoice::fields(Fields& f) {
+  f.add("rule", rule, {.help = "as a report says it"});
+  f.add("ranks", ranks, {.help = "of each layer; dense where it stays so"});
+  f.add("parameters_kept", parameters_kept, {.help = "fraction, of these layers"});
+  f.add("macs_kept", macs_kept, {.help = "fraction, of these layers"});
+}
+
+std::vector<RuleChoice> compare_rules(std::span<const RankConfig> rules, std::span<const RankLayer> layers) {
+  std::vector<RuleChoice> compared;
+  for (const RankConfig& rule : rules) {
+    if (layers.empty() || !why_not_ranks_of(*layers.front().format, rule).empty()) continue;
+    try {
+      RuleChoice row{.rule = to_string(rule)};
+      std::int64_t parameters = 0, macs = 0, all_parameters = 0, all_macs = 0;
+      const std::vector<RankChoice> choices = select_ranks(rule, layers);
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        const DenseLayer& dense = layers[i].dense;
+        const std::optional<Ranks>& ranks = choices[i].ranks;
+        const FormatCost cost = ranks ? layers[i].format->cost(dense, *ranks) : FormatCost{dense.parameters(), dense.macs(), 0};
+        row.ranks.push_back(ranks ? to_string(*ranks) : "dense");
+        parameters += cost.parameters;
+        macs += cost.macs;
+        all_parameters += dense.parameters();
+        all_macs += dense.macs();
+      }
+      row.parameters_kept = static_cast<double>(parameters) / static_cast<double>(all_parameters);
+      row.macs_kept = static_cast<double>(macs) / static_cast<double>(all_macs);
+      compared.push_back(std::move(row));
+    } catch (const ConfigError&) {  // a fraction below what the smallest ranks keep
+    }
+  }
+  return compared;
+}
+
 std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers) {
   std::vector<RankProblem> all;
   for (const Rank& rank : config.explicit_ranks) {

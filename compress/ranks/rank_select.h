@@ -59,6 +59,18 @@ struct FixedCost {
   std::int64_t other = 0;  // every other layer: in the total of `network`
 };
 
+// What a rule chooses for some layers, beside others that it is compared with.
+struct RuleChoice {
+  std::string rule;  // "energy 0.9"
+  std::vector<std::string> ranks{};  // of each layer; "dense"
+  double parameters_kept = 1;  // of these layers
+  double macs_kept = 1;
+  void fields(Fields& f);
+};
+
+// One for each rule that the layers' format takes and that can be met. Every layer needs its spectra.
+std::vector<RuleChoice> compare_rules(std::span<const RankConfig> rules, std::span<const RankLayer> layers);
+
 // What is wrong with the explicit ranks for any of the layers, which it names; rank by rank, as the file has them.
 std::vector<RankProblem> explicit_rank_problems(const RankConfig& config, std::span<const RankLayer> layers);
 

@@ -63,7 +63,8 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_TRUE(small.at("memory").is_null());
   const Value& pass = small.at("passes").as_list().at(0);
   EXPECT_EQ(keys_of(pass), (Texts{"pass", "layers", "parameters_before", "parameters_after", "macs_before", "macs_after",
-                                  "weight_bytes_before", "weight_bytes_after", "recalibrated", "timed_at", "ranks"}));
+                                  "weight_bytes_before", "weight_bytes_after", "recalibrated", "timed_at", "ranks", "comparison"}));
+  EXPECT_EQ(keys_of(pass.at("comparison").at("rules").as_list().at(0)), (Texts{"rule", "ranks", "parameters_kept", "macs_kept"}));
   EXPECT_EQ(keys_of(pass.at("ranks").as_list().at(0)), (Texts{"asked", "layers", "changed", "parameters_kept", "macs_kept"}));
 }
 

@@ -117,10 +117,11 @@ class Planner {
     plan.only_faster = plan.only_faster || pass.may_leave_dense || (pass.veto && pass.veto->only_faster);
     if (pass.may_leave_dense && !dense_) dense_ = copy_of(*model_);
     if (dense_ && !pass.may_leave_dense && !pass.settles) run_pass(dense_, *pass.pass, plan_.input);
+    RuleComparison rules = pass.pass->compare_rules(*model_, plan_.input);
     PassReport report = run_stage_pass(pass, stage, model_, plan_.input, results_);
     history_.of(stage.name).passes.push_back(report);
     std::vector<RanksPlan> ranks = plan_ranks(report);
-    plan.passes.push_back({std::move(report), std::move(ranks)});
+    plan.passes.push_back({std::move(report), std::move(ranks), std::move(rules)});
   }
 
   // The clock may leave every layer of `keep: faster` dense: what needs more counts.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compress/layer_report.h"
+#include "compress/pass.h"
 #include "train/experiment.h"
 #include "train/plan/admm_plan.h"
 #include "train/plan/disk_plan.h"
@@ -42,6 +43,7 @@ struct RanksPlan {
 struct PassPlan {
   PassReport report;
   std::vector<RanksPlan> ranks;
+  RuleComparison rules;  // what other rules would choose
   void fields(Fields& f);
 };
 

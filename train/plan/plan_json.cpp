@@ -73,6 +73,7 @@ void RanksPlan::fields(Fields& f) {
 void PassPlan::fields(Fields& f) {
   report.fields(f);
   f.add("ranks", ranks, {.help = "asked and reached, by rule"});
+  f.add("comparison", rules, {.help = "what usual rules would choose"});
 }
 
 void StagePlan::fields(Fields& f) {

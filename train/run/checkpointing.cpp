@@ -1,0 +1,37 @@
+#include "train/run/checkpointing.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+void Checkpointing::on_step_end(const StepEnd& step) {
+  if (run_.saver.poll()) run_.write_status("training");
+  const CheckpointConfig& checkpoint = run_.config().checkpoint;
+  const std::int64_t every = std::max<std::int64_t>(1, checkpoint.every.resolve(run_.state.steps_per_epoch(), step.stage_steps));
+  const bool due = run_.state.position().stage_step % every == 0 || (run_.improved && checkpoint.best);
+  if (!step.last && due) run_.save();
+}
+
+void Checkpointing::on_stage_end() {
+  const Position& position = run_.state.position();
+  const bool trains = run_.stage().train.has_value();
+  StageRecord& record = run_.records->history().of(run_.stage().name);
+  record.done = true;
+  record.steps = position.stage_step;
+  record.end_step = position.global_step;
+  if (trains) record.loss = run_.last_loss;
+  if (trains && run_.state.data().val.size() > 0) {
+    record.accuracy = run_.last_accuracy;
+    record.best_accuracy = position.best_accuracy;
+    record.best_step = position.best_step;
+  }
+  run_.save();
+  run_.write_report();
+}
+
+void Checkpointing::on_stop() {
+  run_.save();
+  run_.finish_saving();
+}
+
+}  // namespace tessera

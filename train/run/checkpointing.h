@@ -1,0 +1,18 @@
+// When a run saves.
+#pragma once
+
+#include "train/run/run_observer.h"
+
+namespace tessera {
+
+// Every checkpoint.every, after an epoch with the stage's best accuracy (checkpoint.best), when a stop is asked for, and at the
+// stage's end, whose record it completes first.
+class Checkpointing final : public RunObserver {
+ public:
+  using RunObserver::RunObserver;
+  void on_step_end(const StepEnd& step) override;
+  void on_stage_end() override;
+  void on_stop() override;
+};
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+#include "train/run/failure_advice.h"
+
+#include "core/device/device_info.h"
+#include "core/storage.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "core/support/text.h"
+#include "train/run/memory_advice.h"
+#include "train/run/nan_replay.h"
+
+namespace tessera {
+namespace {
+
+// Bytes that tensors may take together; 0 where nobody knows. The driver and its libraries keep some of a GPU's memory.
+std::size_t capacity_of(Device device) {
+  const std::size_t limit = memory_stats(device).limit;
+  if (limit > 0 || device.is_cpu()) return limit;
+  const std::size_t memory = device_info(device).memory;
+  return memory - memory / 16;
+}
+
+}  // namespace
+
+std::string explain_numeric_error(RunContext& run, const std::string& found) {
+  try {
+    run.finish_saving();
+    run.state.trainer()->forget_recording();  // the replay needs its memory
+    RunState again(run.config(), run.state.data());
+    if (run.saver.store().empty()) {
+      again.start(initial_model(run.vfs, run.config(), run.state.data()));
+    } else {
+      again.load(run.saver.store().load_latest());
+    }
+    const std::int64_t until = run.state.position().global_step;
+    run.progress.line(
+        str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
+    return name_first_bad_op(again, until, found, run.options.stop);
+  } catch (const std::exception& error) {
+    return str(found, "; the replay that names the first bad op failed: ", error.what());
+  }
+}
+
+std::string smaller_step(RunContext& run, const OutOfMemoryError& found) {
+  try {
+    run.finish_saving();
+    // The plan takes steps, for which a starved process has no room; libraries then crash.
+    if (!found.at_limit()) return "; train with a smaller micro_batch, or give the process more memory";
+    const auto capacity = static_cast<std::int64_t>(capacity_of(run.state.device()));
+    if (capacity == 0) return "";
+    run.state.trainer()->forget_recording();
+    const std::optional<std::int64_t> fits = largest_micro_batch(run.state.model(), run.config(), run.stage().training,
+                                                                 run.state.data(), capacity, run.state.hooks_of_stage());
+    if (!fits) return "; no smaller micro_batch is expected to fit";
+    return str("; micro_batch ", *fits, " is expected to fit", way_on(run, str("micro_batch=", *fits)));
+  } catch (const std::exception& error) {  // the memory is what ended the run
+    log_warning(error.what());
+    return "";
+  }
+}
+
+std::string way_on(const RunContext& run, const std::string& change) {
+  if (run.saver.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, ", change);
+  const std::int64_t good = run.saver.last_step();
+  return str("; step ", good, " was good: tessera fork ", shell_word(run.folder.path()), " --at ", good, ' ', change);
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#include "train/run/stage_preparation.h"
+
+#include "compress/report.h"
+#include "core/support/error.h"
+#include "train/run/failure_advice.h"
+#include "train/run/kill_point.h"
+
+namespace tessera {
+namespace {
+
+std::vector<PassReport> run_passes(RunContext& run) {
+  std::string timed;  // key of the pass while its veto times, "" at other times: no smaller batch helps those
+  const auto before_timing = [&](const std::string& key, const std::string& what) {
+    timed = key;
+    if (run.options.stop.requested()) throw Stopped();
+    run.progress.line(str(run.stage().name, ": timing ", what, " dense and compressed"));
+  };
+  const auto after_timing = [&] { timed.clear(); };
+  try {
+    const bool passes = has_passes(run.stage()) && !run.state.position().stage_ready;
+    if (passes && run.options.stop.requested()) throw Stopped();
+    return run.state.prepare_stage({.before = before_timing, .after = after_timing});
+  } catch (const OutOfMemoryError& error) {
+    if (timed.empty()) throw;
+    const std::string smaller = str("stages[", run.state.position().stage, "].", timed, ".keep_for.batch=1");
+    throw OutOfMemoryError(error.what() + way_on(run, smaller));
+  }
+}
+
+}  // namespace
+
+void prepare_stage(RunContext& run) {
+  const std::vector<PassReport> reports = run_passes(run);
+  if (reports.empty()) return;
+  for (const PassReport& report : reports) kill_point(report.pass, run.state.position().stage);
+  run.records->history().of(run.stage().name).passes = reports;
+  run.records->write_layers();
+  for (const PassReport& report : reports) run.progress.line(str(run.stage().name, ": ", summary(report)));
+}
+
+}  // namespace tessera

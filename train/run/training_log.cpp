@@ -1,0 +1,48 @@
+#include "train/run/training_log.h"
+
+#include <utility>
+
+#include "core/support/log.h"
+
+namespace tessera {
+
+void TrainingLog::on_step_end(const StepEnd& step) {
+  tell_replay();
+  const Position& position = run_.state.position();
+  if (position.global_step % run_.config().log_every == 0 || step.last) log_interval();
+  run_.records->log_rows(run_.stage().name, position.global_step, run_.state.trainer()->take_rows());
+}
+
+void TrainingLog::log_interval() {
+  StageTrainer& trainer = *run_.state.trainer();
+  run_.last_loss = trainer.take_mean_loss();
+  trainer.check_finite();
+  const Position& position = run_.state.position();
+  run_.records->log_training(run_.stage().name, position.global_step, *run_.last_loss, trainer.last_lr(),
+                             run_.progress.samples_per_second(position.stage_step));
+  run_.write_status("training");
+}
+
+// Once: the first step asks for all that every step needs.
+void TrainingLog::tell_replay() {
+  const std::size_t given = std::exchange(run_.options.decisions, {}).size();
+  if (given == 0) return;
+  const DecisionLog& log = run_.decisions->log();
+  run_.progress.line(str("decisions: ", log.replayed.size(), " of ", given, " recorded choices are used so far, ",
+                         log.measured.size(), " were measured"));
+  if (log.replayed.empty()) {
+    log_warning(
+        "decisions: none of the recorded choices was asked for; they are another network's, batch's, precision's or number "
+        "of threads'");
+  }
+}
+
+void ProgressLine::on_stage_begin() {
+  run_.progress.begin(run_.stage().name, run_.state.position().stage_step, run_.state.stage_steps(), run_.config().data.batch);
+}
+
+void ProgressLine::on_step_end(const StepEnd&) {
+  run_.progress.step(run_.state.position().stage_step, run_.last_loss.value_or(0.0));
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#include "train/run/validation.h"
+
+#include "core/support/text.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/evaluate.h"
+
+namespace tessera {
+
+void Validation::on_step_end(const StepEnd& step) {
+  run_.improved = false;
+  if (!step.epoch && !step.last) return;
+  RunState& state = run_.state;
+  Position& position = state.position();
+  const std::int64_t epoch = position.stage_step / state.steps_per_epoch();
+  std::string text = str(run_.stage().name, " epoch ", epoch);
+  if (run_.last_loss) text += str("  loss ", *run_.last_loss);
+  if (state.data().val.size() > 0) {
+    const Evaluation result = evaluate_val();
+    run_.records->log_evaluation(run_.stage().name, position.global_step, epoch, result);
+    run_.last_accuracy = result.accuracy();
+    run_.improved = result.accuracy() > position.best_accuracy;
+    if (run_.improved) {
+      position.best_accuracy = result.accuracy();
+      position.best_step = position.global_step;
+    }
+    text += str("  val accuracy ", percent(result.accuracy()));
+  }
+  const StageTrainer& trainer = *state.trainer();
+  if (const std::string hooks = trainer.hook_summary(); !hooks.empty()) {
+    text +=
+        str("  ", hooks, formatted(" (updates: %.1f %% of the time)", 100 * trainer.hook_seconds() / run_.progress.seconds()));
+  }
+  run_.progress.line(text + formatted("  %.0f img/s", run_.progress.samples_per_second(position.stage_step)));
+}
+
+Evaluation Validation::evaluate_val() {
+  const ExperimentConfig& config = run_.config();
+  const DataSplits& data = run_.state.data();
+  Loader loader(data.val, evaluation_options(config.data.batch, data.normalization, static_cast<int>(config.threads.loader),
+                                             run_.state.device()));
+  run_.state.trainer()->check_finite();  // between two log lines nothing else has looked
+  Evaluation result;
+  run_.state.trainer()->with_evaluation_weights([&] { result = evaluate(run_.state.model(), loader, compute_dtype_of(config)); });
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,19 @@
+// A run's look at the validation split, between epochs.
+#pragma once
+
+#include "train/run/run_observer.h"
+
+namespace tessera {
+
+// At the end of each epoch, and of the stage: accuracy on val, where there is one, and the line that a person reads. Sets
+// RunContext::improved.
+class Validation final : public RunObserver {
+ public:
+  using RunObserver::RunObserver;
+  void on_step_end(const StepEnd& step) override;
+
+ private:
+  Evaluation evaluate_val();
+};
+
+}  // namespace tessera
