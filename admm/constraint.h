@@ -21,6 +21,10 @@ class Constraint {
 // Weights that a form holds exactly at these ranks.
 std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks);
 
+// Weights of at most `kept` elements that are not zero: the projection keeps those of largest magnitude, of equal ones the first,
+// which is the nearest such weight. Throws ConfigError on a negative `kept`.
+std::unique_ptr<const Constraint> top_k_constraint(std::int64_t kept);
+
 // What a layer's weight is held to.
 struct ConstrainedLayer {
   std::string path;

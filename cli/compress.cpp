@@ -1,6 +1,7 @@
 // compress: a trained network factorised without a run.
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "cli/output_file.h"
 #include "cli/verbs.h"
@@ -25,8 +26,10 @@ std::string input_text(const Shape& input) {
 int compress(const CompressArguments& arguments) {
   check_output("--out", arguments.options.output);
   check_output("--record", arguments.options.record);
-  const CompressReport report = compress_network(real_vfs(), arguments.options,
-                                                 [](const std::string& what) { std::cerr << "timing " << what << std::endl; });
+  const auto tell = [told = std::string()](const std::string& what) mutable {
+    if (std::exchange(told, what) != what) std::cerr << "timing " << what << std::endl;  // of one layer's ranks there are many
+  };
+  const CompressReport report = compress_network(real_vfs(), arguments.options, tell);
   if (arguments.json) {
     std::cout << to_json(write(report), 2) << '\n';
     return kDone;

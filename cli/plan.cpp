@@ -57,7 +57,7 @@ void print_passes(const StagePlan& stage) {
       std::printf("asked %s: %lld of %lld layers changed, %.1f %% of parameters and %.1f %% of MACs kept\n", ranks.asked.c_str(),
                   Count{ranks.changed}, Count{ranks.layers}, 100 * ranks.parameters_kept, 100 * ranks.macs_kept);
     }
-    if (!plan.rules.rules.empty()) std::cout << rules_text(plan.rules);
+    if (!plan.rules.layers.empty()) std::cout << rules_text(plan.rules);
   }
   if (stage.only_faster) {
     std::printf(

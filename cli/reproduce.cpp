@@ -54,7 +54,10 @@ int reproduce(const ReproduceArguments& arguments) {
     for (const std::string& failure : report.failures) std::cerr << "  " << failure << '\n';
   }
   if (report.stopped) {
-    std::cout << "stopped; everything is saved. Go on with:\n  tessera reproduce " << shell_word(arguments.table) << '\n';
+    std::cout << "stopped; everything is saved. Go on with:\n  tessera reproduce " << shell_word(arguments.table);
+    if (!arguments.runs.empty()) std::cout << " --runs " << shell_word(arguments.runs);
+    if (!arguments.results.empty()) std::cout << " --results " << shell_word(arguments.results);
+    std::cout << '\n';
     return kStopped;
   }
   return report.failures.empty() ? kDone : kFailed;

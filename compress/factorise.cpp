@@ -177,6 +177,7 @@ void FactorisePass::choose(const Model& model, const Matched& matched, const Gro
       planned.choice.reason = std::move(reason);
     }
   }
+  if (ranks.explicit_ranks.empty()) compare(layers);
   const std::vector<RankProblem> illegal = explicit_rank_problems(ranks, layers);
   for (const RankProblem& problem : illegal) problems.push_back({str(group.key, '.', problem.rank), problem.message});
   if (!illegal.empty()) return;
@@ -186,6 +187,15 @@ void FactorisePass::choose(const Model& model, const Matched& matched, const Gro
   } catch (const ConfigError& error) {
     problems.push_back({group.key, error.what()});
   }
+}
+
+// Rules that the block does not have cost little beside the spectra, which are there now.
+void FactorisePass::compare(std::span<const RankLayer> layers) {
+  std::vector<RankConfig> rules{{.params = 0.5}, {.macs = 0.5}, {.energy = 0.9}, {.error = 0.3}, {.vbmf = 1}};
+  for (RankConfig& rule : rules) rule.multiple_of = config_.ranks.multiple_of;
+  comparison_ = {};
+  for (const RankLayer& layer : layers) comparison_.layers.push_back(layer.dense.path);
+  comparison_.rules = tessera::compare_rules(rules, layers);
 }
 
 void FactorisePass::take_settled(const Matched& matched, std::vector<BlockProblem>& problems) {
@@ -214,6 +224,7 @@ void FactorisePass::take_settled(const Matched& matched, std::vector<BlockProble
 std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) {
   plan_.clear();
   input_weights_.clear();
+  comparison_ = {};
   latency_.reset();
   std::vector<BlockProblem> problems;
   const std::optional<Matched> matched = match(*root, input, problems);
@@ -254,25 +265,6 @@ Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) cons
     if (factor.defined()) factor = factor.to(layer.weight().dtype());
   }
   return factors;
-}
-
-RuleComparison FactorisePass::compare_rules(Module& root, const Shape& input) const {
-  RuleComparison comparison;
-  if (settled_) return comparison;
-  std::vector<BlockProblem> problems;
-  const std::optional<Matched> matched = match(root, input, problems);
-  if (!matched) return comparison;
-  std::vector<RankLayer> layers;
-  for (const DenseLayer& dense : matched->layers) {
-    if (!format_.why_not(dense).empty()) continue;
-    layers.push_back({.format = &format_, .dense = dense});
-    layers.back().spectra = within_memory(dense.path, [&] { return format_.spectra(dense.weight()); });
-    comparison.layers.push_back(dense.path);
-  }
-  std::vector<RankConfig> rules{{.params = 0.5}, {.macs = 0.5}, {.energy = 0.9}, {.error = 0.3}, {.vbmf = 1}};
-  for (RankConfig& rule : rules) rule.multiple_of = config_.ranks.multiple_of;
-  comparison.rules = tessera::compare_rules(rules, layers);
-  return comparison;
 }
 
 std::vector<std::string> FactorisePass::data_keys() const {

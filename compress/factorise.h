@@ -48,7 +48,7 @@ class FactorisePass : public Pass {
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
   std::vector<std::string> data_keys() const override;
   std::int64_t recalibration() const override { return config_.recalibrate; }
-  RuleComparison compare_rules(Module& root, const Shape& input) const override;
+  RuleComparison compare_rules() const override { return comparison_; }
   void complete(PassReport& report) const override { report.latency = latency_; }
 
  private:
@@ -73,6 +73,7 @@ class FactorisePass : public Pass {
   Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
   Factors project(const DenseLayer& layer, const Ranks& ranks) const;
 
+  void compare(std::span<const RankLayer> layers);  // of one rule, with their spectra
   void take_settled(const Matched& matched, std::vector<BlockProblem>& problems);
 
   FactoriseConfig config_;
@@ -81,6 +82,7 @@ class FactorisePass : public Pass {
   const Format& format_;
   Values values_;
   std::map<std::string, Planned> plan_;  // by path
+  RuleComparison comparison_;
   std::optional<LatencyOutcome> latency_;
   std::map<std::string, InputWeights> input_weights_;  // by path
 };

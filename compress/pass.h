@@ -33,9 +33,8 @@ class Pass {
   virtual std::string_view name() const = 0;  // of its block in an experiment file: "factorise"
   // What became of a layer that it rewrites, in one word for reports: "factored".
   virtual std::string_view done() const = 0;
-  // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. All that is
-  // wrong; none when the pass is prepared.
-  // Leaves the model as it was.
+  // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. Leaves
+  // the model as it was. All that is wrong; none when the pass is prepared.
   virtual std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) = 0;
   // Throws ConfigError with one line per problem.
   void prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {});
@@ -47,8 +46,9 @@ class Pass {
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
   // What it found for the whole network, once the layers are in their places.
   virtual void complete(PassReport&) const {}
-  // What usual rules would choose for the layers that it matches, whichever its block has; after prepare. Empty where it chooses none.
-  virtual RuleComparison compare_rules(Module&, const Shape&) const { return {}; }
+  // What usual rules would choose for the layers that its own rule read the spectra of, the last of its rules where there are
+  // several; after prepare.
+  virtual RuleComparison compare_rules() const { return {}; }
   // The keys of its block that ask for training batches.
   virtual std::vector<std::string> data_keys() const { return {}; }
   // Training batches on which batch-norm statistics are measured anew once the layers are in their places; 0: they stay.

@@ -166,8 +166,9 @@ std::string latency_text(const LatencyOutcome& latency) {
     return str("Ranks by latency: ", latency.asked, "x cannot be reached; at the fastest ranks of each layer the network is ",
                shortest(latency.fastest), "x as fast, predicted ", shortest(latency.predicted), 'x');
   }
+  const double miss = std::abs(latency.measured / latency.asked - 1);
   return str("Ranks by latency: asked ", latency.asked, "x, predicted ", shortest(latency.predicted), "x, measured ",
-             shortest(latency.measured), 'x');
+             shortest(latency.measured), 'x', miss > 0.1 ? formatted(", missed by %.0f %%", 100 * miss) : "");
 }
 
 std::string pass_markdown(const PassReport& report) {

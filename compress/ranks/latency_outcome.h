@@ -14,7 +14,7 @@ struct LatencyOutcome {
   double predicted = 1;  // of the ranks that were chosen
   double measured = 1;
   std::int64_t solutions = 0;  // that were measured until one was close enough; 0 where the fastest ranks are too slow
-  bool reached() const { return solutions > 0; }
+  bool reached() const { return solutions > 0; }  // the fastest ranks do
   void fields(Fields& f);
 };
 

@@ -49,7 +49,7 @@ std::optional<Ranks> lowered(const RankLayer& layer, const Ranks& ranks, std::in
   return best;
 }
 
-// Dense, then the ranks on the way from the largest to the smallest that pay. The last is the smallest.
+// Dense, then those that pay of the ranks on the way from the largest to the smallest.
 std::vector<RankOption> options_of(const TimedLayer& timed, const LatencyTable& table, std::int64_t multiple_of) {
   const RankLayer& layer = timed.layer;
   std::vector<RankOption> options{{std::nullopt, table.dense_ms(), 0}};
@@ -63,6 +63,22 @@ std::vector<RankOption> options_of(const TimedLayer& timed, const LatencyTable& 
   }
   return options;
 }
+
+// Compressed layers in the places of dense ones, which go back at the end of the scope.
+struct Placed {
+  explicit Placed(std::unique_ptr<Module>& network) : root(network) {}
+  Placed(const Placed&) = delete;
+  Placed& operator=(const Placed&) = delete;
+  ~Placed() {
+    for (Replaced& layer : layers) replace_module(root, layer.path, std::move(layer.dense));
+  }
+  void put(const std::string& path, std::unique_ptr<Module> compressed) {
+    layers.push_back({path, replace_module(root, path, std::move(compressed))});
+  }
+
+  std::unique_ptr<Module>& root;
+  std::vector<Replaced> layers;
+};
 
 class LatencySearch {
  public:
@@ -109,26 +125,16 @@ class LatencySearch {
   }
 
   Speed measured(const Choice& choice) {
-    std::vector<Replaced> replaced;
-    const auto restore = [&] {
-      for (Replaced& layer : replaced) replace_module(root_, layer.path, std::move(layer.dense));
-    };
-    try {
-      for (std::size_t i = 0; i < choice.size(); ++i) {
-        const std::optional<Ranks>& ranks = options_[i][choice[i]].ranks;
-        if (!ranks) continue;
-        const RankLayer& layer = layers_[i].layer;
-        std::unique_ptr<Module> compressed = layer.format->layer(layer.dense, *ranks);
-        move_to(*compressed, layer.dense.weight().device());
-        replaced.push_back({layer.dense.path, replace_module(root_, layer.dense.path, std::move(compressed))});
-      }
-      const Speed speed = veto_.rank_speed(root_, replaced, input_);
-      restore();
-      return speed;
-    } catch (...) {
-      restore();
-      throw;
+    Placed placed(root_);
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      const std::optional<Ranks>& ranks = options_[i][choice[i]].ranks;
+      if (!ranks) continue;
+      const RankLayer& layer = layers_[i].layer;
+      std::unique_ptr<Module> compressed = layer.format->layer(layer.dense, *ranks);
+      move_to(*compressed, layer.dense.weight().device());
+      placed.put(layer.dense.path, std::move(compressed));
     }
+    return veto_.rank_speed(root_, placed.layers, input_);
   }
 
   std::vector<RankChoice> choices(const Choice& choice) const {
@@ -167,26 +173,26 @@ LatencyRanks ranks_by_latency(double speedup, std::int64_t multiple_of, std::uni
   LatencySearch search(root, layers, input, veto);
   search.time_layers(multiple_of);
   LatencySearch::Choice choice = search.fastest();
-  Speed speed = search.measured(choice);
-  const double dense_ms = speed.dense_ms;
-  LatencyOutcome outcome{.asked = speedup, .fastest = speed.ratio.median};
-  outcome.predicted = rounded(dense_ms / std::max(dense_ms - search.saved(choice), 1e-3 * dense_ms));
-  outcome.measured = speed.ratio.median;
-  if (speed.ratio.median < speedup) return {search.choices(choice), outcome};
-  double worst = std::numeric_limits<double>::infinity();
-  LatencyRanks best;
+  const Speed fastest = search.measured(choice);
+  const double dense_ms = fastest.dense_ms;
   // What the network saves for each millisecond that its layers save alone.
-  double scale = (dense_ms - dense_ms / speed.ratio.median) / search.saved(choice);
-  while (outcome.solutions < kSolutions && worst > kClose) {
-    const std::optional<LatencySearch::Choice> next = search.least_lossy((dense_ms - dense_ms / speedup) / scale);
-    choice = next.value_or(search.fastest());
-    outcome.predicted = rounded(dense_ms / (dense_ms - scale * search.saved(choice)));
-    speed = search.measured(choice);
-    outcome.measured = speed.ratio.median;
-    ++outcome.solutions;
-    const double miss = std::abs(outcome.measured / speedup - 1);
-    if (miss < worst) best = {search.choices(choice), outcome};
-    worst = std::min(worst, miss);
+  double scale = 1;
+  const auto predicted = [&] { return rounded(dense_ms / std::max(dense_ms - scale * search.saved(choice), 1e-3 * dense_ms)); };
+  LatencyOutcome outcome{.asked = speedup, .fastest = fastest.ratio.median};
+  outcome.predicted = predicted();
+  outcome.measured = outcome.fastest;
+  LatencyRanks best{search.choices(choice), outcome};
+  if (search.saved(choice) <= 0 || outcome.fastest < speedup) return best;
+  const auto miss = [&] { return std::abs(outcome.measured / speedup - 1); };
+  double least = miss();
+  scale = (dense_ms - dense_ms / outcome.fastest) / search.saved(choice);
+  for (bool close = false; !close && outcome.solutions < kSolutions; ++outcome.solutions) {
+    choice = search.least_lossy((dense_ms - dense_ms / speedup) / scale).value_or(search.fastest());
+    outcome.predicted = predicted();
+    outcome.measured = search.measured(choice).ratio.median;
+    close = miss() <= kClose;
+    if (miss() < least || close) best = {search.choices(choice), outcome};
+    least = std::min(least, miss());
     const double saved = search.saved(choice);
     if (saved > 0 && outcome.measured > 1) scale = (dense_ms - dense_ms / outcome.measured) / saved;
   }

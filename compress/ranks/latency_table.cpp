@@ -68,8 +68,7 @@ double LatencyTable::time_of(const TimedLayer& timed, const Ranks& ranks, const 
   move_to(*compressed, timed.layer.dense.weight().device());
   // Timing moves batch-norm statistics and gradients of a module, and puts them back.
   Module& dense = const_cast<Module&>(*dense_.module);
-  const std::string what = timed_ == 0 ? str("ranks of ", dense_.path) : std::string();
-  const Speed speed = veto.rank_speed(dense, *compressed, timed.input, timed.first, what);
+  const Speed speed = veto.rank_speed(dense, *compressed, timed.input, timed.first, "ranks of " + dense_.path);
   if (timed_++ == 0) dense_ms_ = speed.dense_ms;
   return dense_ms_ / speed.ratio.median;
 }

@@ -22,6 +22,16 @@ Shape with_batch(Shape shape, std::int64_t batch) {
 constexpr std::int64_t kRankRounds = 7;
 constexpr std::int64_t kRankRoundsOfNetwork = 15;
 
+// An entry that cannot be read is as good as none.
+std::optional<Speed> kept_speed(const AnswerCache& cache) {
+  try {
+    const std::optional<Value> kept = cache.find();
+    return kept ? std::optional(speed_from(kept->as_string())) : std::nullopt;
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
 TimingOptions in_rounds(TimingOptions options, std::int64_t most) {
   options.rounds = std::min(options.rounds, most);
   return options;
@@ -92,15 +102,17 @@ std::string Veto::network_hash(Module& root, std::span<Replaced> replaced) const
 }
 
 // Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
-Speed Veto::known_or_aside(const std::string& key, const std::string& what, const std::function<Speed()>& measure) const {
-  const std::optional<std::string> text = recall_or_measure(key, [&] {
-    if (options_.before_timing && !what.empty()) options_.before_timing(what);
-    DecisionScope aside({.measure = true, .known = aside_});
-    std::string measured = to_text(measure());
-    aside_ = aside.taken();
-    if (options_.after_timing) options_.after_timing();
-    return measured;
-  });
+Speed Veto::timed_aside(const std::string& what, const std::function<PairedTimes()>& time) const {
+  if (options_.before_timing) options_.before_timing(what);
+  DecisionScope aside({.measure = true, .known = aside_});
+  const Speed speed = speed_of(time());
+  aside_ = aside.taken();
+  if (options_.after_timing) options_.after_timing();
+  return speed;
+}
+
+Speed Veto::known_or_kept(const std::string& key, const std::function<Speed()>& measure) const {
+  const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
   TESSERA_CHECK(text, ConfigError, "latency is measured, which deterministic: true forbids, and no decisions file has ", key,
                 "; replay a run's with train --decisions FILE, or ask for ranks in another way");
   try {
@@ -114,14 +126,15 @@ Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bo
   const Shape batch = with_batch(input, options_.batch);
   const bool no_input_gradient = first && options_.timing.phase == Phase::training;
   const std::string key = str(kLatencyDecision, "layer ", layer_pair(dense, compressed, batch, no_input_gradient));
-  return known_or_aside(key, what, [&] {
+  const auto time = [&] {
+    return time_layer(dense, compressed, batch, !no_input_gradient, in_rounds(options_.timing, kRankRounds));
+  };
+  return known_or_kept(key, [&] {
+    if (options_.kept_for.empty()) return timed_aside(what, time);
     const AnswerCache cache(str(options_.kept_for, '\n', key));
-    if (const std::optional<Value> kept = options_.kept_for.empty() ? std::nullopt : cache.find()) {
-      return speed_from(kept->as_string());
-    }
-    const Speed speed =
-        speed_of(time_layer(dense, compressed, batch, !no_input_gradient, in_rounds(options_.timing, kRankRounds)));
-    if (!options_.kept_for.empty()) cache.store(to_text(speed));
+    if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
+    const Speed speed = timed_aside(what, time);
+    cache.store(to_text(speed));
     return speed;
   });
 }
@@ -129,9 +142,8 @@ Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bo
 Speed Veto::rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
   const Shape batch = with_batch(input, options_.batch);
   const std::string key = str(kLatencyDecision, "network ", network_hash(*root, replaced), " input ", batch, ' ', where());
-  return known_or_aside(key, "the network", [&] {
-    return speed_of(time_network(root, replaced, batch, in_rounds(options_.timing, kRankRoundsOfNetwork)));
-  });
+  const auto time = [&] { return time_network(root, replaced, batch, in_rounds(options_.timing, kRankRoundsOfNetwork)); };
+  return known_or_kept(key, [&] { return timed_aside("the network", time); });
 }
 
 LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, bool first) const {

@@ -69,8 +69,8 @@ class Veto {
   NetworkVerdict settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const;
 
   // For who chooses ranks: a compressed layer beside the dense one, in fewer rounds than judge() takes, and the network with
-  // dense layers in their places. As decisions, but what kernels choose for these shapes is not recorded. `what` is told before a
-  // timing, unless it is empty. Throw ConfigError where the answer is not known and may not be measured.
+  // dense layers in their places. As decisions, but what kernels choose for these shapes is not recorded. `what` is told before
+  // each timing. Throw ConfigError where the answer is not known and may not be measured.
   Speed rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const;
   Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
 
@@ -83,7 +83,8 @@ class Veto {
                                          const std::function<Speed()>& measure) const;
   std::string layer_pair(const Module& dense, const Module& compressed, const Shape& batch, bool no_input_gradient) const;
   std::string network_hash(Module& root, std::span<Replaced> replaced) const;
-  Speed known_or_aside(const std::string& key, const std::string& what, const std::function<Speed()>& measure) const;
+  Speed known_or_kept(const std::string& key, const std::function<Speed()>& measure) const;
+  Speed timed_aside(const std::string& what, const std::function<PairedTimes()>& time) const;
 
   VetoOptions options_;
   mutable DecisionMap aside_;  // what kernels chose in timings for ranks

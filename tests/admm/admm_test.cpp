@@ -59,6 +59,19 @@ TEST(Admm, EndsAtTheTruncatedSvdForRhoOfOneAndMore) {
   }
 }
 
+// Least squares, of which the best weight of k elements keeps the k largest.
+TEST(Admm, EndsAtTheLargestElementsUnderTopK) {
+  const Tensor a = random_matrix(12, 9, 4);
+  const auto model = one_layer(a);
+  StepSlots slots;
+  std::vector<ConstrainedLayer> layers;
+  layers.push_back({"fc", top_k_constraint(20)});
+  Admm admm(admm_config(1.0), std::move(layers), *model, {.steps = 1000, .steps_per_epoch = 1000}, slots);
+  admm.on_stage_begin(*model);
+  minimise(admm, *model, a, 1000);
+  EXPECT_LT(largest_difference(weight_of(*model), top_k_constraint(20)->project(a)), 1e-6);
+}
+
 TEST(Admm, SaysThatASmallRhoGetsNowhereAndNamesALargerOne) {
   const Tensor a = matrix_of({5, 4, 3, 2.9, 2.8, 1}, 12, 9, 2);  // the fourth by the third value is 0.97
   const auto model = one_layer(a);

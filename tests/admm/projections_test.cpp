@@ -75,6 +75,35 @@ TEST(AdmmProjections, LieInTheConstraint) {
   }
 }
 
+// Every other choice of three elements leaves a larger distance.
+TEST(AdmmProjections, TopKIsTheNearestWeightOfSoManyElements) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor weight = random_matrix(2, 5, 7, dtype);
+    const Tensor projected = top_k_constraint(3)->project(weight);
+    const Tensor wide = weight.to(DType::f64);
+    double least = std::numeric_limits<double>::infinity();
+    for (int a = 0; a < 10; ++a) {
+      for (int b = a + 1; b < 10; ++b) {
+        for (int c = b + 1; c < 10; ++c) {
+          double distance = 0;
+          for (int i = 0; i < 10; ++i) {
+            if (i != a && i != b && i != c) distance += wide.data<double>()[i] * wide.data<double>()[i];
+          }
+          least = std::min(least, distance);
+        }
+      }
+    }
+    EXPECT_NEAR(linalg::distance(projected, weight), std::sqrt(least), 1e-6);
+    EXPECT_EQ(linalg::distance(top_k_constraint(3)->project(projected), projected), 0);
+    EXPECT_EQ(projected.dtype(), dtype);
+  }
+  const Tensor equal = Tensor::full({4}, -2.0, DType::f32);
+  EXPECT_EQ(top_k_constraint(2)->project(equal).to_vector<float>(), (std::vector<float>{-2, -2, 0, 0}))
+      << "the first of equal ones";
+  EXPECT_EQ(linalg::distance(top_k_constraint(9)->project(equal), equal), 0);
+  EXPECT_EQ(linalg::norm(top_k_constraint(0)->project(equal)), 0);
+}
+
 TEST(AdmmProjections, NameTheLayerThatIsNoNumber) {
   Layers layers = one_of_each();
   layers.weights[3].data<float>()[11] = std::numeric_limits<float>::quiet_NaN();

@@ -67,9 +67,11 @@ TEST_F(DistillRuns, TheTeacherIsKeptAsLongAsItTeaches) {
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   const std::string teacher = "/teacher.dense.safetensors";
   EXPECT_FALSE(read_bytes(newest_checkpoint(run_in("runs")) + teacher).empty());
-  const Outcome ended = run_program({"resume", run_in("runs")});
-  ASSERT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_FALSE(std::filesystem::exists(newest_checkpoint(run_in("runs")) + teacher)) << "no later stage learns from it";
+  const Outcome ended = run_program({"resume", run_in("runs")}, {"TESSERA_KILL_AT=save:39"});
+  ASSERT_EQ(ended.exit_code, 128 + SIGKILL) << ended.output;
+  const std::string end = newest_checkpoint(run_in("runs"));
+  EXPECT_TRUE(end.ends_with("39")) << end;
+  EXPECT_FALSE(std::filesystem::exists(end + teacher)) << "no later stage learns from it";
 }
 
 TEST_F(DistillRuns, WeightAndTemperatureMatterAndAMissingTeacherIsNamed) {
@@ -87,6 +89,10 @@ TEST_F(DistillRuns, WeightAndTemperatureMatterAndAMissingTeacherIsNamed) {
   const Outcome early = run_program({"fork", run_in("none"), "--at", "dense", "--runs", folder_ / "early", add});
   ASSERT_EQ(early.exit_code, 0) << early.output;
   EXPECT_TRUE(tensors_of(folder_ / "early/taught/1") == whole);
+  // A teacher that is kept for one stage may teach another.
+  const Outcome other = run_program({"fork", run_in("runs"), "--at", "truncated", "--runs", folder_ / "other",
+                                     "~stages[2].distill", "stages[3].distill={from: dense}"});
+  EXPECT_EQ(other.exit_code, 0) << other.output;
   expect_outcome(
       run_program({"fork", run_in("none"), "--at", "truncated", "--runs", folder_ / "late", add}), 2,
       "fork: stages[2].distill.from cannot change: the checkpoint does not hold the network of stage dense; fork at its end");

@@ -164,6 +164,31 @@ latency: {batch: [1], repeats: 5}
   expect_in(read_bytes(folder_ / "a/small.md"), "1 of 2 cells have a result.");
 }
 
+// Of the stages that it shares, the last no longer has the network that it learns from.
+TEST_F(Reproduce, AnArmThatDistillsForksWhereItsTeacherIs) {
+  write_bytes(folder_ / "small.yaml", R"(
+version: 1
+name: small
+seeds: [1]
+arms:
+  - {name: plain, experiment: factored.yaml}
+  - {name: taught, experiment: factored.yaml, set: ["stages[2].distill={from: pretrain}"]}
+latency: {batch: [1], repeats: 5}
+)");
+  expect_in(reproduce("a", {"--dry-run"}).output, "fork plain-seed1 at pretrain");
+  const Outcome outcome = reproduce("a");
+  expect_outcome(outcome, 0, "plain-seed1/1 at pretrain");
+  EXPECT_EQ(results("a").size(), 3u) << outcome.output;
+}
+
+TEST_F(Reproduce, AFolderThatIsNoRunOfThisVersionStopsNoCell) {
+  std::filesystem::create_directories(folder_ / "a/runs/small/dense-lr0.05-seed1/1");
+  write_bytes(folder_ / "a/runs/small/dense-lr0.05-seed1/1/config.resolved.yaml", "version: 7\n");
+  const Outcome outcome = reproduce("a");
+  expect_outcome(outcome, 0, "passed over ");
+  expect_in(outcome.output, "dense-lr0.05-seed1: train");
+}
+
 TEST_F(Reproduce, StopsWhenAskedAndGoesOn) {
   RunningProgram running({"reproduce", folder_ / "small.yaml", "--runs", folder_ / "a/runs", "--results", folder_ / "a"});
   ASSERT_TRUE(running.wait_for("dense-lr0.05-seed1: train"));
@@ -190,6 +215,10 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   refused(arms + "seeds: [1, 1]\n", {"seeds: needs one or more seeds that differ"});
   refused(arms + "tune: {key: optimizer.lr, values: [0.1]}\n", {"tune.values: needs two or more values that differ"});
   refused(arms + "tune: {key: optimizer.rl, values: [0.1, 0.2]}\n", {"optimizer.rl: unknown key; did you mean 'lr'?"});
+  refused("arms: [{name: a, experiment: dense.yaml, set: [seed=4]}]\n", {"arms[0].set: may not set seed or name"});
+  refused("arms: [{name: a, experiment: factored.yaml, set: ['stages[1].factorise.keep=faster']}]\n",
+          {"stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids"});
+  refused(arms + "latency: {batch: []}\n", {"latency: needs a batch size"});
   refused(arms + "sedes: [1]\n", {"sedes: unknown key; did you mean 'seeds'?"});
   refused("arms: [{name: a, experiment: none.yaml}, {name: b, experiment: dense.yaml, set: [optimizer.lr=fast]}]\n",
           {"none.yaml", "optimizer.lr"});

@@ -68,8 +68,13 @@ class StateInventory : public ::testing::Test {
   // A run that ended at `place`, whose newest checkpoint is to be changed. No clock decides: bytes differ by what is dropped
   // alone.
   void kill_at(const std::string& place, const std::vector<std::string>& overrides = {}) {
-    const std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / "killed",
-                                             "checkpoint.every=4s", "checkpoint.async=false", "deterministic=true"};
+    const std::vector<std::string> arguments{"train",
+                                             folder_ / "small.yaml",
+                                             "--runs",
+                                             folder_ / "killed",
+                                             "checkpoint.every=4s",
+                                             "checkpoint.async=false",
+                                             "deterministic=true"};
     const Outcome killed = run_program(joined(arguments, overrides), {"TESSERA_KILL_AT=" + place});
     ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   }
@@ -165,6 +170,16 @@ TEST_F(StateInventory, EveryPieceOfAdmm) {
       {"that updates have stopped", meta("stopped", false), nullptr, meta("stopped", true)},
       {"admm", erase_part("hook.admm"), "the part 'hook.admm' is missing"},
       {"layers that were settled", erase_key("results"), "its admm pass has not run"},
+  };
+  for (const Piece& piece : pieces) expect_needed(piece);
+}
+
+TEST_F(StateInventory, EveryPieceOfDistillation) {
+  kill_at("step:36", {"stages[2].distill={from: dense, weight: 0.9}"});
+  const Piece pieces[]{
+      {"teacher", fill_part("teacher.dense")},
+      {"its part", erase_part("teacher.dense"), "the part 'teacher.dense' is missing"},
+      {"its tree", erase_key("teachers"), "the checkpoint does not hold the network of stage dense", {}, 2},
   };
   for (const Piece& piece : pieces) expect_needed(piece);
 }

@@ -90,21 +90,25 @@ void DiskPlan::fields(Fields& f) {
   f.add("newest", newest, {.help = "of the newest that stay, how many are of this stage, at most"});
 }
 
-DiskPlan plan_checkpoint(Module& model, const StageConfig& stage, const StageResults& results, const Teachers& teachers,
-                         const std::vector<std::string>& classes, RunHistory& history) {
+DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::size_t index, const StageResults& results,
+                         Teachers& teachers, const std::vector<std::string>& classes, RunHistory& history) {
+  const StageConfig& stage = config.stages[index];
   DiskPlan plan;
   const State weights = model_state(model);
   fill_errors(history.of(stage.name));
   if (!stage.train) {
     finish(history.of(stage.name), false);
+    teachers.stage_ends(config, index);
     plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, classes);
     return plan;
   }
   std::map<std::string, State> parts =
-      StageTrainer(model, stage.training, 0, 1, 1, DType::f32, stage_hooks(stage, results, teachers.of(stage), DType::f32)).state();
+      StageTrainer(model, stage.training, 0, 1, 1, DType::f32, stage_hooks(stage, results, teachers.of(stage), DType::f32))
+          .state();
   parts["model"] = weights;
   plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
   finish(history.of(stage.name), true);
+  teachers.stage_ends(config, index);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
   plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
   return plan;

@@ -87,16 +87,18 @@ class Planner {
 
   Plan run() {
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      plan_.stages.push_back(plan_stage(config_.stages[i]));
+      plan_.stages.push_back(plan_stage(i));
       teachers_.stage_over(config_, i, *model_);
-      teachers_.to_device(resolve_device(config_.device));
+      dense_teachers_.stage_over(config_, i, dense_ ? *dense_ : *model_);
+      for (Teachers* each : {&teachers_, &dense_teachers_}) each->to_device(resolve_device(config_.device));
     }
     plan_disk();
     return std::move(plan_);
   }
 
  private:
-  StagePlan plan_stage(const StageConfig& stage) {
+  StagePlan plan_stage(std::size_t index) {
+    const StageConfig& stage = config_.stages[index];
     StagePlan plan;
     plan.name = stage.name;
     for (StagePass& pass : stage_passes(stage, config_.report, results_, Values::zeros)) run(stage, pass, plan);
@@ -105,11 +107,12 @@ class Planner {
     if (stage.train) {
       plan.schedule = plan_schedule(stage.training, stage.train->resolve(plan_.steps_per_epoch, 0), plan_.steps_per_epoch);
       plan.admm = plan_admm(stage, plan_.steps_per_epoch);
-      plan.memory = memory_of(*model_, stage);
+      plan.memory = memory_of(*model_, stage, teachers_);
     }
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, stage, results_, teachers_, data_.train.dataset->classes, history_);
-    if (dense_) count_dense(stage, before, plan);
+    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_.train.dataset->classes, history_);
+    if (dense_) count_dense(index, before, plan);
+    dense_teachers_.stage_ends(config_, index);
     return plan;
   }
 
@@ -117,28 +120,26 @@ class Planner {
     plan.only_faster = plan.only_faster || pass.may_leave_dense || (pass.veto && pass.veto->only_faster);
     if (pass.may_leave_dense && !dense_) dense_ = copy_of(*model_);
     if (dense_ && !pass.may_leave_dense && !pass.settles) run_pass(dense_, *pass.pass, plan_.input);
-    RuleComparison rules = pass.pass->compare_rules(*model_, plan_.input);
     PassReport report = run_stage_pass(pass, stage, model_, plan_.input, results_);
     history_.of(stage.name).passes.push_back(report);
     std::vector<RanksPlan> ranks = plan_ranks(report);
-    plan.passes.push_back({std::move(report), std::move(ranks), std::move(rules)});
+    plan.passes.push_back({std::move(report), std::move(ranks), pass.pass->compare_rules()});
   }
 
   // The clock may leave every layer of `keep: faster` dense: what needs more counts.
-  void count_dense(const StageConfig& stage, RunHistory& history, StagePlan& plan) {
-    const DiskPlan disk = plan_checkpoint(*dense_, stage, results_, teachers_, data_.train.dataset->classes, history);
+  void count_dense(std::size_t index, RunHistory& history, StagePlan& plan) {
+    if (plan.memory) {
+      const MemoryPlan memory = memory_of(*dense_, config_.stages[index], dense_teachers_);
+      if (memory.peak() > plan.memory->peak()) plan.memory = memory;
+    }
+    const DiskPlan disk =
+        plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, data_.train.dataset->classes, history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
-    if (!plan.memory) return;
-    const MemoryPlan memory = memory_of(*dense_, stage);
-    if (memory.peak() > plan.memory->peak()) plan.memory = memory;
   }
 
-  MemoryPlan memory_of(Module& model, const StageConfig& stage) const {
-    const std::vector<MakeHook> hooks = stage_hooks(stage, results_, teachers_.of(stage), compute_dtype_of(config_));
-    MemoryPlan plan = plan_memory(model, config_, stage.training, data_, plan_.input, hooks);
-    plan.hooks += teachers_.bytes();
-    if (plan.snapshot > 0) plan.snapshot += teachers_.bytes();
-    return plan;
+  MemoryPlan memory_of(Module& model, const StageConfig& stage, const Teachers& teachers) const {
+    const std::vector<MakeHook> hooks = stage_hooks(stage, results_, teachers.of(stage), compute_dtype_of(config_));
+    return plan_memory(model, config_, stage.training, data_, plan_.input, hooks, teachers.bytes());
   }
 
   void plan_disk() {
@@ -158,6 +159,7 @@ class Planner {
   std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
   StageResults results_;
   Teachers teachers_;  // on the device, where steps are tried
+  Teachers dense_teachers_;  // with every layer of `keep: faster` dense
   RunHistory history_;  // what a checkpoint's manifest would hold
   Plan plan_;
 };

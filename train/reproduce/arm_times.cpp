@@ -66,7 +66,7 @@ ArmTimes time_batch(const Networks& networks, const Shape& input, std::int64_t r
 
 }  // namespace
 
-void time_arms(Vfs& vfs, TablePlan& plan, const std::function<void(const std::string&)>& say) {
+void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say) {
   const std::string key = networks_key(plan.view().rows);
   const LatencyConfig& latency = plan.table().latency;
   const auto timed = [&](std::int64_t batch) { return plan.results().find_times(key, batch) != nullptr; };
@@ -78,6 +78,7 @@ void time_arms(Vfs& vfs, TablePlan& plan, const std::function<void(const std::st
   Shape input = sample_shape(networks.config.data);
   for (const std::int64_t batch : latency.batch) {
     if (timed(batch)) continue;
+    if (stop.requested()) throw Stopped();
     say(str("timing ", networks.arms.size(), " networks at batch ", batch));
     input.set(0, batch);
     ArmTimes times = time_batch(networks, input, latency.repeats);

@@ -10,7 +10,7 @@ namespace tessera {
 
 // Times one network of each arm, that of the first seed with a result, at each batch of the table, and appends the times to the
 // results. Does nothing where these networks have their times. `say` is told what is timed. Throws IoError when a run of one is
-// no longer there.
-void time_arms(Vfs& vfs, TablePlan& plan, const std::function<void(const std::string&)>& say);
+// no longer there, Stopped between two batches.
+void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say);
 
 }  // namespace tessera

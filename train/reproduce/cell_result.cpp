@@ -36,7 +36,7 @@ std::map<std::string, double> residuals_of(Vfs& vfs, const RunFolder& run) {
   return last;
 }
 
-// Steps at the median rate of their stage, which pauses of the machine do not reach.
+// Steps at the median rate of their stage's log lines, which neither validation nor a pause of the machine reaches.
 double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, std::int64_t batch) {
   const std::vector<Value> lines = lines_of(vfs, run.timing());
   double seconds = 0;
@@ -52,14 +52,14 @@ double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, 
   return seconds;
 }
 
-CellResult result_of(const Cell& cell) {
+// `environment`: env.json of the run.
+CellResult result_of(const Cell& cell, const Value& environment) {
   CellResult result;
   result.key = cell.key;
   result.name = cell.name();
   result.arm = cell.arm;
   result.seed = cell.seed;
   result.tuned = cell.tuned;
-  const Value environment = describe_environment(cell.experiment.config);
   result.commit = environment.at("commit").as_string();
   const Value* const gpu = environment.find("gpu");
   result.processor = (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
@@ -92,6 +92,7 @@ void CellResult::fields(Fields& f) {
   f.add("commit", commit, {.help = "of the program"});
   f.add("processor", processor, {.help = "that trained"});
   f.add("threads", threads, {.help = "for kernels"});
+  f.require(failed.has_value() || !stages.empty(), "stages", "is empty, and nothing says why");
 }
 
 std::optional<double> CellResult::val() const {
@@ -107,7 +108,7 @@ CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
   const RunHistory history = read<RunHistory>(load_newest(vfs, run).manifest.at("history"));
   const std::map<std::string, double> residuals = residuals_of(vfs, run);
-  CellResult result = result_of(cell);
+  CellResult result = result_of(cell, parse_json(vfs.read_file(run.environment()), run.environment()));
   for (const StageEnd& end : load_stage_ends(vfs, run, "reproduce")) {
     move_to(*end.model, resolve_device(config.device));
     const Cost cost = total_cost(*end.model, data.test.dataset->batch_shape(1));
@@ -125,7 +126,7 @@ CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
 }
 
 CellResult failed_cell(const Cell& cell, const std::string& reason) {
-  CellResult result = result_of(cell);
+  CellResult result = result_of(cell, describe_environment(cell.experiment.config));
   result.failed = reason;
   return result;
 }

@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "core/config/read.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/plan/check.h"
+#include "train/run/amend.h"
+#include "train/run/config_change.h"
 #include "train/run/fork.h"
 #include "train/run/new_run.h"
 #include "train/run/saved_point.h"
@@ -18,8 +22,10 @@ namespace {
 struct FoundRun {
   RunFolder folder;
   std::string cell;  // name of the folder above
+  Value resolved;
   Value settings;
-  std::size_t stages = 0;
+
+  std::size_t stages() const { return resolved.at("stages").as_list().size(); }
 };
 
 // Later runs of a cell stand before earlier ones. Folders that a killed process left unfinished are no runs.
@@ -34,23 +40,41 @@ std::vector<FoundRun> runs_below(Vfs& vfs, const std::string& runs) {
                       [](const DirectoryEntry& each) { return std::pair(each.name.size(), each.name); });
     for (const DirectoryEntry& number : numbers) {
       if (!vfs.exists(path + "/" + number.name + "/config.resolved.yaml")) continue;
-      RunFolder folder = RunFolder::open(vfs, path + "/" + number.name);
-      const Value resolved = parse_experiment(load_yaml(folder.resolved_config())).resolved;
-      const std::size_t stages = resolved.at("stages").as_list().size();
-      found.push_back({std::move(folder), cell.name, settings_for_accuracy(resolved), stages});
+      try {
+        RunFolder folder = RunFolder::open(vfs, path + "/" + number.name);
+        Value resolved = parse_experiment(load_yaml(folder.resolved_config())).resolved;
+        Value settings = settings_for_accuracy(resolved);
+        found.push_back({std::move(folder), cell.name, std::move(resolved), std::move(settings)});
+      } catch (const Error& error) {  // of another version, or damaged: no other cell suffers from it
+        log_warning(str("reproduce: passed over ", path, '/', number.name, ": ", error.what()));
+      }
     }
   }
   return found;
 }
 
-// The stages that have ended, in order, as their checkpoints stand.
-std::vector<std::string> ended_stages(Vfs& vfs, const RunFolder& run) {
-  std::vector<std::string> ended;
-  for (const SavedPoint& point : saved_points(vfs, run)) {
-    if (point.position.stage_done && point.position.stage == static_cast<std::int64_t>(ended.size()))
-      ended.push_back(point.stage);
+// The checkpoints of the stages that have ended, in order.
+std::vector<SavedPoint> ended_stages(Vfs& vfs, const RunFolder& run) {
+  std::vector<SavedPoint> ended;
+  for (SavedPoint& point : saved_points(vfs, run)) {
+    if (point.position.stage_done && point.position.stage == std::ssize(ended)) ended.push_back(std::move(point));
   }
   return ended;
+}
+
+bool can_fork(Vfs& vfs, const FoundRun& run, const SavedPoint& point, const Value& config) {
+  try {
+    check_fork(run.resolved, config, {point.position, point.teachers()});
+    return damage(vfs, point).empty();
+  } catch (const ConfigError&) {  // a stage to come learns from one that the checkpoint does not keep
+    return false;
+  }
+}
+
+// The data may lie elsewhere than where the run began.
+void move_data(Vfs& vfs, const RunFolder& run, const std::string& root) {
+  if (parse_experiment(load_yaml(run.resolved_config())).config.data.root == root) return;
+  amend_run(vfs, run, std::vector{"data.root=" + root});
 }
 
 }  // namespace
@@ -63,21 +87,23 @@ ExperimentConfig settled_config(const Cell& cell) {
 
 Way find_way(Vfs& vfs, const Cell& cell, const std::string& runs) {
   const ExperimentConfig config = settled_config(cell);
-  const Value settings = settings_for_accuracy(write(config));
+  const Value resolved = write(config);
+  const Value settings = settings_for_accuracy(resolved);
   Way best;
   for (const FoundRun& run : runs_below(vfs, runs)) {
     const std::size_t shared = shared_stages(settings, run.settings);
-    const bool own = run.cell == config.name && shared == config.stages.size() && shared == run.stages;
+    const bool own = run.cell == config.name && shared == config.stages.size() && shared == run.stages();
     if (!own && static_cast<std::int64_t>(shared) <= best.stages) continue;
-    const std::vector<std::string> ended = ended_stages(vfs, run.folder);
+    const std::vector<SavedPoint> ended = ended_stages(vfs, run.folder);
     if (own) {
       const auto done = static_cast<std::int64_t>(ended.size());
       return {.kind = ended.size() == shared ? Way::Kind::measure : Way::Kind::resume, .run = run.folder.path(), .stages = done};
     }
-    const std::size_t usable = std::min({shared, ended.size(), config.stages.size() - 1});
-    if (static_cast<std::int64_t>(usable) <= best.stages) continue;
-    best = {
-        .kind = Way::Kind::fork, .run = run.folder.path(), .at = ended[usable - 1], .stages = static_cast<std::int64_t>(usable)};
+    std::int64_t usable = static_cast<std::int64_t>(std::min({shared, ended.size(), config.stages.size() - 1}));
+    const auto end = [&] { return ended.begin() + (usable - 1); };
+    while (usable > best.stages && !can_fork(vfs, run, *end(), resolved)) --usable;
+    if (usable <= best.stages) continue;
+    best = {.kind = Way::Kind::fork, .run = run.folder.path(), .at = end()->stage, .stages = usable};
   }
   return best;
 }
@@ -95,12 +121,18 @@ std::string way_text(const Way& way) {
 CellRun run_cell(Vfs& vfs, const Cell& cell, const Way& way, const std::string& runs, const SessionOptions& options) {
   if (way.kind == Way::Kind::measure) return {.folder = way.run};
   Session session = [&] {
-    if (way.kind == Way::Kind::resume) return Session::resume(vfs, RunFolder::open(vfs, way.run), options);
+    if (way.kind == Way::Kind::resume) {
+      const RunFolder own = RunFolder::open(vfs, way.run);
+      move_data(vfs, own, cell.experiment.config.data.root);
+      return Session::resume(vfs, own, options);
+    }
     if (way.kind == Way::Kind::fork) {
       const RunFolder parent = RunFolder::open(vfs, way.run);
       return Session::resume(vfs, fork_run(vfs, parent, way.at, settled_config(cell), runs), options);
     }
-    return new_run(vfs, cell.experiment, check_experiment(cell.experiment), to_yaml(cell.experiment.resolved), runs, options);
+    const DecisionMap no_decisions;
+    return new_run(vfs, cell.experiment, check_experiment(cell.experiment, &no_decisions), to_yaml(cell.experiment.resolved),
+                   runs, options);
   }();
   const RunOutcome outcome = session.run();
   return {.folder = session.folder().path(), .outcome = outcome};

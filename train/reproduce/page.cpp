@@ -148,22 +148,35 @@ struct IntervalFields {
   }
 };
 
+struct BatchTime {
+  std::int64_t batch = 0;
+  ArmTime time = {};
+  void fields(Fields& f) {
+    f.add("batch", batch, {.help = "samples"});
+    time.fields(f);
+  }
+};
+
 struct RowFields {
   ArmRow row;
+  std::vector<std::int64_t> batches;
   void fields(Fields& f) {
     IntervalFields difference{row.difference};
-    std::vector<ArmTime> times;
-    for (const std::optional<ArmTime>& time : row.times) {
-      if (time) times.push_back(*time);
+    std::vector<BatchTime> times;
+    for (std::size_t i = 0; i < row.times.size(); ++i) {
+      if (row.times[i]) times.push_back({batches[i], *row.times[i]});
     }
     f.add("arm", row.arm, {.help = "its name"});
     f.add("tuned", row.tuned, {.help = "value of the tuned key"});
-    f.add_computed("top1_mean", mean_of(row.top1()), {.help = "over the seeds"});
-    f.add_computed("top1_sd", sample_stddev(row.top1()), {.help = "sample standard deviation"});
+    std::optional<double> mean, deviation;
+    if (!row.cells.empty()) mean = mean_of(row.top1());
+    if (row.cells.size() > 1) deviation = sample_stddev(row.top1());
+    f.add("top1_mean", mean, {.help = "over the seeds; null without any", .nullable = true});
+    f.add("top1_sd", deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
     f.add("difference", difference, {.help = "to the baseline, seed by seed"});
     f.add("cells", row.cells, {.help = "one per seed"});
     f.add("failures", row.failures, {.help = "seeds without a figure, and why"});
-    f.add("times", times, {.help = "of each batch of latency.batch"});
+    f.add("times", times, {.help = "of each batch that was timed"});
   }
 };
 
@@ -181,6 +194,10 @@ struct AnswerFields {
 
 std::string answer_text(const Answer& answer) {
   const MeanInterval& difference = answer.difference;
+  if (difference.n == 0) {
+    return str(answer.question.ask, " Not known: no seed has a figure for both ", answer.question.arm, " and ",
+               answer.question.against, '.');
+  }
   const Verdict verdict = verdict_of(difference);
   const char* const word = verdict == Verdict::higher ? "Yes" : verdict == Verdict::lower ? "No" : "Undecided";
   std::string text = str(answer.question.ask, ' ', word, ": ", answer.question.arm, " is ", points(std::abs(difference.mean)),
@@ -239,7 +256,7 @@ Value to_value(const TableView& view) {
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
   Value rows = Value::list();
-  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row}));
+  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row, view.file.latency.batch}));
   value.set("rows", std::move(rows));
   Value answers = Value::list();
   for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));

@@ -81,8 +81,10 @@ class Reproduction {
 
   void attempt_times() {
     try {
-      time_arms(vfs_, plan_, [this](const std::string& text) { say(text); });
-    } catch (const Error& error) {
+      time_arms(vfs_, plan_, options_.stop, [this](const std::string& text) { say(text); });
+    } catch (const Stopped&) {
+      report_.stopped = true;
+    } catch (const std::exception& error) {
       report_.failures.push_back(str("timing of the networks: ", error.what()));
     }
   }

@@ -39,9 +39,14 @@ void ArmTimes::fields(Fields& f) {
   f.add("threads", threads, {.help = "for kernels; 0 on a GPU"});
 }
 
-ResultsFile::ResultsFile(Vfs& vfs, std::string path) : path_(std::move(path)) {
-  if (!vfs.exists(path_)) return;
-  const std::string text = vfs.read_file(path_);
+ResultsFile::ResultsFile(Vfs& vfs, std::string path) : vfs_(vfs), path_(std::move(path)) { read_all(); }
+
+void ResultsFile::read_all() {
+  cells_.clear();
+  times_.clear();
+  length_ = 0;
+  if (!vfs_.exists(path_)) return;
+  const std::string text = vfs_.read_file(path_);
   std::size_t number = 1;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
     const std::string where = str(path_, ':', number);
@@ -71,22 +76,17 @@ const ArmTimes* ResultsFile::find_times(const std::string& networks, std::int64_
   return found == times_.rend() ? nullptr : &*found;
 }
 
-void ResultsFile::append(const CellResult& cell) {
-  append_line(write(cell));
-  cells_.push_back(cell);
-}
+void ResultsFile::append(const CellResult& cell) { append_line(write(cell)); }
 
-void ResultsFile::append(const ArmTimes& times) {
-  append_line(write(times));
-  times_.push_back(times);
-}
+void ResultsFile::append(const ArmTimes& times) { append_line(write(times)); }
 
 void ResultsFile::append_line(const Value& line) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+  read_all();  // another command may have added lines
   JsonLines file(path_, length_);
   file.append(line);
   file.sync();
-  length_ = file.length();
+  read_all();
 }
 
 }  // namespace tessera

@@ -46,8 +46,10 @@ class ResultsFile {
   void append(const ArmTimes& times);
 
  private:
+  void read_all();
   void append_line(const Value& line);
 
+  Vfs& vfs_;
   std::string path_;
   std::int64_t length_ = 0;  // of whole lines
   std::vector<CellResult> cells_;

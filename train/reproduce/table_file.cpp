@@ -45,6 +45,9 @@ void ArmConfig::fields(Fields& f) {
         {.help = "experiment file, relative to the table file", .example = "dense.yaml", .required = true});
   f.add("set", set, {.help = "changes to it, as on the command line", .example = "['optimizer.lr=0.05']"});
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
+  const bool own =
+      std::ranges::any_of(set, [](const std::string& text) { return text.starts_with("seed=") || text.starts_with("name="); });
+  f.require(!own, "set", "may not set seed or name, which are the table's");
 }
 
 void TuneConfig::fields(Fields& f) {
@@ -82,6 +85,7 @@ void TableFile::fields(Fields& f) {
   f.add("published", published, {.help = "rows shown beside the measured ones", .example = "[]"});
   f.add("latency", latency, {.help = "how networks are timed", .example = "{batch: [1, 128]}"});
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
+  f.require(!latency.batch.empty(), "latency", "needs a batch size");
   f.require(!seeds.empty() && all_differ(seeds), "seeds", "needs one or more seeds that differ");
   require_arms(f, *this);
 }

@@ -17,6 +17,12 @@ std::string stem_of(const std::string& table_file, const ReproduceOptions& optio
   return (folder / name).string();
 }
 
+// Arms of equal settings share their cells.
+void add_unless_there(std::vector<Cell>& cells, Cell cell) {
+  const auto same = [&](const Cell& other) { return other.key == cell.key && other.seed == cell.seed; };
+  if (std::ranges::none_of(cells, same)) cells.push_back(std::move(cell));
+}
+
 }  // namespace
 
 TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options)
@@ -50,7 +56,7 @@ void TablePlan::add_tuning(std::vector<Cell>& cells) const {
   for (std::size_t i = 0; i < values().size(); ++i) {
     for (const ArmChoice& choice : arms_) {
       if (results_.find(choice.keys[i], table_.tune->seed) != nullptr) continue;
-      cells.push_back(make_cell(table_, *choice.arm, table_.tune->seed, values()[i]));
+      add_unless_there(cells, make_cell(table_, *choice.arm, table_.tune->seed, values()[i]));
     }
   }
 }
@@ -61,9 +67,7 @@ std::vector<Cell> TablePlan::pending() const {
   for (const std::int64_t seed : table_.seeds) {
     for (const ArmChoice& choice : arms_) {
       if (!choice.settled || results_.find(choice.key, seed) != nullptr) continue;
-      Cell cell = make_cell(table_, *choice.arm, seed, choice.tuned);
-      const auto same = [&](const Cell& other) { return other.key == cell.key && other.seed == cell.seed; };
-      if (std::ranges::none_of(cells, same)) cells.push_back(std::move(cell));
+      add_unless_there(cells, make_cell(table_, *choice.arm, seed, choice.tuned));
     }
   }
   return cells;
@@ -84,10 +88,11 @@ std::vector<ArmInputs> TablePlan::check(std::span<const Cell> cells) const {
   std::vector<ArmInputs> inputs;
   std::vector<std::string> checked;
   std::vector<ConfigProblem> problems;
+  const DecisionMap no_decisions;  // a clock may be asked, unless the experiment forbids it
   for (const Cell& cell : cells) {
     if (std::ranges::find(checked, cell.arm) != checked.end()) continue;
     checked.push_back(cell.arm);
-    std::optional<RunInputs> found = check_experiment(cell.experiment, problems);
+    std::optional<RunInputs> found = check_experiment(cell.experiment, problems, &no_decisions);
     if (!found) continue;
     if (table_.tune && found->data.val.size() == 0) {
       problems.push_back(problem_at(cell.experiment.marks, "data.val",
@@ -101,7 +106,9 @@ std::vector<ArmInputs> TablePlan::check(std::span<const Cell> cells) const {
 
 Cell TablePlan::first_cell(const ArmRow& row) const {
   const auto arm = std::ranges::find(table_.arms, row.arm, &ArmConfig::name);
-  return make_cell(table_, *arm, row.cells.front().seed, row.tuned);
+  Cell cell = make_cell(table_, *arm, row.cells.front().seed, row.tuned);
+  cell.experiment.config.name = row.cells.front().name;  // its run's, whatever the arm is called now
+  return cell;
 }
 
 }  // namespace tessera

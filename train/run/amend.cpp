@@ -24,7 +24,7 @@ std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std:
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
-      check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), point->position);
+      check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), {point->position, point->teachers()});
       return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()),
                  words);
     } catch (const ConfigError&) {  // an earlier checkpoint may take it
@@ -43,6 +43,7 @@ bool alters_the_past(const std::string& key, std::int64_t begun) {
   for (const std::string_view harmless : {"checkpoint.", "report.", "threads.loader"}) {
     if (key.starts_with(harmless)) return false;
   }
+  if (key == "data.root") return false;  // the data must be the same there, which its fingerprint tells
   if (key == "device") return false;  // checkpoints cross devices; that the bytes may differ is said when the run goes on
   if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
   return true;

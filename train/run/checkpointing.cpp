@@ -5,10 +5,11 @@
 namespace tessera {
 
 void Checkpointing::on_step_end(const StepEnd& step) {
-  if (run_.saver.poll()) run_.write_status("training");
   const CheckpointConfig& checkpoint = run_.config().checkpoint;
   const std::int64_t every = std::max<std::int64_t>(1, checkpoint.every.resolve(run_.state.steps_per_epoch(), step.stage_steps));
-  const bool due = run_.state.position().stage_step % every == 0 || (run_.improved && checkpoint.best);
+  const Position& position = run_.state.position();
+  const bool best = checkpoint.best && position.best_step == position.global_step;
+  const bool due = position.stage_step % every == 0 || best;
   if (!step.last && due) run_.save();
 }
 

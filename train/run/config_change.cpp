@@ -62,40 +62,52 @@ bool momentum_appears_or_ends(const Value& before, const Value& after, std::size
   return kept(before) != kept(after);
 }
 
-// The stage that `key` newly names as a teacher, where it was over before the checkpoint. At its own end it is the network there.
-std::string lost_teacher(const std::string& key, const Value& before, const Value& after, const Position& position) {
+// The stage that `key` newly names as a teacher, where it was over before the checkpoint, which does not keep it. At its own end
+// it is the checkpoint's network.
+std::string lost_teacher(const std::string& key, const Value& before, const Value& after, const ForkPoint& point) {
   if (!key.starts_with("stages[") || !key.ends_with(".distill.from")) return "";
-  const auto index = static_cast<std::size_t>(std::stoll(key.substr(7)));
-  const Value* const distill = after.at("stages").as_list().at(index).find("distill");
+  const Value& stage = after.at("stages").as_list().at(static_cast<std::size_t>(std::stoll(key.substr(7))));
+  const Value* const distill = stage.find("distill");
   if (distill == nullptr) return "";
   const std::string& teacher = distill->at("from").as_string();
   const Value::List& stages = before.at("stages").as_list();
-  const auto found = std::ranges::find_if(stages, [&](const Value& stage) { return stage.at("name").as_string() == teacher; });
-  return found - stages.begin() < position.stage ? teacher : "";
+  const auto found = std::ranges::find_if(stages, [&](const Value& each) { return each.at("name").as_string() == teacher; });
+  const bool over = found - stages.begin() < point.position.stage;
+  return over && std::ranges::find(point.teachers, teacher) == point.teachers.end() ? teacher : "";
+}
+
+// Its weight and temperature are no part of what a checkpoint saves.
+bool distill_appears_or_ends(const Value& before, const Value& after, std::size_t stage) {
+  const auto has = [stage](const Value& root) { return root.at("stages").as_list()[stage].find("distill") != nullptr; };
+  return has(before) != has(after);
 }
 
 // Why a fork from `position` cannot take another value of `key`; empty when it can.
-std::string why_fixed(const std::string& key, const Value& before, const Value& after, const Position& position) {
+std::string why_fixed(const std::string& key, const Value& before, const Value& after, const ForkPoint& point) {
+  const Position& position = point.position;
   if (within(key, "model")) return "the network comes from the checkpoint; train a new run for another network";
   if (key == "seed") return "it drew the data, its split and its order; train a new run for another seed";
   const bool sets_steps = within_any(key, {"data.batch", "data.drop_last"});
-  if (within(key, "data") && !sets_steps && !within(key, "data.augment")) {
+  if (within(key, "data") && !sets_steps && !within(key, "data.augment") && key != "data.root") {
     return "the checkpoint was trained on this data; train a new run for other data";
   }
   for (std::int64_t stage = 0; stage < finished_stages(position); ++stage) {
     if (within(key, str("stages[", stage, ']'))) return "this stage is over at the fork; fork from an earlier checkpoint";
   }
-  if (const std::string teacher = lost_teacher(key, before, after, position); !teacher.empty()) {
+  if (const std::string teacher = lost_teacher(key, before, after, point); !teacher.empty()) {
     return str("the checkpoint does not hold the network of stage ", teacher, "; fork at its end");
   }
   if (position.stage_done) return "";
   if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
   const std::string stage = str("stages[", position.stage, "].");
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
-  const bool state = !rho && within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise",
-                                              stage + "admm", stage + "distill"});
-  const bool slots =
-      key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, static_cast<std::size_t>(position.stage));
+  const auto index = static_cast<std::size_t>(position.stage);
+  const bool distills =
+      within(key, stage + "distill") && (key == stage + "distill.from" || distill_appears_or_ends(before, after, index));
+  const bool block =
+      within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise", stage + "admm"});
+  const bool state = distills || (block && !rho);
+  const bool slots = key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, index);
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";
   return "";
 }
@@ -166,10 +178,11 @@ std::vector<std::string> changed_keys(const Value& before, const Value& after) {
   return keys;
 }
 
-void check_fork(const Value& before, const Value& after, const Position& position) {
+void check_fork(const Value& before, const Value& after, const ForkPoint& point) {
+  const Position& position = point.position;
   check_stage_order(before, after, position.stage);
   for (const std::string& key : changed_keys(before, after)) {
-    const std::string reason = why_fixed(key, before, after, position);
+    const std::string reason = why_fixed(key, before, after, point);
     TESSERA_CHECK(reason.empty(), ConfigError, "fork: ", key, " cannot change: ", reason);
   }
   TESSERA_CHECK(finished_stages(position) < static_cast<std::int64_t>(after.at("stages").as_list().size()), ConfigError,

@@ -38,8 +38,14 @@ std::vector<KeyChange> changes(const Leaves& before, const Leaves& after);
 // Dotted keys whose values differ.
 std::vector<std::string> changed_keys(const Value& before, const Value& after);
 
-// Throws ConfigError naming the key and the reason when a run cannot go on from `position` with the changed settings: network,
-// seed, data, stages that are over, and inside a stage whatever its saved state depends on.
-void check_fork(const Value& before, const Value& after, const Position& position);
+// Where a fork begins: the position of a checkpoint, and the stages whose networks it keeps for later ones (teachers.h).
+struct ForkPoint {
+  const Position& position;
+  std::vector<std::string> teachers;
+};
+
+// Throws ConfigError naming the key and the reason when a run cannot go on from there with the changed settings: network, seed,
+// data, stages that are over, teachers that the checkpoint does not keep, and inside a stage whatever its saved state depends on.
+void check_fork(const Value& before, const Value& after, const ForkPoint& point);
 
 }  // namespace tessera

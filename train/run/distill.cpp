@@ -9,17 +9,15 @@ namespace tessera {
 
 Var Distill::loss(const Var& value, const Var& scores, const Tensor& x) {
   const double cold = 1 / config_.temperature;
-  const auto answers = [&] {
+  Var logarithms, probabilities;  // of the teacher's answers
+  {
     const NoGrad no_grad;
-    return log_softmax(mul_scalar(tessera::scores(teacher_, x, Context{}, compute_), cold));
-  };
-  const Var teacher = answers();
+    const Var softened = mul_scalar(tessera::scores(teacher_, x, Context{}, compute_), cold);
+    logarithms = log_softmax(softened);
+    probabilities = softmax(softened);
+  }
   const Var student = log_softmax(mul_scalar(scores, cold));
-  const auto share = [&] {
-    const NoGrad no_grad;
-    return softmax(teacher);  // of a logarithm of probabilities: these
-  };
-  const Var divergence = sum(mul(share(), sub(teacher, student)));
+  const Var divergence = sum(mul(probabilities, sub(logarithms, student)));
   const double scale = config_.weight * config_.temperature * config_.temperature / static_cast<double>(x.dim(0));
   return add(mul_scalar(value, 1 - config_.weight), mul_scalar(divergence, scale));
 }

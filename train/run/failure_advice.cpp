@@ -48,8 +48,9 @@ std::string smaller_step(RunContext& run, const OutOfMemoryError& found) {
     const auto capacity = static_cast<std::int64_t>(capacity_of(run.state.device()));
     if (capacity == 0) return "";
     run.state.trainer()->forget_recording();
-    const std::optional<std::int64_t> fits = largest_micro_batch(run.state.model(), run.config(), run.stage().training,
-                                                                 run.state.data(), capacity, run.state.hooks_of_stage());
+    const std::optional<std::int64_t> fits =
+        largest_micro_batch(run.state.model(), run.config(), run.stage().training, run.state.data(), capacity,
+                            run.state.hooks_of_stage(), run.state.teachers().bytes());
     if (!fits) return "; no smaller micro_batch is expected to fit";
     return str("; micro_batch ", *fits, " is expected to fit", way_on(run, str("micro_batch=", *fits)));
   } catch (const std::exception& error) {  // the memory is what ended the run

@@ -100,7 +100,7 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
   const SavedPoint& start = find_point(vfs, points, at, "fork");
   Value after = with_overrides(parsed.resolved, overrides, finished_stages(start.position));
-  check_fork(parsed.resolved, after, start.position);
+  check_fork(parsed.resolved, after, {start.position, start.teachers()});
   after.set("device", resolve_device(after.at("device").as_string()).name());  // throws before there is a folder
   const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
   append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);
@@ -114,7 +114,7 @@ RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, con
   const std::vector<SavedPoint> points = saved_points(vfs, parent);
   const SavedPoint& start = find_point(vfs, points, at, "fork");
   const Value after = write(config);
-  check_fork(parsed.resolved, after, start.position);
+  check_fork(parsed.resolved, after, {start.position, start.teachers()});
   const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
   complete_fork(vfs, folder, after);
   return folder;

@@ -14,6 +14,6 @@ namespace tessera {
 // whose steps do is taken for one that does not fit.
 std::optional<std::int64_t> largest_micro_batch(Module& model, const ExperimentConfig& config, const TrainingConfig& training,
                                                 const DataSplits& data, std::int64_t capacity,
-                                                std::span<const MakeHook> hooks = {});
+                                                std::span<const MakeHook> hooks = {}, std::int64_t teachers = 0);
 
 }  // namespace tessera

@@ -171,7 +171,7 @@ void MemoryPlan::fields(Fields& f) {
 }
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
-                       const Shape& sample, std::span<const MakeHook> hooks) {
+                       const Shape& sample, std::span<const MakeHook> hooks, std::int64_t teachers) {
   const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
   const Tf32Products products(takes_tf32(config));
   const Device device = resolve_device(config.device);
@@ -181,6 +181,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   DryRun run(model, training, hooks, config.data.batch, sample, compute_dtype_of(config), device);
   plan.weights = run.weights();
   run.measure(plan);
+  plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   return plan;
 }

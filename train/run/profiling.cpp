@@ -12,7 +12,7 @@ Profiling::Profiling(RunContext& run) : run_(run) {
   profiler_ = std::make_unique<StepProfiler>(run.options.profile_steps, measure_peaks(threads));
 }
 
-void Profiling::on_stage_begin() {
+void Profiling::begin_stage() {
   if (profiler_) profiler_->begin_stage();
 }
 
@@ -22,7 +22,7 @@ void Profiling::take_step() {
   if (profiler_->complete()) write();
 }
 
-void Profiling::on_stage_trained() { write(); }
+void Profiling::end_stage() { write(); }
 
 void Profiling::tell_missing(std::int64_t first_step) {
   if (!profiler_) return;

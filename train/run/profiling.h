@@ -15,9 +15,9 @@ class Profiling {
  public:
   explicit Profiling(RunContext& run);
 
-  void on_stage_begin();
+  void begin_stage();
   void take_step();  // one of the run's
-  void on_stage_trained();  // writes what there is
+  void end_stage();  // writes what there is
   // At the run's end: why a profile that was asked for could not be taken. `first_step`: of this process.
   void tell_missing(std::int64_t first_step);
 

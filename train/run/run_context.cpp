@@ -39,6 +39,10 @@ void RunContext::finish_saving() {
   if (saver.finish()) write_status("training");
 }
 
+void RunContext::poll_saving() {
+  if (saver.poll()) write_status("training");
+}
+
 void RunContext::write_status(const std::string& word) {
   const Position& position = state.position();
   RunStatus status;

@@ -41,7 +41,6 @@ struct RunContext {
   Progress progress;
   std::optional<double> last_loss = {};  // of the stage's last logged interval; empty before the first
   std::optional<double> last_accuracy = {};  // on val; empty before the stage's first evaluation
-  bool improved = false;  // the step that has just ended gave the stage's best accuracy so far
 
   const ExperimentConfig& config() const { return state.config(); }
   const StageConfig& stage() const { return state.stage(); }
@@ -52,6 +51,7 @@ struct RunContext {
   void write_status(const std::string& word);
   void save();  // what it holds is safe later, see RunSaver
   void finish_saving();
+  void poll_saving();  // throws what a save in the background came to
 };
 
 }  // namespace tessera

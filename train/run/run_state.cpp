@@ -147,6 +147,7 @@ void RunState::step() {
 void RunState::end_stage() {
   loader_.reset();
   if (trainer_) trainer_->end_stage();
+  teachers_.stage_ends(config_, static_cast<std::size_t>(position_.stage));
   position_.stage_done = true;
 }
 

@@ -49,6 +49,7 @@ class RunState {
   const Position& position() const noexcept { return position_; }
   Module& model() const noexcept { return *model_; }
   const StageResults& results() const noexcept { return results_; }
+  const Teachers& teachers() const noexcept { return teachers_; }
   // Those of the stage's blocks, beside the ones of its training.
   std::vector<MakeHook> hooks_of_stage() const;
   StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage

@@ -22,6 +22,14 @@ std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& ru
 
 }  // namespace
 
+std::vector<std::string> SavedPoint::teachers() const {
+  std::vector<std::string> stages;
+  const Value* const kept = manifest.extra.find("teachers");  // none before there were teachers
+  if (kept == nullptr) return stages;
+  for (const Value::Entry& entry : kept->as_map()) stages.push_back(entry.key);
+  return stages;
+}
+
 std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
   std::vector<SavedPoint> points;
   const std::filesystem::path root = run.checkpoints();

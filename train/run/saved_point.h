@@ -21,6 +21,8 @@ struct SavedPoint {
   Position position;
   std::string stage;  // name of the stage it belongs to
 
+  // Stages whose networks it keeps for later ones.
+  std::vector<std::string> teachers() const;
   // What `fork --at` calls it: the stage that ends here, or the step.
   std::string label() const { return position.stage_done ? stage : std::to_string(manifest.step); }
 };

@@ -151,14 +151,14 @@ RunOutcome Session::train_stage() {
   const std::int64_t total = run_->state.stage_steps();
   run_->state.begin_training();
   for (const auto& observer : observers_) observer->on_stage_begin();
-  profiling_->on_stage_begin();
+  profiling_->begin_stage();
   try {
     const RunOutcome outcome = train_steps(total);
-    profiling_->on_stage_trained();
+    profiling_->end_stage();
     return outcome;
   } catch (const NumericError& error) {
-    const double lower = run_->stage().training.optimizer.lr() / 10;
-    throw NumericError(explain_numeric_error(*run_, error.what()) + way_on(*run_, str("optimizer.lr=", lower)));
+    const std::string what = explain_numeric_error(*run_, error.what());  // first: it waits for the checkpoint to go on from
+    throw NumericError(what + way_on(*run_, str("optimizer.lr=", run_->stage().training.optimizer.lr() / 10)));
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(error.what() + smaller_step(*run_, error));
   }
@@ -172,6 +172,7 @@ RunOutcome Session::train_steps(std::int64_t total) {
       return RunOutcome::stopped;
     }
     profiling_->take_step();
+    run_->poll_saving();
     const StepEnd step{.stage_steps = total,
                        .epoch = position.stage_step % run_->state.steps_per_epoch() == 0,
                        .last = position.stage_step == total};

@@ -1,5 +1,7 @@
 #include "train/run/stage_preparation.h"
 
+#include <utility>
+
 #include "compress/report.h"
 #include "core/support/error.h"
 #include "train/run/failure_advice.h"
@@ -10,9 +12,11 @@ namespace {
 
 std::vector<PassReport> run_passes(RunContext& run) {
   std::string timed;  // key of the pass while its veto times, "" at other times: no smaller batch helps those
+  std::string told;
   const auto before_timing = [&](const std::string& key, const std::string& what) {
     timed = key;
     if (run.options.stop.requested()) throw Stopped();
+    if (std::exchange(told, what) == what) return;  // the ranks of one layer are many timings
     run.progress.line(str(run.stage().name, ": timing ", what, " dense and compressed"));
   };
   const auto after_timing = [&] { timed.clear(); };

@@ -21,8 +21,11 @@ bool is_named_after(const ExperimentConfig& config, std::size_t index, const std
 
 }  // namespace
 
-void Teachers::stage_over(const ExperimentConfig& config, std::size_t index, Module& model) {
+void Teachers::stage_ends(const ExperimentConfig& config, std::size_t index) {
   std::erase_if(networks_, [&](const auto& entry) { return !is_named_after(config, index, entry.first); });
+}
+
+void Teachers::stage_over(const ExperimentConfig& config, std::size_t index, Module& model) {
   const std::string& name = config.stages[index].name;
   if (is_named_after(config, index, name)) networks_[name] = copy_of(model);
 }

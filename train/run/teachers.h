@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "core/device/device.h"
 #include "core/nn/module.h"
 #include "core/nn/state.h"
 #include "train/checkpoint/store.h"
@@ -14,8 +16,9 @@ namespace tessera {
 
 class Teachers {
  public:
-  // Once the stage of this index is over: keeps a copy of its network where a later stage names it, and drops those that no later
-  // stage names.
+  // At the end of the stage of this index: drops those that no later stage names.
+  void stage_ends(const ExperimentConfig& config, std::size_t index);
+  // Behind it: keeps a copy of its network where a later stage names it. The checkpoint of its end holds that network as its own.
   void stage_over(const ExperimentConfig& config, std::size_t index, Module& model);
   // Of the stage's `distill` block; null where it has none. Throws ConfigError where the network is not there.
   Module* of(const StageConfig& stage) const;

@@ -1,10 +1,16 @@
 #include "train/run/training_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/support/log.h"
 
 namespace tessera {
+
+void TrainingLog::on_stage_begin() {
+  since_ = Clock::now();
+  from_ = run_.state.position().stage_step;
+}
 
 void TrainingLog::on_step_end(const StepEnd& step) {
   tell_replay();
@@ -18,9 +24,18 @@ void TrainingLog::log_interval() {
   run_.last_loss = trainer.take_mean_loss();
   trainer.check_finite();
   const Position& position = run_.state.position();
-  run_.records->log_training(run_.stage().name, position.global_step, *run_.last_loss, trainer.last_lr(),
-                             run_.progress.samples_per_second(position.stage_step));
+  run_.records->log_training(run_.stage().name, position.global_step, *run_.last_loss, trainer.last_lr(), samples_per_second());
   run_.write_status("training");
+}
+
+double TrainingLog::samples_per_second() {
+  const Clock::time_point now = Clock::now();
+  const std::int64_t step = run_.state.position().stage_step;
+  const double samples = static_cast<double>((step - from_) * run_.config().data.batch);
+  const double seconds = std::max(std::chrono::duration<double>(now - since_).count(), 1e-9);
+  since_ = now;
+  from_ = step;
+  return samples / seconds;
 }
 
 // Once: the first step asks for all that every step needs.

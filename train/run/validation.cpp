@@ -7,7 +7,6 @@
 namespace tessera {
 
 void Validation::on_step_end(const StepEnd& step) {
-  run_.improved = false;
   if (!step.epoch && !step.last) return;
   RunState& state = run_.state;
   Position& position = state.position();
@@ -18,8 +17,7 @@ void Validation::on_step_end(const StepEnd& step) {
     const Evaluation result = evaluate_val();
     run_.records->log_evaluation(run_.stage().name, position.global_step, epoch, result);
     run_.last_accuracy = result.accuracy();
-    run_.improved = result.accuracy() > position.best_accuracy;
-    if (run_.improved) {
+    if (result.accuracy() > position.best_accuracy) {
       position.best_accuracy = result.accuracy();
       position.best_step = position.global_step;
     }

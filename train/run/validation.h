@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-// At the end of each epoch, and of the stage: accuracy on val, where there is one, and the line that a person reads. Sets
-// RunContext::improved.
+// At the end of each epoch, and of the stage: accuracy on val, where there is one, and the line that a person reads. Notes
+// the best step in the position, by which checkpoints know it.
 class Validation final : public RunObserver {
  public:
   using RunObserver::RunObserver;

@@ -30,16 +30,16 @@ double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
   return quantile(time_dense(*model, input, false, options).dense, 0.5) / 1000;
 }
 
-class Schedule {
+class Forecast {
  public:
-  Schedule(Vfs& vfs, const TablePlan& plan, std::vector<ArmInputs> inputs) : vfs_(vfs), plan_(plan), inputs_(std::move(inputs)) {}
+  Forecast(Vfs& vfs, const TablePlan& plan, std::vector<ArmInputs> inputs) : vfs_(vfs), plan_(plan), inputs_(std::move(inputs)) {}
 
   PlannedCell planned(const Cell& cell, std::string name) {
     const ExperimentConfig config = settled_config(cell);
     const Value settings = settings_for_accuracy(write(config));
     Way way = find_way(vfs_, cell, plan_.runs());
     if (way.kind == Way::Kind::fork || way.kind == Way::Kind::train) take_earlier(way, config, settings);
-    earlier_.push_back({config.name, settings});
+    earlier_.push_back({config, settings});
     PlannedCell planned{.cell = std::move(name), .way = way_text(way)};
     const std::int64_t epoch = steps_per_epoch(config.data, inputs_of(cell).data.train.size());
     for (auto stage = config.stages.begin() + way.stages; stage != config.stages.end(); ++stage) {
@@ -51,17 +51,35 @@ class Schedule {
 
  private:
   struct Earlier {
-    std::string name;
+    ExperimentConfig config;
     Value settings;
   };
+
+  // Fewer of `shared` stages where a stage behind them learns from one whose network the earlier run keeps no longer there.
+  static std::size_t with_teachers(const ExperimentConfig& config, const ExperimentConfig& earlier, std::size_t shared) {
+    const auto kept = [&](const std::string& teacher) {
+      return std::any_of(earlier.stages.begin() + static_cast<std::ptrdiff_t>(shared), earlier.stages.end(),
+                         [&](const StageConfig& stage) { return stage.distill && stage.distill->from == teacher; });
+    };
+    for (; shared > 0; --shared) {
+      const auto lost = [&](const StageConfig& stage) {
+        if (!stage.distill) return false;
+        const auto teacher = std::ranges::find(config.stages, *stage.distill->from, &StageConfig::name);
+        return teacher - config.stages.begin() + 1 < static_cast<std::ptrdiff_t>(shared) && !kept(teacher->name);
+      };
+      if (std::none_of(config.stages.begin() + static_cast<std::ptrdiff_t>(shared), config.stages.end(), lost)) break;
+    }
+    return shared;
+  }
 
   // A cell that runs before this one may leave it more stages than the folders hold now.
   void take_earlier(Way& way, const ExperimentConfig& config, const Value& settings) const {
     for (const Earlier& earlier : earlier_) {
-      const std::size_t shared = std::min(shared_stages(settings, earlier.settings), config.stages.size() - 1);
+      const std::size_t alike = std::min(shared_stages(settings, earlier.settings), config.stages.size() - 1);
+      const std::size_t shared = with_teachers(config, earlier.config, alike);
       if (static_cast<std::int64_t>(shared) <= way.stages) continue;
       way = {.kind = Way::Kind::fork,
-             .run = earlier.name,
+             .run = earlier.config.name,
              .at = config.stages[shared - 1].name,
              .stages = static_cast<std::int64_t>(shared)};
     }
@@ -93,11 +111,13 @@ std::vector<PlannedCell> plan_table(Vfs& vfs, const std::string& table_file, con
   const std::vector<Cell> undecided = plan.undecided();
   std::vector<Cell> all = pending;
   all.insert(all.end(), undecided.begin(), undecided.end());
-  Schedule schedule(vfs, plan, plan.check(all));
+  Forecast forecast(vfs, plan, plan.check(all));
   std::vector<PlannedCell> planned;
-  for (const CellResult& result : plan.results().cells()) planned.push_back({.cell = result.name, .way = "done"});
-  for (const Cell& cell : pending) planned.push_back(schedule.planned(cell, cell.experiment.config.name));
-  for (const Cell& cell : undecided) planned.push_back(schedule.planned(cell, str(cell.arm, "-seed", cell.seed)));
+  for (const ArmRow& row : plan.view().rows) {
+    for (const CellResult& cell : row.cells) planned.push_back({.cell = cell.name, .way = "done"});
+  }
+  for (const Cell& cell : pending) planned.push_back(forecast.planned(cell, cell.experiment.config.name));
+  for (const Cell& cell : undecided) planned.push_back(forecast.planned(cell, str(cell.arm, "-seed", cell.seed)));
   return planned;
 }
 
