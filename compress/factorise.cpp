@@ -1,6 +1,7 @@
 #include "compress/factorise.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -81,6 +82,14 @@ struct FactorisePass::Group {
   std::vector<std::size_t> members;
 };
 
+// Rules come in the block's order.
+std::vector<RankLayer> in_order_of(const Trace& trace, std::vector<RankLayer> layers) {
+  std::ranges::stable_sort(layers, {}, [&](const RankLayer& layer) {
+    return std::ranges::find(trace, layer.dense.path, &LayerCost::path) - trace.begin();
+  });
+  return layers;
+}
+
 std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const Shape& input,
                                                            std::vector<BlockProblem>& problems) const {
   std::vector<std::string> selected;
@@ -143,11 +152,11 @@ struct FactorisePass::Model {
 std::vector<RankChoice> FactorisePass::choose_ranks(const Model& model, const RankConfig& ranks,
                                                     std::span<const RankLayer> layers, const Matched& matched, FixedCost fixed) {
   if (!ranks.latency || model.means.veto == nullptr) return select_ranks(ranks, layers, fixed);
-  const auto first = std::ranges::find_if(matched.trace, [](const LayerCost& row) { return row.parameters > 0; });
+  const std::string first = first_with_parameters(matched.trace);
   std::vector<TimedLayer> timed;
   for (const RankLayer& layer : layers) {
     const LayerCost& row = *std::ranges::find(matched.trace, layer.dense.path, &LayerCost::path);
-    timed.push_back({layer, row.input, row.path == first->path});
+    timed.push_back({layer, row.input, row.path == first});
   }
   LatencyRanks found =
       ranks_by_latency(ranks.latency->speedup, ranks.multiple_of, model.root, timed, model.input, *model.means.veto);
@@ -155,7 +164,8 @@ std::vector<RankChoice> FactorisePass::choose_ranks(const Model& model, const Ra
   return std::move(found.choices);
 }
 
-void FactorisePass::choose(const Model& model, const Matched& matched, const Group& group, std::vector<BlockProblem>& problems) {
+std::vector<RankLayer> FactorisePass::choose(const Model& model, const Matched& matched, const Group& group,
+                                             std::vector<BlockProblem>& problems) {
   const RankConfig& ranks = *group.ranks;
   const auto cost_of = [&](const LayerCost& row) { return ranks.params ? row.parameters : row.macs; };
   FixedCost fixed;
@@ -177,23 +187,22 @@ void FactorisePass::choose(const Model& model, const Matched& matched, const Gro
       planned.choice.reason = std::move(reason);
     }
   }
-  if (ranks.explicit_ranks.empty()) compare(layers);
   const std::vector<RankProblem> illegal = explicit_rank_problems(ranks, layers);
   for (const RankProblem& problem : illegal) problems.push_back({str(group.key, '.', problem.rank), problem.message});
-  if (!illegal.empty()) return;
+  if (!illegal.empty()) return layers;
   try {
     const std::vector<RankChoice> choices = choose_ranks(model, ranks, layers, matched, fixed);
     for (std::size_t i = 0; i < layers.size(); ++i) plan_[layers[i].dense.path].choice = choices[i];
   } catch (const ConfigError& error) {
     problems.push_back({group.key, error.what()});
   }
+  return layers;
 }
 
-// Rules that the block does not have cost little beside the spectra, which are there now.
-void FactorisePass::compare(std::span<const RankLayer> layers) {
+// What rules that the block does not have would choose: little work beside the spectra, which are there now.
+void FactorisePass::compare(std::span<const RankLayer> layers, std::int64_t multiple_of) {
   std::vector<RankConfig> rules{{.params = 0.5}, {.macs = 0.5}, {.energy = 0.9}, {.error = 0.3}, {.vbmf = 1}};
-  for (RankConfig& rule : rules) rule.multiple_of = config_.ranks.multiple_of;
-  comparison_ = {};
+  for (RankConfig& rule : rules) rule.multiple_of = multiple_of;
   for (const RankLayer& layer : layers) comparison_.layers.push_back(layer.dense.path);
   comparison_.rules = tessera::compare_rules(rules, layers);
 }
@@ -239,7 +248,15 @@ std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& ro
   if (settled_) {
     take_settled(*matched, problems);
   } else {
-    for (const Group& group : groups(*matched, problems)) choose({root, input, means}, *matched, group, problems);
+    std::vector<RankLayer> with_spectra;
+    std::int64_t multiple_of = 0;  // that the rules' share
+    for (const Group& group : groups(*matched, problems)) {
+      std::vector<RankLayer> layers = choose({root, input, means}, *matched, group, problems);
+      if (means.veto != nullptr || !group.ranks->explicit_ranks.empty()) continue;  // with a clock nobody plans
+      std::ranges::move(layers, std::back_inserter(with_spectra));
+      multiple_of = std::gcd(multiple_of, group.ranks->multiple_of);
+    }
+    if (!with_spectra.empty()) compare(in_order_of(matched->trace, std::move(with_spectra)), multiple_of);
   }
   if (!problems.empty()) plan_.clear();
   return problems;

@@ -64,7 +64,9 @@ class FactorisePass : public Pass {
   std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
   std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
   struct Model;  // to be prepared for
-  void choose(const Model& model, const Matched& matched, const Group& group, std::vector<BlockProblem>& problems);
+  // The group's layers that have a compressed form, with their spectra unless their ranks are explicit.
+  std::vector<RankLayer> choose(const Model& model, const Matched& matched, const Group& group,
+                                std::vector<BlockProblem>& problems);
   std::vector<RankChoice> choose_ranks(const Model& model, const RankConfig& ranks, std::span<const RankLayer> layers,
                                        const Matched& matched, FixedCost fixed);
   // What `decompose` gives. Where there is no memory for it, the error names the layer, and the key that needs less.
@@ -73,7 +75,7 @@ class FactorisePass : public Pass {
   Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
   Factors project(const DenseLayer& layer, const Ranks& ranks) const;
 
-  void compare(std::span<const RankLayer> layers);  // of one rule, with their spectra
+  void compare(std::span<const RankLayer> layers, std::int64_t multiple_of);  // with their spectra
   void take_settled(const Matched& matched, std::vector<BlockProblem>& problems);
 
   FactoriseConfig config_;

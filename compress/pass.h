@@ -46,8 +46,7 @@ class Pass {
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
   // What it found for the whole network, once the layers are in their places.
   virtual void complete(PassReport&) const {}
-  // What usual rules would choose for the layers that its own rule read the spectra of, the last of its rules where there are
-  // several; after prepare.
+  // What usual rules would choose for the layers whose ranks come from their spectra; after prepare without a veto, as plans do.
   virtual RuleComparison compare_rules() const { return {}; }
   // The keys of its block that ask for training batches.
   virtual std::vector<std::string> data_keys() const { return {}; }

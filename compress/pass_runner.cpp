@@ -15,19 +15,10 @@ namespace {
 
 using Costs = std::map<std::string, LayerCost>;
 
-Costs trace_by_path(const Module& root, const Shape& input) {
-  Trace trace;
-  root.output_shape(input, &trace);
+Costs by_path(const Trace& trace) {
   Costs costs;
   for (const LayerCost& row : trace) costs.emplace(row.path, row);
   return costs;
-}
-
-std::string first_with_parameters(const Module& root, const Shape& input) {
-  Trace trace;
-  root.output_shape(input, &trace);
-  const auto found = std::ranges::find_if(trace, [](const LayerCost& row) { return row.parameters > 0; });
-  return found == trace.end() ? std::string() : found->path;
 }
 
 void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
@@ -104,9 +95,10 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   PassReport report;
   report.pass = pass.name();
   report.before = total_cost(*root, input);
-  const Shape output = root->output_shape(input);
-  const Costs costs = trace_by_path(*root, input);
-  const std::string first = first_with_parameters(*root, input);
+  Trace trace;
+  const Shape output = root->output_shape(input, &trace);
+  const Costs costs = by_path(trace);
+  const std::string first = first_with_parameters(trace);
   std::vector<Replaced> replaced;
   pass.prepare(root, input, {.batches = batches, .veto = veto});
   for (const std::string& path : matched_paths(*root, pass)) {

@@ -27,6 +27,7 @@ from benchmark_results import (Unusable, compare, conditions, factored_runs, fai
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
 ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
+REPRODUCED = "configs/tables/results/admm_resnet8.md"
 
 
 NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
@@ -264,8 +265,23 @@ def accuracy(root):
     return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith("Timed on")))] if rows else []
 
 
+def reproduced(root):
+    """What `tessera reproduce` wrote down to its second heading: arms, picture and answers, without name and command."""
+    path = root / REPRODUCED
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8").split("\n## ")[0]
+    begin = text.find("\n|") + 1
+    if begin == 0 or "cells have a result." in text:
+        raise Unusable(f"{REPRODUCED}: is not whole; run 'tessera reproduce' to its end")
+    folder = path.parent.relative_to(root).as_posix()
+    return [line.replace("](", f"]({folder}/") if line.startswith("![") else line
+            for line in text[begin:].rstrip().splitlines()] + [""]
+
+
 # What is written: for each page the blocks between its markers.
-PAGES = {"README.md": {"accuracy": accuracy, "benchmarks": least_rows}, "docs/benchmarks.md": {"benchmarks": tables}}
+PAGES = {"README.md": {"reproduced": reproduced, "accuracy": accuracy, "benchmarks": least_rows},
+         "docs/benchmarks.md": {"benchmarks": tables}}
 
 
 def updated(page, lines, name, text):

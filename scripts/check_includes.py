@@ -65,7 +65,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv"), "autograd", ("ops", "linalg"), "nn"),
-    "compress": ("timing", "formats", "ranks", ""),
+    "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
     "train": ("config", ("checkpoint", "data"), "", "torch", "run", "plan", "report", "reproduce"),
 }
 

@@ -155,6 +155,10 @@ void StageConfig::fields(Fields& f) {
         {.help = "hold layers to low-rank weights while this stage trains them",
          .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}, rho: 0.001}",
          .observable = "bytes"});
+  f.add("prune", prune,
+        {.help = "set weights to zero, more and more of them, while this stage trains the others",
+         .example = "{sparsity: {target: 0.9}}",
+         .observable = "bytes"});
   f.add("distill", distill,
         {.help = "learn an earlier stage's answers beside the labels",
          .example = "{temperature: 2, weight: 0.9}",
@@ -162,6 +166,7 @@ void StageConfig::fields(Fields& f) {
   training.fields(f);
   f.require(train.has_value() || !distill, "distill", "needs train: it is a part of the loss");
   f.require(train.has_value() || !admm, "admm", "needs train: weights come to their constraint by training");
+  f.require(train.has_value() || !prune, "prune", "needs train: the weights that stay make up for those that go");
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(train.has_value() || factorise.has_value(), "", "a stage needs train, factorise or both");
 }

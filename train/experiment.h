@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "admm/config.h"
+#include "compress/prune/config.h"
 #include "compress/factorise.h"
 #include "core/config/fields.h"
 #include "core/config/read.h"
@@ -81,6 +82,7 @@ struct StageConfig {
   std::optional<Duration> train;
   std::optional<FactoriseConfig> factorise;  // with `from`: its inherited members are that admm block's
   std::optional<AdmmConfig> admm;
+  std::optional<PruneConfig> prune;
   std::optional<DistillConfig> distill;  // with `from`, once the file is read
   TrainingConfig training;  // top-level blocks merged with this stage's
   void fields(Fields& f);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -86,13 +85,9 @@ class LatencySearch {
       : root_(root), layers_(layers), input_(input), veto_(veto) {}
 
   void time_layers(std::int64_t multiple_of) {
-    std::map<std::string, LatencyTable> tables;
-    for (const TimedLayer& each : layers_) {
-      const Module& module = *each.layer.dense.module;
-      const std::string shape = str(module.kind(), to_json(module.config()), each.input, each.first);
-      const auto table = tables.try_emplace(shape, each, multiple_of, veto_).first;
-      options_.push_back(options_of(each, table->second, multiple_of));
-    }
+    // A layer of a shape that was timed before takes its times from the scope of decisions, whose keys name no layer.
+    for (const TimedLayer& each : layers_)
+      options_.push_back(options_of(each, LatencyTable(each, multiple_of, veto_), multiple_of));
   }
 
   using Choice = std::vector<std::size_t>;  // an option of each layer

@@ -18,6 +18,8 @@ Shape with_batch(Shape shape, std::int64_t batch) {
   return shape;
 }
 
+constexpr const char* kNetwork = "the network";  // what before_timing() is told
+
 // For ranks there are many timings to take, and no verdict hangs on one.
 constexpr std::int64_t kRankRounds = 7;
 constexpr std::int64_t kRankRoundsOfNetwork = 15;
@@ -32,9 +34,14 @@ std::optional<Speed> kept_speed(const AnswerCache& cache) {
   }
 }
 
-TimingOptions in_rounds(TimingOptions options, std::int64_t most) {
-  options.rounds = std::min(options.rounds, most);
-  return options;
+// The speed that the decision of this key holds, or that `measure` gives; empty where it is not known and may not be measured.
+std::optional<Speed> recalled(const std::string& key, const std::function<Speed()>& measure) {
+  const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
+  try {
+    return text ? std::optional(speed_from(*text)) : std::nullopt;
+  } catch (const ConfigError& error) {
+    throw ConfigError(str("decisions: ", key, ": ", error.what()));
+  }
 }
 
 // With what is trained of it: gradients of frozen weights cost no time.
@@ -71,104 +78,97 @@ std::string Veto::where() const {
                       .tf32 = tf32_products()});
 }
 
-std::optional<Speed> Veto::known_or_measured(const std::string& key, const std::string& what,
-                                             const std::function<Speed()>& measure) const {
-  const std::optional<std::string> text = recall_or_measure(key, [&] {
-    if (options_.before_timing) options_.before_timing(what);
-    std::string measured = to_text(measure());
-    if (options_.after_timing) options_.after_timing();
-    return measured;
-  });
-  try {
-    if (text) return speed_from(*text);
-  } catch (const ConfigError& error) {
-    throw ConfigError(str("decisions: ", key, ": ", error.what()));
-  }
-  TESSERA_CHECK(!options_.only_faster, ConfigError,
-                "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
-                "; replay a run's with train --decisions FILE, or set keep: always");
-  return std::nullopt;
+// What is timed, and how the keys of its decisions end.
+struct Veto::Timing {
+  std::string key;
+  std::function<PairedTimes(const TimingOptions&)> time;
+};
+
+Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const {
+  const Shape batch = with_batch(input, options_.batch);
+  const bool input_gradient = !first || options_.timing.phase != Phase::training;
+  const std::string key = str("layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
+                              input_gradient ? "" : "first ", where());
+  return {key, [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
+            return time_layer(dense, compressed, batch, input_gradient, options);
+          }};
 }
 
-std::string Veto::layer_pair(const Module& dense, const Module& compressed, const Shape& batch, bool no_input_gradient) const {
-  return str(layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ', no_input_gradient ? "first " : "", where());
-}
-
-std::string Veto::network_hash(Module& root, std::span<Replaced> replaced) const {
+Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
+  const Shape batch = with_batch(input, options_.batch);
   std::string layers;
-  for_each_module(root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
+  for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
   for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
-  return xxh3_128(layers);
+  return {str("network ", xxh3_128(layers), " input ", batch, ' ', where()),
+          [&root, replaced, batch](const TimingOptions& options) { return time_network(root, replaced, batch, options); }};
 }
 
-// Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
-Speed Veto::timed_aside(const std::string& what, const std::function<PairedTimes()>& time) const {
+Speed Veto::timed(const std::string& what, const std::function<PairedTimes()>& time) const {
   if (options_.before_timing) options_.before_timing(what);
-  DecisionScope aside({.measure = true, .known = aside_});
   const Speed speed = speed_of(time());
-  aside_ = aside.taken();
   if (options_.after_timing) options_.after_timing();
   return speed;
 }
 
-Speed Veto::known_or_kept(const std::string& key, const std::function<Speed()>& measure) const {
-  const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
-  TESSERA_CHECK(text, ConfigError, "latency is measured, which deterministic: true forbids, and no decisions file has ", key,
+std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& what) const {
+  const std::string key = str(kKeepDecision, timing.key);
+  const std::optional<Speed> speed = recalled(key, [&] { return timed(what, [&] { return timing.time(options_.timing); }); });
+  TESSERA_CHECK(speed || !options_.only_faster, ConfigError,
+                "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
+                "; replay a run's with train --decisions FILE, or set keep: always");
+  return speed;
+}
+
+// Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
+Speed Veto::timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const {
+  TimingOptions options = options_.timing;
+  options.rounds = std::min(options.rounds, rounds);
+  return timed(what, [&] {
+    const DecisionScope aside({.measure = true, .known = aside_});
+    PairedTimes times = timing.time(options);
+    aside_ = aside.taken();
+    return times;
+  });
+}
+
+Speed Veto::latency_speed(const Timing& timing, const std::function<Speed(const std::string& key)>& measure) const {
+  const std::string key = str(kLatencyDecision, timing.key);
+  const std::optional<Speed> speed = recalled(key, [&] { return measure(key); });
+  TESSERA_CHECK(speed, ConfigError, "latency is measured, which deterministic: true forbids, and no decisions file has ", key,
                 "; replay a run's with train --decisions FILE, or ask for ranks in another way");
-  try {
-    return speed_from(*text);
-  } catch (const ConfigError& error) {
-    throw ConfigError(str("decisions: ", key, ": ", error.what()));
-  }
+  return *speed;
 }
 
 Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const {
-  const Shape batch = with_batch(input, options_.batch);
-  const bool no_input_gradient = first && options_.timing.phase == Phase::training;
-  const std::string key = str(kLatencyDecision, "layer ", layer_pair(dense, compressed, batch, no_input_gradient));
-  const auto time = [&] {
-    return time_layer(dense, compressed, batch, !no_input_gradient, in_rounds(options_.timing, kRankRounds));
-  };
-  return known_or_kept(key, [&] {
-    if (options_.kept_for.empty()) return timed_aside(what, time);
+  const Timing timing = layer_timing(dense, compressed, input, first);
+  return latency_speed(timing, [&](const std::string& key) {
+    if (options_.kept_for.empty()) return timed_aside(timing, what, kRankRounds);
     const AnswerCache cache(str(options_.kept_for, '\n', key));
     if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
-    const Speed speed = timed_aside(what, time);
+    const Speed speed = timed_aside(timing, what, kRankRounds);
     cache.store(to_text(speed));
     return speed;
   });
 }
 
 Speed Veto::rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
-  const Shape batch = with_batch(input, options_.batch);
-  const std::string key = str(kLatencyDecision, "network ", network_hash(*root, replaced), " input ", batch, ' ', where());
-  const auto time = [&] { return time_network(root, replaced, batch, in_rounds(options_.timing, kRankRoundsOfNetwork)); };
-  return known_or_kept(key, [&] { return timed_aside("the network", time); });
+  const Timing timing = network_timing(root, replaced, input);
+  return latency_speed(timing, [&](const std::string&) { return timed_aside(timing, kNetwork, kRankRoundsOfNetwork); });
 }
 
 LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, bool first) const {
-  const Shape batch = with_batch(input, options_.batch);
-  const bool no_input_gradient = first && options_.timing.phase == Phase::training;
-  const std::string key = str(kKeepDecision, "layer ", layer_pair(dense, compressed, batch, no_input_gradient));
   LayerVerdict verdict;
-  verdict.speed = known_or_measured(
-      key, dense.path(), [&] { return speed_of(time_layer(dense, compressed, batch, !no_input_gradient, options_.timing)); });
+  verdict.speed = keep_speed(layer_timing(dense, compressed, input, first), dense.path());
   if (!verdict.speed || verdict.speed->faster) return verdict;
   verdict.reason = str("not faster at ", where());
   verdict.stays = !options_.only_faster;
   return verdict;
 }
 
-std::optional<Speed> Veto::network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
-  const Shape batch = with_batch(input, options_.batch);
-  const std::string key = str(kKeepDecision, "network ", network_hash(*root, replaced), " input ", batch, ' ', where());
-  return known_or_measured(key, "the network", [&] { return speed_of(time_network(root, replaced, batch, options_.timing)); });
-}
-
 NetworkVerdict Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const {
   NetworkVerdict verdict;
   while (!replaced.empty()) {
-    verdict.speed = network_speed(root, replaced, input);
+    verdict.speed = keep_speed(network_timing(root, replaced, input), kNetwork);
     if (verdict.speed && !verdict.dense_ms) verdict.dense_ms = verdict.speed->dense_ms;
     if (!verdict.speed || verdict.speed->faster || !options_.only_faster) break;
     const auto worst = std::ranges::min_element(replaced, {}, [](const Replaced& layer) { return layer.speed->ratio.median; });

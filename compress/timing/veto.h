@@ -78,13 +78,13 @@ class Veto {
   std::string where() const;
 
  private:
-  std::optional<Speed> network_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
-  std::optional<Speed> known_or_measured(const std::string& key, const std::string& what,
-                                         const std::function<Speed()>& measure) const;
-  std::string layer_pair(const Module& dense, const Module& compressed, const Shape& batch, bool no_input_gradient) const;
-  std::string network_hash(Module& root, std::span<Replaced> replaced) const;
-  Speed known_or_kept(const std::string& key, const std::function<Speed()>& measure) const;
-  Speed timed_aside(const std::string& what, const std::function<PairedTimes()>& time) const;
+  struct Timing;
+  Timing layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const;
+  Timing network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+  Speed timed(const std::string& what, const std::function<PairedTimes()>& time) const;
+  Speed timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const;
+  std::optional<Speed> keep_speed(const Timing& timing, const std::string& what) const;
+  Speed latency_speed(const Timing& timing, const std::function<Speed(const std::string& key)>& measure) const;
 
   VetoOptions options_;
   mutable DecisionMap aside_;  // what kernels chose in timings for ranks

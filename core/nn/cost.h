@@ -22,6 +22,9 @@ struct LayerCost {
 };
 using Trace = std::vector<LayerCost>;
 
+// Path of the first layer that has any; empty without one. Training needs no gradient of its input.
+std::string first_with_parameters(const Trace& trace);
+
 struct Cost {
   std::int64_t parameters = 0;
   std::int64_t macs = 0;

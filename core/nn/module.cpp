@@ -156,6 +156,11 @@ Device device_of(Module& root) {
   return buffers.empty() ? Device() : buffers.front().buffer->value.device();
 }
 
+std::string first_with_parameters(const Trace& trace) {
+  const auto found = std::ranges::find_if(trace, [](const LayerCost& row) { return row.parameters > 0; });
+  return found == trace.end() ? std::string() : found->path;
+}
+
 Cost total_cost(const Module& root, const Shape& input) {
   Trace trace;
   root.output_shape(input, &trace);

@@ -1,6 +1,7 @@
 #include "core/nn/parameter.h"
 
 #include "core/device/dispatch.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/where.h"
 #include "core/support/error.h"
 
@@ -22,6 +23,12 @@ void Parameter::set_mask(Tensor mask) {
     var_.set_value(std::move(masked));
   }
   mask_ = std::move(mask);
+}
+
+void Parameter::mask_grad() {
+  if (!mask_.defined() || !grad().defined()) return;
+  const NoGrad no_grad;
+  set_grad(mul(Var(grad()), Var(mask_.to(grad().dtype()))).value());
 }
 
 void Parameter::move_to(Device device) {

@@ -32,6 +32,7 @@ class Parameter {
   // u8, value's shape, 1 = kept. Optimisers zero weight and state where it is 0 inside their update. Undefined = dense.
   const Tensor& mask() const noexcept { return mask_; }
   void set_mask(Tensor mask);  // also zeroes the value where the mask is 0; goes to the value's device
+  void mask_grad();  // zeroes the gradient, if there is one, where the mask is 0; NaN and Inf stay to be found
   void move_to(Device device);  // value and mask; drops the gradient of a value that was elsewhere
 
  private:

@@ -11,6 +11,8 @@ BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
 END = "<!-- benchmarks: end -->"
 ACCURACY = "<!-- accuracy: begin, written by scripts/benchmark_tables.py -->\n"
 ACCURACY_END = "<!-- accuracy: end -->\n"
+REPRODUCED = "<!-- reproduced: begin, written by scripts/benchmark_tables.py -->\n"
+REPRODUCED_END = "<!-- reproduced: end -->\n"
 SURROUNDINGS = {"commit": "abc1234", "date": "2026-01-02T03:04:05Z", "processor": "Some CPU", "compute_threads": 2,
                 "omp_wait_policy": "passive", "onednn": "2.6.3 avx2", "compiler": "GNU 12.2.0", "build_type": "Release",
                 "rounds": 30}
@@ -70,7 +72,8 @@ class TablesCase(unittest.TestCase):
         self.page = self.root / "docs" / "benchmarks.md"
         self.page.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
         self.readme = self.root / "README.md"
-        self.readme.write_text(f"# name\n{ACCURACY}old\n{ACCURACY_END}between\n{BEGIN}\nold\n{END}\nbehind\n")
+        self.readme.write_text(f"# name\n{REPRODUCED}old\n{REPRODUCED_END}"
+                               f"{ACCURACY}old\n{ACCURACY_END}between\n{BEGIN}\nold\n{END}\nbehind\n")
 
     def results(self, program, *lines):
         text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)

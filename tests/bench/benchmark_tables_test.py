@@ -2,13 +2,15 @@
 """scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the two pages current."""
 import unittest
 
-from benchmark_lines import ACCURACY, ACCURACY_END, BEGIN, END, TablesCase, dense, factored, infer, library, memory, summary, train
+from benchmark_lines import (ACCURACY, ACCURACY_END, BEGIN, END, REPRODUCED, REPRODUCED_END, TablesCase, dense, factored, infer,
+                             library, memory, summary, train)
 
 
 class Tables(TablesCase):
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
-        self.assertEqual(self.readme.read_text(), f"# name\n{ACCURACY}\n{ACCURACY_END}between\n{BEGIN}\n\n{END}\nbehind\n")
+        self.assertEqual(self.readme.read_text(), f"# name\n{REPRODUCED}\n{REPRODUCED_END}"
+                                                  f"{ACCURACY}\n{ACCURACY_END}between\n{BEGIN}\n\n{END}\nbehind\n")
 
     def test_the_readme_has_the_least_ratio_of_each_kind(self):
         self.results("train_bench", train(1.1, commit="older00"), train(1.35), train(1.25), train(1.45),
@@ -40,6 +42,26 @@ class Tables(TablesCase):
         self.written()
         self.assertIn(f"{ACCURACY}\n| stage | top-1 % |\n|---|---|\n| dense | 93.1 |\n\nTimed on Some CPU.\n\n{ACCURACY_END}",
                       self.readme.read_text())
+
+    def test_the_readme_has_the_reproduced_table_with_its_picture_and_answers(self):
+        folder = self.root / "configs" / "tables" / "results"
+        folder.mkdir(parents=True)
+        (folder / "admm_resnet8.md").write_text(
+            "# admm_resnet8\n\n```\ntessera reproduce x.yaml\n```\n\n| arm | n |\n|---|---|\n| dense | 3 |\n\n"
+            "![A picture](x.svg)\n\n"
+            "- Is it? Undecided.\n\nMean of three.\n\n## Stage by stage\n\n| other |\n")
+        self.written()
+        self.assertIn(f"{REPRODUCED}\n| arm | n |\n|---|---|\n| dense | 3 |\n\n![A picture](configs/tables/results/x.svg)\n\n"
+                      f"- Is it? Undecided.\n\nMean of three.\n\n{REPRODUCED_END}", self.readme.read_text())
+
+    def test_a_reproduced_table_must_be_whole(self):
+        folder = self.root / "configs" / "tables" / "results"
+        folder.mkdir(parents=True)
+        for text in ("# admm_resnet8\n\nnothing\n", "# admm_resnet8\n\n| arm |\n|---|\n| a |\n\n1 of 3 cells have a result.\n"):
+            (folder / "admm_resnet8.md").write_text(text)
+            code, message = self.run_script()
+            self.assertEqual(code, 2)
+            self.assertIn("configs/tables/results/admm_resnet8.md: is not whole", message)
 
     def test_training_shows_the_lines_of_the_last_commit_and_machine(self):
         self.results("train_bench", train(1.5, commit="older00"), train(1.9, processor="Other CPU"), train(1.25), train(1.35))
@@ -278,7 +300,7 @@ class Tables(TablesCase):
         before = {page: page.read_text() for page in (self.page, self.readme)}
         for page, name in ((self.page, "docs/benchmarks.md"), (self.readme, "README.md")):
             for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
-                page.write_text(f"{ACCURACY}{ACCURACY_END}{text}\n")
+                page.write_text(f"{REPRODUCED}{REPRODUCED_END}{ACCURACY}{ACCURACY_END}{text}\n")
                 changed = {other: other.read_text() for other in before}
                 code, message = self.run_script()
                 self.assertEqual(code, 2)

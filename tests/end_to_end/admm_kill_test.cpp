@@ -10,32 +10,16 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "tests/end_to_end/held_experiment.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: held
-seed: 5
+constexpr const char* kStages = R"(
 threads: {compute: 2, loader: 1}
-data: {name: glyphs, count: 960, test_count: 60, batch: 32, val: 0.1}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every: 5s, keep: 2}
-log_every: 3
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 16, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 32, kernel: 3, padding: 1, bias: false, name: conv2}}
-    - batch_norm
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 stages:
   - {name: dense, train: 1e}
   - name: held
@@ -44,17 +28,6 @@ stages:
   - {name: factored, factorise: {from: held}}
   - {name: tuned, train: 8s, distill: {from: held}}
 )";
-
-// Its choices, but that a clock found conv1 not faster and all else faster.
-std::string without_conv1(const std::string& decisions) {
-  Value file = parse_json(decisions, "decisions.json");
-  for (Value::Entry& entry : file.find("decisions")->as_map()) {
-    if (!entry.key.starts_with("keep.")) continue;
-    const bool conv1 = entry.key.starts_with("keep.layer ") && entry.key.find("\"in\":1,") != std::string::npos;
-    entry.value = str(conv1 ? "not-faster" : "faster", " dense_ms 2 compressed_ms 1 ratio 2 low 1.5 high 2.5");
-  }
-  return to_json(file);
-}
 
 // Where a run was last seen.
 std::string stage_of(const std::string& run) {
@@ -76,11 +49,11 @@ class AdmmKill : public ::testing::Test {
 
   // Until all that the clock is asked has an answer: the network without conv1 is timed where it is first met.
   void choose() {
-    write_bytes(folder_ / "held.yaml", kExperiment);
+    write_bytes(folder_ / "held.yaml", held_experiment(kStages));
     for (int i = 0; i < 3; ++i) {
       const std::string runs = str("choosing-", i);
       expect_done(run_program(train(runs, i > 0)));
-      write_bytes(folder_ / "chosen.json", without_conv1(read_bytes(run_in(runs) + "/decisions.json")));
+      write_bytes(folder_ / "chosen.json", without_conv1(run_in(runs)));
     }
   }
 

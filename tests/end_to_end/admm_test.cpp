@@ -8,33 +8,17 @@
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "tests/end_to_end/held_experiment.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: held
-seed: 5
+constexpr const char* kStages = R"(
 threads: {compute: 2, loader: 0}
 deterministic: true
-data: {name: glyphs, count: 960, test_count: 60, batch: 32, val: 0.1}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every: 6s, keep: 2}
-log_every: 3
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 16, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 32, kernel: 3, padding: 1, bias: false, name: conv2}}
-    - batch_norm
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 stages:
   - {name: dense, train: 4e}
   - name: held
@@ -47,7 +31,7 @@ stages:
 
 class AdmmRuns : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(folder_ / "held.yaml", kExperiment); }
+  void SetUp() override { write_bytes(folder_ / "held.yaml", held_experiment(kStages)); }
 
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/held/1"); }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
@@ -156,17 +140,6 @@ TEST_F(AdmmRuns, RhoAndRanksAreTheForksToChange) {
   expect_in(read_bytes(folder_ / "ranks/held/1/layers.csv"), "from held,out 4 in 6");
 }
 
-// The run's choices, but that a clock found conv1 not faster and all else faster.
-std::string without_conv1(const std::string& run) {
-  Value file = parse_json(read_bytes(run + "/decisions.json"), "decisions.json");
-  for (Value::Entry& entry : file.find("decisions")->as_map()) {
-    if (!entry.key.starts_with("keep.")) continue;
-    const bool conv1 = entry.key.starts_with("keep.layer ") && entry.key.find("\"in\":1,") != std::string::npos;
-    entry.value = str(conv1 ? "not-faster" : "faster", " dense_ms 2 compressed_ms 1 ratio 2 low 1.5 high 2.5");
-  }
-  return to_json(file);
-}
-
 TEST_F(AdmmRuns, LayersThatAClockLeavesDenseAreNotHeld) {
   const std::vector<std::string> both{"stages[1].admm.keep=faster", "stages[1].admm.layers=conv*", "stages[1].admm.ranks.in=1",
                                       "stages[1].admm.ranks.out=4", "stages[1].train=13s"};
@@ -190,8 +163,9 @@ TEST_F(AdmmRuns, LayersThatAClockLeavesDenseAreNotHeld) {
   expect_in(row("factored,conv1,"), ",dense,has no ranks from held");
   expect_in(row("factored,conv2,"), ",factored,");
 
-  const Outcome killed = run_program(train("killed", joined(both, {"deterministic=false", "--decisions", folder_ / "chosen.json"})),
-                                     {"TESSERA_KILL_AT=step:113"});
+  const Outcome killed =
+      run_program(train("killed", joined(both, {"deterministic=false", "--decisions", folder_ / "chosen.json"})),
+                  {"TESSERA_KILL_AT=step:113"});
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   const std::string file = newest_checkpoint(run_in("killed")) + "/hook.admm.safetensors";
   const auto held = decode_safetensors(read_bytes(file), file).tensors;

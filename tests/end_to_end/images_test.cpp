@@ -85,6 +85,30 @@ TEST_F(Images, AKilledRunEndsWithTheSameBytes) {
   EXPECT_EQ(read_bytes(folder_ / "killed/tiny/1/metrics.jsonl"), read_bytes(folder_ / "straight/tiny/1/metrics.jsonl"));
 }
 
+// A run goes on where its images lie now, and not on others.
+TEST_F(Images, AMovedFolderIsTheSameData) {
+  expect({"train", file_, "--runs", folder_ / "straight"}, 0, "");
+  const std::string run = folder_ / "killed/tiny/1";
+  const Outcome killed =
+      run_program({"train", file_, "--runs", folder_ / "killed", "checkpoint.async=false"}, {"TESSERA_KILL_AT=step:5"});
+  ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  std::filesystem::rename(folder_ / "photos", folder_ / "moved");
+  expect({"resume", run}, 1, "photos/train");
+  const std::string there = "data.root=" + (folder_ / "moved");
+  expect({"fork", run, "--at", "4", "--runs", folder_ / "forks", there}, 0, "");
+  expect({"resume", run, there}, 0, "");
+  const std::string metrics = read_bytes(folder_ / "straight/tiny/1/metrics.jsonl");
+  EXPECT_EQ(read_bytes(run + "/metrics.jsonl"), metrics);
+  EXPECT_EQ(read_bytes(folder_ / "forks/tiny/1/metrics.jsonl"), metrics);
+  ASSERT_EQ(run_program({"train", file_, "--runs", folder_ / "other", there}, {"TESSERA_KILL_AT=step:5"}).exit_code, 128 + 9);
+  add("else/train/cat/1.jpg", 99, false);
+  add("else/train/dog/1.jpg", 199, false);
+  add("else/test/cat/1.jpg", 99, false);
+  add("else/test/dog/1.jpg", 199, false);
+  expect({"resume", folder_ / "other/tiny/1", "data.root=" + (folder_ / "else")}, 1,
+         "the training data changed since the run began");
+}
+
 TEST_F(Images, ResumeRefusesChangedImages) {
   ASSERT_EQ(run_program({"train", file_, "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:5"}).exit_code, 128 + 9);
   add("photos/train/cat/3.jpg", 99, false);

@@ -103,6 +103,9 @@ TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
   const Outcome first = reproduce("a");
   expect_outcome(first, 0, "[1/6] dense-lr0.05-seed1: train");
   expect_in(first.output, "direct-lr0.05-seed1: fork");
+  const std::string forked = folder_ / "a/runs/small/direct-lr0.05-seed1/1";
+  expect_in(read_bytes(forked + "/train.log"),
+            str("forked from ", folder_ / "a/runs/small/dense-lr0.05-seed1/1", " at pretrain\n"));
   const std::vector<Value> lines = results("a");
   ASSERT_EQ(lines.size(), 3u * 2 + 3 + 2) << "two values and another seed of three arms; two batches on the clock";
   EXPECT_EQ(lines.front().at("stages").as_list().size(), 2u);
@@ -151,7 +154,9 @@ latency: {batch: [1], repeats: 5}
   const Outcome outcome = reproduce("a");
   expect_outcome(outcome, 0, "wild-seed1: failed: ");
   expect_in(outcome.output, "dense-seed1: ");
-  expect_in(read_bytes(folder_ / "a/small.md"), "- wild, seed 1: ");
+  const std::string page = read_bytes(folder_ / "a/small.md");
+  expect_in(page, "- wild, seed 1: ");
+  EXPECT_EQ(page.find("tessera fork"), std::string::npos) << "no command whose run is on another machine\n" << page;
   EXPECT_EQ(reproduce("a").output.find("[1/"), std::string::npos) << "NaN is a result";
 
   // Another fault than the settings' own is tried again.
@@ -219,6 +224,10 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   refused("arms: [{name: a, experiment: factored.yaml, set: ['stages[1].factorise.keep=faster']}]\n",
           {"stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids"});
   refused(arms + "latency: {batch: []}\n", {"latency: needs a batch size"});
+  refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: dense.yaml, set: [threads.compute=1]}]\n",
+          {"threads.compute: is 1 in arm b and 2 in arm a; the networks of a table are timed together"});
+  refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: factored.yaml, set: [precision=bf16]}]\n",
+          {"precision: is bf16 in arm b and f32 in arm a"});
   refused(arms + "sedes: [1]\n", {"sedes: unknown key; did you mean 'seeds'?"});
   refused("arms: [{name: a, experiment: none.yaml}, {name: b, experiment: dense.yaml, set: [optimizer.lr=fast]}]\n",
           {"none.yaml", "optimizer.lr"});

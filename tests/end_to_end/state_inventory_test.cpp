@@ -53,7 +53,7 @@ Change both(const Change& first, const Change& second) {
 // Half of the weights masked; the optimiser keeps them at zero from the next step on.
 void add_mask(Checkpoint& checkpoint) {
   State& model = checkpoint.parts.at("model");
-  const Tensor mask = Tensor::full(model.tensors.at("conv2.weight").shape(), 1, DType::u8);
+  const Tensor mask = Tensor::full({model.tensors.at("conv2.weight").numel() / 8}, 255, DType::u8);  // a bit each
   mask.slice(0, 0, mask.dim(0) / 2).fill(0);
   model.tensors["conv2.weight.mask"] = mask;
 }

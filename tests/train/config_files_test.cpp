@@ -1,9 +1,16 @@
-// Networks of the experiment files in configs/ against published sizes.
+// The files in configs/: networks against published sizes, tables whose every arm passes its check.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/io/vfs.h"
 #include "layers/models/model.h"
+#include "tests/core/io/temporary_folder.h"
 #include "tests/support/scopes.h"
 #include "train/experiment.h"
+#include "train/reproduce/table_plan.h"
 
 namespace tessera::testing {
 namespace {
@@ -26,6 +33,47 @@ TEST(ConfigFiles, SixConvolutionsHaveThePublishedSizes) {
     EXPECT_EQ(train.parameters, 172518);
     EXPECT_EQ(dense.macs, train.macs);
   }
+}
+
+// Black images of class 0, as many as CIFAR has: files full of holes.
+void write_images(const std::filesystem::path& folder, const std::vector<std::string>& files, std::uintmax_t records,
+                  std::uintmax_t labels) {
+  constexpr std::uintmax_t kPixels = 3 * 32 * 32;
+  std::filesystem::create_directories(folder);
+  for (const std::string& file : files) {
+    write_file_atomically(real_vfs(), folder / file, "");
+    std::filesystem::resize_file(folder / file, records * (labels + kPixels));
+  }
+}
+
+class TableFiles : public ::testing::Test {
+ protected:
+  TableFiles() : data_("TESSERA_DATA", folder_.path().string()) {
+    const std::vector<std::string> batches{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                           "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+    for (const char* name : {"cifar-10", "cifar-10-jpeg75"}) write_images(folder_ / name, batches, 10000, 1);
+    write_images(folder_ / "cifar-100", {"train.bin"}, 50000, 2);
+    write_images(folder_ / "cifar-100", {"test.bin"}, 10000, 2);
+  }
+
+  TemporaryFolder folder_;
+  VariableScope data_;
+};
+
+// Ranks that a network does not have, a layer that no pattern matches, a misspelt key: all of it shows here.
+TEST_F(TableFiles, EveryArmPassesItsCheck) {
+  std::size_t tables = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(TESSERA_CONFIGS) + "/tables")) {
+    if (entry.path().extension() != ".yaml") continue;
+    SCOPED_TRACE(entry.path().filename());
+    ReproduceOptions options;
+    options.runs = folder_ / "runs";
+    options.results = folder_ / "results";
+    const TablePlan plan(real_vfs(), entry.path().string(), options);
+    EXPECT_NO_THROW(plan.check(plan.pending()));
+    ++tables;
+  }
+  EXPECT_GE(tables, 4u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "compress/prune/prune.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "layers/compressed.h"
@@ -70,6 +71,7 @@ class Checker {
       });
     }
     if (stage.train && stage.admm && data_ && steps_per_epoch_ >= 1) check_updates(path + ".admm", stage);
+    if (stage.train && stage.prune && data_ && steps_per_epoch_ >= 1) check_pruning(path + ".prune.", stage);
     if (!model_) return;
     if (stage.training.recompute) check_recompute(path + ".recompute");
     std::vector<StagePass> passes = stage_passes(stage, config_.report, results_, Values::zeros);
@@ -82,11 +84,23 @@ class Checker {
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
+    if (stage.prune) {  // what the passes made of the network
+      std::vector<BlockProblem> problems;
+      pruned_weights(*stage.prune, **model_, problems);
+      for (const BlockProblem& problem : problems) add(str(path, ".prune.", problem.key), problem.message);
+    }
+  }
+
+  StageLength length_of(const StageConfig& stage) const {
+    return {.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
+  }
+
+  void check_pruning(const std::string& block, const StageConfig& stage) {
+    for (const BlockProblem& problem : schedule_problems(*stage.prune, length_of(stage))) add(block + problem.key, problem.message);
   }
 
   void check_updates(const std::string& path, const StageConfig& stage) {
-    const StageLength length{.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
-    const std::int64_t updates = update_count(*stage.admm, length);
+    const std::int64_t updates = update_count(*stage.admm, length_of(stage));
     if (updates == 0)
       add(path + ".update", str(to_string(stage.admm->update), " is longer than the stage: no update would be made"));
     if (updates == 1 && stage.admm->rho_end) add(path + ".rho_end", "has no effect in a stage of one update; needs two or more");

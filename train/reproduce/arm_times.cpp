@@ -27,7 +27,7 @@ struct Networks {
 std::vector<ArmRow> in_timed_order(const TablePlan& plan) {
   std::vector<ArmRow> rows = plan.view().rows;
   std::erase_if(rows, [](const ArmRow& row) { return row.cells.empty(); });
-  std::ranges::stable_partition(rows, [&](const ArmRow& row) { return row.arm == plan.table().baseline_arm(); });
+  std::stable_partition(rows.begin(), rows.end(), [&](const ArmRow& row) { return row.arm == plan.table().baseline_arm(); });
   return rows;
 }
 
@@ -38,7 +38,7 @@ Networks load_networks(Vfs& vfs, const TablePlan& plan) {
     const Way way = find_way(vfs, cell, plan.runs());
     TESSERA_CHECK(way.kind == Way::Kind::measure, IoError, "the run of ", cell.experiment.config.name, " is gone from ",
                   plan.runs());
-    if (networks.arms.empty()) networks.config = settled_config(cell);
+    if (networks.arms.empty()) networks.config = cell.experiment.config;
     const std::vector<StageEnd> ends = load_stage_ends(vfs, RunFolder::open(vfs, way.run), "reproduce");
     move_to(*ends.back().model, resolve_device(networks.config.device));
     networks.arms.push_back(row.arm);
@@ -52,12 +52,11 @@ ArmTimes time_batch(const Networks& networks, const Shape& input, std::int64_t r
   for (const auto& network : networks.folded) modules.push_back(network.get());
   const PairedTiming timing = time_networks(modules, input, repeats, compute_dtype_of(networks.config));
   const Value environment = describe_environment(networks.config);
-  const Value* const gpu = environment.find("gpu");
   ArmTimes times;
   times.batch = input[0];
   times.commit = environment.at("commit").as_string();
-  times.processor = (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
-  times.threads = gpu != nullptr ? 0 : environment.at("compute_threads").as_int();
+  times.processor = computing_device(environment);
+  times.threads = resolve_device(networks.config.device).is_cuda() ? 0 : environment.at("compute_threads").as_int();
   for (std::size_t i = 0; i < modules.size(); ++i) {
     times.arms.push_back({networks.arms[i], timing.networks[i], timing.speedup[i]});
   }

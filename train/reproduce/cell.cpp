@@ -4,6 +4,10 @@
 
 #include "core/support/hash.h"
 #include "core/support/text.h"
+#include "train/config/yaml_writer.h"
+#include "train/run/environment.h"
+#include "train/run/run_state.h"
+#include "train/run/stage_passes.h"
 
 namespace tessera {
 namespace {
@@ -24,8 +28,20 @@ std::vector<std::string> overrides_of(const TableFile& table, const ArmConfig& a
   return overrides;
 }
 
-std::string key_of(const Value& resolved) {
-  Value settings = settings_for_accuracy(resolved);
+std::string where_decided(const ExperimentConfig& config, const Value& environment) {
+  const std::string device = computing_device(environment);
+  return config.device == Device::cpu().name() ? str(device, ", ", config.threads.compute, " threads") : device;
+}
+
+// Where layers are timed that stay in any case.
+void erase_keep_for(Value& stage) {
+  for (const char* block : {"factorise", "admm"}) {
+    if (Value* const found = stage.find(block)) found->erase("keep_for");
+  }
+}
+
+std::string key_of(const ExperimentConfig& config) {
+  Value settings = settings_for_accuracy(config, describe_environment(config));
   settings.erase("seed");
   constexpr std::size_t kDigits = 16;
   return xxh3_128(to_json(settings)).substr(0, kDigits);
@@ -33,19 +49,31 @@ std::string key_of(const Value& resolved) {
 
 }  // namespace
 
-Value settings_for_accuracy(Value resolved) {
-  for (const char* key : {"name", "device", "threads", "checkpoint", "report", "log_every"}) resolved.erase(key);
-  for (const std::string_view key : training_keys()) resolved.erase(key);  // each stage has its own
-  if (Value* const data = resolved.find("data")) data->erase("root");
-  return resolved;
+Value settings_for_accuracy(const ExperimentConfig& config, const Value& environment) {
+  Value settings = write(config);
+  for (const char* key : {"name", "device", "threads", "checkpoint", "report", "log_every"}) settings.erase(key);
+  for (const std::string_view key : training_keys()) settings.erase(key);  // each stage has its own
+  settings.find("data")->erase("root");
+  for (std::size_t i = 0; i < config.stages.size(); ++i) {
+    Value& stage = settings.find("stages")->as_list()[i];
+    if (clock_decides(config.stages[i])) {
+      stage.set("decided_on", where_decided(config, environment));
+    } else {
+      erase_keep_for(stage);
+    }
+  }
+  return settings;
 }
 
 std::optional<Cell> make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, std::optional<double> tuned,
                               std::vector<ConfigProblem>& problems) {
   std::optional<Experiment> experiment = load_experiment(arm.experiment, overrides_of(table, arm, seed, tuned), problems);
   if (!experiment) return std::nullopt;
-  std::string key = key_of(experiment->resolved);
-  return Cell{arm.name, seed, tuned, std::move(*experiment), std::move(key)};
+  std::string text = to_yaml(experiment->resolved);
+  settle_for_run(experiment->config);
+  experiment->resolved = write(experiment->config);
+  std::string key = key_of(experiment->config);
+  return Cell{arm.name, seed, tuned, std::move(*experiment), std::move(text), std::move(key)};
 }
 
 Cell make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, std::optional<double> tuned) {

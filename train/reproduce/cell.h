@@ -14,10 +14,9 @@ struct Cell {
   std::string arm;
   std::int64_t seed = 0;
   std::optional<double> tuned;  // value of TuneConfig::key
-  Experiment experiment;  // its name is the cell's: "admm-lr0.05-seed1"
-  // Hash of the resolved experiment without the seed and whatever accuracy does not depend on: name, folder of the data, device,
-  // threads, checkpointing, report. Equal keys are equal settings.
-  std::string key;
+  Experiment experiment;  // as its run here has it; its name is the cell's: "admm-lr0.05-seed1"
+  std::string text;  // the same before device, threads and batches were settled: config.yaml of its run
+  std::string key;  // hash of settings_for_accuracy() without the seed
 
   const std::string& name() const { return experiment.config.name; }
 };
@@ -28,8 +27,10 @@ Cell make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, 
 std::optional<Cell> make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, std::optional<double> tuned,
                               std::vector<ConfigProblem>& problems);
 
-// What the key is the hash of, with the seed.
-Value settings_for_accuracy(Value resolved);
+// The settings of a run without those that its accuracy does not depend on: name, folder of the data, checkpointing, report, log.
+// The machine counts where a stage leaves layers or ranks to the clock, from that stage on: the GPU, or processor and threads.
+// `environment`: the run's env.json.
+Value settings_for_accuracy(const ExperimentConfig& config, const Value& environment);
 
 // How many first stages two settings share: 0 where they differ in more than stages.
 std::size_t shared_stages(const Value& settings, const Value& other);

@@ -61,8 +61,7 @@ CellResult result_of(const Cell& cell, const Value& environment) {
   result.seed = cell.seed;
   result.tuned = cell.tuned;
   result.commit = environment.at("commit").as_string();
-  const Value* const gpu = environment.find("gpu");
-  result.processor = (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
+  result.processor = computing_device(environment);
   result.threads = environment.at("compute_threads").as_int();
   return result;
 }

@@ -8,10 +8,10 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "train/config/yaml.h"
-#include "train/config/yaml_writer.h"
 #include "train/plan/check.h"
 #include "train/run/amend.h"
 #include "train/run/config_change.h"
+#include "train/run/environment.h"
 #include "train/run/fork.h"
 #include "train/run/new_run.h"
 #include "train/run/saved_point.h"
@@ -42,9 +42,10 @@ std::vector<FoundRun> runs_below(Vfs& vfs, const std::string& runs) {
       if (!vfs.exists(path + "/" + number.name + "/config.resolved.yaml")) continue;
       try {
         RunFolder folder = RunFolder::open(vfs, path + "/" + number.name);
-        Value resolved = parse_experiment(load_yaml(folder.resolved_config())).resolved;
-        Value settings = settings_for_accuracy(resolved);
-        found.push_back({std::move(folder), cell.name, std::move(resolved), std::move(settings)});
+        Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
+        const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
+        Value settings = settings_for_accuracy(experiment.config, environment);
+        found.push_back({std::move(folder), cell.name, std::move(experiment.resolved), std::move(settings)});
       } catch (const Error& error) {  // of another version, or damaged: no other cell suffers from it
         log_warning(str("reproduce: passed over ", path, '/', number.name, ": ", error.what()));
       }
@@ -79,16 +80,9 @@ void move_data(Vfs& vfs, const RunFolder& run, const std::string& root) {
 
 }  // namespace
 
-ExperimentConfig settled_config(const Cell& cell) {
-  ExperimentConfig config = cell.experiment.config;
-  settle_for_run(config);
-  return config;
-}
-
 Way find_way(Vfs& vfs, const Cell& cell, const std::string& runs) {
-  const ExperimentConfig config = settled_config(cell);
-  const Value resolved = write(config);
-  const Value settings = settings_for_accuracy(resolved);
+  const ExperimentConfig& config = cell.experiment.config;
+  const Value settings = settings_for_accuracy(config, describe_environment(config));
   Way best;
   for (const FoundRun& run : runs_below(vfs, runs)) {
     const std::size_t shared = shared_stages(settings, run.settings);
@@ -101,7 +95,7 @@ Way find_way(Vfs& vfs, const Cell& cell, const std::string& runs) {
     }
     std::int64_t usable = static_cast<std::int64_t>(std::min({shared, ended.size(), config.stages.size() - 1}));
     const auto end = [&] { return ended.begin() + (usable - 1); };
-    while (usable > best.stages && !can_fork(vfs, run, *end(), resolved)) --usable;
+    while (usable > best.stages && !can_fork(vfs, run, *end(), cell.experiment.resolved)) --usable;
     if (usable <= best.stages) continue;
     best = {.kind = Way::Kind::fork, .run = run.folder.path(), .at = end()->stage, .stages = usable};
   }
@@ -128,11 +122,10 @@ CellRun run_cell(Vfs& vfs, const Cell& cell, const Way& way, const std::string& 
     }
     if (way.kind == Way::Kind::fork) {
       const RunFolder parent = RunFolder::open(vfs, way.run);
-      return Session::resume(vfs, fork_run(vfs, parent, way.at, settled_config(cell), runs), options);
+      return Session::resume(vfs, fork_run(vfs, parent, way.at, cell.experiment.config, runs), options);
     }
     const DecisionMap no_decisions;
-    return new_run(vfs, cell.experiment, check_experiment(cell.experiment, &no_decisions), to_yaml(cell.experiment.resolved),
-                   runs, options);
+    return new_run(vfs, cell.experiment, check_experiment(cell.experiment, &no_decisions), cell.text, runs, options);
   }();
   const RunOutcome outcome = session.run();
   return {.folder = session.folder().path(), .outcome = outcome};

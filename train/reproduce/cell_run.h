@@ -11,9 +11,6 @@
 
 namespace tessera {
 
-// The config that a run of the cell here has.
-ExperimentConfig settled_config(const Cell& cell);
-
 struct Way {
   enum class Kind { measure, resume, fork, train };
   Kind kind = Kind::train;

@@ -1,5 +1,6 @@
 // What reproduce() would do, and how long it may take.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "compress/timing/compare.h"
@@ -18,7 +19,7 @@ namespace {
 
 // Of a training step of the dense network, forward and backward.
 double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
-  const ExperimentConfig config = settled_config(cell);
+  const ExperimentConfig& config = cell.experiment.config;
   set_compute_threads(config.threads.compute);
   const std::unique_ptr<Module> model = copy_of(*inputs.initial.model);
   const Device device = resolve_device(config.device);
@@ -32,20 +33,20 @@ double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
 
 class Forecast {
  public:
-  Forecast(Vfs& vfs, const TablePlan& plan, std::vector<ArmInputs> inputs) : vfs_(vfs), plan_(plan), inputs_(std::move(inputs)) {}
+  Forecast(Vfs& vfs, const TablePlan& plan) : vfs_(vfs), plan_(plan) {}
 
   PlannedCell planned(const Cell& cell, std::string name) {
-    const ExperimentConfig config = settled_config(cell);
-    const Value settings = settings_for_accuracy(write(config));
+    const ExperimentConfig& config = cell.experiment.config;
+    const Value settings = settings_for_accuracy(config, describe_environment(config));
     Way way = find_way(vfs_, cell, plan_.runs());
     if (way.kind == Way::Kind::fork || way.kind == Way::Kind::train) take_earlier(way, config, settings);
     earlier_.push_back({config, settings});
     PlannedCell planned{.cell = std::move(name), .way = way_text(way)};
-    const std::int64_t epoch = steps_per_epoch(config.data, inputs_of(cell).data.train.size());
+    const ArmPace& pace = pace_of(cell);
     for (auto stage = config.stages.begin() + way.stages; stage != config.stages.end(); ++stage) {
-      if (stage->train) planned.steps += stage->train->resolve(epoch, 0);
+      if (stage->train) planned.steps += stage->train->resolve(pace.steps_per_epoch, 0);
     }
-    planned.seconds = static_cast<double>(planned.steps) * seconds_per_step(cell);
+    planned.seconds = static_cast<double>(planned.steps) * pace.seconds_per_step;
     return planned;
   }
 
@@ -53,6 +54,10 @@ class Forecast {
   struct Earlier {
     ExperimentConfig config;
     Value settings;
+  };
+  struct ArmPace {
+    std::int64_t steps_per_epoch = 0;
+    double seconds_per_step = 0;
   };
 
   // Fewer of `shared` stages where a stage behind them learns from one whose network the earlier run keeps no longer there.
@@ -85,22 +90,28 @@ class Forecast {
     }
   }
 
-  const RunInputs& inputs_of(const Cell& cell) const { return std::ranges::find(inputs_, cell.arm, &ArmInputs::arm)->inputs; }
+  // By results of the arm, or by a step timed now.
+  const ArmPace& pace_of(const Cell& cell) {
+    const auto found = arms_.find(cell.arm);
+    if (found != arms_.end()) return found->second;
+    const RunInputs inputs = load_inputs(vfs_, cell.experiment.config);
+    const std::optional<double> known = known_seconds_per_step(cell.arm);
+    const ArmPace pace{.steps_per_epoch = steps_per_epoch(cell.experiment.config.data, inputs.data.train.size()),
+                       .seconds_per_step = known ? *known : seconds_of_step(cell, inputs)};
+    return arms_.emplace(cell.arm, pace).first->second;
+  }
 
-  double seconds_per_step(const Cell& cell) {
+  std::optional<double> known_seconds_per_step(const std::string& arm) const {
     for (const CellResult& result : plan_.results().cells()) {
-      if (result.arm == cell.arm && result.steps > 0) return result.train_seconds / static_cast<double>(result.steps);
+      if (result.arm == arm && result.steps > 0) return result.train_seconds / static_cast<double>(result.steps);
     }
-    const auto known = std::ranges::find(measured_, cell.arm, &std::pair<std::string, double>::first);
-    if (known != measured_.end()) return known->second;
-    return measured_.emplace_back(cell.arm, seconds_of_step(cell, inputs_of(cell))).second;
+    return std::nullopt;
   }
 
   Vfs& vfs_;
   const TablePlan& plan_;
-  std::vector<ArmInputs> inputs_;
+  std::map<std::string, ArmPace> arms_;
   std::vector<Earlier> earlier_;
-  std::vector<std::pair<std::string, double>> measured_;  // of arms without a result
 };
 
 }  // namespace
@@ -111,7 +122,8 @@ std::vector<PlannedCell> plan_table(Vfs& vfs, const std::string& table_file, con
   const std::vector<Cell> undecided = plan.undecided();
   std::vector<Cell> all = pending;
   all.insert(all.end(), undecided.begin(), undecided.end());
-  Forecast forecast(vfs, plan, plan.check(all));
+  plan.check(all);
+  Forecast forecast(vfs, plan);
   std::vector<PlannedCell> planned;
   for (const ArmRow& row : plan.view().rows) {
     for (const CellResult& cell : row.cells) planned.push_back({.cell = cell.name, .way = "done"});

@@ -129,7 +129,7 @@ std::string notes(const TableView& view) {
 std::string failures(const TableView& view) {
   std::string text;
   for (const ArmRow& row : view.rows) {
-    for (const std::string& failure : row.failures) text += str("- ", row.arm, ", ", failure, '\n');
+    for (const std::string& failure : row.failures) text += str("- ", row.arm, ", ", markdown_cell(failure), '\n');
   }
   return text.empty() ? "" : str("\n## Runs without a figure\n\n", text);
 }

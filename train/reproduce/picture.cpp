@@ -22,9 +22,9 @@ constexpr double kCharacter = 7.2;  // width of one, about
 
 struct Point {
   std::string name;
-  double x = 0;
+  Summary x = {};  // ends of the level bar: the tenth and ninetieth percentile
   double y = 0;  // per cent
-  double half = 0;  // of the bar
+  double half = 0;  // of the upright bar: the standard deviation
   bool baseline = false;
 };
 
@@ -70,8 +70,9 @@ std::vector<Point> points_of(const TableView& view, bool timed) {
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
     const std::vector<double> top1 = row.top1();
+    const double seconds = row.train_seconds();
     points.push_back({.name = row.arm,
-                      .x = timed ? row.times.back()->time.median : row.train_seconds(),
+                      .x = timed ? row.times.back()->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
                       .y = 100 * mean_of(top1),
                       .half = 100 * sample_stddev(top1),
                       .baseline = row.arm == view.file.baseline_arm()});
@@ -97,9 +98,14 @@ class Drawing {
     }
   }
 
-  void point(const Point& point) {
-    const double cx = across(point.x);
+  void bars(const Point& point) {
+    const double cx = across(point.x.median);
     if (point.half > 0) line(cx, down(point.y - point.half), cx, down(point.y + point.half), "bar");
+    if (point.x.p90 > point.x.p10) line(across(point.x.p10), down(point.y), across(point.x.p90), down(point.y), "bar");
+  }
+
+  void point(const Point& point) {
+    const double cx = across(point.x.median);
     body_ += str("<circle class=\"", point.baseline ? "baseline" : "arm", "\" cx=\"", number(cx), "\" cy=\"",
                  number(down(point.y)), "\" r=\"5\"/>\n");
   }
@@ -107,14 +113,15 @@ class Drawing {
   // Beside its point, moved up or down until it covers no other name.
   void name(const Point& point) {
     const double width = kCharacter * static_cast<double>(text_width(point.name));
-    const bool left = across(point.x) + 10 + width > kWidth - kRight;
-    const double from = left ? across(point.x) - 10 - width : across(point.x) + 10;
-    const double wanted = down(point.y) + 4;
+    const double cx = across(point.x.median);
+    const bool left = cx + 10 + width > kWidth - kRight;
+    const double from = left ? cx - 10 - width : cx + 10;
+    const double wanted = down(point.y) - 6;  // above the level bar
     double y = wanted;
     for (int attempt = 1; taken(from, width, y) && attempt < 20; ++attempt) {
       y = wanted + (attempt % 2 == 1 ? 1 : -1) * std::ceil(attempt / 2.0) * kLineHeight;
     }
-    if (std::abs(y - wanted) > 1) line(across(point.x), down(point.y), left ? from + width : from, y - 4, "lead");
+    if (std::abs(y - wanted) > 1) line(cx, down(point.y), left ? from + width : from, y - 4, "lead");
     names_.push_back({from, width, y});
     text(from, y, point.name, "start");
   }
@@ -127,8 +134,9 @@ class Drawing {
   std::string svg(const std::string& title) const {
     return str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight, "\" viewBox=\"0 0 ", kWidth,
                ' ', kHeight, "\" role=\"img\">\n<title>", escaped(title),
-               "</title>\n<style>text { font: 13px sans-serif; fill: #222 } .grid { stroke: #ddd } "
-               ".bar { stroke: #888; stroke-width: 2 } .lead { stroke: #bbb } .arm { fill: #1f6fb4 } .baseline { fill: #c1440e "
+               "</title>\n<style>text { font: 13px sans-serif; fill: #222; stroke: #fff; stroke-width: 3; paint-order: stroke } "
+               ".grid { stroke: #ddd } "
+               ".bar { stroke: #bbb; stroke-width: 2 } .lead { stroke: #bbb } .arm { fill: #1f6fb4 } .baseline { fill: #c1440e "
                "}</style>\n"
                "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
                body_, "</svg>\n");
@@ -168,23 +176,24 @@ std::string to_svg(const TableView& view) {
   double least_x = 0, greatest_x = 1, least_y = 0, greatest_y = 100;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Point& point = points[i];
-    least_x = i == 0 ? point.x : std::min(least_x, point.x);
-    greatest_x = i == 0 ? point.x : std::max(greatest_x, point.x);
+    least_x = i == 0 ? point.x.p10 : std::min(least_x, point.x.p10);
+    greatest_x = i == 0 ? point.x.p90 : std::max(greatest_x, point.x.p90);
     least_y = i == 0 ? point.y - point.half : std::min(least_y, point.y - point.half);
     greatest_y = i == 0 ? point.y + point.half : std::max(greatest_y, point.y + point.half);
   }
   Drawing drawing(Axis::over(least_x, greatest_x), Axis::over(least_y, greatest_y));
   drawing.grid();
+  for (const Point& point : points) drawing.bars(point);
   for (const Point& point : points) drawing.point(point);
   for (const Point& point : points) drawing.name(point);
   const std::string title = str(view.file.name, ": accuracy against ", timed ? "measured time" : "training time");
   drawing.text(kLeft, 24, title, "start", " font-weight=\"bold\"");
-  const std::string across =
-      timed ? str("milliseconds of a batch of ", view.file.latency.batch.back(), view.timed_on.empty() ? "" : ", ", view.timed_on)
-            : "training, seconds";
+  const std::string across = timed ? str("milliseconds of a batch of ", view.file.latency.batch.back(), " (median, p10 to p90)",
+                                         view.timed_on.empty() ? "" : ", ", view.timed_on)
+                                   : "training, seconds";
   drawing.text((kLeft + kWidth - kRight) / 2, kHeight - 16, across, "middle");
   const std::string turn = formatted(" transform=\"rotate(-90 18 %.1f)\"", (kTop + kHeight - kBottom) / 2);
-  drawing.text(18, (kTop + kHeight - kBottom) / 2, "test top-1, %", "middle", turn.c_str());
+  drawing.text(18, (kTop + kHeight - kBottom) / 2, "test top-1, % (mean, standard deviation)", "middle", turn.c_str());
   return drawing.svg(title);
 }
 

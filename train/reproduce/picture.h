@@ -7,8 +7,9 @@
 
 namespace tessera {
 
-// One point per arm: time of a batch of the file's last batch size, or training time before the networks are timed; mean accuracy
-// with its standard deviation as a bar. A picture without points where no arm has a result.
+// One point per arm: time of a batch of the file's last batch size, the median with a bar from p10 to p90, or training time
+// before the networks are timed; mean accuracy with its standard deviation as a bar. A picture without points where no arm has a
+// result.
 std::string to_svg(const TableView& view);
 
 }  // namespace tessera

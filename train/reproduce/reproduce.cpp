@@ -67,7 +67,8 @@ class Reproduction {
 
   CellResult result_of(const Cell& cell, const Way& way) {
     try {
-      const SessionOptions session{.out = options_.out, .terminal = options_.terminal, .stop = options_.stop};
+      SessionOptions session{.out = options_.out, .terminal = options_.terminal, .stop = options_.stop};
+      session.advise = false;  // the way on is another setting in the table's files
       const CellRun run = run_cell(vfs_, cell, way, plan_.runs(), session);
       if (run.outcome == RunOutcome::stopped) throw Stopped();
       CellResult result = measure_cell(vfs_, cell, RunFolder::open(vfs_, run.folder));

@@ -23,6 +23,22 @@ void add_unless_there(std::vector<Cell>& cells, Cell cell) {
   if (std::ranges::none_of(cells, same)) cells.push_back(std::move(cell));
 }
 
+// The networks of a table are timed together.
+void require_alike(const Cell& first, const Cell& other, std::vector<ConfigProblem>& problems) {
+  const ExperimentConfig& one = first.experiment.config;
+  const ExperimentConfig& two = other.experiment.config;
+  const auto require = [&](const char* key, const auto& value, const auto& wanted) {
+    if (value == wanted) return;
+    problems.push_back(problem_at(other.experiment.marks, key,
+                                  str("is ", value, " in arm ", other.arm, " and ", wanted, " in arm ", first.arm,
+                                      "; the networks of a table are timed together, so all arms need the same")));
+  };
+  require("precision", two.precision, one.precision);
+  require("device", two.device, one.device);
+  require("threads.compute", two.threads.compute, one.threads.compute);
+  require("data.name", two.data.name, one.data.name);
+}
+
 }  // namespace
 
 TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options)
@@ -31,12 +47,19 @@ TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOpt
       stem_(stem_of(table_file, options, table_.name)),
       results_(vfs, stem_ + ".jsonl") {
   std::vector<ConfigProblem> problems;
+  std::optional<Cell> first;
   for (const ArmConfig& arm : table_.arms) {
     ArmChoice& choice = arms_.emplace_back();
     choice.arm = &arm;
     for (const std::optional<double> value : values()) {
-      const std::optional<Cell> cell = make_cell(table_, arm, table_.seeds.front(), value, problems);
-      if (cell) choice.keys.push_back(cell->key);
+      std::optional<Cell> cell = make_cell(table_, arm, table_.seeds.front(), value, problems);
+      if (!cell) continue;
+      choice.keys.push_back(cell->key);
+      if (first) {
+        require_alike(*first, *cell, problems);
+      } else {
+        first = std::move(cell);
+      }
     }
   }
   if (!problems.empty()) throw_config_error(tidy(std::move(problems), 0));
@@ -84,8 +107,7 @@ std::vector<Cell> TablePlan::undecided() const {
   return cells;
 }
 
-std::vector<ArmInputs> TablePlan::check(std::span<const Cell> cells) const {
-  std::vector<ArmInputs> inputs;
+void TablePlan::check(std::span<const Cell> cells) const {
   std::vector<std::string> checked;
   std::vector<ConfigProblem> problems;
   const DecisionMap no_decisions;  // a clock may be asked, unless the experiment forbids it
@@ -98,16 +120,15 @@ std::vector<ArmInputs> TablePlan::check(std::span<const Cell> cells) const {
       problems.push_back(problem_at(cell.experiment.marks, "data.val",
                                     str("leaves no validation split, by which the table chooses ", table_.tune->key)));
     }
-    inputs.push_back({cell.arm, std::move(*found)});
   }
   if (!problems.empty()) throw_config_error(tidy(std::move(problems), 0));
-  return inputs;
 }
 
 Cell TablePlan::first_cell(const ArmRow& row) const {
   const auto arm = std::ranges::find(table_.arms, row.arm, &ArmConfig::name);
   Cell cell = make_cell(table_, *arm, row.cells.front().seed, row.tuned);
   cell.experiment.config.name = row.cells.front().name;  // its run's, whatever the arm is called now
+  cell.experiment.resolved = write(cell.experiment.config);
   return cell;
 }
 

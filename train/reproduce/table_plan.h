@@ -12,15 +12,8 @@
 #include "train/reproduce/reproduce.h"
 #include "train/reproduce/results_file.h"
 #include "train/reproduce/table_view.h"
-#include "train/run/run_inputs.h"
 
 namespace tessera {
-
-// What an arm's cells begin from.
-struct ArmInputs {
-  std::string arm;
-  RunInputs inputs;
-};
 
 class TablePlan {
  public:
@@ -36,7 +29,7 @@ class TablePlan {
   // Those that a choice will give, with the first value in its place.
   std::vector<Cell> undecided() const;
   // Tries the experiment of each arm's first cell. Throws ConfigError with all that is wrong with any of them.
-  std::vector<ArmInputs> check(std::span<const Cell> cells) const;
+  void check(std::span<const Cell> cells) const;
   // The cell of a row's first seed.
   Cell first_cell(const ArmRow& row) const;
 

@@ -101,12 +101,13 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   if (sets_steps) return "the fork is in the middle of a stage, whose steps it counts; fork at the end of a stage";
   const std::string stage = str("stages[", position.stage, "].");
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
+  const bool sparsity = within(key, stage + "prune.sparsity");
   const auto index = static_cast<std::size_t>(position.stage);
   const bool distills =
       within(key, stage + "distill") && (key == stage + "distill.from" || distill_appears_or_ends(before, after, index));
   const bool block =
-      within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise", stage + "admm"});
-  const bool state = distills || (block && !rho);
+      within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise", stage + "admm", stage + "prune"});
+  const bool state = distills || (block && !rho && !sparsity);
   const bool slots = key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, index);
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";
   return "";

@@ -79,6 +79,11 @@ Value describe_environment(const ExperimentConfig& config) {
   return write(environment);
 }
 
+std::string computing_device(const Value& environment) {
+  const Value* const gpu = environment.find("gpu");
+  return (gpu != nullptr ? *gpu : environment.at("processor")).as_string();
+}
+
 std::string timing_environment(const std::string& device, std::int64_t threads) {
   ExperimentConfig config;
   config.device = device;

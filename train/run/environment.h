@@ -20,6 +20,9 @@ void set_compute_threads(std::int64_t asked);
 // The content of env.json.
 Value describe_environment(const ExperimentConfig& config);
 
+// What computes, of such a content: the GPU's name, or the processor's.
+std::string computing_device(const Value& environment);
+
 // What the time of a kernel depends on beside its shape: processor or GPU, libraries, build.
 std::string timing_environment(const std::string& device, std::int64_t threads);
 

@@ -60,6 +60,7 @@ std::string smaller_step(RunContext& run, const OutOfMemoryError& found) {
 }
 
 std::string way_on(const RunContext& run, const std::string& change) {
+  if (!run.options.advise) return "";
   if (run.saver.last_step() < 0) return str("; there is no checkpoint yet: train again with, say, ", change);
   const std::int64_t good = run.saver.last_step();
   return str("; step ", good, " was good: tessera fork ", shell_word(run.folder.path()), " --at ", good, ' ', change);

@@ -15,7 +15,7 @@ std::string explain_numeric_error(RunContext& run, const std::string& found);
 // After an allocation failed: the micro-batch that fits. "" where nothing is known.
 std::string smaller_step(RunContext& run, const OutOfMemoryError& found);
 
-// "; step 12 was good: tessera fork runs/x/1 --at 12 CHANGE"
+// "; step 12 was good: tessera fork runs/x/1 --at 12 CHANGE", or "" where SessionOptions::advise says so.
 std::string way_on(const RunContext& run, const std::string& change);
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/support/error.h"
@@ -60,64 +61,65 @@ std::optional<std::size_t> last_compressed(const ExperimentConfig& config, const
 
 // A run and the checkpoint to go on from.
 struct Origin {
+  Vfs& vfs;
   const RunFolder& parent;
-  const Experiment& parsed;
-  const std::vector<SavedPoint>& points;
-  const SavedPoint& start;
+  const std::string& at;  // as the caller named the checkpoint
+  Experiment parsed;  // as an experiment, so that keys of later versions have their defaults on both sides
+  std::vector<SavedPoint> points;
+  std::size_t index = 0;  // of the checkpoint
+
+  const SavedPoint& start() const { return points[index]; }
 };
 
-RunFolder make_fork(Vfs& vfs, const Origin& origin, const Value& after, const std::string& runs) {
+Origin open_origin(Vfs& vfs, const RunFolder& parent, const std::string& at) {
+  Origin origin{vfs, parent, at, parse_experiment(load_yaml(parent.resolved_config())), saved_points(vfs, parent)};
+  origin.index = static_cast<std::size_t>(&find_point(vfs, origin.points, at, "fork") - origin.points.data());
+  return origin;
+}
+
+void fill_fork(const Origin& origin, const RunFolder& folder) {
+  Vfs& vfs = origin.vfs;
   const RunFolder& parent = origin.parent;
-  RunFolder folder = RunFolder::create(vfs, runs, after.at("name").as_string());
   const auto copy = [&](const std::string& from, const std::string& to) {
     if (vfs.exists(from)) write_file_atomically(vfs, to, vfs.read_file(from));
   };
   copy(parent.environment(), folder.environment());
   copy(parent.metrics(), folder.metrics());
   copy(parent.timing(), folder.timing());
-  const auto compressed = last_compressed(origin.parsed.config, origin.start.position);
+  const auto compressed = last_compressed(origin.parsed.config, origin.start().position);
   if (compressed && compressed == last_compressed(origin.parsed.config, origin.points.back().position)) {
     copy(parent.layers(), folder.layers());
   }
   // What was chosen before this point is in the checkpoint. What the parent chose behind it is left: layers that a later stage
   // compresses are timed here and now.
   write_decisions(vfs, folder.decisions(), {});
-  copy_checkpoints(vfs, origin.points, origin.start, folder);
-  return folder;
+  copy_checkpoints(vfs, origin.points, origin.start(), folder);
 }
 
-void complete_fork(Vfs& vfs, const RunFolder& folder, const Value& config) {
+RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {
+  Vfs& vfs = origin.vfs;
+  check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
+  config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
+  RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
+  fill_fork(origin, folder);
+  append_overrides(folder, str("forked from ", origin.parent.path(), " at ", origin.at), overrides);
   write_file_atomically(vfs, folder.config(), to_yaml(config));
   write_file_atomically(vfs, folder.resolved_config(), to_yaml(config));  // last: without it the folder is no run
+  return folder;
 }
 
 }  // namespace
 
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs) {
-  // Read as an experiment, so that keys of later versions have their defaults on both sides.
-  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
-  const std::vector<SavedPoint> points = saved_points(vfs, parent);
-  const SavedPoint& start = find_point(vfs, points, at, "fork");
-  Value after = with_overrides(parsed.resolved, overrides, finished_stages(start.position));
-  check_fork(parsed.resolved, after, {start.position, start.teachers()});
-  after.set("device", resolve_device(after.at("device").as_string()).name());  // throws before there is a folder
-  const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
-  append_overrides(folder, str("forked from ", parent.path(), " at ", at), overrides);
-  complete_fork(vfs, folder, after);
-  return folder;
+  const Origin origin = open_origin(vfs, parent, at);
+  Value config = with_overrides(origin.parsed.resolved, overrides, finished_stages(origin.start().position));
+  return make_fork(origin, std::move(config), overrides, runs);
 }
 
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, const ExperimentConfig& config,
                    const std::string& runs) {
-  const Experiment parsed = parse_experiment(load_yaml(parent.resolved_config()));
-  const std::vector<SavedPoint> points = saved_points(vfs, parent);
-  const SavedPoint& start = find_point(vfs, points, at, "fork");
-  const Value after = write(config);
-  check_fork(parsed.resolved, after, {start.position, start.teachers()});
-  const RunFolder folder = make_fork(vfs, {parent, parsed, points, start}, after, runs);
-  complete_fork(vfs, folder, after);
-  return folder;
+  return make_fork(open_origin(vfs, parent, at), write(config), {}, runs);
 }
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct SessionOptions {
   StopRequest stop;
   DecisionMap decisions = {};  // of a run to replay; for a fresh run only
   std::int64_t profile_steps = 0;  // steps to profile in the first stage that has them; 0 = none
+  bool advise = true;  // a failure's message ends with the command that goes on from the last good checkpoint
 };
 
 struct RunContext {

@@ -55,6 +55,7 @@ RunFolder RunFolder::open(Vfs& vfs, const std::string& path) {
 
 void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides) {
   std::ofstream log(folder.log(), std::ios::app);
+  if (overrides.empty()) log << what << '\n';
   for (const std::string& text : overrides) log << what << " with " << text << '\n';
   TESSERA_CHECK(log.good(), IoError, "cannot write to ", folder.log());
 }

@@ -36,7 +36,8 @@ class RunFolder {
   std::string path_;
 };
 
-// One line to the run's train.log for each override: "<what> with <override>". Throws IoError naming the file.
+// One line to the run's train.log for each override, "<what> with <override>", or "<what>" without any. Throws IoError naming the
+// file.
 void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides);
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "train/run/stage_hooks.h"
 
 #include "admm/admm.h"
+#include "compress/prune/prune.h"
 #include "core/support/error.h"
 #include "optim/ema.h"
 #include "train/run/distill.h"
@@ -34,6 +35,11 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& 
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
       return std::make_unique<Admm>(config, low_rank_layers(config, layers), setting.model, setting.length, setting.slots);
+    });
+  }
+  if (stage.prune) {
+    hooks.push_back([config = *stage.prune](const HookSetting& setting) {
+      return std::make_unique<Prune>(config, setting.model, setting.length, setting.seed);
     });
   }
   return hooks;

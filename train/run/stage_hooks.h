@@ -20,6 +20,7 @@ struct HookSetting {
   Module& model;
   StageLength length;
   StepSlots& slots;
+  std::uint64_t seed = 0;  // of the run
 };
 
 using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;

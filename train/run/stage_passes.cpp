@@ -33,6 +33,11 @@ StagePass factorise_pass(const StageConfig& stage, const ReportConfig& report, c
   return made;
 }
 
+bool clock_decides(const LowRankConfig& config) {
+  const auto by_latency = [](const auto& rule) { return rule.second->latency.has_value(); };
+  return config.keep == "faster" || std::ranges::any_of(config.rank_configs(), by_latency);
+}
+
 }  // namespace
 
 bool has_passes(const StageConfig& stage) { return stage.factorise.has_value() || stage.admm.has_value(); }
@@ -42,6 +47,11 @@ std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig&
   if (stage.factorise && !stage.factorise->from) vetoes.emplace_back("factorise", veto_options(*stage.factorise, stage, report));
   if (stage.admm) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
   return vetoes;
+}
+
+bool clock_decides(const StageConfig& stage) {
+  return (stage.factorise && !stage.factorise->from && clock_decides(static_cast<const LowRankConfig&>(*stage.factorise))) ||
+         (stage.admm && clock_decides(static_cast<const LowRankConfig&>(*stage.admm)));
 }
 
 std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results,

@@ -29,6 +29,9 @@ bool has_passes(const StageConfig& stage);
 // What the stage has a clock decide, by the key of its block; what an earlier stage decides is that stage's.
 std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report);
 
+// Whether which layers the stage leaves compressed, or their ranks, may differ where the clock does.
+bool clock_decides(const StageConfig& stage);
+
 // In the order in which they run, before the stage trains. The veto's batch is the report's largest where the stage names none.
 // `results` are those of the stages before.
 std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results = {},

@@ -44,7 +44,7 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())),
       norm_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())) {
-  const HookSetting setting{.model = model_, .length = length_, .slots = slots_};
+  const HookSetting setting{.model = model_, .length = length_, .slots = slots_, .seed = seed_};
   for (const MakeHook& make : training_hooks(config_)) hooks_.push_back(make(setting));
   for (const MakeHook& make : others) hooks_.push_back(make(setting));
   if (scales_loss_) step_state_.load(kInitialLossScale, 0);
@@ -110,6 +110,7 @@ void StageTrainer::compute_step(const Batch& batch) {
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");
+  for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // clipping counts what is trained
   try {
     update_weights();
   } catch (const OutOfMemoryError& error) {

@@ -197,12 +197,24 @@ TEST(PlanRanks, GivesAskedAndReachedOfEachRule) {
   EXPECT_FALSE(plan.stages[0].memory);
 }
 
+TEST(PlanRanks, ComparesTheLayersOfAllRules) {
+  const Plan plan = make_plan(experiment(str(kConv, R"(stages:
+  - name: a
+    factorise:
+      layers: "conv*"
+      ranks: [{layers: conv2, macs: 0.5, multiple_of: 4}, {layers: conv1, energy: 0.9, multiple_of: 2}]
+)")));
+  const RuleComparison& comparison = plan.stages[0].passes.at(0).rules;
+  EXPECT_EQ(comparison.layers, (std::vector<std::string>{"conv1", "conv2"})) << "as the network has them";
+  ASSERT_FALSE(comparison.rules.empty());
+  for (const RuleChoice& rule : comparison.rules) EXPECT_EQ(rule.ranks.size(), 2u) << rule.rule;
+}
+
 // A clock may leave each layer of `keep: faster` as it was.
 TEST(Plan, CountsTheDenseNetworkWhereLayersMayGoBack) {
   const auto planned = [](const std::string& keep) {
-    return make_plan(experiment(
-        str(kConv, "stages:\n  - {name: dense, train: 1e}\n  - {name: small, factorise: {keep: ", keep,
-            ", layers: conv2, ranks: {out: 4, in: 4}}}\n  - {name: tune, train: 1e}\n")));
+    return make_plan(experiment(str(kConv, "stages:\n  - {name: dense, train: 1e}\n  - {name: small, factorise: {keep: ", keep,
+                                    ", layers: conv2, ranks: {out: 4, in: 4}}}\n  - {name: tune, train: 1e}\n")));
   };
   const Plan stays = planned("always");
   const Plan may_go_back = planned("faster");
@@ -247,6 +259,27 @@ TEST(PlanDisk, IsWhatARunLeavesBehind) {
   EXPECT_GT(plan.stages[2].disk.training_bytes, plan.stages[2].disk.end_bytes);  // the average is gone at the end
   // Up to the digits of steps, byte counts and the pinned list in five manifests, and the file `latest`.
   EXPECT_NEAR(static_cast<double>(run_checkpoints(made)), static_cast<double>(plan.disk_bytes()), 5 * 100 + 16);
+}
+
+// A teacher is in each checkpoint until its last pupil ends, and in memory beside the step.
+TEST(PlanDisk, CountsTheNetworkOfADistillingStagesTeacher) {
+  const auto made = [](const char* distill) {
+    return experiment(str(kConv,
+                          "checkpoint: {every: 1e, keep: 2, best: false}\ndeterministic: true\n"
+                          "stages:\n  - {name: dense, train: 3e}\n"
+                          "  - {name: small, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}}\n"
+                          "  - {name: tune, train: 4e",
+                          distill, "}\n"));
+  };
+  const Experiment taught = made(", distill: {from: dense}");
+  const Plan plan = make_plan(taught), alone = make_plan(made(""));
+  const std::int64_t network = 4 * plan.stages[0].cost.parameters;
+  EXPECT_GE(plan.stages[1].disk.end_bytes, alone.stages[1].disk.end_bytes + network);
+  EXPECT_GE(plan.stages[2].disk.training_bytes, alone.stages[2].disk.training_bytes + network);
+  EXPECT_LT(plan.stages[2].disk.end_bytes, alone.stages[2].disk.end_bytes + network) << "the last pupil has ended";
+  EXPECT_GE(plan.stages[2].memory->peak(), alone.stages[2].memory->peak() + network);
+  EXPECT_EQ(plan.stages[0].memory->peak(), alone.stages[0].memory->peak());
+  EXPECT_NEAR(static_cast<double>(run_checkpoints(taught)), static_cast<double>(plan.disk_bytes()), 5 * 100 + 16);
 }
 
 TEST(PlanDisk, KeepsTheBestOfEachStageAtMost) {

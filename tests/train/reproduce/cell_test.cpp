@@ -4,6 +4,7 @@
 #include "core/io/vfs.h"
 #include "tests/core/io/temporary_folder.h"
 #include "train/reproduce/cell.h"
+#include "train/run/environment.h"
 
 namespace tessera::testing {
 namespace {
@@ -28,7 +29,9 @@ stages: [{name: a, train: 1e, optimizer: {lr: 0.3}}, {name: b, train: 2e}]
     arm.set = set;
     return make_cell(table_, arm, seed, tuned);
   }
-  static Value settings(const Cell& cell) { return settings_for_accuracy(cell.experiment.resolved); }
+  static Value settings(const Cell& cell) {
+    return settings_for_accuracy(cell.experiment.config, describe_environment(cell.experiment.config));
+  }
 
   TemporaryFolder folder_;
   TableFile table_;
@@ -44,6 +47,43 @@ TEST_F(Cells, KeysFollowWhatAccuracyDependsOn) {
   for (const char* other : {"optimizer.lr=0.2", "stages[1].train=3e", "data.batch=20", "model.name=lenet5", "precision=bf16"}) {
     EXPECT_NE(with({other}).key, key) << other;
   }
+}
+
+// What a clock leaves compressed on one machine it may not leave on another.
+TEST_F(Cells, TheMachineCountsWhereAClockDecides) {
+  const auto with_stage = [&](const std::string& block, const char* other) {
+    return with({"threads.compute=2", "stages[1]." + block, other});
+  };
+  const auto key = [&](const std::string& block, const char* other) { return with_stage(block, other).key; };
+  const std::string factorise = "factorise={layers: '*', format: svd, ranks: {rank: 4}, keep: ";
+  const std::string admm = "admm={layers: '*', format: svd, ranks: {rank: 4}, keep: ";
+  const std::string latency = "factorise={layers: '*', format: svd, ranks: {latency: {speedup: 2}}, keep: always}";
+  const char* const none = "log_every=7";
+  for (const char* other : {"threads.compute=1", "report.latency.batch=[7]"}) {
+    for (const std::string& block : {factorise, admm}) {
+      EXPECT_EQ(key(block + "always}", none), key(block + "always}", other)) << block << other;
+      EXPECT_NE(key(block + "faster}", none), key(block + "faster}", other)) << block << other;
+    }
+    EXPECT_NE(key(latency, none), key(latency, other)) << other;
+    // Stages before it do not depend on the clock.
+    EXPECT_EQ(shared_stages(settings(with_stage(factorise + "faster}", none)), settings(with({other}))), 1u) << other;
+  }
+  EXPECT_EQ(key(factorise + "always, keep_for: {batch: 3}}", none), key(factorise + "always}", none));
+  const Cell faster = with_stage(factorise + "faster}", none);
+  Value elsewhere = describe_environment(faster.experiment.config);
+  elsewhere.set("processor", "another");
+  EXPECT_EQ(shared_stages(settings(faster), settings_for_accuracy(faster.experiment.config, elsewhere)), 1u);
+  EXPECT_EQ(settings(with({})), settings_for_accuracy(with({}).experiment.config, elsewhere));
+}
+
+// What is held by ADMM's ranks asks no clock of its own.
+TEST_F(Cells, AStageThatTakesAnothersRanksDependsOnThatStageAlone) {
+  const auto stages = [&](const char* threads) {
+    return settings(with({threads,
+                          "stages=[{name: a, train: 1e, admm: {layers: '*', format: svd, ranks: {rank: 4}, keep: always}}, "
+                          "{name: b, factorise: {from: a}}]"}));
+  };
+  EXPECT_EQ(stages("threads.compute=1"), stages("threads.compute=2"));
 }
 
 TEST_F(Cells, NamesTellArmValueAndSeed) {

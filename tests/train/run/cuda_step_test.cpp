@@ -21,6 +21,7 @@
 #include "tests/support/gpu.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
+#include "train/run/stage_hooks.h"
 #include "train/run/stage_trainer.h"
 
 namespace tessera::testing {
@@ -36,9 +37,9 @@ Batch make_batch(const Shape& shape, std::uint64_t step, Device device) {
   return {batch.x.to(device), batch.y.to(device)};
 }
 
-std::unique_ptr<Module> residual_network(Device device) {
+std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) {
   auto model = build_model({.name = "resnet20", .classes = 10}, kImages);
-  initialize(*model, 1);
+  initialize(*model, seed);
   move_to(*model, device);
   return model;
 }
@@ -141,6 +142,34 @@ TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
   }
   EXPECT_EQ(recordings, 1);
   expect_same(results[0], results[1]);
+}
+
+// The teacher's forward is part of the step, and so of its recording.
+TEST_P(CudaStep, RecordedStepsOfADistillingStageHaveTheBytesOfEagerOnes) {
+  const Tf32Products products(GetParam() == "tf32");
+  const auto teacher = residual_network(gpu(), 2);
+  const auto taught = values_of(*teacher);
+  StageConfig stage;
+  stage.distill = DistillConfig{.from = "before", .temperature = 3, .weight = 0.7};
+  std::map<std::string, Tensor> results[3];  // eager, recorded, without the teacher
+  int recordings = 0;
+  for (int way = 0; way < 3; ++way) {
+    const auto model = residual_network(gpu());
+    std::vector<MakeHook> hooks;
+    if (way < 2) hooks = stage_hooks(stage, {}, teacher.get(), compute());
+    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute(), hooks);
+    trainer.record_with(way == 1 ? counting(recordings) : StepGraph::Recorder());
+    train(trainer, kImages, 0, 4);
+    const Batch batch = make_batch(kImages, 4, gpu());
+    const TransferStats before = transfer_stats();
+    for (std::int64_t step = 4; step < kSteps; ++step) trainer.step(batch, step, step);
+    EXPECT_EQ(transfer_stats(), before) << "no step waits for the device";
+    results[way] = values_of(*model);
+  }
+  EXPECT_EQ(recordings, 1);
+  expect_same(results[0], results[1]);
+  EXPECT_FALSE(same_bytes(results[0].at("fc.weight"), results[2].at("fc.weight"))) << "the teacher counts";
+  expect_same(values_of(*teacher), taught);
 }
 
 TEST_P(CudaStep, NeitherWaitsNorReadsRecordedOrNot) {

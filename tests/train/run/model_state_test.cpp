@@ -44,7 +44,9 @@ TEST(ModelState, RoundTripKeepsValuesMasksAndBuffers) {
   const State loaded = model_state(*target);
   EXPECT_EQ(values_of(loaded), values_of(state));
   EXPECT_EQ(loaded.tensors.size(), 7u);  // four parameters, one mask, two buffers
-  EXPECT_EQ(loaded.tensors.at("fc.weight.mask").to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{1, 0, 1, 1, 0, 1}));
+  EXPECT_EQ(target->child("fc").parameter("weight").mask().to_vector<std::uint8_t>(),
+            (std::vector<std::uint8_t>{1, 0, 1, 1, 0, 1}));
+  EXPECT_EQ(loaded.tensors.at("fc.weight.mask").to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{0b101101})) << "a bit each";
   EXPECT_EQ(loaded.tensors.at("bn.running_mean").to_vector<float>(), (std::vector<float>{0.25f, 0.25f}));
 }
 
@@ -83,7 +85,7 @@ TEST(ModelState, ListsEveryFaultAndLeavesTheModelAlone) {
             "  mismatched: fc.weight is f32 [2, 5] on cpu, the model needs f32 [2, 3] on cpu\n"
             "  missing: fc.bias [2]\n"
             "  mismatched: bn.weight is f64 [2] on cpu, the model needs f32 [2] on cpu\n"
-            "  mismatched: bn.bias.mask is u8 [3] on cpu, the model needs u8 [2]\n"
+            "  mismatched: bn.bias.mask is u8 [3] on cpu, the model needs u8 [1]\n"
             "  missing: bn.running_var [2]\n"
             "  unexpected: head.weight [1]");
   EXPECT_EQ(values_of(model_state(*target)), before);

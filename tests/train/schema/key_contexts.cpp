@@ -33,6 +33,11 @@ constexpr const char* kTrainRanks =
 constexpr const char* kTrainRules =
     "{stages: [{factorise: {layers: 'conv*', format: tt, modes: {count: 3}, ranks: [{out: ~, in: ~, energy: 0.9}, "
     "{layers: conv2, macs: ~, r1: 2, r2: 2, r3: 2, r4: 2, r5: 2, r6: 2}]}}]}";
+constexpr const char* kConvolutions =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: 4s}]}";
+constexpr const char* kPrune = "{stages: [{prune: {sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
 using enum KeyContext::Refused;
 
 // The last item of a list is the one that a path such as ranks[].out names.
@@ -141,6 +146,16 @@ constexpr KeyContext kContexts[] = {
     {"stages[].admm.balance.ratio", "{stages: [{admm: {rho: 0.001}}]}", "1.0e+12"},
     {"stages[].admm.balance.factor", "{stages: [{admm: {rho: 0.001}}]}", "1.5"},
     {"stages[].admm.update", "", "2s"},
+    {"stages[].prune", kConvolutions},
+    {"stages[].prune.layers", kPrune, "'*'"},
+    {"stages[].prune.scope", kPruneAll, "global"},
+    {"stages[].prune.score", kPrune, "random"},
+    {"stages[].prune.sparsity", kPrune, "{target: 0.7}"},
+    {"stages[].prune.sparsity.target", kPrune, "0.7"},
+    {"stages[].prune.sparsity.schedule", kPrune, "iterative"},
+    {"stages[].prune.sparsity.begin", kPrune, "1s"},
+    {"stages[].prune.sparsity.end", kPrune, "2s"},
+    {"stages[].prune.sparsity.every", kPrune, "2s"},
     {"stages[].distill", "{stages: [{name: a, train: 1s}, {name: b, train: 1e}]}"},
     {"stages[].distill.from",
      "{stages: [{name: pretrain, train: 1s}, {name: b, train: 1s}, {name: c, train: 1e, distill: {from: b}}]}"},

@@ -1,0 +1,28 @@
+// One sparse pattern of a weight: which elements may be kept together, and which of those sets scores best. A pattern is a file
+// pair of this folder; compress/patterns/builtin.h lists them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tessera {
+
+class Pattern {
+ public:
+  virtual ~Pattern() = default;
+
+  virtual std::string_view name() const = 0;
+  // Why a weight of this shape cannot have it; "" where it can.
+  virtual std::string why_not(const Shape& weight) const = 0;
+  // The masks (u8 of the scores' shapes, 1 = kept) of weights that share a budget: of all sets with `kept` elements, up to one
+  // unit of the pattern, the one of the highest scores. Of equal scores the first is kept. Scores are f32 on the CPU, contiguous;
+  // -1 marks what is kept last. Throws NumericError on NaN, ConfigError where `kept` is negative or more than there is.
+  virtual std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const = 0;
+};
+
+}  // namespace tessera

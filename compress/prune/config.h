@@ -1,0 +1,34 @@
+// The `prune` block of a stage.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/patterns/builtin.h"
+#include "core/config/duration.h"
+#include "core/config/fields.h"
+
+namespace tessera {
+
+// How sparsity rises. Between two prunings the mask stays.
+struct SparsityConfig {
+  double target = 0;  // fraction of the weights that is zero at the end
+  std::string schedule = "cubic";
+  Duration begin = Duration::percent(0);
+  std::optional<Duration> end;  // 75 % of the stage
+  std::optional<Duration> every;  // 100 steps
+  void fields(Fields& f);
+};
+
+struct PruneConfig {
+  std::optional<Value> layers;  // a selector, or a list of selectors; all but the first convolution and the last linear layer
+  std::string pattern = "unstructured";  // no key yet: it is the only one
+  std::string scope = "layer";
+  std::string score = "magnitude";
+  SparsityConfig sparsity;
+  void fields(Fields& f);
+};
+
+}  // namespace tessera

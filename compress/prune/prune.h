@@ -1,0 +1,55 @@
+// Gradual pruning: masks of weights that are made anew at some steps of a stage, each with fewer elements than before, until the
+// target is met. Between prunings masked weights are zero: the optimiser holds them there (Optimizer), averages too (Ema), and
+// masked gradients do not count in clipping. What was pruned stays pruned. The masks are the parameters' own: they outlive the
+// stage.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/prune/config.h"
+#include "compress/prune/schedule.h"
+#include "compress/prune/targets.h"
+#include "core/nn/hook.h"
+
+namespace tessera {
+
+class Prune final : public Hook {
+ public:
+  static constexpr const char* kName = "prune";
+
+  // `seed` is that of score: random. The model outlives the hook. Throws ConfigError with all that is wrong with the block for
+  // this model and stage.
+  Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed);
+
+  std::string_view name() const override { return kName; }
+  void on_stage_begin(Module& model) override;
+  std::int64_t interval() const override { return 1; }
+  void between_steps(Module& model, std::int64_t steps_done) override;
+  std::vector<Value> take_rows() override;  // {prune: {step, asked, sparsity}} for each pruning
+  std::string summary() const override;  // "sparsity 0.53"
+
+  State state() const override;  // meta: sparsity at the stage's begin
+  void load_state(const State& state) override;
+
+  double sparsity() const;  // of the weights that it prunes, together
+
+ private:
+  void prune(std::int64_t step);
+  void add_row(std::int64_t step, double asked);
+
+  PruneConfig config_;
+  StageLength stage_;
+  std::uint64_t seed_;
+  std::vector<PrunedWeight> weights_;
+  std::vector<std::int64_t> steps_;
+  double initial_ = 0;
+  std::vector<Value> rows_;
+};
+
+// What is wrong with the block for a stage of this length.
+std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage);
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+// Which weights a `prune` block means, and how many of each are kept.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/prune/config.h"
+#include "compress/ranks/block_problem.h"
+#include "core/nn/module.h"
+
+namespace tessera {
+
+// A weight that is pruned: of a convolution or a linear layer, or a factor of a compressed one.
+struct PrunedWeight {
+  std::string path;  // "layer1.0.conv2.weight"
+  Parameter* parameter = nullptr;
+
+  std::int64_t numel() const { return parameter->value().numel(); }
+  std::int64_t kept() const;  // by its mask; all without one
+};
+
+// In the network's order. What is wrong with the block for this network is appended: patterns of `layers` that match nothing, no
+// weight, weights that the pattern cannot hold. The model outlives them.
+std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems);
+
+// Weights that share a budget, and how many elements of them are kept at this sparsity of all.
+struct Budget {
+  std::vector<std::size_t> members;  // indices of the weights
+  std::int64_t kept = 0;
+};
+
+// scope `layer`: each weight by itself; `global`: all together; `erk`: each by itself, with the density
+// min(1, eps (sum of its sizes) / (product of its sizes)), eps such that the kept total is met (Evci et al., ICML 2020).
+std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity);
+
+}  // namespace tessera

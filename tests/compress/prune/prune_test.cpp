@@ -1,0 +1,206 @@
+// Which weights are pruned, how many of each stay, and what pruning does to them.
+#include "compress/prune/prune.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/support/error.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/linear.h"
+#include "layers/sequential.h"
+#include "layers/svd_linear.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+constexpr StageLength kStage{.steps = 100, .steps_per_epoch = 10};
+
+class Pruning : public ::testing::Test {
+ protected:
+  Pruning() : model_(std::make_unique<Sequential>()) {
+    model_->add_child("stem", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 8, .kernel = {3, 3}}));
+    model_->add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 8}));
+    model_->add_child("wide", std::make_unique<Conv2d>(Conv2dConfig{.in = 8, .out = 32, .kernel = {3, 3}}));
+    model_->add_child("narrow", std::make_unique<Conv2d>(Conv2dConfig{.in = 32, .out = 5, .kernel = {1, 1}}));
+    model_->add_child("factored", std::make_unique<SvdLinear>(SvdLinearConfig{.in = 20, .out = 12, .rank = 3}));
+    model_->add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 12, .out = 10}));
+    initialize(*model_, 1);
+  }
+
+  static PruneConfig config(double target = 0.8) {
+    PruneConfig config;
+    config.sparsity.target = target;
+    config.sparsity.every = Duration::steps(10);
+    return config;
+  }
+  Texts paths(const PruneConfig& config) {
+    std::vector<BlockProblem> problems;
+    Texts found;
+    for (const PrunedWeight& weight : pruned_weights(config, *model_, problems)) found.push_back(weight.path);
+    EXPECT_TRUE(problems.empty());
+    return found;
+  }
+  Prune run(const PruneConfig& config, std::int64_t steps = kStage.steps) {
+    Prune prune(config, *model_, kStage, 7);
+    prune.on_stage_begin(*model_);
+    for (std::int64_t step = 1; step <= steps; ++step) prune.between_steps(*model_, step);
+    return prune;
+  }
+  std::vector<PrunedWeight> weights(const PruneConfig& config) {
+    std::vector<BlockProblem> problems;
+    return pruned_weights(config, *model_, problems);
+  }
+
+  std::unique_ptr<Module> model_;
+};
+
+TEST_F(Pruning, LeavesOutTheFirstConvolutionTheLastLinearLayerAndNorms) {
+  const Texts all = paths(config());
+  EXPECT_EQ(all.size(), 4u) << "two convolutions and two factors";
+  EXPECT_EQ(all.front(), "wide.weight");
+  EXPECT_EQ(all.at(1), "narrow.weight");
+  EXPECT_TRUE(all.back().starts_with("factored."));
+  PruneConfig asked = config();
+  asked.layers = Value("stem");
+  EXPECT_EQ(paths(asked), (Texts{"stem.weight"}));
+  asked.layers = Value("steam");
+  std::vector<BlockProblem> problems;
+  EXPECT_TRUE(pruned_weights(asked, *model_, problems).empty());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].key, "layers");
+  EXPECT_NE(problems[0].message.find("stem"), std::string::npos) << problems[0].message;
+  asked.layers = Value("norm");
+  EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, 1); }).find("layers"), std::string::npos);
+}
+
+TEST_F(Pruning, MeetsTheTargetInEachLayer) {
+  run(config());
+  for (const PrunedWeight& weight : weights(config())) {
+    EXPECT_EQ(weight.kept(), std::llround(0.2 * static_cast<double>(weight.numel()))) << weight.path;
+    const Tensor mask = weight.parameter->mask();
+    for (std::int64_t i = 0; i < weight.numel(); ++i) {
+      if (mask.data<std::uint8_t>()[i] != 0) continue;
+      ASSERT_EQ(weight.parameter->value().data<float>()[i], 0.0F) << weight.path;
+    }
+  }
+}
+
+TEST_F(Pruning, GlobalAndErkMeetItTogether) {
+  std::int64_t all = 0;
+  for (const PrunedWeight& weight : weights(config())) all += weight.numel();
+  for (const char* scope : {"global", "erk"}) {
+    PruneConfig asked = config();
+    asked.scope = scope;
+    run(asked);
+    std::int64_t kept = 0;
+    for (const PrunedWeight& weight : weights(asked)) {
+      kept += weight.kept();
+      weight.parameter->set_mask({});
+    }
+    EXPECT_EQ(kept, std::llround(0.2 * static_cast<double>(all))) << scope;
+    initialize(*model_, 1);
+  }
+}
+
+// Evci et al., ICML 2020: density min(1, eps (sum of sizes) / (product of sizes)).
+TEST_F(Pruning, ErkKeepsByTheShapes) {
+  const std::vector<PrunedWeight> all = weights(config());
+  const std::vector<Budget> parts = budgets("erk", all, 0.8);
+  double eps = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double sum = 0;
+    for (const std::int64_t size : all[i].parameter->value().shape()) sum += static_cast<double>(size);
+    const double share = static_cast<double>(parts[i].kept) / sum;
+    if (parts[i].kept == all[i].numel()) continue;
+    if (eps == 0) eps = share;
+    EXPECT_NEAR(share / eps, 1, 0.05) << all[i].path;
+  }
+  ASSERT_GT(eps, 0);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double sum = 0;
+    for (const std::int64_t size : all[i].parameter->value().shape()) sum += static_cast<double>(size);
+    if (parts[i].kept != all[i].numel()) continue;
+    EXPECT_GE(eps * sum / static_cast<double>(all[i].numel()), 0.95) << all[i].path;
+  }
+}
+
+TEST_F(Pruning, WhatIsPrunedStaysPruned) {
+  for (const char* score : {"magnitude", "random"}) {
+    PruneConfig asked = config();
+    asked.score = score;
+    Prune prune(asked, *model_, kStage, 7);
+    prune.on_stage_begin(*model_);
+    double before = -1;
+    std::vector<Tensor> masks;
+    for (std::int64_t step = 1; step <= kStage.steps; ++step) {
+      prune.between_steps(*model_, step);
+      const std::vector<PrunedWeight> now = weights(asked);
+      for (std::size_t i = 0; i < masks.size(); ++i) {
+        for (std::int64_t k = 0; k < now[i].numel(); ++k) {
+          ASSERT_LE(now[i].parameter->mask().data<std::uint8_t>()[k], masks[i].data<std::uint8_t>()[k])
+              << score << ' ' << now[i].path;
+        }
+      }
+      masks.clear();
+      for (const PrunedWeight& weight : now) masks.push_back(weight.parameter->mask().clone());
+      EXPECT_GE(prune.sparsity(), before);
+      before = prune.sparsity();
+    }
+    EXPECT_NEAR(before, 0.8, 0.01);
+    for (const PrunedWeight& weight : weights(asked)) weight.parameter->set_mask({});
+    initialize(*model_, 1);
+  }
+}
+
+TEST_F(Pruning, RandomFollowsTheSeedAlone) {
+  PruneConfig asked = config();
+  asked.score = "random";
+  run(asked);
+  const std::vector<std::uint8_t> once = weights(asked).front().parameter->mask().to_vector<std::uint8_t>();
+  for (const PrunedWeight& weight : weights(asked)) weight.parameter->set_mask({});
+  initialize(*model_, 99);
+  run(asked);
+  EXPECT_EQ(weights(asked).front().parameter->mask().to_vector<std::uint8_t>(), once) << "whatever the weights are";
+}
+
+TEST_F(Pruning, StartsFromASparseNetworkAndRefusesToPruneNothing) {
+  run(config(0.5));
+  EXPECT_NEAR(run(config(0.8)).sparsity(), 0.8, 0.01);
+  const std::string message = message_of<ConfigError>([&] { run(config(0.7)); });
+  EXPECT_NE(message.find("would prune nothing"), std::string::npos) << message;
+}
+
+TEST_F(Pruning, ItsStateGoesOnWithTheRamp) {
+  Prune first = run(config(), 40);
+  Prune second(config(), *model_, kStage, 7);
+  second.load_state(first.state());
+  for (std::int64_t step = 41; step <= kStage.steps; ++step) second.between_steps(*model_, step);
+  const std::vector<Value> rows = second.take_rows();
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows.front().at("prune").at("asked").as_double(), sparsity_after(config().sparsity, kStage, 50, 0));
+  EXPECT_THROW(second.load_state({}), IoError);
+}
+
+TEST_F(Pruning, SchedulesThatMissTheirTargetAreNamed) {
+  const auto problem_of = [](const char* key, Duration begin, std::optional<Duration> end, const char* schedule = "cubic") {
+    PruneConfig asked = config();
+    asked.sparsity.begin = begin;
+    asked.sparsity.end = end;
+    asked.sparsity.schedule = schedule;
+    const std::vector<BlockProblem> problems = schedule_problems(asked, kStage);
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_EQ(problems[0].key, key);
+  };
+  problem_of("sparsity.end", Duration::steps(50), Duration::steps(40));
+  problem_of("sparsity.end", Duration::steps(0), Duration::steps(101));
+  problem_of("sparsity.end", Duration::steps(50), Duration::steps(50));
+  problem_of("sparsity.begin", Duration::steps(101), std::nullopt, "one_shot");
+  EXPECT_TRUE(schedule_problems(config(), kStage).empty());
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,127 @@
+// Pruning in whole runs: the target is met, masks hold through later stages, killed runs end with the same bytes, forks go
+// further.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "core/config/value.h"
+#include "core/io/safetensors.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/tiny_experiment.h"
+
+namespace tessera::testing {
+namespace {
+
+// 13 steps an epoch; conv2 has 576 weights.
+constexpr const char* kRest = R"(
+deterministic: true
+data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1.0e-3}
+ema: {decay: 0.9}
+clip_norm: 1
+checkpoint: {every: 3s, keep: 2, async: false}
+log_every: 2
+stages:
+  - {name: dense, train: 1e}
+  - {name: pruned, train: 2e, prune: {sparsity: {target: 0.8, begin: 2s, end: 20s, every: 4s}}}
+  - {name: tuned, train: 1e}
+)";
+
+class PruneRuns : public ::testing::Test {
+ protected:
+  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest)); }
+  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/tiny/1"); }
+  std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
+    return joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / runs}, more);
+  }
+  static std::vector<Value> prunings(const std::string& run) {
+    std::vector<Value> rows;
+    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
+      if (line.empty()) continue;
+      const Value row = parse_json(line, "metrics.jsonl");
+      if (const Value* const found = row.find("prune")) rows.push_back(*found);
+    }
+    return rows;
+  }
+  // Elements of conv2's weight that are not zero, in the newest checkpoint.
+  static std::int64_t kept(const std::string& run, const std::string& part = "model") {
+    const std::string file = newest_checkpoint(run) + "/" + part + ".safetensors";
+    const auto tensors = decode_safetensors(read_bytes(file), file).tensors;
+    std::int64_t count = 0;
+    for (const float value : tensors.at("conv2.weight").to_vector<float>()) count += value != 0 ? 1 : 0;
+    return count;
+  }
+  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
+  const Outcome outcome = run_program(train("runs"));
+  expect_done(outcome);
+  expect_in(outcome.output, "sparsity 0.8");
+  const std::vector<Value> rows = prunings(run_in("runs"));
+  ASSERT_EQ(rows.size(), 6u) << "after 2, 6, 10, 14, 18 and 20 steps";
+  EXPECT_EQ(rows.front().at("step").as_int(), 2);
+  EXPECT_EQ(rows.back().at("asked").as_double(), 0.8);
+  EXPECT_NEAR(rows.back().at("sparsity").as_double(), 1 - 115.0 / 576, 1e-9);
+  EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
+}
+
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytes) {
+  expect_done(run_program(train("straight")));
+  std::vector<std::string> next = train("killed");
+  for (const char* place : {"step:7", "step:17", "save:22", "step:24", "step:33", "save:39", "step:45"}) {
+    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
+    next = {"resume", run_in("killed")};
+  }
+  expect_done(run_program(next));
+  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
+  EXPECT_EQ(read_bytes(run_in("killed") + "/metrics.jsonl"), read_bytes(run_in("straight") + "/metrics.jsonl"));
+}
+
+TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
+  const Outcome killed = run_program(train("runs"), {"TESSERA_KILL_AT=step:24"});
+  ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
+  const std::vector<std::string> fork{"fork", run_in("runs"), "--at", "22", "--runs", folder_ / "forks"};
+  expect_done(run_program(joined(fork, {"stages[1].prune.sparsity.target=0.95"})));
+  EXPECT_EQ(kept(run_in("forks")), 29);
+  expect_outcome(run_program(joined(fork, {"stages[1].prune.scope=global"})), 2,
+                 "the fork is in the middle of this stage, whose saved state needs it");
+  expect_outcome(run_program({"resume", run_in("runs"), "stages[1].prune.sparsity.target=0.9"}), 2, "cannot change");
+}
+
+TEST_F(PruneRuns, EachOptionLeavesItsOwnWeights) {
+  std::vector<std::string> seen;
+  for (const char* change : {"threads.loader=0", "stages[1].prune.score=random", "stages[1].prune.sparsity.schedule=iterative",
+                             "stages[1].prune.layers=conv*", "optimizer.name=adamw"}) {
+    expect_done(run_program(
+        train(change, joined({change}, std::string(change).ends_with("adamw") ? std::vector<std::string>{"~optimizer.momentum"}
+                                                                              : std::vector<std::string>{}))));
+    EXPECT_EQ(kept(run_in(change)), 115) << change;
+    seen.push_back(tensors_of(run_in(change)));
+    for (std::size_t i = 0; i + 1 < seen.size(); ++i) EXPECT_FALSE(seen[i] == seen.back()) << change;
+  }
+}
+
+TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
+  const auto refused = [&](const std::string& change, const std::string& part) {
+    expect_outcome(run_program(train("none", {change})), 2, part);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "none")) << change;
+  };
+  refused("stages[1].prune.sparsity.end=30s", "stages[1].prune.sparsity.end: is step 30 of a stage of 26");
+  refused("stages[1].prune.sparsity.begin=20s", "stages[1].prune.sparsity.end: is begin");
+  refused("stages[1].prune.layers=conv7", "stages[1].prune.layers: ");
+  refused("stages[1].prune.sparsity.target=1", "stages[1].prune.sparsity.target");
+  refused("stages[1].prune.sparsity.schedule=one_shot", "has no effect with schedule: one_shot");
+  refused("~stages[1].train", "stages[1].prune: needs train");
+  expect_outcome(run_program(train("less", {"stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}"})),
+                 2, "would prune nothing");
+}
+
+}  // namespace
+}  // namespace tessera::testing
