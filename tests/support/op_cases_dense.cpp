@@ -1,9 +1,10 @@
-// Rows for products: matmul, linear, conv2d.
+// Rows for products: matmul, linear, conv2d, and those with sparse weights.
 #include <algorithm>
 
 #include "core/ops/conv2d.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
+#include "core/ops/sparse_product.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 
@@ -147,12 +148,86 @@ void add_matrix_cases(std::vector<OpCase>& cases) {
   add_linear(cases, "rows0", {0, 5}, 3, true);
 }
 
+// A mask that keeps element (row, column) of the weight as a matrix.
+using Keeps = std::function<bool(int64_t row, int64_t column)>;
+
+SparseWeightPtr sparse_weight(const Shape& shape, const Keeps& keeps) {
+  const Tensor mask = Tensor::zeros(shape, DType::u8);
+  const int64_t columns = shape.erase(0).numel();
+  for (int64_t i = 0; i < mask.numel(); ++i) mask.data<std::uint8_t>()[i] = keeps(i / columns, i % columns) ? 1 : 0;
+  return std::make_shared<SparseWeight>(mask);
+}
+
+// x, values and the bias as a dense op's inputs.
+std::vector<Tensor> densified(Inputs in, const SparseWeight& weight) {
+  std::vector<Tensor> dense(in.begin(), in.end());
+  dense[1] = Tensor::zeros(weight.shape(), DType::f64);
+  int64_t next = 0;
+  for (int64_t r = 0; r < weight.index().rows; ++r) {
+    for (int64_t i = weight.index().offsets[r]; i < weight.index().offsets[r + 1]; ++i) {
+      dense[1].data<double>()[r * weight.index().columns + weight.index().indices[i]] = at(in[1], next++);
+    }
+  }
+  return dense;
+}
+
+void add_sparse_linear(std::vector<OpCase>& cases, const std::string& name, const Shape& x, int64_t out, const Keeps& keeps,
+                       bool bias = false) {
+  const SparseWeightPtr weight = sparse_weight({out, x.dim(-1)}, keeps);
+  std::vector<Shape> shapes{x, {weight->count()}};
+  if (bias) shapes.push_back({out});
+  cases.push_back(with_parameters(op_case(
+      "sparse_linear/" + name, shapes,
+      [weight](std::span<const Var> in) { return sparse_linear(in[0], in[1], weight, in.size() > 2 ? in[2] : Var()); },
+      [weight](Inputs in) { return linear_reference(densified(in, *weight)); })));
+}
+
+void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& shape, const Keeps& keeps,
+                       const Conv2dOptions& o = {}, bool bias = false) {
+  const SparseWeightPtr weight = sparse_weight(shape, keeps);
+  std::vector<Shape> shapes{x, {weight->count()}};
+  if (bias) shapes.push_back({shape[0]});
+  cases.push_back(with_parameters(op_case(
+      "sparse_conv2d/" + name, shapes,
+      [weight, o](std::span<const Var> in) { return sparse_conv2d(in[0], in[1], weight, in.size() > 2 ? in[2] : Var(), o); },
+      [weight, o](Inputs in) { return conv2d_reference(densified(in, *weight), o); })));
+}
+
+void add_sparse_cases(std::vector<OpCase>& cases) {
+  const Extent one{1, 1};
+  const auto scattered = [](int64_t every) {
+    return [every](int64_t r, int64_t c) { return (r * 7 + c * 11 + r * c % 5) % every == 0; };
+  };
+  const auto tiles = [](int64_t rows) { return [rows](int64_t r, int64_t c) { return (r / rows * 5 + c * 3) % 8 < 2; }; };
+  add_sparse_linear(cases, "scattered_bias", {33, 70}, 19, scattered(6), true);
+  add_sparse_linear(cases, "three_dimensions", {2, 3, 37}, 16, scattered(5));
+  add_sparse_linear(cases, "more_columns_than_a_cache_block", {70, 300}, 9, scattered(9), true);
+  add_sparse_linear(cases, "mostly_kept", {5, 11}, 7, [](int64_t r, int64_t c) { return (r + c) % 3 != 0; });
+  add_sparse_linear(cases, "all_kept", {3, 9}, 5, [](int64_t, int64_t) { return true; });
+  add_sparse_linear(cases, "none_kept", {3, 9}, 5, [](int64_t, int64_t) { return false; }, true);
+  add_sparse_linear(cases, "empty_rows", {17, 20}, 12, [](int64_t r, int64_t c) { return r % 3 == 1 && c % 4 == 0; }, true);
+  add_sparse_linear(cases, "three_elements", {4, 13}, 6, [](int64_t r, int64_t c) { return r == 2 && c % 5 == 0; });
+  add_sparse_linear(cases, "tiles_of_16_ragged", {65, 40}, 39, tiles(16), true);
+  add_sparse_linear(cases, "tiles_of_5", {130, 21}, 10, tiles(5));
+  add_sparse_linear(cases, "one_element", {1, 1}, 1, [](int64_t, int64_t) { return true; });
+  add_sparse_linear(cases, "rows0", {0, 5}, 3, scattered(3), true);
+  add_sparse_conv2d(cases, "pad1_bias", {2, 7, 5, 16}, {19, 3, 3, 16}, scattered(8), {.padding = one}, true);
+  add_sparse_conv2d(cases, "pad1_tiles", {1, 6, 6, 5}, {32, 3, 3, 5}, tiles(16), {.padding = one});
+  add_sparse_conv2d(cases, "stride2_pad1", {2, 9, 8, 7}, {5, 3, 3, 7}, scattered(5), {.stride = {2, 2}, .padding = one}, true);
+  add_sparse_conv2d(cases, "stride2_tiles", {1, 7, 9, 4}, {12, 3, 2, 4}, tiles(6), {.stride = {2, 3}, .padding = {0, 1}});
+  add_sparse_conv2d(cases, "dilation2", {2, 9, 9, 3}, {4, 3, 3, 3}, scattered(5), {.padding = {2, 1}, .dilation = {2, 2}});
+  add_sparse_conv2d(cases, "pointwise_bias", {3, 5, 3, 33}, {16, 1, 1, 33}, scattered(6), {}, true);
+  add_sparse_conv2d(cases, "pointwise_stride2", {2, 5, 5, 16}, {7, 1, 1, 16}, scattered(5), {.stride = {2, 2}});
+  add_sparse_conv2d(cases, "batch0", {0, 5, 5, 3}, {4, 3, 3, 3}, scattered(4), {.padding = one}, true);
+}
+
 }  // namespace
 
 std::vector<OpCase> dense_op_cases() {
   std::vector<OpCase> cases;
   add_matrix_cases(cases);
   add_conv2d_cases(cases);
+  add_sparse_cases(cases);
   return cases;
 }
 

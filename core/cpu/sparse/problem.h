@@ -1,0 +1,44 @@
+// What the sparse kernels are told, whatever instruction set they are built for. A sparse matrix [rows, columns] is multiplied by
+// panels: kPanel right-hand sides that lie side by side, [columns][kPanel], so that each kept element meets whole vectors.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::cpu::sparse {
+
+inline constexpr std::int64_t kPanel = 64;  // right-hand sides of a product
+inline constexpr std::int64_t kSumPanel = 128;  // of a gradient of the kept elements, which sums over them
+inline constexpr int kMostRows = 6;  // of a piece: with a vector of each sum they fill the registers
+
+// Rows that have the same columns, in whole or in part: a small dense matrix, of which the weights lie [columns][rows].
+struct Piece {
+  std::int32_t rows;  // first of `row_list`
+  std::int32_t row_count;  // 1 to kMostRows
+  std::int32_t columns;  // first of `column_list`
+  std::int32_t column_count;
+  std::int64_t weights;  // first of the packed weights
+};
+
+struct Lists {
+  const Piece* pieces;
+  std::int64_t count;
+  const std::int32_t* row_list;
+  const std::int32_t* column_list;
+};
+
+// Images as rows of channels, one for each of a panel's positions and each tap; zeros stand for what lies outside.
+struct Kernels {
+  // y [rows][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole vectors.
+  void (*product)(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y);
+  // weights += y x^T at the kept elements, over `width` positions of kSumPanel, rounded up to whole vectors.
+  void (*sums)(const Lists& lists, const float* y, const float* x, std::int64_t width, float* weights);
+  // to [channels][pitch] from `positions` rows of channels; zeros behind them up to a whole vector.
+  void (*pack)(const float* const* rows, std::int64_t positions, std::int64_t channels, float* to, std::int64_t pitch);
+  // rows[p][0 .. channels) = from [channels][pitch], clamped from below at 0 with `relu`.
+  void (*unpack)(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu, float* const* rows);
+};
+
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+}  // namespace tessera::cpu::sparse

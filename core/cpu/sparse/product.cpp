@@ -1,0 +1,106 @@
+#include "core/cpu/sparse/product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "core/tensor.h"
+
+namespace tessera::cpu::sparse {
+namespace {
+
+constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threads before they sum
+
+// Memory of one thread.
+struct Scratch {
+  Scratch(const Window& window, std::int64_t pitch)
+      : zeros(static_cast<std::size_t>(window.channels()), 0.0F),
+        rows(static_cast<std::size_t>(window.taps() * pitch)) {}
+  std::vector<float> zeros;
+  std::vector<const float*> rows;
+};
+
+// to [taps * channels][pitch] of `count` positions.
+void pack_panel(const Kernels& kernels, const Window& window, std::int64_t first, std::int64_t count, const float* x,
+                std::int64_t pitch, Scratch& scratch, float* to) {
+  window.rows(first, count, x, scratch.zeros.data(), scratch.rows.data());
+  for (std::int64_t t = 0; t < window.taps(); ++t) {
+    kernels.pack(scratch.rows.data() + t * count, count, window.channels(), to + t * window.channels() * pitch, pitch);
+  }
+}
+
+void multiply_part(const Kernels& kernels, const Plan& plan, const Part& part, const float* weights, const float* x,
+                   std::int64_t first, std::int64_t count, const float* bias, bool relu, float* panel, float* y) {
+  for (std::int64_t r = part.first; r < part.last; ++r) {
+    std::fill_n(panel + r * kPanel, kPanel, bias != nullptr ? bias[r] : 0.0F);
+  }
+  kernels.product(plan.lists(part), weights, x, count, panel);
+  std::vector<float*> rows(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) rows[i] = y + (first + i) * plan.rows + part.first;
+  kernels.unpack(panel + part.first * kPanel, kPanel, count, part.last - part.first, relu, rows.data());
+}
+
+}  // namespace
+
+const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
+
+void multiply(const Kernels& kernels, const Plan& plan, const float* weights, const Window& window, const float* x,
+              const float* bias, bool relu, float* y) {
+  const std::int64_t panels = (window.positions() + kPanel - 1) / kPanel;
+  const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
+  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
+  // Threads share a panel where there are few, and pack it once each.
+  const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
+  const std::int64_t tasks = panels * shares;
+  const int parts = static_cast<int>(std::min<std::int64_t>(threads, tasks));
+  const std::int64_t each = (plan.columns + plan.rows) * kPanel;
+  const Tensor panel_memory = Tensor::empty({parts, each});
+  parallel_parts(tasks, parts, [&](std::int64_t begin, std::int64_t end, int thread) {
+    Scratch scratch(window, kPanel);
+    float* const x_panel = panel_memory.data<float>() + thread * each;
+    float* const y_panel = x_panel + plan.columns * kPanel;
+    std::int64_t packed = -1;
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t first = task / shares * kPanel;
+      const std::int64_t count = std::min(kPanel, window.positions() - first);
+      if (packed != first) pack_panel(kernels, window, packed = first, count, x, kPanel, scratch, x_panel);
+      for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+        if (shares > 1 && static_cast<std::int64_t>(i) != task % shares) continue;
+        multiply_part(kernels, plan, plan.parts[i], weights, x_panel, first, count, bias, relu, y_panel, y);
+      }
+    }
+  });
+}
+
+void gradient(const Kernels& kernels, const Plan& plan, const Window& window, const float* x, const float* grad_y, float* grad) {
+  std::fill_n(grad, plan.from.size(), 0.0F);
+  const std::int64_t panels = (window.positions() + kSumPanel - 1) / kSumPanel;
+  const std::int64_t each = (plan.columns + plan.rows) * kSumPanel;
+  const Tensor panel_memory = Tensor::empty({std::min(panels, kPanelsAtOnce), each});
+  const auto memory = [&](std::int64_t panel) { return panel_memory.data<float>() + panel % kPanelsAtOnce * each; };
+  const auto count_of = [&](std::int64_t panel) { return std::min(kSumPanel, window.positions() - panel * kSumPanel); };
+  for (std::int64_t begin = 0; begin < panels; begin += kPanelsAtOnce) {
+    const std::int64_t end = std::min(panels, begin + kPanelsAtOnce);
+    parallel_for(end - begin, 1, [&](std::int64_t from, std::int64_t to) {
+      Scratch scratch(window, kSumPanel);
+      std::vector<const float*> rows(kSumPanel);
+      for (std::int64_t panel = begin + from; panel < begin + to; ++panel) {
+        const std::int64_t first = panel * kSumPanel;
+        const std::int64_t count = count_of(panel);
+        pack_panel(kernels, window, first, count, x, kSumPanel, scratch, memory(panel));
+        for (std::int64_t i = 0; i < count; ++i) rows[i] = grad_y + (first + i) * plan.rows;
+        kernels.pack(rows.data(), count, plan.rows, memory(panel) + plan.columns * kSumPanel, kSumPanel);
+      }
+    });
+    parallel_for(static_cast<std::int64_t>(plan.parts.size()), 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        for (std::int64_t i = from; i < to; ++i) {
+          kernels.sums(plan.lists(plan.parts[i]), memory(panel) + plan.columns * kSumPanel, memory(panel), count_of(panel), grad);
+        }
+      }
+    });
+  }
+}
+
+}  // namespace tessera::cpu::sparse

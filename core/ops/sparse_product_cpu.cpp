@@ -1,0 +1,170 @@
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpu/in_f32.h"
+#include "core/cpu/parallel.h"
+#include "core/cpu/reference/matmul.h"
+#include "core/cpu/sparse/product.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
+#include "core/device/plan_cache.h"
+#include "core/ops/sparse_by_dense.h"
+
+namespace tessera::cpu {
+namespace {
+
+// The density up to which the sparse kernels are taken where no clock decides.
+constexpr double kSparseDensity = 0.25;
+
+// x of the forward, or its gradient; likewise y. Rows are images of one pixel.
+Conv2dGeometry geometry(const Tensor& x, const SparseWeight& weight, const Tensor& y, const Conv2dOptions& options) {
+  const Shape& shape = weight.shape();
+  if (shape.rank() == 4) {
+    return {x.dim(0), x.dim(1), x.dim(2), x.dim(3), shape[0], shape[1], shape[2], y.dim(1), y.dim(2), options};
+  }
+  return {x.dim(0), 1, 1, x.dim(1), shape[0], 1, 1, 1, 1, {}};
+}
+
+std::string key_of(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, bool constant) {
+  return str("sparse.", name_of(pass), ' ', weight.shape().rank() == 2 ? "linear " : "conv2d ", describe(g), " kept",
+             weight.count(), " pieces", weight.row_plan().pieces.size(), dtype == DType::f32 ? "" : str(' ', name_of(dtype)),
+             relu ? " relu" : "", constant ? " constant" : "", " threads", omp_get_max_threads());
+}
+
+// Runs one product of a geometry by `sparse` or by `dense`, whichever was chosen for it.
+template <class Sparse, class Dense>
+void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, const Sparse& sparse,
+               const Dense& dense) {
+  if (dtype == DType::f64 || weight.count() == 0) return dense();
+  const double density = static_cast<double>(weight.count()) / static_cast<double>(weight.shape().numel());
+  const bool sparse_first = density <= kSparseDensity;
+  const bool constant = ConstantWeights::current() != nullptr;
+  const auto run = [&](std::size_t i) { (i == 0) == sparse_first ? sparse() : dense(); };
+  if (!decisions_active() || g.flops() < kLeastFlopsToMeasure) return run(0);
+  thread_local PlanCache<std::size_t> cache;
+  const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()), static_cast<std::int64_t>(pass), g.n, g.h, g.w,
+                                      g.options.stride.h, g.options.stride.w, g.options.padding.h, g.options.padding.w,
+                                      g.options.dilation.h, g.options.dilation.w, static_cast<std::int64_t>(dtype), relu,
+                                      constant, omp_get_max_threads(), static_cast<std::int64_t>(decision_epoch())};
+  const auto chosen = cache.get(key, [&] {
+    const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
+    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
+    return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));
+  });
+  run(*chosen);
+}
+
+void pack_values(const sparse::Plan& plan, const Tensor& values, float* packed) {
+  const float* const from = values.data<float>();
+  parallel_for(static_cast<std::int64_t>(plan.from.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) packed[i] = from[plan.from[i]];
+  });
+}
+
+// In the plan's order; once for constant weights.
+Tensor packed(const sparse::Plan& plan, const Tensor& values) {
+  static const auto user = std::make_shared<const char>();
+  const auto pack = [&] {
+    const Tensor made = Tensor::empty(values.shape());
+    pack_values(plan, values, made.data<float>());
+    return made;
+  };
+  ConstantWeights* const constant = ConstantWeights::current();
+  return constant == nullptr ? pack() : constant->derived(user, values, pack);
+}
+
+void forward(const Conv2dGeometry& g, const Tensor& x, const Tensor& values, const SparseWeight& weight, const Tensor& bias,
+             const Tensor& y, bool relu) {
+  if (y.dtype() == DType::bf16) {
+    return in_f32([&](const Tensor& from, const Tensor& to) { forward(g, from, values, weight, bias, to, relu); }, y, x);
+  }
+  const sparse::Plan& plan = weight.row_plan();
+  sparse::multiply(sparse::kernels(), plan, packed(plan, values).data<float>(), {g, Conv2dPass::forward}, x.data<float>(),
+                   bias.defined() ? bias.data<float>() : nullptr, relu, y.data<float>());
+}
+
+void backward_input(const Conv2dGeometry& g, const Tensor& grad_y, const Tensor& values, const SparseWeight& weight,
+                    const Tensor& grad_x) {
+  if (grad_x.dtype() == DType::bf16) {
+    return in_f32([&](const Tensor& from, const Tensor& to) { backward_input(g, from, values, weight, to); }, grad_x, grad_y);
+  }
+  const sparse::Plan& plan = weight.column_plan();
+  const Tensor factors = Tensor::empty(values.shape());
+  pack_values(plan, values, factors.data<float>());
+  sparse::multiply(sparse::kernels(), plan, factors.data<float>(), {g, Conv2dPass::backward_input}, grad_y.data<float>(), nullptr, false,
+                   grad_x.data<float>());
+}
+
+void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& grad_y, const SparseWeight& weight,
+                     const Tensor& grad_values, const Tensor& grad_bias) {
+  if (x.dtype() == DType::bf16) {
+    return backward_values(g, x.to(DType::f32), grad_y.to(DType::f32), weight, grad_values, grad_bias);
+  }
+  const sparse::Plan& plan = weight.row_plan();
+  const Tensor sums = Tensor::empty(grad_values.shape());
+  sparse::gradient(sparse::kernels(), plan, {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), sums.data<float>());
+  float* const to = grad_values.data<float>();
+  const float* const from = sums.data<float>();
+  parallel_for(sums.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[plan.from[i]] = from[i];
+  });
+  if (grad_bias.defined()) reference::column_sums(g.n * g.oh * g.ow, g.out, grad_y.data<float>(), grad_bias.data<float>());
+}
+
+}  // namespace
+
+void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& weight, const Tensor& bias, const Tensor& y,
+                    const Conv2dOptions& options, bool relu) {
+  if (y.numel() == 0) return;
+  const Conv2dGeometry g = geometry(x, weight, y, options);
+  by_choice(
+      Conv2dPass::forward, g, weight, x.dtype(), relu, [&] { forward(g, x, values, weight, bias, y, relu); },
+      [&] { sparse_forward_by_dense(x, values, weight, bias, y, options, relu); });
+}
+
+void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const SparseWeight& weight, const Tensor& grad_x,
+                           const Conv2dOptions& options) {
+  if (grad_x.numel() == 0) return;
+  const Conv2dGeometry g = geometry(grad_x, weight, grad_y, options);
+  by_choice(
+      Conv2dPass::backward_input, g, weight, grad_y.dtype(), false, [&] { backward_input(g, grad_y, values, weight, grad_x); },
+      [&] { sparse_backward_input_by_dense(grad_y, values, weight, grad_x, options); });
+}
+
+void sparse_backward_values(const Tensor& x, const Tensor& grad_y, const SparseWeight& weight, const Tensor& grad_values,
+                            const Tensor& grad_bias, const Conv2dOptions& options) {
+  const Conv2dGeometry g = geometry(x, weight, grad_y, options);
+  by_choice(
+      Conv2dPass::backward_weight, g, weight, x.dtype(), false,
+      [&] { backward_values(g, x, grad_y, weight, grad_values, grad_bias); },
+      [&] { sparse_backward_values_by_dense(x, grad_y, weight, grad_values, grad_bias, options); });
+}
+
+void scatter_values(const Tensor& values, const Tensor& positions, const Tensor& dense) {
+  dense.fill(0);
+  const std::int64_t* const at = positions.data<std::int64_t>();
+  dispatch_real(values.dtype(), "scatter_values", [&]<class T>() {
+    const T* const from = values.data<T>();
+    T* const to = dense.data<T>();
+    parallel_for(values.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[at[i]] = from[i];
+    });
+  });
+}
+
+void gather_values(const Tensor& dense, const Tensor& positions, const Tensor& values) {
+  const std::int64_t* const at = positions.data<std::int64_t>();
+  dispatch_real(values.dtype(), "gather_values", [&]<class T>() {
+    const T* const from = dense.data<T>();
+    T* const to = values.data<T>();
+    parallel_for(values.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = from[at[i]];
+    });
+  });
+}
+
+}  // namespace tessera::cpu

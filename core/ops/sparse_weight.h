@@ -1,0 +1,48 @@
+// Where the kept elements of a layer's weight lie, and all that kernels derive from it. The values are a tensor of their own, in the
+// order of the weight's elements.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "core/sparse_index.h"
+
+namespace tessera {
+
+namespace cpu::sparse {
+struct Plan;
+}
+
+class SparseWeight {
+ public:
+  // `mask` u8, 1 = kept, of the dense weight's shape: [out, in] or [out, kh, kw, in]. Throws ShapeError for another rank.
+  explicit SparseWeight(const Tensor& mask);
+  ~SparseWeight();
+  SparseWeight(const SparseWeight&) = delete;
+  SparseWeight& operator=(const SparseWeight&) = delete;
+
+  const Shape& shape() const noexcept { return shape_; }  // of the dense weight
+  const SparseIndex& index() const noexcept { return index_; }
+  std::int64_t count() const { return index_.count(); }
+  std::int64_t taps() const;  // kh kw
+  std::uint64_t id() const noexcept { return id_; }  // of no other one in this process
+
+  // i64 [count]: where in the dense weight each value lies.
+  const Tensor& positions(Device device) const;
+
+  // For the CPU's kernels, made when they are first asked for.
+  const cpu::sparse::Plan& row_plan() const;  // of the result, and of the values' gradient
+  const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
+
+ private:
+  Shape shape_;
+  SparseIndex index_;
+  std::uint64_t id_;
+  mutable std::mutex lock_;
+  mutable Tensor positions_;
+  mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
+};
+
+using SparseWeightPtr = std::shared_ptr<const SparseWeight>;
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// Which elements of a matrix are kept, row by row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tessera {
+
+struct SparseIndex {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<std::int64_t> offsets;  // rows + 1: those of row r are [offsets[r], offsets[r + 1]) of `indices`
+  std::vector<std::int32_t> indices;  // columns, ascending within a row
+
+  std::int64_t count() const { return static_cast<std::int64_t>(indices.size()); }
+};
+
+// Of a mask (u8 on the CPU, 0 = not kept) with at least one dimension: rows are those of its first. Throws ShapeError where a
+// row has 2^31 elements or more.
+SparseIndex sparse_index(const Tensor& mask);
+
+// The mask (u8 on the CPU) of `shape` that keeps what the index keeps.
+Tensor mask_of(const SparseIndex& index, const Shape& shape);
+
+struct TransposedIndex {
+  SparseIndex index;
+  std::vector<std::int32_t> from;  // element i of `index` is element from[i] of the original
+};
+
+// Rows and columns exchanged within each of `taps` equal parts of the columns: element (r, t * width + c) becomes
+// (c, t * rows + r), as the gradient of a convolution's input needs it. One tap: the transposed matrix.
+TransposedIndex transposed(const SparseIndex& index, std::int64_t taps = 1);
+
+}  // namespace tessera

@@ -1,0 +1,184 @@
+// Every instruction set's sparse kernels against dense loops in double over the masked weight, whatever this processor would
+// choose.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+
+#include "core/cpu/isa.h"
+#include "core/cpu/reference/conv2d.h"
+#include "core/cpu/sparse/product.h"
+#include "core/rng.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::cpu::sparse {
+namespace {
+
+struct Case {
+  std::int64_t n, h, w, in, out;
+  std::int64_t kernel;
+  double density;
+  std::int64_t sharing;  // rows that keep the same columns
+  Conv2dOptions options = {};
+};
+
+// Positions that fill no panel and more than the panels of one pass; channels that fill no vector; single rows, pieces of every
+// number of rows; borders, strides and dilations.
+const std::vector<Case> kCases{
+    {1, 1, 1, 1, 1, 1, 1, 1},
+    {70, 1, 1, 200, 37, 1, .1, 1},
+    {1100, 1, 1, 17, 9, 1, .3, 1},
+    {33, 1, 1, 64, 64, 1, .25, 16},
+    {65, 1, 1, 40, 46, 1, .5, 23},
+    {129, 1, 1, 150, 10, 1, .2, 5},
+    {3, 1, 1, 9, 12, 1, .4, 4},
+    {2, 9, 7, 16, 19, 3, .12, 1, {.padding = {1, 1}}},
+    {1, 12, 12, 5, 33, 3, .3, 11, {.padding = {1, 1}}},
+    {2, 11, 8, 20, 16, 3, .2, 1, {.stride = {2, 1}, .padding = {1, 0}}},
+    {1, 13, 9, 6, 24, 3, .3, 8, {.stride = {2, 2}, .padding = {2, 1}, .dilation = {2, 1}}},
+    {2, 7, 7, 16, 8, 1, .3, 1, {.stride = {2, 2}}},
+};
+
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(3, "sparse_test", "values"), -1, 1, index);
+  return x;
+}
+
+Tensor random_mask(const Case& c) {
+  const Tensor mask = Tensor::zeros({c.out, c.kernel, c.kernel, c.in}, DType::u8);
+  const std::int64_t columns = mask.numel() / c.out;
+  const Tensor draws = random({(c.out + c.sharing - 1) / c.sharing, columns}, 9);
+  for (std::int64_t i = 0; i < mask.numel(); ++i) {
+    const float draw = draws.data<float>()[i / columns / c.sharing * columns + i % columns];
+    mask.data<std::uint8_t>()[i] = (draw + 1) / 2 < c.density ? 1 : 0;
+  }
+  return mask;
+}
+
+struct Problem {
+  explicit Problem(const Case& c)
+      : g{c.n, c.h, c.w, c.in, c.out, c.kernel, c.kernel, size(c.h, c.options, &Extent::h, c.kernel),
+          size(c.w, c.options, &Extent::w, c.kernel), c.options},
+        mask(random_mask(c)),
+        index(sparse_index(mask)),
+        values(random({index.count()}, 1)),
+        weight(Tensor::zeros(mask.shape(), DType::f64)) {
+    std::int64_t next = 0;
+    for (std::int64_t i = 0; i < mask.numel(); ++i) {
+      if (mask.data<std::uint8_t>()[i] != 0) weight.data<double>()[i] = values.data<float>()[next++];
+    }
+  }
+  static std::int64_t size(std::int64_t side, const Conv2dOptions& o, std::int64_t Extent::*axis, std::int64_t kernel) {
+    return (side + 2 * o.padding.*axis - o.dilation.*axis * (kernel - 1) - 1) / o.stride.*axis + 1;
+  }
+  Shape x_shape() const { return {g.n, g.h, g.w, g.in}; }
+  Shape y_shape() const { return {g.n, g.oh, g.ow, g.out}; }
+  std::vector<float> packed(const Plan& plan) const {
+    std::vector<float> weights;
+    for (const std::int32_t element : plan.from) weights.push_back(values.data<float>()[element]);
+    return weights;
+  }
+
+  Conv2dGeometry g;
+  Tensor mask;
+  SparseIndex index;
+  Tensor values, weight;
+};
+
+constexpr double kTolerance = 1e-6;
+
+class SparseKernels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const bool wide = GetParam() == std::string("avx512");
+    if (wide && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
+    used = wide ? &kAvx512Kernels : &kAvx2Kernels;
+  }
+  const Kernels* used = nullptr;
+};
+
+TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
+  for (const Case& c : kCases) {
+    const Problem p(c);
+    const Tensor x = random(p.x_shape(), 2), bias = random({c.out}, 3);
+    const Tensor y = Tensor::empty(p.y_shape()), want = Tensor::empty(p.y_shape(), DType::f64);
+    reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
+                                      bias.to(DType::f64).data<double>(), want.data<double>());
+    const Plan plan = row_plan(p.index);
+    for (const bool relu : {false, true}) {
+      y.fill(NAN);
+      multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), bias.data<float>(), relu,
+               y.data<float>());
+      for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
+      EXPECT_LE(relative_error(y, want), kTolerance) << describe(p.g) << " density " << c.density;
+    }
+  }
+}
+
+TEST_P(SparseKernels, BackwardInput) {
+  for (const Case& c : kCases) {
+    const Problem p(c);
+    const Tensor grad_y = random(p.y_shape(), 2);
+    const Tensor grad_x = Tensor::empty(p.x_shape()), want = Tensor::empty(p.x_shape(), DType::f64);
+    reference::conv2d_backward_input<double>(p.g, grad_y.to(DType::f64).data<double>(), p.weight.data<double>(),
+                                             want.data<double>());
+    const Plan plan = column_plan(p.index, c.kernel * c.kernel);
+    grad_x.fill(NAN);
+    multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::backward_input}, grad_y.data<float>(), nullptr, false,
+             grad_x.data<float>());
+    EXPECT_LE(relative_error(grad_x, want), kTolerance) << describe(p.g) << " density " << c.density;
+  }
+}
+
+TEST_P(SparseKernels, GradientOfTheValues) {
+  for (const Case& c : kCases) {
+    const Problem p(c);
+    const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
+    const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
+    reference::conv2d_backward_weight<double>(p.g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
+                                              dense.data<double>(), nullptr);
+    const Plan plan = row_plan(p.index);
+    std::vector<float> grad(plan.from.size(), NAN);
+    gradient(*used, plan, {p.g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), grad.data());
+    std::vector<double> got(grad.size()), want;
+    for (std::size_t i = 0; i < grad.size(); ++i) got[static_cast<std::size_t>(plan.from[i])] = grad[i];
+    for (std::int64_t i = 0; i < dense.numel(); ++i) {
+      if (p.mask.data<std::uint8_t>()[i] != 0) want.push_back(dense.data<double>()[i]);
+    }
+    EXPECT_LE(relative_error(got, want), kTolerance) << describe(p.g) << " density " << c.density;
+  }
+}
+
+TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
+  const int before = omp_get_max_threads();
+  for (const Case& c : kCases) {
+    const Problem p(c);
+    const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
+    const Plan plan = row_plan(p.index);
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 3, 16}) {
+      omp_set_num_threads(threads);
+      const Tensor y = Tensor::empty(p.y_shape());
+      multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), nullptr, false, y.data<float>());
+      std::vector<float> grad(plan.from.size());
+      gradient(*used, plan, {p.g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), grad.data());
+      results.push_back(y.to_vector<float>());
+      results.back().insert(results.back().end(), grad.begin(), grad.end());
+      EXPECT_EQ(results.back(), results.front()) << describe(p.g) << ", " << threads << " threads";
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
+
+TEST(SparsePlan, RowsThatShareColumnsArePiecesTogether) {
+  const Problem tiles({65, 1, 1, 40, 48, 1, .5, 16});
+  for (const Piece& piece : row_plan(tiles.index).pieces) EXPECT_GE(piece.row_count, 2);
+  const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
+  for (const Piece& piece : row_plan(scattered.index).pieces) EXPECT_EQ(piece.row_count, 1);
+}
+
+}  // namespace
+}  // namespace tessera::cpu::sparse
