@@ -12,6 +12,8 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "layers/sequential.h"
+#include "layers/sparse_conv2d.h"
+#include "layers/sparse_linear.h"
 #include "layers/spatial_svd_conv2d.h"
 #include "layers/svd_conv2d.h"
 #include "layers/svd_linear.h"
@@ -43,6 +45,8 @@ Registry<Module> builtin_layers() {
   layers.add<Sequential>("sequential");
   layers.add<Sigmoid>("sigmoid");
   layers.add<Silu>("silu");
+  layers.add<SparseConv2d>("sparse_conv2d");
+  layers.add<SparseLinear>("sparse_linear");
   layers.add<SpatialSvdConv2d>("spatial_svd_conv2d");
   layers.add<SvdConv2d>("svd_conv2d");
   layers.add<SvdLinear>("svd_linear");

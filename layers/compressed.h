@@ -30,7 +30,8 @@ class CompressedLayer {
   virtual Tensor dense_weight() const = 0;
   // The dense layer that computes the same in evaluation. Bias and trainability are copied.
   virtual std::unique_ptr<Module> to_dense() const = 0;
-  // Every parameter, in the order of the module's, then its children's parameters and buffers.
+  // Every parameter, in the order of the module's, then its children's parameters and buffers. None where PyTorch has no such
+  // layer: exports then hold the dense one.
   virtual std::vector<TorchPart> torch_tensors() const = 0;
   // Why a backward cannot compute its forward again (Context::recompute): "has ..., ...". "" where it can.
   virtual std::string why_not_recompute() const { return ""; }

@@ -32,6 +32,7 @@ void copy_values(const Module& from, Module& to) {
     const Buffer& buffer = *from.buffers()[i];
     to.buffers()[i]->value = finite_copy(from, buffer.name, buffer.value);
   }
+  to.buffers_changed();
   for (std::size_t i = 0; i < from.children().size(); ++i) copy_values(*from.children()[i].module, *to.children()[i].module);
 }
 

@@ -17,6 +17,22 @@ std::vector<PrunedWeight> weights_or_throw(const PruneConfig& config, Module& mo
   return weights;
 }
 
+// New masks of this sparsity, of which none brings back what was pruned.
+void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, double sparsity, std::uint64_t seed) {
+  const std::vector<Tensor> scores = scores_of(config.score, weights, seed);
+  const Pattern& pattern = *find_pattern(config.pattern);
+  for (const Budget& budget : budgets(config.scope, weights, sparsity)) {
+    std::vector<Tensor> together;
+    std::int64_t present = 0;
+    for (const std::size_t i : budget.members) {
+      together.push_back(scores[i]);
+      present += weights[i].kept();
+    }
+    const std::vector<Tensor> masks = pattern.project(together, std::min(budget.kept, present));
+    for (std::size_t k = 0; k < masks.size(); ++k) weights[budget.members[k]].parameter->set_mask(masks[k]);
+  }
+}
+
 }  // namespace
 
 Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed)
@@ -50,19 +66,7 @@ void Prune::between_steps(Module&, std::int64_t steps_done) {
 
 void Prune::prune(std::int64_t step) {
   const double asked = sparsity_after(config_.sparsity, stage_, step, initial_);
-  const std::vector<Tensor> scores = scores_of(config_.score, weights_, seed_);
-  const Pattern& pattern = *find_pattern(config_.pattern);
-  for (const Budget& budget : budgets(config_.scope, weights_, asked)) {
-    std::vector<Tensor> together;
-    std::int64_t present = 0;
-    for (const std::size_t i : budget.members) {
-      together.push_back(scores[i]);
-      present += weights_[i].kept();
-    }
-    // A sparser start is left as it is: nothing that was pruned comes back.
-    const std::vector<Tensor> masks = pattern.project(together, std::min(budget.kept, present));
-    for (std::size_t k = 0; k < masks.size(); ++k) weights_[budget.members[k]].parameter->set_mask(masks[k]);
-  }
+  mask_weights(config_, weights_, asked, seed_);
   add_row(step, asked);
 }
 
@@ -90,6 +94,12 @@ void Prune::load_state(const State& state) {
   const Value* const initial = state.meta.find("initial");
   TESSERA_CHECK(initial != nullptr && state.tensors.empty(), IoError, "prune: the saved state is not of a prune block");
   initial_ = initial->as_double();
+}
+
+void prune_to_target(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> problems;
+  const std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
+  if (problems.empty()) mask_weights(config, weights, config.sparsity.target, 0);
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {

@@ -49,6 +49,9 @@ class Prune final : public Hook {
   std::vector<Value> rows_;
 };
 
+// Masks of the block's target, by the weights as they are. What the block does not fit is left alone.
+void prune_to_target(const PruneConfig& config, Module& model);
+
 // What is wrong with the block for a stage of this length.
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage);
 

@@ -88,6 +88,7 @@ class Checker {
       std::vector<BlockProblem> problems;
       pruned_weights(*stage.prune, **model_, problems);
       for (const BlockProblem& problem : problems) add(str(path, ".prune.", problem.key), problem.message);
+      if (later_stage) leave_masks(stage);
     }
   }
 
@@ -118,12 +119,20 @@ class Checker {
   void check_pass(const std::string& path, const StageConfig& stage, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
     // What an earlier pass's veto leaves dense is met here as it was.
-    if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(initial_.model, input_);
+    if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(dense_ ? dense_ : initial_.model, input_);
     for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
     if (!found.empty() || !met_later) return;
     may_be_dense_ = may_be_dense_ || pass.may_leave_dense;
     if (!rewritten_) rewritten_ = copy_of(*initial_.model);
     run_stage_pass(pass, stage, rewritten_, input_, results_);
+    model_ = &rewritten_;
+  }
+
+  void leave_masks(const StageConfig& stage) {
+    if (!rewritten_) rewritten_ = copy_of(*initial_.model);
+    assume_trained(stage, *rewritten_);
+    if (!dense_) dense_ = copy_of(*initial_.model);
+    assume_trained(stage, *dense_);
     model_ = &rewritten_;
   }
 
@@ -133,9 +142,8 @@ class Checker {
       const StageConfig& stage = config_.stages[i];
       for (const auto& [key, veto] : stage_vetoes(stage, config_.report)) {
         const std::string block = str("stages[", i, "].", key);
-        const LowRankConfig& low_rank =
-            stage.admm && key == "admm" ? static_cast<const LowRankConfig&>(*stage.admm) : *stage.factorise;
-        if (low_rank.ranks.latency && !decides(given, kLatencyDecision, veto)) {
+        const bool by_latency = (key == "admm" && stage.admm->ranks.latency) || (key == "factorise" && stage.factorise->ranks.latency);
+        if (by_latency && !decides(given, kLatencyDecision, veto)) {
           add(block + ".ranks", str("latency is measured, which deterministic: true forbids; replay the timings of a run, at ",
                                     decided_where(veto), ", with --decisions FILE, or ask for ranks in another way"));
         }
@@ -186,6 +194,7 @@ class Checker {
   std::int64_t steps_per_epoch_ = 0;
   InitialModel initial_;  // as a run begins with it
   std::unique_ptr<Module> rewritten_;  // a copy that passes have run on; null before the first
+  std::unique_ptr<Module> dense_;  // the initial model with the masks of stages that prune; null before the first
   std::unique_ptr<Module>* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
   StageResults results_;
   bool may_be_dense_ = false;  // a stage may also meet the initial model, where a clock left every layer of `keep: faster` dense

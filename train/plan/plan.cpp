@@ -109,6 +109,8 @@ class Planner {
       plan.admm = plan_admm(stage, plan_.steps_per_epoch);
       plan.memory = memory_of(*model_, stage, teachers_);
     }
+    assume_trained(stage, *model_);
+    if (dense_) assume_trained(stage, *dense_);
     RunHistory before = history_;
     plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_.train.dataset->classes, history_);
     if (dense_) count_dense(index, before, plan);

@@ -104,6 +104,7 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
     for (StagePass& pass : stage_passes(stage, config.report, results, Values::zeros)) {
       run_stage_pass(pass, stage, network.model, network.input, results);
     }
+    assume_trained(stage, *network.model);
   }
   initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // values with which nothing is zero
   network.state = "ranks chosen before training, random weights";

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/mask_bits.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -17,27 +18,6 @@ std::string fault(const std::string& name, const State& state, const Tensor& own
   const Tensor& stored = found->second;
   if (stored.shape() == own.shape() && stored.dtype() == own.dtype()) return {};
   return str("\n  mismatched: ", name, " is ", describe(stored), ", the model needs ", describe(own));
-}
-
-std::int64_t packed_bytes(std::int64_t elements) { return (elements + 7) / 8; }
-
-// Element i of the mask is bit i % 8, from the lowest, of byte i / 8.
-Tensor packed(const Tensor& mask) {
-  const Tensor host = mask.to(Device::cpu()).contiguous();
-  const std::uint8_t* const from = host.data<std::uint8_t>();
-  Tensor bits = Tensor::zeros({packed_bytes(host.numel())}, DType::u8);
-  std::uint8_t* const to = bits.data<std::uint8_t>();
-  for (std::int64_t i = 0; i < host.numel(); ++i) to[i / 8] |= static_cast<std::uint8_t>((from[i] != 0 ? 1 : 0) << (i % 8));
-  return bits;
-}
-
-Tensor unpacked(const Tensor& bits, const Shape& shape) {
-  const Tensor host = bits.to(Device::cpu()).contiguous();
-  const std::uint8_t* const from = host.data<std::uint8_t>();
-  Tensor mask = Tensor::empty(shape, DType::u8);
-  std::uint8_t* const to = mask.data<std::uint8_t>();
-  for (std::int64_t i = 0; i < mask.numel(); ++i) to[i] = from[i / 8] >> (i % 8) & 1;
-  return mask;
 }
 
 // A mask may be absent: the parameter is dense.
@@ -56,7 +36,7 @@ State model_state(Module& model) {
   State state;
   for (const NamedParameter& entry : named_parameters(model)) {
     state.tensors[entry.path] = entry.parameter->value();
-    if (entry.parameter->mask().defined()) state.tensors[entry.path + kMaskSuffix] = packed(entry.parameter->mask());
+    if (entry.parameter->mask().defined()) state.tensors[entry.path + kMaskSuffix] = packed_bits(entry.parameter->mask());
   }
   for (const NamedBuffer& entry : named_buffers(model)) state.tensors[entry.path] = entry.buffer->value;
   return state;
@@ -85,11 +65,12 @@ void load_model_state(Module& model, const State& state) {
   for (const NamedParameter& entry : parameters) {
     entry.parameter->set_value(copy_on(entry.parameter->value().device(), state.tensors.at(entry.path)));
     const auto mask = state.tensors.find(entry.path + kMaskSuffix);
-    entry.parameter->set_mask(mask == state.tensors.end() ? Tensor() : unpacked(mask->second, entry.parameter->value().shape()));
+    entry.parameter->set_mask(mask == state.tensors.end() ? Tensor() : unpacked_bits(mask->second, entry.parameter->value().shape()));
   }
   for (const NamedBuffer& entry : buffers) {
     entry.buffer->value.copy_from(state.tensors.at(entry.path).to(entry.buffer->value.device()));
   }
+  for_each_module(model, [](Module& module) { module.buffers_changed(); });
 }
 
 std::unique_ptr<Module> copy_of(Module& model) {

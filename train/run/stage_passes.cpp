@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "admm/admm_pass.h"
+#include "compress/prune/prune.h"
 #include "core/support/error.h"
 #include "layers/fold.h"
 #include "train/run/model_state.h"
@@ -10,7 +11,9 @@
 namespace tessera {
 namespace {
 
-VetoOptions veto_options(const LowRankConfig& config, const StageConfig& stage, const ReportConfig& report) {
+// Of a block with the keys keep and keep_for.
+template <class Block>
+VetoOptions veto_options(const Block& config, const StageConfig& stage, const ReportConfig& report) {
   const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
   return {.only_faster = config.keep == "faster",
           .batch = config.keep_for.batch.value_or(largest),
@@ -40,18 +43,20 @@ bool clock_decides(const LowRankConfig& config) {
 
 }  // namespace
 
-bool has_passes(const StageConfig& stage) { return stage.factorise.has_value() || stage.admm.has_value(); }
+bool has_passes(const StageConfig& stage) { return stage.factorise || stage.admm || stage.sparsify; }
 
 std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report) {
   std::vector<std::pair<std::string, VetoOptions>> vetoes;
   if (stage.factorise && !stage.factorise->from) vetoes.emplace_back("factorise", veto_options(*stage.factorise, stage, report));
   if (stage.admm) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
+  if (stage.sparsify) vetoes.emplace_back("sparsify", veto_options(*stage.sparsify, stage, report));
   return vetoes;
 }
 
 bool clock_decides(const StageConfig& stage) {
   return (stage.factorise && !stage.factorise->from && clock_decides(static_cast<const LowRankConfig&>(*stage.factorise))) ||
-         (stage.admm && clock_decides(static_cast<const LowRankConfig&>(*stage.admm)));
+         (stage.admm && clock_decides(static_cast<const LowRankConfig&>(*stage.admm))) ||
+         (stage.sparsify && stage.sparsify->keep == "faster");
 }
 
 std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results,
@@ -64,7 +69,17 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
                       .veto = veto_options(*stage.admm, stage, report),
                       .settles = true});
   }
+  if (stage.sparsify) {
+    passes.push_back({.key = "sparsify",
+                      .pass = std::make_unique<SparsifyPass>(*stage.sparsify),
+                      .veto = veto_options(*stage.sparsify, stage, report),
+                      .may_leave_dense = stage.sparsify->keep == "faster"});
+  }
   return passes;
+}
+
+void assume_trained(const StageConfig& stage, Module& model) {
+  if (stage.prune) prune_to_target(*stage.prune, model);
 }
 
 PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,
@@ -81,6 +96,7 @@ void settle_passes(StageConfig& stage, const ReportConfig& report) {
     stage.factorise->keep_for.batch = veto_options(*stage.factorise, stage, report).batch;
   }
   if (stage.admm) stage.admm->keep_for.batch = veto_options(*stage.admm, stage, report).batch;
+  if (stage.sparsify) stage.sparsify->keep_for.batch = veto_options(*stage.sparsify, stage, report).batch;
 }
 
 }  // namespace tessera

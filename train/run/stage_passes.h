@@ -41,6 +41,10 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
 PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,
                           StageResults& results, const Veto* veto = nullptr, const TrainingBatches* batches = nullptr);
 
+// What a stage that trains leaves for later passes, for those who do not train: masks of its pruning's target, by the weights as
+// they are.
+void assume_trained(const StageConfig& stage, Module& model);
+
 // Writes the batches that stage_passes() would take from the report into the stage.
 void settle_passes(StageConfig& stage, const ReportConfig& report);
 
