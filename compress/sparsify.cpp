@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/mask_bits.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -72,15 +71,14 @@ std::vector<BlockProblem> SparsifyPass::try_prepare(std::unique_ptr<Module>& roo
   }
   if (masked) return {};
   reasons_.clear();
-  return {{"", "sparsify: no layer's weight has a mask; a prune block in an earlier stage makes them"}};
+  return {{"layers", "no layer's weight has a mask; a prune block in an earlier stage makes them"}};
 }
 
 std::unique_ptr<Module> SparsifyPass::rewrite(const Module& module, LayerReport& report) const {
   report.format = done();
   report.reason = reasons_.at(module.path());
   if (!report.reason.empty()) return nullptr;
-  const Tensor& mask = weight_of(module)->mask();
-  report.ranks_asked = str("kept ", kept_bits(packed_bits(mask)));
+  report.ranks_asked = "mask";
   std::unique_ptr<Module> made;
   if (const auto* const conv = dynamic_cast<const Conv2d*>(&module)) {
     made = SparseConv2d::of(*conv);

@@ -9,6 +9,7 @@
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/cpu/sparse/product.h"
+#include "core/cpu/sparse/row_dots.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/device/plan_cache.h"
@@ -19,6 +20,10 @@ namespace {
 
 // The density up to which the sparse kernels are taken where no clock decides.
 constexpr double kSparseDensity = 0.25;
+
+// A product with a few vectors waits for memory, not for multiplications, so that a far smaller one than kLeastFlopsToMeasure is
+// worth a choice.
+constexpr double kLeastRowFlopsToMeasure = 1e5;
 
 // x of the forward, or its gradient; likewise y. Rows are images of one pixel.
 Conv2dGeometry geometry(const Tensor& x, const SparseWeight& weight, const Tensor& y, const Conv2dOptions& options) {
@@ -44,7 +49,8 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const bool sparse_first = density <= kSparseDensity;
   const bool constant = ConstantWeights::current() != nullptr;
   const auto run = [&](std::size_t i) { (i == 0) == sparse_first ? sparse() : dense(); };
-  if (!decisions_active() || g.flops() < kLeastFlopsToMeasure) return run(0);
+  const bool few = g.n * g.oh * g.ow <= sparse::kFewVectors;
+  if (!decisions_active() || g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure)) return run(0);
   thread_local PlanCache<std::size_t> cache;
   const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()), static_cast<std::int64_t>(pass), g.n, g.h, g.w,
                                       g.options.stride.h, g.options.stride.w, g.options.padding.h, g.options.padding.w,
@@ -82,9 +88,14 @@ void forward(const Conv2dGeometry& g, const Tensor& x, const Tensor& values, con
   if (y.dtype() == DType::bf16) {
     return in_f32([&](const Tensor& from, const Tensor& to) { forward(g, from, values, weight, bias, to, relu); }, y, x);
   }
+  const float* const offset = bias.defined() ? bias.data<float>() : nullptr;
+  if (g.is_pointwise() && g.n * g.oh * g.ow <= sparse::kFewVectors) {
+    return sparse::multiply_few(weight.index(), values.data<float>(), g.n * g.oh * g.ow, x.data<float>(), offset, relu,
+                                y.data<float>());
+  }
   const sparse::Plan& plan = weight.row_plan();
-  sparse::multiply(sparse::kernels(), plan, packed(plan, values).data<float>(), {g, Conv2dPass::forward}, x.data<float>(),
-                   bias.defined() ? bias.data<float>() : nullptr, relu, y.data<float>());
+  sparse::multiply(sparse::kernels(), plan, packed(plan, values).data<float>(), {g, Conv2dPass::forward}, x.data<float>(), offset,
+                   relu, y.data<float>());
 }
 
 void backward_input(const Conv2dGeometry& g, const Tensor& grad_y, const Tensor& values, const SparseWeight& weight,

@@ -3,6 +3,7 @@
     python3 load_tessera.py DIR         prints the network and the shape of its output
 
     model = load_tessera.load("DIR")    # a torch.nn.Module in eval mode; images are [n, c, h, w]
+    model.masks                         # {"fc1.weight": bool tensor, True = kept} of pruned weights, whose others are zeros
 """
 import json
 import pathlib
@@ -257,7 +258,9 @@ def load(folder):
     if description["format_version"] != 1:
         raise ValueError(f"{folder}/model.json: format_version is {description['format_version']}; this loader reads 1")
     model = build(description["network"])
-    model.load_state_dict(read_safetensors(folder / description["weights"]))
+    tensors = read_safetensors(folder / description["weights"])
+    model.masks = {name.removesuffix("_mask"): tensors.pop(name).bool() for name in list(tensors) if name.endswith("_mask")}
+    model.load_state_dict(tensors)
     return model.eval()
 
 

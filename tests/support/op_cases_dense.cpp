@@ -209,6 +209,10 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_linear(cases, "three_elements", {4, 13}, 6, [](int64_t r, int64_t c) { return r == 2 && c % 5 == 0; });
   add_sparse_linear(cases, "tiles_of_16_ragged", {65, 40}, 39, tiles(16), true);
   add_sparse_linear(cases, "tiles_of_5", {130, 21}, 10, tiles(5));
+  add_sparse_linear(cases, "seven_vectors", {7, 40}, 11, scattered(5), true);
+  add_sparse_linear(cases, "four_vectors", {4, 40}, 11, scattered(5), true);
+  add_sparse_linear(cases, "two_vectors", {2, 40}, 9, scattered(6));
+  add_sparse_linear(cases, "one_vector", {70}, 21, scattered(5), true);
   add_sparse_linear(cases, "one_element", {1, 1}, 1, [](int64_t, int64_t) { return true; });
   add_sparse_linear(cases, "rows0", {0, 5}, 3, scattered(3), true);
   add_sparse_conv2d(cases, "pad1_bias", {2, 7, 5, 16}, {19, 3, 3, 16}, scattered(8), {.padding = one}, true);

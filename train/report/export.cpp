@@ -1,8 +1,13 @@
 #include "train/report/export.h"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "core/config/read.h"
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
+#include "layers/compressed.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
 #include "train/run/import_weights.h"
@@ -57,12 +62,33 @@ struct FileOrigin {
   void fields(Fields& f) { f.add("file", file, {.help = "its path"}); }
 };
 
+// The network with the layers that PyTorch knows.
+std::unique_ptr<Module> for_torch(Module& model) {
+  std::unique_ptr<Module> copy = copy_of(model);
+  std::vector<std::pair<std::string, std::unique_ptr<Module>>> dense;
+  for_each_module(*copy, [&](const Module& module) {
+    const CompressedLayer* const compressed = as_compressed(module);
+    if (compressed != nullptr && compressed->torch_tensors().empty()) dense.emplace_back(module.path(), compressed->to_dense());
+  });
+  for (auto& [path, layer] : dense) replace_module(copy, path, std::move(layer));
+  move_to(*copy, Device::cpu());
+  return copy;
+}
+
+// The mask of "fc.weight" is "fc.weight_mask", u8, 1 = kept.
 SafetensorsFile torch_state(Module& model, const Shape& input) {
   const State state = model_state(model);
+  std::map<std::string, Tensor> masks;
+  for (const NamedParameter& entry : named_parameters(model)) {
+    if (entry.parameter->mask().defined()) masks[entry.path] = entry.parameter->mask();
+  }
   SafetensorsFile file;
   file.metadata["tessera.layout"] = std::string("OIHW");
-  for (const TorchTensor& entry : torch_tensors(model, input))
-    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path).to(Device::cpu()), entry);
+  for (const TorchTensor& entry : torch_tensors(model, input)) {
+    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path), entry);
+    const auto mask = masks.find(entry.path);
+    if (mask != masks.end()) file.tensors[entry.name + "_mask"] = to_torch(mask->second, entry);
+  }
   add_checksum(file);
   return file;
 }
@@ -74,13 +100,14 @@ void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& orig
     TESSERA_CHECK(!vfs.exists(folder / name), ConfigError, "export: ", (folder / name).string(),
                   " is there already; give another folder");
   }
-  const std::string weights = encode_safetensors(torch_state(model, input));
+  const std::unique_ptr<Module> network = for_torch(model);
+  const std::string weights = encode_safetensors(torch_state(*network, input));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   TESSERA_CHECK(!error, IoError, "export: cannot create ", folder.string(), ": ", error.message());
   write_file_atomically(vfs, folder / kExportWeights, weights);
   write_file_atomically(vfs, folder / kExportModel,
-                        to_json(write(ModelFile{torch_input(input), origin, describe(model)}), 2) + "\n");
+                        to_json(write(ModelFile{torch_input(input), origin, describe(*network)}), 2) + "\n");
 }
 
 void export_torch(Vfs& vfs, const std::string& file, const std::filesystem::path& folder) {

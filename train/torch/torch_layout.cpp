@@ -74,7 +74,9 @@ class Walker {
 
   // It names its parts itself.
   void add_compressed(const Module& module, const CompressedLayer& compressed, const Shape& input) {
-    for (const TorchPart& part : compressed.torch_tensors()) {
+    const std::vector<TorchPart> parts = compressed.torch_tensors();
+    if (parts.empty()) refuse(module, "PyTorch has the dense layer alone");
+    for (const TorchPart& part : parts) {
       if (part.reads_features || part.fixes_features) refuse_image(module, input);
       if (part.fixes_features && channels_ > 0) {
         refuse(module, "it follows a flattened image, whose features PyTorch orders otherwise");

@@ -3,6 +3,8 @@
 
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
+#include "compress/prune/prune.h"
+#include "compress/sparsify.h"
 #include "core/autograd/var.h"
 #include "core/config/read.h"
 #include "tests/core/io/temporary_folder.h"
@@ -98,6 +100,16 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   }
   trainer.check_finite();
   EXPECT_NE(model_state(*model).tensors.at("layer1.0.conv2.core").to_vector<float>(), before.to_vector<float>());
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
+  const Shape input{2, 32, 32, 3};
+  ModelConfig config{.name = "resnet8", .classes = 5};
+  std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
+  prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
+  SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": "layer[12].*"})", "test")));
+  ASSERT_EQ(run_pass(model, pass, input).layers.size(), 4u) << "of the blocks; those of layer3 keep their masks";
   expect_same_logits_exported(*model, input);
 }
 
