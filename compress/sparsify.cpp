@@ -3,33 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "compress/formats/sparse_layer.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
-#include "core/support/text.h"
-#include "layers/sparse_conv2d.h"
-#include "layers/sparse_linear.h"
+#include "layers/compressed.h"
 
 namespace tessera {
-namespace {
-
-// The weight of a layer that has a sparse form; null for every other module.
-const Parameter* weight_of(const Module& module) {
-  if (const auto* const conv = dynamic_cast<const Conv2d*>(&module)) return &conv->weight();
-  if (const auto* const linear = dynamic_cast<const Linear*>(&module)) return &linear->weight();
-  return nullptr;
-}
-
-std::string why_not(const Module& module) {
-  const auto* const conv = dynamic_cast<const Conv2d*>(&module);
-  if (conv != nullptr && conv->options().groups != 1) {
-    return str("has ", conv->options().groups, " groups; sparse kernels need 1");
-  }
-  if (!weight_of(module)->mask().defined()) return "its weight has no mask; a prune block makes one";
-  return "";
-}
-
-}  // namespace
-
 void SparsifyConfig::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of layers, or a list of selectors; every layer whose weight a prune block masked",
@@ -50,7 +29,7 @@ std::vector<BlockProblem> SparsifyPass::try_prepare(std::unique_ptr<Module>& roo
   std::vector<const Module*> layers;
   std::vector<std::string> paths;
   for_each_module(*root, [&](const Module& module) {
-    if (weight_of(module) == nullptr) return;
+    if (sparse_candidate(module) == nullptr) return;
     layers.push_back(&module);
     paths.push_back(module.path());
   });
@@ -64,10 +43,10 @@ std::vector<BlockProblem> SparsifyPass::try_prepare(std::unique_ptr<Module>& roo
   }
   bool masked = false;
   for (const Module* const layer : layers) {
-    const bool has_mask = weight_of(*layer)->mask().defined();
+    const bool has_mask = sparse_candidate(*layer)->mask().defined();
     masked = masked || has_mask;
     if (std::ranges::find(selected, layer->path()) == selected.end() || (!config_.layers && !has_mask)) continue;
-    reasons_[layer->path()] = why_not(*layer);
+    reasons_[layer->path()] = why_not_sparse(*layer);
   }
   if (masked) return {};
   reasons_.clear();
@@ -79,12 +58,7 @@ std::unique_ptr<Module> SparsifyPass::rewrite(const Module& module, LayerReport&
   report.reason = reasons_.at(module.path());
   if (!report.reason.empty()) return nullptr;
   report.ranks_asked = "mask";
-  std::unique_ptr<Module> made;
-  if (const auto* const conv = dynamic_cast<const Conv2d*>(&module)) {
-    made = SparseConv2d::of(*conv);
-  } else {
-    made = SparseLinear::of(dynamic_cast<const Linear&>(module));
-  }
+  std::unique_ptr<Module> made = sparse_layer(module);
   report.ranks = as_compressed(*made)->ranks();
   return made;
 }

@@ -14,7 +14,7 @@ EXEMPT = {"cli/init.cpp"}
 
 def forms():
     """The stems of this folder that are forms: {"svd", "tucker2"}."""
-    return {file.stem for file in FORMATS.glob("*.cpp")} - {"format", "builtin", "factored_conv", "mode_split"}
+    return {file.stem for file in FORMATS.glob("*.cpp")} - {"format", "builtin", "factored_conv", "mode_split", "sparse_layer"}
 
 
 def sources():

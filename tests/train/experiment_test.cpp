@@ -92,7 +92,8 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
             "x.yaml:6:3: stages: two stages are named 'a'; names must differ");
   EXPECT_EQ(error_of(str(kHead, "stages: []\n")), "x.yaml:5:9: stages: is empty; a run needs a stage");
   EXPECT_NE(error_of(kHead).find("stages: required key is missing"), std::string::npos) << error_of(kHead);
-  EXPECT_EQ(error_of(str(kHead, "stages: [{name: a}]\n")), "x.yaml:5:10: stages[0]: a stage needs train, factorise or both");
+  EXPECT_EQ(error_of(str(kHead, "stages: [{name: a}]\n")),
+            "x.yaml:5:10: stages[0]: a stage needs train, factorise or sparsify, or several of them");
 }
 
 TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
@@ -103,7 +104,8 @@ TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
             "x.yaml:8:25: model.layers[0].conv2d.kernal: unknown key; did you mean 'kernel'?\n"
             "x.yaml:9:7: model.layers[1]: unknown layer 'rellu'; did you mean 'relu'?; known: avg_pool2d basic_block batch_norm "
             "bottleneck conv2d cp_conv2d dropout flatten gelu global_avg_pool identity layer_norm linear max_pool2d relu "
-            "residual sequential sigmoid silu spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d tt_garipov_conv2d "
+            "residual sequential sigmoid silu sparse_conv2d sparse_linear spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d "
+            "tt_garipov_conv2d "
             "tt_linear tucker2_conv2d\n"
             "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }

@@ -46,6 +46,7 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].factorise.from", "nowhere", "'nowhere' is no earlier stage with an admm block"},
       {"stages[].distill.from", "nowhere", "'nowhere' is no earlier stage"},
       {"stages[].prune.layers", Value::list(), "needs a selector or a list of selectors"},
+      {"stages[].sparsify.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].admm.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].admm.ranks[].layers", Value::list(), "needs a selector or a list of selectors"},
   };

@@ -38,6 +38,11 @@ constexpr const char* kConvolutions =
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: 4s}]}";
 constexpr const char* kPrune = "{stages: [{prune: {sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kSparsify =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
+    "stages: [{name: a, train: 2s, prune: {layers: '*', sparsity: {target: 0.5, schedule: one_shot}}}, "
+    "{name: b, train: 1s, sparsify: {keep: always}}]}";
 using enum KeyContext::Refused;
 
 // The last item of a list is the one that a path such as ranks[].out names.
@@ -156,6 +161,11 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.sparsity.begin", kPrune, "1s"},
     {"stages[].prune.sparsity.end", kPrune, "2s"},
     {"stages[].prune.sparsity.every", kPrune, "2s"},
+    {"stages[].sparsify", kSparsify},
+    {"stages[].sparsify.layers", "", "conv2"},
+    {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},
+    {"stages[].sparsify.keep_for", "{deterministic: false}"},
+    {"stages[].sparsify.keep_for.batch", "", "3"},
     {"stages[].distill", "{stages: [{name: a, train: 1s}, {name: b, train: 1e}]}"},
     {"stages[].distill.from",
      "{stages: [{name: pretrain, train: 1s}, {name: b, train: 1s}, {name: c, train: 1e, distill: {from: b}}]}"},
