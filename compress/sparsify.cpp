@@ -14,11 +14,12 @@ void SparsifyConfig::fields(Fields& f) {
         {.help = "selector of layers, or a list of selectors; every layer whose weight a prune block masked",
          .example = "layer*.conv*",
          .observable = "report"});
-  f.add("keep", keep,
-        {.help = "faster: a layer that is not faster than its dense original goes back, and keeps its mask; always: it stays, and "
-                 "is marked",
-         .choices = {"faster", "always"},
-         .observable = "report"});
+  f.add(
+      "keep", keep,
+      {.help = "faster: a layer that is not faster than its dense original goes back, and keeps its mask; always: it stays, and "
+               "is marked",
+       .choices = {"faster", "always"},
+       .observable = "report"});
   f.add("keep_for", keep_for,
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
   f.require(!layers || is_selector(*layers), "layers", "needs a selector or a list of selectors");

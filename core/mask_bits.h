@@ -1,5 +1,5 @@
-// Masks as files hold them: one bit an element, element i in bit i % 8, from the lowest, of byte i / 8; the last byte's other bits
-// are 0.
+// Masks as files hold them: one bit an element, element i in bit i % 8, from the lowest, of byte i / 8; the last byte's other
+// bits are 0.
 #pragma once
 
 #include <cstdint>

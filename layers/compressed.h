@@ -11,13 +11,13 @@
 
 namespace tessera {
 
-// A parameter or buffer as PyTorch names and lays it out. A layer of several steps is a Sequential there, whose parts stand in the
-// order of the forward: in_factor is "0.weight", the bias belongs to the last part. One that composes its weight has "cores.0" and
-// its own bias.
+// A parameter or buffer as PyTorch names and lays it out. A layer of several steps is a Sequential there, whose parts stand in
+// the order of the forward: in_factor is "0.weight", the bias belongs to the last part. One that composes its weight has
+// "cores.0" and its own bias.
 struct TorchPart {
-  std::string tensor;     // ours: "in_factor", or of a child "norm0.running_mean"
-  std::string name;       // PyTorch's: "0.weight"
-  bool convolution = false;     // ours is [out, kh, kw, in], PyTorch's [out, in, kh, kw]
+  std::string tensor;  // ours: "in_factor", or of a child "norm0.running_mean"
+  std::string name;  // PyTorch's: "0.weight"
+  bool convolution = false;  // ours is [out, kh, kw, in], PyTorch's [out, in, kh, kw]
   bool reads_features = false;  // its last axis is the layer's input features, whose order a flatten before it decides
   bool fixes_features = false;  // it reads input features in an order that it cannot change: not behind a flattened image
 };

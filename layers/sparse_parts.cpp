@@ -39,9 +39,8 @@ void SparseParts::draw_mask(std::uint64_t seed) {
   fill_uniform(scores, RngStream(seed, owner_.path(), "mask"), 0, 1);
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.numel()));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
-    return scores.data<float>()[a] > scores.data<float>()[b];
-  });
+  std::ranges::stable_sort(order,
+                           [&](std::int64_t a, std::int64_t b) { return scores.data<float>()[a] > scores.data<float>()[b]; });
   const Tensor drawn = Tensor::zeros(shape_, DType::u8);
   for (std::int64_t i = 0; i < values_.value().numel(); ++i) drawn.data<std::uint8_t>()[order[i]] = 1;
   mask_.value = packed_bits(drawn).to(mask_.value.device());

@@ -1,5 +1,5 @@
-// What sparse layers have in common: the values that a weight keeps are a parameter [kept], in the order of the weight's elements;
-// which they are is a buffer of one bit an element (core/mask_bits.h).
+// What sparse layers have in common: the values that a weight keeps are a parameter [kept], in the order of the weight's
+// elements; which they are is a buffer of one bit an element (core/mask_bits.h).
 #pragma once
 
 #include <string>

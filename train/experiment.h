@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "admm/config.h"
-#include "compress/prune/config.h"
 #include "compress/factorise.h"
+#include "compress/prune/config.h"
 #include "compress/sparsify.h"
 #include "core/config/fields.h"
 #include "core/config/read.h"

@@ -27,8 +27,7 @@ class SparseOp final : public Op {
     }
     if (needs[1] || bias_needed) {
       grads[1] = Tensor::empty_like(values_);
-      const Tensor grad_bias =
-          bias_needed ? Tensor::empty({weight_->shape()[0]}, values_.dtype(), values_.device()) : Tensor();
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_->shape()[0]}, values_.dtype(), values_.device()) : Tensor();
       TESSERA_DISPATCH(g.device(), sparse_backward_values, is_linear() ? as_rows(x_) : x_, g, *weight_, grads[1], grad_bias,
                        options_);
       if (bias_needed) grads[2] = grad_bias;
@@ -63,8 +62,8 @@ class SparseConv2dReluOp final : public Op {
 };
 
 void check_values(const char* operation, const Var& x, const Var& values, const SparseWeight& weight, const Var& bias) {
-  TESSERA_CHECK(values.shape() == Shape{weight.count()}, ShapeError, operation, ": values do not fit: they are ",
-                values.shape(), ", the weight keeps ", weight.count(), " elements of ", weight.shape());
+  TESSERA_CHECK(values.shape() == Shape{weight.count()}, ShapeError, operation, ": values do not fit: they are ", values.shape(),
+                ", the weight keeps ", weight.count(), " elements of ", weight.shape());
   check_parameters(operation, {"x", x.value()}, {{"values", values.value()}});
   if (!bias.defined()) return;
   TESSERA_CHECK(bias.shape() == Shape{weight.shape()[0]}, ShapeError, operation, ": bias does not fit: weight is ",
@@ -75,8 +74,8 @@ void check_values(const char* operation, const Var& x, const Var& values, const 
 Shape conv2d_shape(const char* operation, const Var& x, const Var& values, const SparseWeight& weight, const Var& bias,
                    const Conv2dOptions& options) {
   check_values(operation, x, values, weight, bias);
-  TESSERA_CHECK(weight.shape().rank() == 4 && options.groups == 1, ShapeError, operation, ": weight is ", weight.shape(), ", groups ",
-                options.groups, "; needs [out, kh, kw, in] and 1");
+  TESSERA_CHECK(weight.shape().rank() == 4 && options.groups == 1, ShapeError, operation, ": weight is ", weight.shape(),
+                ", groups ", options.groups, "; needs [out, kh, kw, in] and 1");
   return conv2d_output_shape(x.shape(), weight.shape(), options);
 }
 

@@ -52,10 +52,22 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const bool few = g.n * g.oh * g.ow <= sparse::kFewVectors;
   if (!decisions_active() || g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure)) return run(0);
   thread_local PlanCache<std::size_t> cache;
-  const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()), static_cast<std::int64_t>(pass), g.n, g.h, g.w,
-                                      g.options.stride.h, g.options.stride.w, g.options.padding.h, g.options.padding.w,
-                                      g.options.dilation.h, g.options.dilation.w, static_cast<std::int64_t>(dtype), relu,
-                                      constant, omp_get_max_threads(), static_cast<std::int64_t>(decision_epoch())};
+  const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()),
+                                      static_cast<std::int64_t>(pass),
+                                      g.n,
+                                      g.h,
+                                      g.w,
+                                      g.options.stride.h,
+                                      g.options.stride.w,
+                                      g.options.padding.h,
+                                      g.options.padding.w,
+                                      g.options.dilation.h,
+                                      g.options.dilation.w,
+                                      static_cast<std::int64_t>(dtype),
+                                      relu,
+                                      constant,
+                                      omp_get_max_threads(),
+                                      static_cast<std::int64_t>(decision_epoch())};
   const auto chosen = cache.get(key, [&] {
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
     const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
@@ -106,8 +118,8 @@ void backward_input(const Conv2dGeometry& g, const Tensor& grad_y, const Tensor&
   const sparse::Plan& plan = weight.column_plan();
   const Tensor factors = Tensor::empty(values.shape());
   pack_values(plan, values, factors.data<float>());
-  sparse::multiply(sparse::kernels(), plan, factors.data<float>(), {g, Conv2dPass::backward_input}, grad_y.data<float>(), nullptr, false,
-                   grad_x.data<float>());
+  sparse::multiply(sparse::kernels(), plan, factors.data<float>(), {g, Conv2dPass::backward_input}, grad_y.data<float>(), nullptr,
+                   false, grad_x.data<float>());
 }
 
 void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& grad_y, const SparseWeight& weight,

@@ -1,5 +1,5 @@
-// Where the kept elements of a layer's weight lie, and all that kernels derive from it. The values are a tensor of their own, in the
-// order of the weight's elements.
+// Where the kept elements of a layer's weight lie, and all that kernels derive from it. The values are a tensor of their own, in
+// the order of the weight's elements.
 #pragma once
 
 #include <memory>

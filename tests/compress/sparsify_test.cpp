@@ -31,7 +31,8 @@ std::unique_ptr<Module> network() {
   auto root = std::make_unique<Sequential>();
   mask_half(root->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 8, .padding = {1, 1}})));
   root->add_child("plain", std::make_unique<Conv2d>(Conv2dConfig{.in = 8, .out = 8, .padding = {1, 1}}));
-  mask_half(root->add_child("grouped", std::make_unique<Conv2d>(Conv2dConfig{.in = 8, .out = 8, .padding = {1, 1}, .groups = 2})));
+  mask_half(
+      root->add_child("grouped", std::make_unique<Conv2d>(Conv2dConfig{.in = 8, .out = 8, .padding = {1, 1}, .groups = 2})));
   root->add_child("flatten", std::make_unique<Flatten>());
   mask_half(root->add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 288, .out = 5})));
   initialize(*root, 1);

@@ -182,8 +182,8 @@ void add_sparse_linear(std::vector<OpCase>& cases, const std::string& name, cons
       [weight](Inputs in) { return linear_reference(densified(in, *weight)); })));
 }
 
-void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& shape, const Keeps& keeps,
-                       const Conv2dOptions& o = {}, bool bias = false) {
+void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& shape,
+                       const Keeps& keeps, const Conv2dOptions& o = {}, bool bias = false) {
   const SparseWeightPtr weight = sparse_weight(shape, keeps);
   std::vector<Shape> shapes{x, {weight->count()}};
   if (bias) shapes.push_back({shape[0]});
@@ -204,8 +204,10 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_linear(cases, "more_columns_than_a_cache_block", {70, 300}, 9, scattered(9), true);
   add_sparse_linear(cases, "mostly_kept", {5, 11}, 7, [](int64_t r, int64_t c) { return (r + c) % 3 != 0; });
   add_sparse_linear(cases, "all_kept", {3, 9}, 5, [](int64_t, int64_t) { return true; });
-  add_sparse_linear(cases, "none_kept", {3, 9}, 5, [](int64_t, int64_t) { return false; }, true);
-  add_sparse_linear(cases, "empty_rows", {17, 20}, 12, [](int64_t r, int64_t c) { return r % 3 == 1 && c % 4 == 0; }, true);
+  add_sparse_linear(
+      cases, "none_kept", {3, 9}, 5, [](int64_t, int64_t) { return false; }, true);
+  add_sparse_linear(
+      cases, "empty_rows", {17, 20}, 12, [](int64_t r, int64_t c) { return r % 3 == 1 && c % 4 == 0; }, true);
   add_sparse_linear(cases, "three_elements", {4, 13}, 6, [](int64_t r, int64_t c) { return r == 2 && c % 5 == 0; });
   add_sparse_linear(cases, "tiles_of_16_ragged", {65, 40}, 39, tiles(16), true);
   add_sparse_linear(cases, "tiles_of_5", {130, 21}, 10, tiles(5));

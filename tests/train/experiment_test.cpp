@@ -46,7 +46,8 @@ TEST(Experiment, DefaultsStandWhereTheFileIsSilent) {
 
 TEST(Experiment, AStageChangesOneKeyAndKeepsTheOthers) {
   const auto config = parse(str(kHead, "optimizer: {name: sgd, lr: 0.5, momentum: 0.7}\nclip_norm: 2\n",
-                                "stages:\n  - {name: a, train: 1e, optimizer: {lr: 0.25}}\n  - {name: b, train: 1e}\n")).config;
+                                "stages:\n  - {name: a, train: 1e, optimizer: {lr: 0.25}}\n  - {name: b, train: 1e}\n"))
+                          .config;
   const auto& changed = std::get<SgdConfig>(config.stages[0].training.optimizer.form);
   EXPECT_DOUBLE_EQ(changed.lr, 0.25);
   EXPECT_DOUBLE_EQ(changed.momentum, 0.7);
@@ -56,7 +57,8 @@ TEST(Experiment, AStageChangesOneKeyAndKeepsTheOthers) {
 
 TEST(Experiment, AnotherNameReplacesTheBlock) {
   const auto config = parse(str(kHead, "optimizer: {name: sgd, lr: 0.5, momentum: 0.7}\n",
-                                "stages:\n  - {name: a, train: 1e, optimizer: {name: adamw}}\n")).config;
+                                "stages:\n  - {name: a, train: 1e, optimizer: {name: adamw}}\n"))
+                          .config;
   ASSERT_TRUE(std::holds_alternative<AdamWConfig>(config.stages[0].training.optimizer.form));
   EXPECT_DOUBLE_EQ(config.stages[0].training.optimizer.lr(), AdamWConfig{}.lr);
   EXPECT_TRUE(std::holds_alternative<SgdConfig>(config.training.optimizer.form));
@@ -81,10 +83,11 @@ TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {
 }
 
 TEST(Experiment, AFaultOfAStageIsItsOwn) {
-  const std::string error = error_of(str(kHead, "optimizer: {name: sgd, momentun: 1}\n",
-                                         "stages:\n  - {name: a, train: 1e, optimizer: {lr: x}}\n"));
-  EXPECT_EQ(error, "x.yaml:5:24: optimizer.momentun: unknown key; did you mean 'momentum'?\n"
-                   "x.yaml:7:42: stages[0].optimizer.lr: expected a number, found text 'x'");
+  const std::string error =
+      error_of(str(kHead, "optimizer: {name: sgd, momentun: 1}\n", "stages:\n  - {name: a, train: 1e, optimizer: {lr: x}}\n"));
+  EXPECT_EQ(error,
+            "x.yaml:5:24: optimizer.momentun: unknown key; did you mean 'momentum'?\n"
+            "x.yaml:7:42: stages[0].optimizer.lr: expected a number, found text 'x'");
 }
 
 TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
@@ -97,17 +100,18 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
 }
 
 TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
-  EXPECT_EQ(error_of(str("version: 1\nname: x\nsead: 1\ndata: {name: glyphs}\nmodel:\n  name: layers\n  layers:\n",
-                         "    - {conv2d: {out: 8, kernal: 3, groups: 2}}\n    - rellu\n    - {batch_norm: {chanels: 8}}\n",
-                         "    - global_avg_pool\n", kStages)),
-            "x.yaml:3:1: sead: unknown key; did you mean 'seed'?\n"
-            "x.yaml:8:25: model.layers[0].conv2d.kernal: unknown key; did you mean 'kernel'?\n"
-            "x.yaml:9:7: model.layers[1]: unknown layer 'rellu'; did you mean 'relu'?; known: avg_pool2d basic_block batch_norm "
-            "bottleneck conv2d cp_conv2d dropout flatten gelu global_avg_pool identity layer_norm linear max_pool2d relu "
-            "residual sequential sigmoid silu sparse_conv2d sparse_linear spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d "
-            "tt_garipov_conv2d "
-            "tt_linear tucker2_conv2d\n"
-            "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
+  EXPECT_EQ(
+      error_of(str("version: 1\nname: x\nsead: 1\ndata: {name: glyphs}\nmodel:\n  name: layers\n  layers:\n",
+                   "    - {conv2d: {out: 8, kernal: 3, groups: 2}}\n    - rellu\n    - {batch_norm: {chanels: 8}}\n",
+                   "    - global_avg_pool\n", kStages)),
+      "x.yaml:3:1: sead: unknown key; did you mean 'seed'?\n"
+      "x.yaml:8:25: model.layers[0].conv2d.kernal: unknown key; did you mean 'kernel'?\n"
+      "x.yaml:9:7: model.layers[1]: unknown layer 'rellu'; did you mean 'relu'?; known: avg_pool2d basic_block batch_norm "
+      "bottleneck conv2d cp_conv2d dropout flatten gelu global_avg_pool identity layer_norm linear max_pool2d relu "
+      "residual sequential sigmoid silu sparse_conv2d sparse_linear spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d "
+      "tt_garipov_conv2d "
+      "tt_linear tucker2_conv2d\n"
+      "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }
 
 // 1 MiB can hold 30,000 stages and 60,000 values for each to inherit: no memory holds that.
@@ -154,16 +158,17 @@ TEST_F(ExperimentFile, OverridesWinAndTheirFaultsAreReportedOnce) {
 }
 
 TEST_F(ExperimentFile, RepeatedKeysAreReportedBesideTheOtherFaults) {
-  const std::string path = write("version: 1\nname: x\nname: y\nsead: 1\n"
-                                 "model: {name: lenet5}\nstages: [{name: a, train: 1e}]\ndata: {batch: 010}\n");
+  const std::string path = write(
+      "version: 1\nname: x\nname: y\nsead: 1\n"
+      "model: {name: lenet5}\nstages: [{name: a, train: 1e}]\ndata: {batch: 010}\n");
   try {
     load_experiment(path);
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_EQ(error.what(), str(path, ":3:1: name: repeated key; first at ", path, ":2:1\n",
-                                path, ":4:1: sead: unknown key; did you mean 'seed'?\n",
-                                path, ":7:15: '010' has a leading zero; write 10 for the number or '010' in quotes "
-                                      "for the text"));
+    EXPECT_EQ(error.what(), str(path, ":3:1: name: repeated key; first at ", path, ":2:1\n", path,
+                                ":4:1: sead: unknown key; did you mean 'seed'?\n", path,
+                                ":7:15: '010' has a leading zero; write 10 for the number or '010' in quotes "
+                                "for the text"));
   }
 }
 

@@ -97,7 +97,8 @@ class Checker {
   }
 
   void check_pruning(const std::string& block, const StageConfig& stage) {
-    for (const BlockProblem& problem : schedule_problems(*stage.prune, length_of(stage))) add(block + problem.key, problem.message);
+    for (const BlockProblem& problem : schedule_problems(*stage.prune, length_of(stage)))
+      add(block + problem.key, problem.message);
   }
 
   void check_updates(const std::string& path, const StageConfig& stage) {
@@ -142,7 +143,8 @@ class Checker {
       const StageConfig& stage = config_.stages[i];
       for (const auto& [key, veto] : stage_vetoes(stage, config_.report)) {
         const std::string block = str("stages[", i, "].", key);
-        const bool by_latency = (key == "admm" && stage.admm->ranks.latency) || (key == "factorise" && stage.factorise->ranks.latency);
+        const bool by_latency =
+            (key == "admm" && stage.admm->ranks.latency) || (key == "factorise" && stage.factorise->ranks.latency);
         if (by_latency && !decides(given, kLatencyDecision, veto)) {
           add(block + ".ranks", str("latency is measured, which deterministic: true forbids; replay the timings of a run, at ",
                                     decided_where(veto), ", with --decisions FILE, or ask for ranks in another way"));

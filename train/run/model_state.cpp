@@ -65,7 +65,8 @@ void load_model_state(Module& model, const State& state) {
   for (const NamedParameter& entry : parameters) {
     entry.parameter->set_value(copy_on(entry.parameter->value().device(), state.tensors.at(entry.path)));
     const auto mask = state.tensors.find(entry.path + kMaskSuffix);
-    entry.parameter->set_mask(mask == state.tensors.end() ? Tensor() : unpacked_bits(mask->second, entry.parameter->value().shape()));
+    entry.parameter->set_mask(mask == state.tensors.end() ? Tensor()
+                                                          : unpacked_bits(mask->second, entry.parameter->value().shape()));
   }
   for (const NamedBuffer& entry : buffers) {
     entry.buffer->value.copy_from(state.tensors.at(entry.path).to(entry.buffer->value.device()));

@@ -83,7 +83,9 @@ class Walker {
       }
       const bool flattened = part.reads_features && channels_ > 0;
       add(module, part.tensor, part.name,
-          flattened ? TorchAxes::flattened : part.convolution ? TorchAxes::convolution : TorchAxes::same);
+          flattened          ? TorchAxes::flattened
+          : part.convolution ? TorchAxes::convolution
+                             : TorchAxes::same);
       if (part.reads_features) channels_ = 0;
     }
   }

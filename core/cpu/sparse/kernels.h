@@ -73,7 +73,9 @@ void add_piece(const Piece& piece, const Lists& lists, const float* weights, con
 
 // Vectors of positions whose sums fill the registers, of which there are 32 with 16 lanes and 16 with 8.
 template <int W, int R>
-inline constexpr int kVectors = W == 16 ? 4 : R <= 2 ? 4 : 2;
+inline constexpr int kVectors = W == 16  ? 4
+                                : R <= 2 ? 4
+                                         : 2;
 
 template <int W, int R>
 void add_piece_rows(const Piece& piece, const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y) {
@@ -241,8 +243,7 @@ void pack(const float* const* rows, std::int64_t positions, std::int64_t channel
 }
 
 template <int W>
-void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu,
-            float* const* rows) {
+void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu, float* const* rows) {
   for (std::int64_t p = 0; p < positions; p += W) {
     const std::int64_t here = positions - p < W ? positions - p : W;
     std::int64_t c = 0;

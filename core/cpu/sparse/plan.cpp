@@ -134,8 +134,8 @@ double mean_rows_of(std::span<const Group> groups) {
 
 Plan row_plan(const SparseIndex& index) {
   const std::vector<Group> groups = groups_of(index);
-  const std::vector<std::int64_t> bounds = equal_shares(
-      index.rows, [&](std::int64_t r) { return static_cast<double>(index.offsets[r + 1] - index.offsets[r]); });
+  const std::vector<std::int64_t> bounds =
+      equal_shares(index.rows, [&](std::int64_t r) { return static_cast<double>(index.offsets[r + 1] - index.offsets[r]); });
   Builder builder(index.rows, index.columns);
   for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
     builder.begin_part(bounds[part], bounds[part + 1]);
@@ -144,9 +144,8 @@ Plan row_plan(const SparseIndex& index) {
         const auto rows = between(group.rows, bounds[part], bounds[part + 1]);
         const auto columns = between(group.columns, block, block + kCached);
         const std::int64_t before = columns.data() - group.columns.data();
-        builder.add(rows, columns, [&](std::int32_t row, std::size_t k) {
-          return index.offsets[row] + before + static_cast<std::int64_t>(k);
-        });
+        builder.add(rows, columns,
+                    [&](std::int32_t row, std::size_t k) { return index.offsets[row] + before + static_cast<std::int64_t>(k); });
       }
     }
   }

@@ -23,9 +23,7 @@ struct Plan {
   std::vector<std::int32_t> row_list, column_list;
   std::vector<std::int32_t> from;  // packed weight i is the kept element from[i]
 
-  Lists lists(const Part& part) const {
-    return {pieces.data() + part.piece, part.pieces, row_list.data(), column_list.data()};
-  }
+  Lists lists(const Part& part) const { return {pieces.data() + part.piece, part.pieces, row_list.data(), column_list.data()}; }
 };
 
 // y = A x.

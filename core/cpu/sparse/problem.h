@@ -35,7 +35,8 @@ struct Kernels {
   // to [channels][pitch] from `positions` rows of channels; zeros behind them up to a whole vector.
   void (*pack)(const float* const* rows, std::int64_t positions, std::int64_t channels, float* to, std::int64_t pitch);
   // rows[p][0 .. channels) = from [channels][pitch], clamped from below at 0 with `relu`.
-  void (*unpack)(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu, float* const* rows);
+  void (*unpack)(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu,
+                 float* const* rows);
 };
 
 extern const Kernels kAvx2Kernels;

@@ -15,8 +15,7 @@ constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threa
 // Memory of one thread.
 struct Scratch {
   Scratch(const Window& window, std::int64_t pitch)
-      : zeros(static_cast<std::size_t>(window.channels()), 0.0F),
-        rows(static_cast<std::size_t>(window.taps() * pitch)) {}
+      : zeros(static_cast<std::size_t>(window.channels()), 0.0F), rows(static_cast<std::size_t>(window.taps() * pitch)) {}
   std::vector<float> zeros;
   std::vector<const float*> rows;
 };

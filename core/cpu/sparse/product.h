@@ -9,8 +9,8 @@ namespace tessera::cpu::sparse {
 
 const Kernels& kernels();  // of isa()
 
-// y [positions, plan.rows] = A x + bias, clamped from below at 0 with `relu`; the bias may be null. `weights` are packed: weight i
-// is the kept element plan.from[i].
+// y [positions, plan.rows] = A x + bias, clamped from below at 0 with `relu`; the bias may be null. `weights` are packed: weight
+// i is the kept element plan.from[i].
 void multiply(const Kernels& kernels, const Plan& plan, const float* weights, const Window& window, const float* x,
               const float* bias, bool relu, float* y);
 

@@ -58,8 +58,16 @@ Tensor random_mask(const Case& c) {
 
 struct Problem {
   explicit Problem(const Case& c)
-      : g{c.n, c.h, c.w, c.in, c.out, c.kernel, c.kernel, size(c.h, c.options, &Extent::h, c.kernel),
-          size(c.w, c.options, &Extent::w, c.kernel), c.options},
+      : g{c.n,
+          c.h,
+          c.w,
+          c.in,
+          c.out,
+          c.kernel,
+          c.kernel,
+          size(c.h, c.options, &Extent::h, c.kernel),
+          size(c.w, c.options, &Extent::w, c.kernel),
+          c.options},
         mask(random_mask(c)),
         index(sparse_index(mask)),
         values(random({index.count()}, 1)),

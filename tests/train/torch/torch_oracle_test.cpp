@@ -134,16 +134,20 @@ TEST_F(TorchOracle, AResNet18FineTunesOnAFolderOfImagesAndGoesBackToPyTorch) {
   const testing::VariableScope cache("TESSERA_CACHE", tree.path("cache"));
   // Algorithms chosen by the clock round differently from run to run, and with random weights and statistics, and images of one
   // colour, a larger step multiplies that until the logits are of any size.
-  const Experiment experiment = parse_experiment(parse_yaml(str(R"(
+  const Experiment experiment =
+      parse_experiment(parse_yaml(str(R"(
 version: 1
 name: chain
 deterministic: true
-data: {name: image-folder, root: )", tree.root(), R"(, val: 0, resize: 36, crop: 32, batch: 4, on_bad_image: skip}
-model: {name: resnet18, classes: 2, head: reset, weights: )", (folder_.path() / "w.safetensors"), R"(}
+data: {name: image-folder, root: )",
+                                      tree.root(), R"(, val: 0, resize: 36, crop: 32, batch: 4, on_bad_image: skip}
+model: {name: resnet18, classes: 2, head: reset, weights: )",
+                                      (folder_.path() / "w.safetensors"), R"(}
 optimizer: {name: sgd, lr: 1.0e-6}
 stages:
   - {name: tucker, factorise: {keep: always, layers: "layer1.*.conv2", ranks: {out: 3, in: 3}}, train: 2e}
-)"), "chain.yaml"));
+)"),
+                                  "chain.yaml"));
   const RunFolder run = RunFolder::create(real_vfs(), tree.path("runs"), "chain");
   ASSERT_EQ(Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), "", run, {}).run(),
             RunOutcome::finished);
