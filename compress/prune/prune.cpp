@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compress/patterns/builtin.h"
 #include "compress/prune/scores.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -23,6 +24,7 @@ Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage,
     : config_(config),
       stage_(stage),
       seed_(seed),
+      pattern_(make_pattern(config.pattern)),
       weights_(weights_or_throw(config, model)),
       steps_(pruning_steps(config.sparsity, stage)),
       initial_(sparsity()) {}
@@ -51,7 +53,6 @@ void Prune::between_steps(Module&, std::int64_t steps_done) {
 void Prune::prune(std::int64_t step) {
   const double asked = sparsity_after(config_.sparsity, stage_, step, initial_);
   const std::vector<Tensor> scores = scores_of(config_.score, weights_, seed_);
-  const Pattern& pattern = *find_pattern(config_.pattern);
   for (const Budget& budget : budgets(config_.scope, weights_, asked)) {
     std::vector<Tensor> together;
     std::int64_t present = 0;
@@ -60,7 +61,7 @@ void Prune::prune(std::int64_t step) {
       present += weights_[i].kept();
     }
     // A sparser start is left as it is: nothing that was pruned comes back.
-    const std::vector<Tensor> masks = pattern.project(together, std::min(budget.kept, present));
+    const std::vector<Tensor> masks = pattern_->project(together, std::min(budget.kept, present));
     for (std::size_t k = 0; k < masks.size(); ++k) weights_[budget.members[k]].parameter->set_mask(masks[k]);
   }
   add_row(step, asked);

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "compress/patterns/pattern.h"
 #include "compress/prune/config.h"
 #include "compress/prune/schedule.h"
 #include "compress/prune/targets.h"
@@ -43,6 +45,7 @@ class Prune final : public Hook {
   PruneConfig config_;
   StageLength stage_;
   std::uint64_t seed_;
+  std::unique_ptr<const Pattern> pattern_;
   std::vector<PrunedWeight> weights_;
   std::vector<std::int64_t> steps_;
   double initial_ = 0;
