@@ -1,10 +1,12 @@
 #include "admm/constraint.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
+#include "compress/patterns/unstructured.h"
+#include "compress/prune/scores.h"
+#include "core/autograd/var.h"
 #include "core/finite.h"
+#include "core/ops/where.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -31,31 +33,13 @@ class TopK final : public Constraint {
 
   Tensor project(const Tensor& weight) const override {
     TESSERA_CHECK(all_finite(weight), NumericError, "the weight contains NaN or Inf");
-    const Tensor host = weight.to(Device::cpu());
-    const Tensor projected = host.dtype() == DType::f64 ? largest<double>(host) : largest<float>(host.to(DType::f32));
-    return projected.to(weight.dtype()).to(weight.device());
+    const std::vector<Tensor> scores{magnitudes(weight)};
+    const Tensor mask = UnstructuredPattern().project(scores, std::min(kept_, weight.numel())).front();
+    const NoGrad no_grad;
+    return where(mask.to(weight.device()), Var(weight), Var(Tensor::zeros({}, weight.dtype(), weight.device()))).value();
   }
 
  private:
-  template <class T>
-  Tensor largest(const Tensor& weight) const {
-    const std::int64_t kept = std::min(kept_, weight.numel());
-    const T* const from = weight.data<T>();
-    std::vector<std::int64_t> order(static_cast<std::size_t>(weight.numel()));
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    const auto before = [from](std::int64_t a, std::int64_t b) {
-      const T left = std::abs(from[a]), right = std::abs(from[b]);
-      return left != right ? left > right : a < b;
-    };
-    std::ranges::nth_element(order, order.begin() + kept, before);
-    const Tensor to = Tensor::zeros(weight.shape(), weight.dtype());
-    for (std::int64_t i = 0; i < kept; ++i) {
-      const std::int64_t at = order[static_cast<std::size_t>(i)];
-      to.data<T>()[at] = from[at];
-    }
-    return to;
-  }
-
   std::int64_t kept_;
 };
 

@@ -22,7 +22,7 @@ class Constraint {
 std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks);
 
 // Weights of at most `kept` elements that are not zero: the projection keeps those of largest magnitude, of equal ones the first,
-// which is the nearest such weight. Throws ConfigError on a negative `kept`.
+// which is the nearest such weight. Values are compared in f32. Throws ConfigError on a negative `kept`.
 std::unique_ptr<const Constraint> top_k_constraint(std::int64_t kept);
 
 // What a layer's weight is held to.

@@ -1,16 +1,17 @@
 // The sparse patterns there are.
 #pragma once
 
-#include <span>
+#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "compress/patterns/config.h"
 #include "compress/patterns/pattern.h"
 
 namespace tessera {
 
-std::span<const Pattern* const> builtin_patterns();
 std::vector<std::string_view> pattern_names();
-const Pattern* find_pattern(std::string_view name);  // null where there is none of that name
+// Throws ConfigError where there is none of that name, or its parameters are none.
+std::unique_ptr<const Pattern> make_pattern(const PatternConfig& config);
 
 }  // namespace tessera

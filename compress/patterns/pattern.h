@@ -19,10 +19,17 @@ class Pattern {
   virtual std::string_view name() const = 0;
   // Why a weight of this shape cannot have it; "" where it can.
   virtual std::string why_not(const Shape& weight) const = 0;
-  // The masks (u8 of the scores' shapes, 1 = kept) of weights that share a budget: of all sets with `kept` elements, up to one
-  // unit of the pattern, the one of the highest scores. Of equal scores the first is kept. Scores are f32 on the CPU, contiguous;
-  // -1 marks what is kept last. Throws NumericError on NaN, ConfigError where `kept` is negative or more than there is.
-  virtual std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const = 0;
+
+  // The masks (u8 of the scores' shapes, 1 = kept) of weights that share a budget: the best-scored sets of the pattern with
+  // `kept` elements, of patterns with units as many whole ones as fit. Of equal scores the first is kept. Scores are f32 on the
+  // CPU, contiguous, none below 0 but -1, which marks what is gone: it is not kept, so that masks of falling `kept` lie in each
+  // other. Throws NumericError on NaN, ConfigError where `kept` is negative or more than there is, or a weight cannot have the
+  // pattern.
+  std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const;
+
+ protected:
+  // Sets what is kept in masks of zeros. `kept` is no more than is there and not gone.
+  virtual void choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const = 0;
 };
 
 }  // namespace tessera

@@ -7,9 +7,12 @@ namespace tessera {
 
 class UnstructuredPattern final : public Pattern {
  public:
-  std::string_view name() const override { return "unstructured"; }
+  static constexpr std::string_view kName = "unstructured";
+  std::string_view name() const override { return kName; }
   std::string why_not(const Shape&) const override { return ""; }
-  std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const override;
+
+ protected:
+  void choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const override;
 };
 
 }  // namespace tessera

@@ -1,6 +1,10 @@
 #include "compress/prune/config.h"
 
+#include <cmath>
+
 #include "core/nn/selector.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera {
 
@@ -10,7 +14,7 @@ void SparsityConfig::fields(Fields& f) {
          .range = {.min = 0, .max = 1, .open_min = true, .open_max = true},
          .example = "0.9",
          .observable = "bytes",
-         .required = true});
+         .required = target == 0});
   f.add("schedule", schedule,
         {.help = "how it rises: cubic (Zhu and Gupta), iterative (each pruning takes the same share of what is left), one_shot "
                  "(at begin)",
@@ -27,24 +31,47 @@ void SparsityConfig::fields(Fields& f) {
   }
 }
 
+// What a pattern with a sparsity of its own leaves open.
+void PruneConfig::require_own(Fields& f, double own) const {
+  f.require(std::abs(sparsity.target - own) < 1e-6, "sparsity.target",
+            str("is ", shortest(sparsity.target), "; pattern: ", pattern.pattern, " has ", shortest(own), ", whatever is asked"));
+  f.require(sparsity.schedule == "one_shot", "sparsity.schedule",
+            str("is ", sparsity.schedule, "; pattern: ", pattern.pattern, " is one_shot, for its sparsity cannot rise"));
+  f.require(scope == "layer", "scope", str("has no effect with pattern: ", pattern.pattern));
+}
+
 void PruneConfig::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of layers, or a list of selectors; all but the first convolution and the last linear layer",
          .example = "layer*.conv*",
          .observable = "bytes"});
+  pattern.fields(f);
   f.add("scope", scope,
         {.help = "what is pruned to the target: each layer, all layers together (global), or all together with densities by the "
-                 "layers' "
-                 "shapes (erk)",
+                 "layers' shapes (erk)",
          .choices = {"layer", "global", "erk"},
          .observable = "bytes"});
   f.add("score", score,
         {.help = "what weights are kept by: magnitude, or random as a control",
          .choices = {"magnitude", "random"},
          .observable = "bytes"});
+  const double own = pattern.own_sparsity();
+  if (own > 0) {
+    sparsity.target = own;
+    sparsity.schedule = "one_shot";
+  }
   f.add("sparsity", sparsity,
-        {.help = "how much, and when", .example = "{target: 0.9}", .observable = "bytes", .required = true});
+        {.help = "how much, and when; pattern: n_m needs none",
+         .example = "{target: 0.9}",
+         .observable = "bytes",
+         .required = own == 0});
   f.require(!layers || is_selector(*layers), "layers", "needs a selector or a list of selectors");
+  if (own > 0) require_own(f, own);
+  if (pattern.pattern == "tile_element") {
+    f.require(pattern.extra_or_default() < 1 - sparsity.target, "extra",
+              str(shortest(pattern.extra_or_default()), " of all weights as single elements leave no tile with sparsity.target ",
+                  shortest(sparsity.target)));
+  }
 }
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/patterns/builtin.h"
+#include "compress/patterns/config.h"
 #include "core/config/duration.h"
 #include "core/config/fields.h"
 
@@ -14,21 +14,24 @@ namespace tessera {
 
 // How sparsity rises. Between two prunings the mask stays.
 struct SparsityConfig {
-  double target = 0;  // fraction of the weights that is zero at the end
+  double target = 0;  // fraction of the weights that is zero at the end; 0 where the file has to say it
   std::string schedule = "cubic";
   Duration begin = Duration::percent(0);
-  std::optional<Duration> end;  // 75 % of the stage
-  std::optional<Duration> every;  // 100 steps
+  std::optional<Duration> end = {};  // 75 % of the stage
+  std::optional<Duration> every = {};  // 100 steps
   void fields(Fields& f);
 };
 
 struct PruneConfig {
   std::optional<Value> layers;  // a selector, or a list of selectors; all but the first convolution and the last linear layer
-  std::string pattern = "unstructured";  // no key yet: it is the only one
+  PatternConfig pattern;
   std::string scope = "layer";
   std::string score = "magnitude";
   SparsityConfig sparsity;
   void fields(Fields& f);
+
+ private:
+  void require_own(Fields& f, double own) const;
 };
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compress/patterns/builtin.h"
 #include "compress/prune/scores.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -20,7 +21,7 @@ std::vector<PrunedWeight> weights_or_throw(const PruneConfig& config, Module& mo
 // New masks of this sparsity, of which none brings back what was pruned.
 void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, double sparsity, std::uint64_t seed) {
   const std::vector<Tensor> scores = scores_of(config.score, weights, seed);
-  const Pattern& pattern = *find_pattern(config.pattern);
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   for (const Budget& budget : budgets(config.scope, weights, sparsity)) {
     std::vector<Tensor> together;
     std::int64_t present = 0;
@@ -28,7 +29,7 @@ void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weigh
       together.push_back(scores[i]);
       present += weights[i].kept();
     }
-    const std::vector<Tensor> masks = pattern.project(together, std::min(budget.kept, present));
+    const std::vector<Tensor> masks = pattern->project(together, std::min(budget.kept, present));
     for (std::size_t k = 0; k < masks.size(); ++k) weights[budget.members[k]].parameter->set_mask(masks[k]);
   }
 }

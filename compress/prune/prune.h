@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "compress/patterns/pattern.h"
 #include "compress/prune/config.h"
 #include "compress/prune/schedule.h"
 #include "compress/prune/targets.h"

@@ -7,13 +7,6 @@
 namespace tessera {
 namespace {
 
-Tensor magnitudes(const Tensor& weight) {
-  Tensor scores = weight.to(Device::cpu()).to(DType::f32).contiguous().clone();
-  float* const values = scores.data<float>();
-  for (std::int64_t i = 0; i < scores.numel(); ++i) values[i] = std::abs(values[i]);
-  return scores;
-}
-
 Tensor random_scores(const PrunedWeight& weight, std::uint64_t seed) {
   Tensor scores = Tensor::empty(weight.parameter->value().shape());
   fill_uniform(scores, RngStream(seed, weight.path, "prune.random"), 0, 1);
@@ -21,6 +14,13 @@ Tensor random_scores(const PrunedWeight& weight, std::uint64_t seed) {
 }
 
 }  // namespace
+
+Tensor magnitudes(const Tensor& weight) {
+  Tensor scores = weight.to(Device::cpu()).to(DType::f32).contiguous().clone();
+  float* const values = scores.data<float>();
+  for (std::int64_t i = 0; i < scores.numel(); ++i) values[i] = std::abs(values[i]);
+  return scores;
+}
 
 std::vector<Tensor> scores_of(const std::string& score, std::span<const PrunedWeight> weights, std::uint64_t seed) {
   std::vector<Tensor> all;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compress/patterns/builtin.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 
@@ -94,8 +95,7 @@ std::int64_t PrunedWeight::kept() const {
 }
 
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
-  const Pattern* const pattern = find_pattern(config.pattern);
-  TESSERA_CHECK(pattern != nullptr, InternalError, "no pattern ", config.pattern);
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   const std::size_t before = problems.size();
   std::vector<PrunedWeight> weights;
   std::string reason;
@@ -103,14 +103,14 @@ std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& mode
     for (const auto& parameter : layer->parameters()) {
       if (!is_weight(*parameter)) continue;
       if (std::string why = pattern->why_not(parameter->value().shape()); !why.empty()) {
-        reason = str("; ", join_path(layer->path(), parameter->name()), ": ", why);
+        reason = str("; ", join_path(layer->path(), parameter->name()), ' ', why);
         continue;
       }
       weights.push_back({join_path(layer->path(), parameter->name()), parameter.get()});
     }
   }
   if (weights.empty() && problems.size() == before) {
-    problems.push_back({"layers", str("prune: no layer has a weight that ", config.pattern, " can hold", reason)});
+    problems.push_back({"layers", str("prune: no layer has a weight that pattern ", pattern->name(), " can hold", reason)});
   }
   return weights;
 }

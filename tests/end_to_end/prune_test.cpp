@@ -2,7 +2,9 @@
 // further.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
@@ -46,14 +48,17 @@ class PruneRuns : public ::testing::Test {
     }
     return rows;
   }
-  // Elements of conv2's weight that are not zero, in the newest checkpoint.
-  static std::int64_t kept(const std::string& run, const std::string& part = "model") {
-    const std::string file = newest_checkpoint(run) + "/" + part + ".safetensors";
-    const auto tensors = decode_safetensors(read_bytes(file), file).tensors;
+  // Conv2's, in the newest checkpoint.
+  static Tensor weight_of(const std::string& run) {
+    const std::string file = newest_checkpoint(run) + "/model.safetensors";
+    return decode_safetensors(read_bytes(file), file).tensors.at("conv2.weight").clone();
+  }
+  static std::int64_t kept(const std::string& run) {  // elements that are not zero
     std::int64_t count = 0;
-    for (const float value : tensors.at("conv2.weight").to_vector<float>()) count += value != 0 ? 1 : 0;
+    for (const float value : weight_of(run).to_vector<float>()) count += value != 0 ? 1 : 0;
     return count;
   }
+  void expect_to_survive(const std::vector<std::string>& changes) const;
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
 
   TemporaryFolder folder_;
@@ -71,9 +76,10 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
 }
 
-TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytes) {
-  expect_done(run_program(train("straight")));
-  std::vector<std::string> next = train("killed");
+// A run that is killed at some places, the pruning stage's ramp among them, and resumed, against one that is not.
+void PruneRuns::expect_to_survive(const std::vector<std::string>& changes) const {
+  expect_done(run_program(train("straight", changes)));
+  std::vector<std::string> next = train("killed", changes);
   for (const char* place : {"step:7", "step:17", "save:22", "step:24", "step:33", "save:39", "step:45"}) {
     const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
     ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
@@ -82,6 +88,35 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytes) {
   expect_done(run_program(next));
   EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
   EXPECT_EQ(read_bytes(run_in("killed") + "/metrics.jsonl"), read_bytes(run_in("straight") + "/metrics.jsonl"));
+}
+
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytes) { expect_to_survive({}); }
+
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameTiles) {
+  expect_to_survive({"stages[1].prune.pattern=tile", "stages[1].prune.group=4"});
+  ASSERT_EQ(prunings(run_in("killed")).size(), 6u);
+  EXPECT_LE(kept(run_in("killed")), 115);
+  EXPECT_GT(kept(run_in("killed")), 115 - 4) << "to one position of a tile";
+  const Tensor weight = weight_of(run_in("killed"));
+  std::set<std::vector<bool>> positions;  // that outputs hold
+  for (std::int64_t output = 0; output < 8; ++output) {
+    std::vector<bool> there;
+    for (const float value : weight.slice(0, output, output + 1).contiguous().to_vector<float>()) there.push_back(value != 0);
+    if (std::ranges::find(there, true) != there.end()) positions.insert(there);
+  }
+  EXPECT_LE(positions.size(), 2u) << "of two tiles";
+}
+
+TEST_F(PruneRuns, EveryPatternReachesWhatItCan) {
+  const auto reached = [&](const std::string& runs, const std::vector<std::string>& changes) {
+    expect_done(run_program(train(runs, changes)));
+    return kept(run_in(runs));
+  };
+  EXPECT_EQ(reached("blocks", {"stages[1].prune.pattern=block", "stages[1].prune.block=[4,2]"}), 112) << "14 blocks of 8";
+  EXPECT_EQ(reached("n_m", {"stages[1].prune={pattern: n_m}"}), 288);
+  EXPECT_EQ(prunings(run_in("n_m")).size(), 1u);
+  EXPECT_EQ(reached("both", {"stages[1].prune.pattern=tile_element", "stages[1].prune.group=4"}), 115);
+  EXPECT_EQ(reached("channel", {"stages[1].prune.pattern=channel"}), 72) << "one output of 8";
 }
 
 TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
@@ -118,6 +153,10 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune.layers=conv7", "stages[1].prune.layers: ");
   refused("stages[1].prune.sparsity.target=1", "stages[1].prune.sparsity.target");
   refused("stages[1].prune.sparsity.schedule=one_shot", "has no effect with schedule: one_shot");
+  refused("stages[1].prune.pattern=block", "stages[1].prune.layers: prune: no layer has a weight that pattern block can hold");
+  refused("stages[1].prune.group=8", "stages[1].prune.group: has no effect with pattern: unstructured");
+  refused("stages[1].prune={pattern: n_m, sparsity: {target: 0.8}}",
+          "stages[1].prune.sparsity.target: is 0.8; pattern: n_m has 0.5");
   refused("~stages[1].train", "stages[1].prune: needs train");
   expect_outcome(run_program(train("less", {"stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}"})),
                  2, "would prune nothing");

@@ -110,7 +110,6 @@ void StageTrainer::compute_step(const Batch& batch) {
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");
-  for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // clipping counts what is trained
   try {
     update_weights();
   } catch (const OutOfMemoryError& error) {
@@ -137,6 +136,9 @@ std::vector<const void*> StageTrainer::memory() const {
 
 void StageTrainer::update_weights() {
   if (NumericCheck::active() && !may_overflow()) check_gradients(model_, parameters_);
+  if (config_.clip_norm) {  // it counts what is trained
+    for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();
+  }
   add_norm(config_.clip_norm ? clip_grad_norm(parameters_, *config_.clip_norm) : grad_norm(parameters_));
   charge_profile(ProfilePart::update, config_.clip_norm ? "clip_norm" : "grad_norm");
   optimizer_->step(step_state_);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "compress/patterns/builtin.h"
 #include "core/support/error.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
@@ -16,6 +17,7 @@
 namespace tessera::testing {
 namespace {
 
+using Bits = std::vector<std::uint8_t>;
 using Texts = std::vector<std::string>;
 constexpr StageLength kStage{.steps = 100, .steps_per_epoch = 10};
 
@@ -87,6 +89,41 @@ TEST_F(Pruning, MeetsTheTargetInEachLayer) {
       ASSERT_EQ(weight.parameter->value().data<float>()[i], 0.0F) << weight.path;
     }
   }
+}
+
+// Each with parameters that two weights of 32 channels can hold; the sparsity is the pattern's own or the target.
+TEST_F(Pruning, EveryPatternMeetsTheTargetInEveryScope) {
+  for (const std::string_view name : pattern_names()) {
+    for (const char* scope : {"layer", "global", "erk"}) {
+      SCOPED_TRACE(str(name, ' ', scope));
+      PruneConfig asked = config();
+      asked.layers = Value("wide");
+      asked.scope = scope;
+      asked.pattern.pattern = name;
+      if (name == "block") asked.pattern.block = Extent{4, 2};
+      if (name == "tile" || name == "tile_element") asked.pattern.group = 8;
+      const double own = asked.pattern.own_sparsity();
+      if (own > 0) asked.sparsity = {.target = own, .schedule = "one_shot"};
+      const std::int64_t all = weights(asked).front().numel();
+      const double reached = run(asked).sparsity();
+      EXPECT_GE(reached, asked.sparsity.target - 0.5 / static_cast<double>(all)) << "or above it by less than a unit:";
+      EXPECT_LT(reached, asked.sparsity.target + (name == "channel" ? 72.0 : 8.0) / static_cast<double>(all));
+      weights(asked).front().parameter->set_mask({});
+      initialize(*model_, 1);
+    }
+  }
+}
+
+TEST_F(Pruning, LeavesOutWhatThePatternCannotHold) {
+  PruneConfig asked = config();
+  asked.pattern = {.pattern = "block", .block = Extent{8, 8}};
+  EXPECT_EQ(paths(asked), (Texts{"wide.weight"})) << "others have fewer outputs or inputs";
+  asked.layers = Value("narrow");
+  std::vector<BlockProblem> problems;
+  EXPECT_TRUE(pruned_weights(asked, *model_, problems).empty());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].message,
+            "prune: no layer has a weight that pattern block can hold; narrow.weight has 5 outputs; a block takes 8");
 }
 
 TEST_F(Pruning, GlobalAndErkMeetItTogether) {
@@ -172,6 +209,27 @@ TEST_F(Pruning, StartsFromASparseNetworkAndRefusesToPruneNothing) {
   EXPECT_NEAR(run(config(0.8)).sparsity(), 0.8, 0.01);
   const std::string message = message_of<ConfigError>([&] { run(config(0.7)); });
   EXPECT_NE(message.find("would prune nothing"), std::string::npos) << message;
+}
+
+// Tiles out of what an unstructured mask left: no weight comes back, and the target is met all the same.
+TEST_F(Pruning, APatternStartsFromAnotherOnesMask) {
+  PruneConfig asked = config(0.5);
+  asked.layers = Value("wide");
+  run(asked);
+  const Bits before = weights(asked).front().parameter->mask().to_vector<std::uint8_t>();
+  for (const std::string_view name : {"tile", "block", "channel", "tile_element"}) {
+    SCOPED_TRACE(name);
+    PruneConfig next = config(0.8);
+    next.layers = asked.layers;
+    next.pattern.pattern = name;
+    if (name == "block") next.pattern.block = Extent{4, 2};
+    EXPECT_NEAR(run(next).sparsity(), 0.8, name == "channel" ? 0.03 : 0.004);
+    const Bits after = weights(asked).front().parameter->mask().to_vector<std::uint8_t>();
+    for (std::size_t i = 0; i < after.size(); ++i) ASSERT_LE(after[i], before[i]);
+    weights(asked).front().parameter->set_mask({});
+    initialize(*model_, 1);
+    run(asked);
+  }
 }
 
 TEST_F(Pruning, ItsStateGoesOnWithTheRamp) {

@@ -54,6 +54,12 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b, doubl
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
 }
 
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  return std::sqrt(squares);
+}
+
 std::string non_finite(const StageTrainer& trainer) {
   return message_of<NumericError>([&] { trainer.check_finite(); });
 }
@@ -138,10 +144,19 @@ TEST(StageTrainer, ClipsTheStepToTheNorm) {
   TrainingConfig config = plain_sgd(1);
   config.clip_norm = 1e-3;
   StageTrainer(*model, config, 1, 10, 10).step(make_batch(6), 0, 0);
-  const std::vector<float> end = weights_of(*model);
-  double squares = 0;
-  for (std::size_t i = 0; i < start.size(); ++i) squares += std::pow(static_cast<double>(end[i]) - start[i], 2);
-  EXPECT_NEAR(std::sqrt(squares), 1e-3, 1e-5);  // f32 weights near 0.4 round each difference by 3e-8
+  EXPECT_NEAR(distance(weights_of(*model), start), 1e-3, 1e-5);  // f32 weights near 0.4 round each difference by 3e-8
+}
+
+TEST(StageTrainer, ClippingCountsTheKeptWeights) {
+  const auto model = make_model();
+  Tensor mask = Tensor::zeros({3, 7}, DType::u8);
+  for (std::int64_t i = 0; i < mask.numel(); i += 2) mask.data<std::uint8_t>()[i] = 1;
+  model->child("fc2").parameter("weight").set_mask(mask);
+  const std::vector<float> start = weights_of(*model);
+  TrainingConfig config = plain_sgd(1);
+  config.clip_norm = 1e-3;
+  StageTrainer(*model, config, 1, 10, 10).step(make_batch(6), 0, 0);
+  EXPECT_NEAR(distance(weights_of(*model), start), 1e-3, 1e-5) << "gradients of pruned weights take no share of the norm";
 }
 
 TEST(StageTrainer, NamesTheWeightThatIsNoNumber) {

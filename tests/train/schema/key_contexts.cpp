@@ -37,6 +37,14 @@ constexpr const char* kConvolutions =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: 4s}]}";
 constexpr const char* kPrune = "{stages: [{prune: {sparsity: {target: 0.5, every: 1s}}}]}";
+// conv2 has 32 channels on both sides, which blocks of 16 fit.
+constexpr const char* kWide =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 32, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 32, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
+    "stages: [{train: 4s, prune: {pattern: block, sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kPruneNOfM = "{stages: [{prune: {pattern: n_m}}]}";
+constexpr const char* kPruneTiles = "{stages: [{prune: {pattern: tile, sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kPruneElements = "{stages: [{prune: {pattern: tile_element, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kSparsify =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
@@ -153,6 +161,11 @@ constexpr KeyContext kContexts[] = {
     {"stages[].admm.update", "", "2s"},
     {"stages[].prune", kConvolutions},
     {"stages[].prune.layers", kPrune, "'*'"},
+    {"stages[].prune.pattern", kPrune, "channel"},
+    {"stages[].prune.block", kWide, "[8, 4]"},
+    {"stages[].prune.n_m", kPruneNOfM, "'1:4'"},
+    {"stages[].prune.group", kPruneTiles, "3"},
+    {"stages[].prune.extra", kPruneElements, "0.2"},
     {"stages[].prune.scope", kPruneAll, "global"},
     {"stages[].prune.score", kPrune, "random"},
     {"stages[].prune.sparsity", kPrune, "{target: 0.7}"},

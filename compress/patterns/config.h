@@ -1,0 +1,25 @@
+// Which sparse pattern, and its parameters: keys of the block that has it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/config/fields.h"
+
+namespace tessera {
+
+struct PatternConfig {
+  std::string pattern = "unstructured";
+  std::optional<Extent> block = {};  // 16 outputs by 16 inputs
+  std::optional<std::string> n_m = {};  // 2:4
+  std::optional<std::int64_t> group = {};  // 64 outputs a tile
+  std::optional<double> extra = {};  // 0.05
+  void fields(Fields& f);
+
+  double extra_or_default() const { return extra.value_or(0.05); }
+  // 0 where it is what is asked for. Of n_m it follows from N and M.
+  double own_sparsity() const;
+};
+
+}  // namespace tessera

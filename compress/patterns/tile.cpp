@@ -1,0 +1,99 @@
+#include "compress/patterns/tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compress/patterns/units.h"
+
+namespace tessera {
+namespace {
+
+using Outputs = std::vector<std::int64_t>;
+
+// Whether there is more than can be kept.
+bool prunes(std::span<const Tensor> scores, std::int64_t kept) {
+  std::int64_t count = 0;
+  for (const Tensor& each : scores) count += std::ranges::count_if(elements(each), [](float score) { return score > 0; });
+  return count > kept;
+}
+
+// Of each weight, in their order.
+struct KeptOutputs {
+  std::vector<Outputs> scored, zero;  // those without a score above 0 are no part of the others' tiles
+};
+
+KeptOutputs kept_outputs(std::span<const Tensor> scores, std::int64_t kept) {
+  const Outputs all = all_outputs(scores);
+  std::vector<Unit> units = output_units(scores, all);
+  sort_best_first(units);
+  double total = 0;
+  for (const Tensor& each : scores) total += static_cast<double>(each.numel());
+  const bool some_go = prunes(scores, kept);
+  const double asked = std::sqrt(static_cast<double>(kept) * total);
+  KeptOutputs outputs{.scored = std::vector<Outputs>(scores.size()), .zero = std::vector<Outputs>(scores.size())};
+  double held = 0;
+  std::int64_t present = 0;
+  for (const Unit& unit : units) {
+    if (some_go && held >= asked && present >= kept) break;
+    held += static_cast<double>(unit.end);
+    present += unit.present;
+    (unit.score > 0 ? outputs.scored : outputs.zero)[unit.weight].push_back(unit.outputs.front());
+  }
+  for (std::vector<Outputs>* const each : {&outputs.scored, &outputs.zero}) {
+    for (Outputs& own : *each) std::ranges::sort(own);
+  }
+  return outputs;
+}
+
+// Whether the same positions of two outputs are gone.
+bool alike(std::span<const float> scores, std::int64_t positions, std::int64_t a, std::int64_t b) {
+  const auto size = static_cast<std::size_t>(positions);
+  const std::span<const float> left = scores.subspan(static_cast<std::size_t>(a) * size, size);
+  const std::span<const float> right = scores.subspan(static_cast<std::size_t>(b) * size, size);
+  return std::ranges::equal(left, right, [](float x, float y) { return (x < 0) == (y < 0); });
+}
+
+// Outputs in tiles. Those of different tiles of an earlier pruning stay apart, so that each tile stays a full matrix. Where no
+// neighbours are alike, there were no tiles before.
+std::vector<std::span<const std::int64_t>> tiles_of(const Outputs& outputs, std::int64_t group, const Tensor& scores) {
+  const std::int64_t positions = matrix_of(scores.shape()).positions();
+  const auto same = [&](std::int64_t a, std::int64_t b) { return alike(elements(scores), positions, a, b); };
+  const bool no_tiles = std::ranges::adjacent_find(outputs, same) == outputs.end();
+  std::vector<std::span<const std::int64_t>> tiles;
+  std::span<const std::int64_t> left(outputs);
+  while (!left.empty()) {
+    const std::size_t most = std::min(static_cast<std::size_t>(group), left.size());
+    std::size_t width = 1;
+    while (width < most && (no_tiles || same(left[0], left[width]))) ++width;
+    tiles.push_back(left.first(width));
+    left = left.subspan(width);
+  }
+  return tiles;
+}
+
+// The positions of the tiles of one weight's outputs, but what is gone. Spans of `outputs`.
+void add_units(std::span<const Tensor> scores, std::size_t weight, const Outputs& outputs, std::int64_t group,
+               std::vector<Unit>& units) {
+  const std::int64_t positions = matrix_of(scores[weight].shape()).positions();
+  for (const std::span<const std::int64_t> tile : tiles_of(outputs, group, scores[weight])) {
+    for (std::int64_t k = 0; k < positions; ++k) {
+      const Unit unit = scored({.weight = weight, .outputs = tile, .begin = k, .end = k + 1}, scores);
+      if (unit.present > 0) units.push_back(unit);
+    }
+  }
+}
+
+}  // namespace
+
+std::string TilePattern::why_not(const Shape& weight) const { return weight.rank() < 2 ? "is no matrix" : ""; }
+
+void TilePattern::choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const {
+  const KeptOutputs outputs = kept_outputs(scores, kept);
+  std::vector<Unit> units;
+  for (const std::vector<Outputs>* const each : {&outputs.scored, &outputs.zero}) {
+    for (std::size_t i = 0; i < scores.size(); ++i) add_units(scores, i, (*each)[i], group_, units);
+  }
+  keep_best(std::move(units), kept, scores, masks);
+}
+
+}  // namespace tessera
