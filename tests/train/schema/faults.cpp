@@ -154,8 +154,8 @@ FaultyFile misspelled(const SchemaEntry& entry) {
                     {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
   for (const std::string& needed : split(std::string(stands_for(entry)), ' ')) {
     if (needed.empty()) continue;
-    faulty.expected.push_back(
-        str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(), ": required key is missing"));
+    faulty.expected.push_back(str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(),
+                                  ": required key is missing"));
   }
   return faulty;
 }
