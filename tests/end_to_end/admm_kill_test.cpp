@@ -1,15 +1,11 @@
 // A run of four stages, of which ADMM's leaves a layer dense by the clock, killed in each stage and at 30 moments.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <csignal>
-#include <random>
-#include <thread>
-
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/held_experiment.h"
+#include "tests/end_to_end/kill_trial.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 
@@ -30,8 +26,6 @@ stages:
 
 class AdmmKill : public ::testing::Test {
  protected:
-  using Milliseconds = std::chrono::milliseconds;
-
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/held/1"); }
   std::vector<std::string> train(const std::string& runs, bool replay) const {
     std::vector<std::string> words{"train", folder_ / "held.yaml", "--runs", folder_ / runs};
@@ -55,46 +49,17 @@ class AdmmKill : public ::testing::Test {
 
 TEST_F(AdmmKill, InEachStageAndAtThirtyMoments) {
   choose();
-  const auto begin = std::chrono::steady_clock::now();
-  expect_done(run_program(train("straight", true)));
-  const auto whole = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
-  const std::string straight = result_of(run_in("straight"));
+  KillTrial trial{.train = [&](const std::string& runs) { return train(runs, true); },
+                  .run_in = [&](const std::string& runs) { return run_in(runs); },
+                  .forget = [&](const std::string& runs) { std::filesystem::remove_all(folder_ / runs); }};
+  run_straight(trial);
   const std::string layers = read_bytes(run_in("straight") + "/layers.csv");
   expect_in(layers, "held,conv1,");
   expect_in(layers, ",dense,\"not faster at");
   expect_in(layers, ",constrained,");
 
-  std::vector<std::string> next = train("staged", true);
-  for (const char* place : {"step:12", "admm:1", "step:40", "factorise:2", "step:86"}) {
-    ASSERT_EQ(run_program(next, {str("TESSERA_KILL_AT=", place)}).exit_code, 128 + SIGKILL) << place;
-    next = {"resume", run_in("staged")};
-  }
-  expect_done(run_program(next));
-  EXPECT_TRUE(result_of(run_in("staged")) == straight);
-
-  std::mt19937 random(30);
-  int kills = 0;  // those before there was a run are not counted
-  for (int run = 0; kills < 30; ++run) {
-    ASSERT_LT(run, 60);
-    const std::string runs = str("killed-", run);
-    next = train(runs, true);
-    for (bool ended = false; !ended;) {
-      const Milliseconds wait(random() % static_cast<unsigned>(whole.count()));
-      RunningProgram program(next);
-      std::this_thread::sleep_for(wait);
-      program.send(SIGKILL);
-      const Outcome outcome = program.finish();
-      ended = outcome.exit_code == 0;
-      ASSERT_TRUE(ended || outcome.exit_code == 128 + SIGKILL) << outcome.output;
-      if (std::filesystem::exists(run_in(runs) + "/config.resolved.yaml")) {
-        next = {"resume", run_in(runs)};
-        if (!ended) ++kills;
-      } else if (!ended) {  // killed before it was a run
-        std::filesystem::remove_all(folder_ / runs);
-      }
-    }
-    EXPECT_TRUE(result_of(run_in(runs)) == straight) << runs << ", after " << kills << " kills in all";
-  }
+  expect_survives(trial, {"step:12", "admm:1", "step:40", "factorise:2", "step:86"});
+  expect_survives(trial, 30, 30);
 }
 
 }  // namespace
