@@ -23,8 +23,8 @@ class Kill : public ::testing::Test {
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
   std::vector<std::string> train(const std::string& runs, const std::string& decisions = {}) const {
     // conv2 is large enough for a clock to choose its algorithms.
-    std::vector<std::string> arguments{"train", folder_ / "small.yaml", "--runs", folder_ / runs, "checkpoint.every=7s",
-                                       "model.layers[3].conv2d.out=32"};
+    std::vector<std::string> arguments{"train",        folder_ / "small.yaml", "--runs",
+                                       folder_ / runs, "checkpoint.every=7s",  "model.layers[3].conv2d.out=32"};
     if (!decisions.empty()) arguments.insert(arguments.end(), {"--decisions", decisions + "/decisions.json"});
     return arguments;
   }

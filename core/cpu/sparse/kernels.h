@@ -243,6 +243,18 @@ void pack(const float* const* rows, std::int64_t positions, std::int64_t channel
 }
 
 template <int W>
+void copy(const Segment* segments, std::int64_t count, std::int64_t channels, std::int64_t from_pitch, float* to,
+          std::int64_t to_pitch) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t s = 0; s < count; ++s) {
+      const float* const from = segments[s].from + c * from_pitch;
+      float* const row = to + c * to_pitch + segments[s].to;
+      for (std::int64_t i = 0; i < segments[s].length; i += W) store<W>(load<W>(from + i), row + i);
+    }
+  }
+}
+
+template <int W>
 void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu, float* const* rows) {
   for (std::int64_t p = 0; p < positions; p += W) {
     const std::int64_t here = positions - p < W ? positions - p : W;
@@ -271,7 +283,7 @@ void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {product<W>, sums<W>, pack<W>, unpack<W>};
+  return {product<W>, sums<W>, pack<W>, copy<W>, unpack<W>};
 }
 
 }  // namespace

@@ -26,6 +26,15 @@ struct Lists {
   const std::int32_t* column_list;
 };
 
+inline constexpr std::int64_t kSpill = 15;  // floats behind what is copied that a whole vector may overwrite
+
+// Positions of a panel that are neighbours in a row of the image: [channels] rows of floats.
+struct Segment {
+  const float* from;
+  std::int32_t to;  // first position
+  std::int32_t length;
+};
+
 // Images as rows of channels, one for each of a panel's positions and each tap; zeros stand for what lies outside.
 struct Kernels {
   // y [rows][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole vectors.
@@ -34,6 +43,10 @@ struct Kernels {
   void (*sums)(const Lists& lists, const float* y, const float* x, std::int64_t width, float* weights);
   // to [channels][pitch] from `positions` rows of channels; zeros behind them up to a whole vector.
   void (*pack)(const float* const* rows, std::int64_t positions, std::int64_t channels, float* to, std::int64_t pitch);
+  // to[c][segment.to ...] = segment.from[c * from_pitch ...] for every segment, in ascending order of channels. Overwrites up to
+  // kSpill floats behind each row.
+  void (*copy)(const Segment* segments, std::int64_t count, std::int64_t channels, std::int64_t from_pitch, float* to,
+               std::int64_t to_pitch);
   // rows[p][0 .. channels) = from [channels][pitch], clamped from below at 0 with `relu`.
   void (*unpack)(const float* from, std::int64_t pitch, std::int64_t positions, std::int64_t channels, bool relu,
                  float* const* rows);

@@ -5,29 +5,13 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/sparse/packer.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threads before they sum
-
-// Memory of one thread.
-struct Scratch {
-  Scratch(const Window& window, std::int64_t pitch)
-      : zeros(static_cast<std::size_t>(window.channels()), 0.0F), rows(static_cast<std::size_t>(window.taps() * pitch)) {}
-  std::vector<float> zeros;
-  std::vector<const float*> rows;
-};
-
-// to [taps * channels][pitch] of `count` positions.
-void pack_panel(const Kernels& kernels, const Window& window, std::int64_t first, std::int64_t count, const float* x,
-                std::int64_t pitch, Scratch& scratch, float* to) {
-  window.rows(first, count, x, scratch.zeros.data(), scratch.rows.data());
-  for (std::int64_t t = 0; t < window.taps(); ++t) {
-    kernels.pack(scratch.rows.data() + t * count, count, window.channels(), to + t * window.channels() * pitch, pitch);
-  }
-}
 
 void multiply_part(const Kernels& kernels, const Plan& plan, const Part& part, const float* weights, const float* x,
                    std::int64_t first, std::int64_t count, const float* bias, bool relu, float* panel, float* y) {
@@ -56,14 +40,14 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   const std::int64_t each = (plan.columns + plan.rows) * kPanel;
   const Tensor panel_memory = Tensor::empty({parts, each});
   parallel_parts(tasks, parts, [&](std::int64_t begin, std::int64_t end, int thread) {
-    Scratch scratch(window, kPanel);
+    Packer packer(kernels, window, x, kPanel);
     float* const x_panel = panel_memory.data<float>() + thread * each;
     float* const y_panel = x_panel + plan.columns * kPanel;
     std::int64_t packed = -1;
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t first = task / shares * kPanel;
       const std::int64_t count = std::min(kPanel, window.positions() - first);
-      if (packed != first) pack_panel(kernels, window, packed = first, count, x, kPanel, scratch, x_panel);
+      if (packed != first) packer.pack(packed = first, count, x_panel);
       for (std::size_t i = 0; i < plan.parts.size(); ++i) {
         if (shares > 1 && static_cast<std::int64_t>(i) != task % shares) continue;
         multiply_part(kernels, plan, plan.parts[i], weights, x_panel, first, count, bias, relu, y_panel, y);
@@ -82,12 +66,12 @@ void gradient(const Kernels& kernels, const Plan& plan, const Window& window, co
   for (std::int64_t begin = 0; begin < panels; begin += kPanelsAtOnce) {
     const std::int64_t end = std::min(panels, begin + kPanelsAtOnce);
     parallel_for(end - begin, 1, [&](std::int64_t from, std::int64_t to) {
-      Scratch scratch(window, kSumPanel);
+      Packer packer(kernels, window, x, kSumPanel);
       std::vector<const float*> rows(kSumPanel);
       for (std::int64_t panel = begin + from; panel < begin + to; ++panel) {
         const std::int64_t first = panel * kSumPanel;
         const std::int64_t count = count_of(panel);
-        pack_panel(kernels, window, first, count, x, kSumPanel, scratch, memory(panel));
+        packer.pack(first, count, memory(panel));
         for (std::int64_t i = 0; i < count; ++i) rows[i] = grad_y + (first + i) * plan.rows;
         kernels.pack(rows.data(), count, plan.rows, memory(panel) + plan.columns * kSumPanel, kSumPanel);
       }

@@ -1,4 +1,4 @@
-// Which rows of channels a convolution reads at each position of its result.
+// Which pixels a convolution reads at each position of its result.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,30 @@
 
 namespace tessera::cpu::sparse {
 
-// Of a convolution without groups: positions are the pixels of y and rows those of x, or the other way round for the gradient of
+// Of a convolution without groups: results are the pixels of y and sources those of x, or the other way round for the gradient of
 // the input. A linear layer is one of a single pixel.
-class Window {
- public:
-  Window(const Conv2dGeometry& geometry, Conv2dPass pass) : g_(geometry), pass_(pass) {}
+struct Window {
+  Window(const Conv2dGeometry& geometry, Conv2dPass pass);
 
-  std::int64_t positions() const { return backwards() ? g_.n * g_.h * g_.w : g_.n * g_.oh * g_.ow; }
-  std::int64_t taps() const { return g_.kh * g_.kw; }
-  std::int64_t channels() const { return backwards() ? g_.out : g_.in; }  // of a row
+  struct Axis {
+    std::int64_t results, sources;  // pixels
+    std::int64_t taps;
+    std::int64_t step, first, advance;  // tap k of result i reads (i * step + first + k * advance) / divisor, where that is whole
+    std::int64_t divisor;
 
-  // rows[t * count + i]: what tap t reads at position first + i, of `image`, or `zeros` outside of it.
-  void rows(std::int64_t first, std::int64_t count, const float* image, const float* zeros, const float** rows) const;
+    std::int64_t source_at(std::int64_t result, std::int64_t tap) const {  // -1: outside, or between two pixels
+      const std::int64_t at = result * step + first + tap * advance;
+      return at < 0 || at % divisor != 0 || at / divisor >= sources ? -1 : at / divisor;
+    }
+  };
 
- private:
-  bool backwards() const { return pass_ == Conv2dPass::backward_input; }
-  // The index of the row that (ky, kx) reads at (y, x) of the image; -1: none.
-  std::int64_t row_at(std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t ky, std::int64_t kx) const;
+  std::int64_t images, channels;  // of the source
+  Axis y, x;
 
-  Conv2dGeometry g_;
-  Conv2dPass pass_;
+  std::int64_t positions() const { return images * y.results * x.results; }
+  std::int64_t taps() const { return y.taps * x.taps; }
+  bool is_pointwise() const;  // each position reads the pixel of its own index
+  bool slides() const { return y.divisor == 1 && x.divisor == 1; }
 };
 
 }  // namespace tessera::cpu::sparse
