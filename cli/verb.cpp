@@ -46,6 +46,14 @@ Argument Verb::argument(const std::string& name, std::int64_t& value, const std:
   return Argument(app_->add_option(name, value, help)->capture_default_str());
 }
 
+Argument Verb::argument(const std::string& name, double& value, const std::string& help) const {
+  return Argument(app_->add_option(name, value, help)->capture_default_str());
+}
+
+Argument Verb::argument(const std::string& name, std::vector<double>& values, const std::string& help) const {
+  return Argument(app_->add_option(name, values, help)->delimiter(',')->capture_default_str());
+}
+
 Argument Verb::argument(const std::string& name, std::vector<std::string>& values, const std::string& help) const {
   return Argument(app_->add_option(name, values, help));
 }

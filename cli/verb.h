@@ -44,6 +44,8 @@ class Verb {
   // now is the default that the help shows.
   Argument argument(const std::string& name, std::string& value, const std::string& help) const;
   Argument argument(const std::string& name, std::int64_t& value, const std::string& help) const;
+  Argument argument(const std::string& name, double& value, const std::string& help) const;
+  Argument argument(const std::string& name, std::vector<double>& values, const std::string& help) const;  // with commas between
   Argument argument(const std::string& name, std::vector<std::string>& values, const std::string& help) const;
   void flag(const std::string& name, bool& value, const std::string& help) const;
   // Below the help of the arguments: examples, exit codes.

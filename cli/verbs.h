@@ -10,6 +10,7 @@ void add_resume(Verb program);
 void add_fork(Verb program);
 void add_status(Verb program);
 void add_eval(Verb program);
+void add_sensitivity(Verb program);
 void add_diff(Verb program);
 void add_plan(Verb program);
 void add_layers(Verb program);

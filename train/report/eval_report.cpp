@@ -1,47 +1,18 @@
 #include "train/report/eval_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "train/experiment.h"
-#include "train/run/environment.h"
-#include "train/run/run_settings.h"
+#include "train/report/saved_run.h"
 #include "train/run/saved_model.h"
-#include "train/run/saved_point.h"
+#include "train/run/position.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 6> kAllowed{"data.root",      "data.batch", "threads.compute",
-                                                   "threads.loader", "device",     "precision"};
 constexpr std::size_t kClassesForTop5 = 10;
-
-DataSplits data_of(const ExperimentConfig& config, const Checkpoint& checkpoint) {
-  try {
-    DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-    const std::string content = fingerprint(*data.train.dataset);
-    const std::string& before = checkpoint.manifest.at("data").as_string();
-    TESSERA_CHECK(before == content, ConfigError,
-                  "eval: the training data, which gives mean, std and classes, is not the run's: "
-                  "fingerprint ",
-                  content, ", ", checkpoint.folder.string(), " has ", before);
-    return data;
-  } catch (const IoError& error) {  // files that are not there are bad input
-    throw ConfigError(str("data: ", error.what()));
-  }
-}
-
-const Subset& split_of(const DataSplits& data, const std::string& name) {
-  TESSERA_CHECK(name == "test" || name == "val" || name == "train", ConfigError, "eval: no split '", name,
-                "'; there are test, val, train");
-  const Subset& split = name == "test" ? data.test : name == "val" ? data.val : data.train;
-  TESSERA_CHECK(split.size() > 0, ConfigError, "eval: the ", name, " split is empty", name == "val" ? "; data.val is 0" : "");
-  return split;
-}
 
 std::vector<double> softmax(const float* logits, std::size_t classes) {
   const double greatest = *std::max_element(logits, logits + classes);
@@ -127,23 +98,18 @@ std::int64_t EvalReport::samples_of(std::size_t truth) const {
 }
 
 EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& options) {
-  const ExperimentConfig config = settings_of(run, options.overrides, kAllowed, "eval");
-  const Device device = resolve_device(config.device);
-  const Checkpoint checkpoint = load_at(vfs, run, options.at, "eval");
-  const DataSplits data = data_of(config, checkpoint);
-  const Subset& split = split_of(data, options.split);
+  const SavedRun saved = open_saved_run(vfs, run, options.at, options.overrides, "eval");
+  const Subset& split = split_of(saved.data, options.split, "eval");
   EvalReport report;
   report.run = run.path();
-  report.stage = checkpoint.manifest.at("stage_name").as_string();
-  report.step = checkpoint.step;
-  report.stage_done = read<Position>(checkpoint.manifest.at("position")).stage_done;
-  report.averaged = has_averages(checkpoint);
+  report.stage = saved.checkpoint.manifest.at("stage_name").as_string();
+  report.step = saved.checkpoint.step;
+  report.stage_done = read<Position>(saved.checkpoint.manifest.at("position")).stage_done;
+  report.averaged = has_averages(saved.checkpoint);
   report.split = options.split;
-  set_compute_threads(config.threads.compute);
-  const std::unique_ptr<Module> model = evaluation_model(checkpoint);
-  move_to(*model, device);
   Counter counter(report, split, options);
-  report.total = evaluate_split(*model, split, data.normalization, config, [&](const BatchResult& batch) { counter.add(batch); });
+  report.total = evaluate_split(*saved.model, split, saved.data.normalization, saved.config,
+                                [&](const BatchResult& batch) { counter.add(batch); });
   return report;
 }
 

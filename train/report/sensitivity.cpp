@@ -1,0 +1,141 @@
+#include "train/report/sensitivity.h"
+
+#include <algorithm>
+
+#include "compress/patterns/builtin.h"
+#include "compress/prune/scores.h"
+#include "compress/prune/targets.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/run/evaluate.h"
+#include "train/run/history.h"
+
+namespace tessera {
+namespace {
+
+void check(const SensitivityOptions& options) {
+  TESSERA_CHECK(!options.sparsities.empty() && std::ranges::is_sorted(options.sparsities, std::ranges::less_equal()) &&
+                    options.sparsities.front() > 0 && options.sparsities.back() < 1,
+                ConfigError, "sensitivity: sparsities need to rise, above 0 and below 1");
+  TESSERA_CHECK(PatternConfig{.pattern = options.pattern}.own_sparsity() == 0, ConfigError, "sensitivity: pattern ",
+                options.pattern, " has a sparsity of its own");
+  TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: the drop is ", options.drop, "; needs 0 or more");
+}
+
+// Value and mask of a weight come back at the end.
+class Restored {
+ public:
+  explicit Restored(Parameter& parameter) : parameter_(parameter), value_(parameter.value().clone()), mask_(parameter.mask()) {}
+  ~Restored() { restore(); }
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+  void restore() {
+    parameter_.set_mask({});
+    parameter_.set_value(value_.clone());
+    parameter_.set_mask(mask_);
+  }
+
+ private:
+  Parameter& parameter_;
+  Tensor value_, mask_;
+};
+
+class Prober {
+ public:
+  Prober(const SavedRun& saved, const SensitivityOptions& options)
+      : saved_(saved), options_(options), pattern_(make_pattern({.pattern = options.pattern})) {}
+
+  Evaluation evaluate() const {
+    return evaluate_split(*saved_.model, split_of(saved_.data, "val", "sensitivity"), saved_.data.normalization, saved_.config);
+  }
+
+  LayerSensitivity probe(const PrunedWeight& weight, double accuracy) const {
+    LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .accuracy = {}, .suggested = 0};
+    Restored restored(*weight.parameter);
+    const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, 0);
+    const std::int64_t present = weight.kept();
+    bool within = true;
+    for (const double sparsity : options_.sparsities) {
+      const std::int64_t kept = budgets("layer", {&weight, 1}, sparsity).front().kept;
+      weight.parameter->set_mask(pattern_->project(scores, std::min(kept, present)).front());
+      layer.accuracy.push_back(evaluate().accuracy());
+      within = within && layer.accuracy.back() >= accuracy - options_.drop;
+      if (within) layer.suggested = sparsity;
+      restored.restore();
+    }
+    return layer;
+  }
+
+ private:
+  const SavedRun& saved_;
+  const SensitivityOptions& options_;
+  std::unique_ptr<const Pattern> pattern_;
+};
+
+}  // namespace
+
+void LayerSensitivity::fields(Fields& f) {
+  f.add("path", path, {.help = "of the weight"});
+  f.add("weights", weights, {.help = "elements"});
+  f.add("accuracy", accuracy, {.help = "on val, at each of the sparsities"});
+  f.add("suggested", suggested, {.help = "target whose loss is within the drop; 0: none"});
+}
+
+void SensitivityReport::fields(Fields& f) {
+  f.add("run", run, {.help = "its folder"});
+  f.add("stage", stage, {.help = "of the checkpoint"});
+  f.add("step", step, {.help = "of the run"});
+  f.add("pattern", pattern, {.help = "that weights were pruned to"});
+  f.add("samples", samples, {.help = "of the val split"});
+  f.add("accuracy", accuracy, {.help = "of the network as it is"});
+  f.add("sparsities", sparsities, {.help = "that were tried"});
+  f.add("layers", layers, {.help = "weights that the pattern can hold"});
+}
+
+SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options) {
+  check(options);
+  const SavedRun saved = open_saved_run(vfs, run, options.at, options.overrides, "sensitivity");
+  PruneConfig every;
+  every.layers = Value("*");
+  every.pattern.pattern = options.pattern;
+  std::vector<BlockProblem> problems;
+  const std::vector<PrunedWeight> weights = pruned_weights(every, *saved.model, problems);
+  TESSERA_CHECK(problems.empty(), ConfigError, "sensitivity: ", problems.front().message);
+  const Prober prober(saved, options);
+  const Evaluation before = prober.evaluate();
+  SensitivityReport report{.run = run.path(),
+                           .stage = saved.checkpoint.manifest.at("stage_name").as_string(),
+                           .step = saved.checkpoint.step,
+                           .pattern = options.pattern,
+                           .samples = before.samples,
+                           .accuracy = before.accuracy(),
+                           .sparsities = options.sparsities,
+                           .layers = {}};
+  for (const PrunedWeight& weight : weights) {
+    if (options.before_layer) options.before_layer(weight.path);
+    report.layers.push_back(prober.probe(weight, report.accuracy));
+  }
+  return report;
+}
+
+std::string to_text(const SensitivityReport& report) {
+  std::vector<std::vector<std::string>> rows{{"weight", "elements"}};
+  std::vector<bool> right{false, true};
+  for (const double sparsity : report.sparsities) {
+    rows[0].push_back(str("at ", formatted("%g", 100 * sparsity), " %"));
+    right.push_back(true);
+  }
+  rows[0].emplace_back("suggested");
+  right.push_back(true);
+  for (const LayerSensitivity& layer : report.layers) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {layer.path, str(layer.weights)};
+    for (const double accuracy : layer.accuracy) row.push_back(percent(accuracy));
+    row.push_back(layer.suggested > 0 ? formatted("%g", layer.suggested) : std::string("-"));
+  }
+  return str(report.run, ": stage ", report.stage, ", step ", report.step, "; ", report.pattern,
+             ", one weight pruned at a time\n", "val accuracy as it is: ", percent(report.accuracy), " of ", report.samples,
+             " samples\n\n", aligned(rows, right));
+}
+
+}  // namespace tessera

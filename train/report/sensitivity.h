@@ -1,0 +1,49 @@
+// How much validation accuracy a trained network loses when one layer alone is pruned: the content of `tessera sensitivity`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/config/fields.h"
+#include "train/report/saved_run.h"
+
+namespace tessera {
+
+struct SensitivityOptions {
+  std::string at;  // as open_saved_run() takes it
+  std::vector<std::string> overrides;
+  std::vector<double> sparsities{0.5, 0.75, 0.9};  // ascending, each above 0 and below 1
+  std::string pattern = "unstructured";  // with its default parameters
+  double drop = 0.01;  // of accuracy, that a suggested target may cost
+  std::function<void(const std::string& layer)> before_layer = {};
+};
+
+struct LayerSensitivity {
+  std::string path;  // of the weight
+  std::int64_t weights = 0;
+  std::vector<double> accuracy;  // at each sparsity
+  double suggested = 0;  // the greatest sparsity up to which every accuracy is within the drop; 0: none
+  void fields(Fields& f);
+};
+
+struct SensitivityReport {
+  std::string run;
+  std::string stage;
+  std::int64_t step = 0;
+  std::string pattern;
+  std::int64_t samples = 0;  // of the val split
+  double accuracy = 0;  // as it is
+  std::vector<double> sparsities;
+  std::vector<LayerSensitivity> layers;  // that the pattern can hold, in the network's order
+  void fields(Fields& f);
+};
+
+// Every weight of two dimensions or more by itself is pruned by magnitude and evaluated on `val`, without training. What is
+// pruned already stays so. Throws as open_saved_run() does, ConfigError on options that cannot be.
+SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options);
+
+std::string to_text(const SensitivityReport& report);
+
+}  // namespace tessera
