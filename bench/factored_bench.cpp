@@ -50,7 +50,7 @@ std::vector<Target> targets() {
 }
 
 std::string name_of(const FactoredCase& of) {
-  return str(of.format, " of ", std::visit([](const auto& shape) { return to_string(shape); }, of.shape));
+  return str(of.format, " of ", to_string(of.shape));
 }
 
 void print_timed(const char* indent, const Value& row) {

@@ -121,7 +121,7 @@ struct Part {
 };
 
 // Where every step is one of our layers.
-std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
+std::vector<Part> layer_parts(const LayerPair& sides, Phase phase) {
   std::vector<Part> parts;
   Shape input = sides.x.shape();
   const auto add = [&](const std::string& name, std::shared_ptr<Module> layer) {
@@ -130,7 +130,7 @@ std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
     parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops, ""});
     input = layer->output_shape(input);
   };
-  if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.factored.get())) {
+  if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.compressed.get())) {
     for (const FactoredConv2d::Filter& filter : chain->filters()) {
       const Shape& shape = filter.parameter->value().shape();
       const Conv2dOptions& options = filter.options;
@@ -144,8 +144,8 @@ std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
                                                                           .bias = false}));
     }
   }
-  if (sides.factored->kind() == "svd_linear") {
-    for (const auto& factor : sides.factored->parameters()) {
+  if (sides.compressed->kind() == "svd_linear") {
+    for (const auto& factor : sides.compressed->parameters()) {
       const Shape& shape = factor->value().shape();
       add(factor->name(), std::make_shared<Linear>(LinearConfig{.in = shape[1], .out = shape[0], .bias = false}));
     }
@@ -207,13 +207,13 @@ std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Ph
           product_part("left-first", "right", {rows * o_left, r * i_right, o_right}, phase)};
 }
 
-std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
-  const Module& layer = *sides.factored;
+std::vector<Part> parts_of(const LayerPair& sides, Phase phase) {
+  const Module& layer = *sides.compressed;
   if (layer.kind() == "tt_conv2d") {
-    return train_parts(read<TtConv2dConfig>(layer.config()), std::get<ConvShape>(sides.of.shape), phase);
+    return train_parts(read<TtConv2dConfig>(layer.config()), std::get<ConvShape>(sides.shape), phase);
   }
   if (layer.kind() == "tt_linear") {
-    return train_parts(read<TtLinearConfig>(layer.config()), std::get<LinearShape>(sides.of.shape).rows, phase);
+    return train_parts(read<TtLinearConfig>(layer.config()), std::get<LinearShape>(sides.shape).rows, phase);
   }
   return layer_parts(sides, phase);
 }
@@ -240,7 +240,7 @@ Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> sample
   return Value::list(std::move(rows));
 }
 
-std::shared_ptr<Module> dense_of(const ConvShape& shape) {
+std::shared_ptr<Module> dense_layer_of(const ConvShape& shape) {
   return std::make_shared<Conv2d>(Conv2dConfig{.in = shape.in,
                                                .out = shape.out,
                                                .kernel = {shape.kernel, shape.kernel},
@@ -248,14 +248,26 @@ std::shared_ptr<Module> dense_of(const ConvShape& shape) {
                                                .padding = {shape.padding(), shape.padding()},
                                                .bias = false});
 }
-std::shared_ptr<Module> dense_of(const LinearShape& shape) {
+std::shared_ptr<Module> dense_layer_of(const LinearShape& shape) {
   return std::make_shared<Linear>(LinearConfig{.in = shape.in, .out = shape.out, .bias = false});
 }
 
-Shape input_of(const ConvShape& shape) { return shape.x(); }
-Shape input_of(const LinearShape& shape) { return {shape.rows, shape.in}; }
+Shape input_shape(const ConvShape& shape) { return shape.x(); }
+Shape input_shape(const LinearShape& shape) { return {shape.rows, shape.in}; }
 
 }  // namespace
+
+std::string to_string(const LayerShape& shape) {
+  return std::visit([](const auto& each) { return to_string(each); }, shape);
+}
+
+std::shared_ptr<Module> dense_of(const LayerShape& shape) {
+  return std::visit([](const auto& each) { return dense_layer_of(each); }, shape);
+}
+
+Shape input_of(const LayerShape& shape) {
+  return std::visit([](const auto& each) { return input_shape(each); }, shape);
+}
 
 std::string to_string(const LinearShape& shape) { return str(shape.rows, 'x', shape.in, " -> ", shape.out); }
 
@@ -281,8 +293,8 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
 }
 
 FactoredSides make_sides(const FactoredCase& of) {
-  const auto dense = std::visit([](const auto& shape) { return dense_of(shape); }, of.shape);
-  const Shape input = std::visit([](const auto& shape) { return input_of(shape); }, of.shape);
+  const std::shared_ptr<Module> dense = dense_of(of.shape);
+  const Shape input = input_of(of.shape);
   Trace trace;
   dense->output_shape(input, &trace);
   const Format& named = format_named(of.format);
@@ -297,24 +309,24 @@ FactoredSides make_sides(const FactoredCase& of) {
 Value describe_factored(const FactoredSides& sides, Phase phase) {
   Value row = Value::map();
   row.set("format", sides.of.format);
-  row.set("shape", std::visit([](const auto& shape) { return to_string(shape); }, sides.of.shape));
+  row.set("shape", to_string(sides.of.shape));
   row.set("ranks", to_string(sides.of.ranks));
   row.set("phase", phase == Phase::inference ? "forward" : "training");
   row.set("weights", phase == Phase::inference ? "constant" : "changing");
   return row;
 }
 
-Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns) {
+Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOptions& turns) {
   const DecisionScope decisions({.measure = true});
   std::optional<ConstantWeights> constant;
   if (phase == Phase::inference) constant.emplace();
-  const auto* const conv = std::get_if<ConvShape>(&sides.of.shape);
+  const auto* const conv = std::get_if<ConvShape>(&sides.shape);
   const Operands dense{sides.x, sides.dense->parameter("weight").value()};
   const DirectCalls direct =
-      conv ? conv_calls(dense, *conv, phase, conv_rivals) : product_calls(dense, std::get<LinearShape>(sides.of.shape), phase);
+      conv ? conv_calls(dense, *conv, phase, conv_rivals) : product_calls(dense, std::get<LinearShape>(sides.shape), phase);
   const DirectCalls blocked = conv ? conv_calls(dense, *conv, phase, blocked_conv_rivals) : DirectCalls{};
   const std::vector<Part> parts = parts_of(sides, phase);
-  std::vector<Contestant> all{layer_side(sides.of.format, sides.factored, sides.x, phase),
+  std::vector<Contestant> all{layer_side(sides.name, sides.compressed, sides.x, phase),
                               layer_side("tessera, dense", sides.dense, sides.x, phase)};
   all.insert(all.end(), direct.sides.begin(), direct.sides.end());
   check_agreement(all, direct.spoil, kAgreement);
@@ -327,9 +339,8 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
   const std::span<const Samples> spans(samples);
   const std::size_t rival = 1 + fastest(spans.subspan(1, first_blocked - 1));
   const std::size_t other = rival == 1 ? 2 + fastest(spans.subspan(2, first_blocked - 2)) : 1;
-  const double flops = flops_of(*sides.factored, sides.x.shape(), phase);
+  const double flops = flops_of(*sides.compressed, sides.x.shape(), phase);
   const double dense_flops = flops_of(*sides.dense, sides.x.shape(), phase);
-  Value row = describe_factored(sides, phase);
   row.set("rounds", turns.rounds);
   row.set("factored", timed(all[0].name, samples[0], flops));
   row.set("rival", timed(all[rival].name, samples[rival], dense_flops));
@@ -345,6 +356,11 @@ Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& 
   row.set("floors", floor_rows(parts, spans.subspan(first_part)));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
+}
+
+Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns) {
+  return measure_pair({sides.of.format, sides.of.shape, sides.factored, sides.dense, sides.x}, describe_factored(sides, phase),
+                      phase, turns);
 }
 
 }  // namespace tessera::bench

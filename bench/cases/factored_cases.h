@@ -1,4 +1,4 @@
-// A factored layer beside the dense layers that compute the same function: ours, and oneDNN called directly.
+// A compressed layer beside the dense layers that compute the same function: ours, and oneDNN called directly.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,15 @@ struct LinearShape {
 std::string to_string(const LinearShape& shape);  // "64x1024 -> 1024"
 
 // One group, no bias.
+using LayerShape = std::variant<ConvShape, LinearShape>;
+std::string to_string(const LayerShape& shape);
+std::shared_ptr<Module> dense_of(const LayerShape& shape);
+Shape input_of(const LayerShape& shape);
+
 struct FactoredCase {
   std::string format;
   Ranks ranks;
-  std::variant<ConvShape, LinearShape> shape;
+  LayerShape shape;
   std::optional<ModesConfig> modes = {};  // of a format that splits channels
 };
 
@@ -42,13 +47,23 @@ Tensor gradient_of_output(const Module& layer, const Shape& input);  // that bac
 // Format, shape, ranks ("out 64 in 64"), phase (forward, which is inference, or training), weights (constant or changing).
 Value describe_factored(const FactoredSides& sides, Phase phase);
 
+// Layers that compute the same.
+struct LayerPair {
+  std::string name;  // of the compressed one
+  LayerShape shape;
+  std::shared_ptr<Module> compressed, dense;
+  Tensor x;
+};
+
 // Times all sides under a DecisionScope of its own: in inference every side keeps what it derives from its constant weights,
 // training is forward and both backwards. Throws NumericError when they compute different things, InternalError where
 // oneDNN has no fast way.
-// The line: describe_factored(), rounds; factored, rival (the fastest dense side), other_dense and each of parts, which are the
-// factored layer's own steps alone, of a tensor train oneDNN's calls for them, as {name, ms, gflops}; floors, the sum of the
-// parts, of a linear train one for each order of its halves; ratio (rival / factored), flop_ratio; of a convolution
-// blocked_dense and blocked_ratio; decisions.
+// The line: the keys of `row`, rounds; factored (the compressed layer), rival (the fastest dense side), other_dense and each of
+// parts, which are the factored layer's own steps alone, of a tensor train oneDNN's calls for them, as {name, ms, gflops};
+// floors, the sum of the parts, of a linear train one for each order of its halves; ratio (rival / factored), flop_ratio; of a
+// convolution blocked_dense and blocked_ratio; decisions.
+Value measure_pair(const LayerPair& pair, Value row, Phase phase, const TurnOptions& turns);
+// The same with describe_factored() as row.
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns);
 
 }  // namespace tessera::bench
