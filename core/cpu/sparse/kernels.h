@@ -267,9 +267,14 @@ void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::
         if (relu) v[i] = v[i] < 0 ? Vec<W>{} : v[i];
       }
       transpose<W>(v);
+      if (here == W) {
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) {
-        if (i < here) store<W>(v[i], rows[p + i] + c);
+        for (int i = 0; i < W; ++i) store<W>(v[i], rows[p + i] + c);
+      } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) {
+          if (i < here) store<W>(v[i], rows[p + i] + c);
+        }
       }
     }
     for (; c < channels; ++c) {

@@ -11,6 +11,7 @@
 namespace tessera::cpu::sparse {
 namespace {
 
+constexpr std::int64_t kLine = 16;  // floats of a cache line
 constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threads before they sum
 
 void multiply_part(const Kernels& kernels, const Plan& plan, const Part& part, const float* weights, const float* x,
@@ -18,9 +19,12 @@ void multiply_part(const Kernels& kernels, const Plan& plan, const Part& part, c
   for (std::int64_t r = part.first; r < part.last; ++r) {
     std::fill_n(panel + r * kPanel, kPanel, bias != nullptr ? bias[r] : 0.0F);
   }
-  kernels.product(plan.lists(part), weights, x, count, panel);
   std::vector<float*> rows(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) rows[i] = y + (first + i) * plan.rows + part.first;
+  for (std::int64_t i = 0; i < count; ++i) {
+    rows[i] = y + (first + i) * plan.rows + part.first;
+    for (std::int64_t c = 0; c < part.last - part.first; c += kLine) __builtin_prefetch(rows[i] + c, 1, 2);
+  }
+  kernels.product(plan.lists(part), weights, x, count, panel);
   kernels.unpack(panel + part.first * kPanel, kPanel, count, part.last - part.first, relu, rows.data());
 }
 
