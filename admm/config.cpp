@@ -19,9 +19,17 @@ void BalanceConfig::fields(Fields& f) {
 }
 
 void AdmmConfig::fields(Fields& f) {
-  LowRankConfig::fields(f);
+  f.add(
+      "sparsity", sparsity,
+      {.help =
+           "fraction of each weight that is to become zero; weights are held to their largest elements in place of low rank, and "
+           "of the keys about low rank layers alone is given",
+       .range = {.min = 0, .max = 1, .open_min = true, .open_max = true},
+       .example = "0.9",
+       .observable = "bytes"});
+  sparsity ? layers_field(f) : LowRankConfig::fields(f);
   f.add("rho", rho,
-        {.help = "how strongly weights are pulled to their low-rank copies: rho (W - Z + U) is added to the gradient",
+        {.help = "how strongly weights are pulled to their copies: rho (W - Z + U) is added to the gradient",
          .range = positive,
          .example = "0.01",
          .observable = "bytes"});
@@ -35,10 +43,7 @@ void AdmmConfig::fields(Fields& f) {
          .example = "{ratio: 10, factor: 2}",
          .observable = "bytes"});
   f.add("update", update,
-        {.help = "distance between two updates of the low-rank copies",
-         .range = positive,
-         .example = "200s",
-         .observable = "bytes"});
+        {.help = "distance between two updates of the copies", .range = positive, .example = "200s", .observable = "bytes"});
   f.require(!rho_end || !balance, "balance", "cannot stand beside rho_end: rho follows a schedule or the residuals");
 }
 

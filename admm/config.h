@@ -21,6 +21,9 @@ struct BalanceConfig {
 };
 
 struct AdmmConfig : LowRankConfig {
+  // Fraction of each weight that is zero in its copy; without it copies are low-rank, and with it the members of LowRankConfig
+  // but `layers` are not read.
+  std::optional<double> sparsity;
   double rho = 1e-3;  // at the stage's begin
   std::optional<double> rho_end;  // at its end, by equal factors from update to update
   std::optional<BalanceConfig> balance;

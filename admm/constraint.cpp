@@ -4,6 +4,7 @@
 
 #include "compress/patterns/unstructured.h"
 #include "compress/prune/scores.h"
+#include "compress/prune/targets.h"
 #include "core/autograd/var.h"
 #include "core/finite.h"
 #include "core/ops/where.h"
@@ -11,6 +12,8 @@
 
 namespace tessera {
 namespace {
+
+constexpr std::string_view kWeight = "weight";
 
 class LowRank final : public Constraint {
  public:
@@ -52,6 +55,19 @@ std::unique_ptr<const Constraint> top_k_constraint(std::int64_t kept) {
 
 std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks) {
   return std::make_unique<LowRank>(config, ranks);
+}
+
+std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+  PruneConfig selected;
+  selected.layers = config.layers;
+  std::vector<ConstrainedLayer> constrained;
+  for (const PrunedWeight& weight : pruned_weights(selected, model, problems)) {
+    if (weight.parameter->name() != kWeight) continue;  // a factor of a compressed layer
+    const std::int64_t kept = budgets("layer", {&weight, 1}, *config.sparsity).front().kept;
+    const std::string layer = weight.path.substr(0, weight.path.size() - std::min(weight.path.size(), kWeight.size() + 1));
+    constrained.push_back({layer, top_k_constraint(kept)});
+  }
+  return constrained;
 }
 
 std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers) {

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "admm/config.h"
 #include "compress/low_rank.h"
+#include "compress/ranks/block_problem.h"
+#include "core/nn/module.h"
 #include "core/tensor.h"
 
 namespace tessera {
@@ -30,6 +33,10 @@ struct ConstrainedLayer {
   std::string path;
   std::shared_ptr<const Constraint> constraint;
 };
+
+// The weights of linear layers and convolutions that config.layers selects, each held to the share of its elements that
+// config.sparsity leaves. Problems of the selector are appended.
+std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& model, std::vector<BlockProblem>& problems);
 
 std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers);
 

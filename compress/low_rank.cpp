@@ -25,12 +25,17 @@ std::shared_ptr<const Format> LowRankConfig::form() const {
   return {std::shared_ptr<const Format>(), &plain};  // which lives as long as the program
 }
 
-void LowRankConfig::fields(Fields& f) {
+void LowRankConfig::layers_field(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of the layers, or a list of selectors",
          .example = "'layer[23].*.conv*'",
          .observable = "report",
          .required = true});
+  f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
+}
+
+void LowRankConfig::fields(Fields& f) {
+  layers_field(f);
   f.add("format", format, {.help = "form of the factored weight", .choices = format_names(), .observable = "report"});
   f.add_one_or_list("ranks", ranks, rank_rules,
                     {.help = "how many ranks to keep; in a list of rules the last that matches a layer holds for it",
@@ -49,7 +54,6 @@ void LowRankConfig::fields(Fields& f) {
          .observable = "report"});
   f.add("decomposition", decomposition,
         {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
-  f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
   const Format* const form = known_format();
   if (form == nullptr) return;  // reported as no choice

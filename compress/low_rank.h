@@ -26,6 +26,7 @@ struct LowRankConfig {
   std::optional<ModesConfig> modes;  // of formats that split channels; refused for others
   std::optional<ProjectOptions> decomposition;  // of formats that sweep; refused for others
   void fields(Fields& f);
+  void layers_field(Fields& f);
 
   // Every rank rule of the block, with its key.
   std::vector<std::pair<std::string, const RankConfig*>> rank_configs() const;

@@ -27,10 +27,11 @@ void take_sources(Fields& f, std::vector<StageConfig>& stages) {
     if (!stages[i].factorise || !stages[i].factorise->from) continue;
     FactoriseConfig& factorise = *stages[i].factorise;
     const auto end = stages.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto source =
-        std::find_if(stages.begin(), end, [&](const StageConfig& each) { return each.name == *factorise.from && each.admm; });
+    const auto source = std::find_if(stages.begin(), end, [&](const StageConfig& each) {
+      return each.name == *factorise.from && each.admm && !each.admm->sparsity;
+    });
     const std::string block = str("stages[", i, "].factorise.");
-    f.require(source != end, block + "from", str('\'', *factorise.from, "' is no earlier stage with an admm block"));
+    f.require(source != end, block + "from", str('\'', *factorise.from, "' is no earlier stage with an admm block of low rank"));
     if (source == end) continue;
     static_cast<LowRankConfig&>(factorise) = *source->admm;
     for (const auto& [key, problem] : factorise.form_problems()) f.require(false, block + key, problem);
@@ -152,7 +153,7 @@ void StageConfig::fields(Fields& f) {
          .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}}",
          .observable = "plan"});
   f.add("admm", admm,
-        {.help = "hold layers to low-rank weights while this stage trains them",
+        {.help = "hold layers to low-rank or sparse weights while this stage trains them",
          .example = "{layers: 'layer*.conv*', ranks: {macs: 0.4}, rho: 0.001}",
          .observable = "bytes"});
   f.add("prune", prune,

@@ -2,6 +2,7 @@
 // every stage and resumed; what its files and refusals say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "core/config/value.h"
@@ -96,6 +97,35 @@ TEST_F(AdmmRuns, KilledAndResumedTheyEndWithTheSameBytes) {
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
 }
 
+// conv2 has 4608 weights.
+TEST_F(AdmmRuns, WeightsBecomeSparseAndArePrunedToTheirLargest) {
+  constexpr const char* kSparse =
+      "stages=[{name: dense, train: 4e}, {name: held, train: 4e, optimizer: {momentum: 0.5}, admm: {layers: conv2, "
+      "sparsity: 0.8, rho: 1, update: 13s}}, {name: pruned, train: 8s, prune: {layers: conv2, sparsity: {target: 0.8, "
+      "schedule: one_shot}}}]";
+  expect_done(run_program(train("straight", {kSparse})));
+  const std::vector<Value> rows = admm_rows(run_in("straight"));
+  ASSERT_EQ(rows.size(), 8u);
+  EXPECT_EQ(rows.front().at("step").as_int(), 104 + 13) << "no pass counts as a step";
+  EXPECT_GT(rows.front().at("admm").at("relative").as_double(), 0.1);
+  EXPECT_LT(rows.back().at("admm").at("relative").as_double(), 0.05);
+  const std::string file = newest_checkpoint(run_in("straight")) + "/model.safetensors";
+  const std::vector<float> weights = decode_safetensors(read_bytes(file), file).tensors.at("conv2.weight").to_vector<float>();
+  EXPECT_EQ(std::ranges::count_if(weights, [](float weight) { return weight != 0; }), 922);
+
+  std::vector<std::string> next = train("killed", {kSparse});
+  for (const char* place : {"step:9", "step:118", "step:183", "step:210"}) {
+    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
+    next = {"resume", run_in("killed")};
+  }
+  expect_done(run_program(next));
+  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
+  expect_outcome(run_program(train("none", {"stages[1].admm={layers: conv9, sparsity: 0.8}", "~stages[2]"})), 2,
+                 "stages[1].admm.layers: ");
+  expect_outcome(run_program(train("none", {"stages[1].admm.sparsity=0.8"})), 2, "stages[1].admm.");
+}
+
 TEST_F(AdmmRuns, ARhoThatChangesIsResumedToo) {
   for (const char* change : {"stages[1].admm.balance={ratio: 2, factor: 1.5}", "stages[1].admm.rho_end=3"}) {
     SCOPED_TRACE(change);
@@ -177,7 +207,8 @@ TEST_F(AdmmRuns, MistakesAreNamed) {
   const auto refused = [&](const std::vector<std::string>& overrides, const std::string& part) {
     expect_outcome(run_program(train("none", overrides)), 2, part);
   };
-  refused({"stages[2].factorise.from=dense"}, "stages[2].factorise.from: 'dense' is no earlier stage with an admm block");
+  refused({"stages[2].factorise.from=dense"},
+          "stages[2].factorise.from: 'dense' is no earlier stage with an admm block of low rank");
   refused({"stages[2].factorise.format=tt"}, "stages[2].factorise.format: unknown key");
   refused({"~stages[1].train"}, "admm: needs train: weights come to their constraint by training");
   refused({"stages[1].admm.rho_end=1", "stages[1].admm.balance={ratio: 5}"}, "balance: cannot stand beside rho_end");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "admm/constraint.h"
 #include "compress/prune/prune.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
@@ -83,6 +84,11 @@ class Checker {
       attempt(key, [&] { check_pass(key, stage, passes[i], met_later); });
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
+    }
+    if (stage.admm && stage.admm->sparsity) {
+      std::vector<BlockProblem> problems;
+      sparse_layers(*stage.admm, **model_, problems);
+      for (const BlockProblem& problem : problems) add(str(path, ".admm.", problem.key), problem.message);
     }
     if (stage.prune) {  // what the passes made of the network
       std::vector<BlockProblem> problems;

@@ -30,7 +30,14 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& 
       return std::make_unique<Distill>(config, *teacher, compute);
     });
   }
-  if (stage.admm) {
+  if (stage.admm && stage.admm->sparsity) {
+    hooks.push_back([config = *stage.admm](const HookSetting& setting) {
+      std::vector<BlockProblem> problems;
+      std::vector<ConstrainedLayer> layers = sparse_layers(config, setting.model, problems);
+      TESSERA_CHECK(problems.empty(), ConfigError, "admm: ", problems.front().key, ": ", problems.front().message);
+      return std::make_unique<Admm>(config, std::move(layers), setting.model, setting.length, setting.slots);
+    });
+  } else if (stage.admm) {
     const StageResult* const settled = results.find(stage.name);
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {

@@ -41,21 +41,24 @@ bool clock_decides(const LowRankConfig& config) {
   return config.keep == "faster" || std::ranges::any_of(config.rank_configs(), by_latency);
 }
 
+// Before it trains: an admm block of low rank.
+bool settles_ranks(const StageConfig& stage) { return stage.admm && !stage.admm->sparsity; }
+
 }  // namespace
 
-bool has_passes(const StageConfig& stage) { return stage.factorise || stage.admm || stage.sparsify; }
+bool has_passes(const StageConfig& stage) { return stage.factorise || settles_ranks(stage) || stage.sparsify; }
 
 std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report) {
   std::vector<std::pair<std::string, VetoOptions>> vetoes;
   if (stage.factorise && !stage.factorise->from) vetoes.emplace_back("factorise", veto_options(*stage.factorise, stage, report));
-  if (stage.admm) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
+  if (settles_ranks(stage)) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
   if (stage.sparsify) vetoes.emplace_back("sparsify", veto_options(*stage.sparsify, stage, report));
   return vetoes;
 }
 
 bool clock_decides(const StageConfig& stage) {
   return (stage.factorise && !stage.factorise->from && clock_decides(static_cast<const LowRankConfig&>(*stage.factorise))) ||
-         (stage.admm && clock_decides(static_cast<const LowRankConfig&>(*stage.admm))) ||
+         (settles_ranks(stage) && clock_decides(static_cast<const LowRankConfig&>(*stage.admm))) ||
          (stage.sparsify && stage.sparsify->keep == "faster");
 }
 
@@ -63,7 +66,7 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
                                     Values values) {
   std::vector<StagePass> passes;
   if (stage.factorise) passes.push_back(factorise_pass(stage, report, results, values));
-  if (stage.admm) {
+  if (settles_ranks(stage)) {
     passes.push_back({.key = "admm",
                       .pass = std::make_unique<AdmmPass>(*stage.admm, values),
                       .veto = veto_options(*stage.admm, stage, report),
@@ -95,7 +98,7 @@ void settle_passes(StageConfig& stage, const ReportConfig& report) {
   if (stage.factorise && !stage.factorise->from) {
     stage.factorise->keep_for.batch = veto_options(*stage.factorise, stage, report).batch;
   }
-  if (stage.admm) stage.admm->keep_for.batch = veto_options(*stage.admm, stage, report).batch;
+  if (settles_ranks(stage)) stage.admm->keep_for.batch = veto_options(*stage.admm, stage, report).batch;
   if (stage.sparsify) stage.sparsify->keep_for.batch = veto_options(*stage.sparsify, stage, report).batch;
 }
 

@@ -43,7 +43,7 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].name", "a b", "'a b' must be letters, digits, '.', '_' or '-'"},
       {"stages[].factorise.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].factorise.ranks[].layers", Value::list(), "needs a selector or a list of selectors"},
-      {"stages[].factorise.from", "nowhere", "'nowhere' is no earlier stage with an admm block"},
+      {"stages[].factorise.from", "nowhere", "'nowhere' is no earlier stage with an admm block of low rank"},
       {"stages[].distill.from", "nowhere", "'nowhere' is no earlier stage"},
       {"stages[].prune.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].sparsify.layers", Value::list(), "needs a selector or a list of selectors"},
@@ -152,10 +152,11 @@ FaultyFile misspelled(const SchemaEntry& entry) {
   FaultyFile faulty{entry.path + ": misspelled",
                     rendered.text,
                     {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
+  const std::string first = Place{nullptr, place.path, place.block->as_map().front().key}.dotted();  // stands for its block
   for (const std::string& needed : split(std::string(stands_for(entry)), ' ')) {
     if (needed.empty()) continue;
-    faulty.expected.push_back(str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(),
-                                  ": required key is missing"));
+    faulty.expected.push_back(
+        str(place_of(rendered.keys, first), ": ", Place{nullptr, place.path, needed}.dotted(), ": required key is missing"));
   }
   return faulty;
 }

@@ -154,6 +154,8 @@ constexpr KeyContext kContexts[] = {
      "{name: b, factorise: {layers: 'conv*', ranks: {macs: 0.5}, keep: always}}]}",
      "", "{stages: [{}, {factorise: {layers: ~, ranks: ~, keep: ~}}]}", none, "layers ranks"},
     {"stages[].admm", "{stages: [{train: 1e, admm: {rho: 1}}]}"},
+    {"stages[].admm.sparsity", "{stages: [{admm: {layers: conv2, rho: 1, update: 1s}}]}", "",
+     "{stages: [{admm: {ranks: ~, keep: ~}}]}", none, "ranks"},
     {"stages[].admm.rho_end", "{stages: [{admm: {update: 1s}}]}"},
     {"stages[].admm.balance", "{stages: [{admm: {update: 1s}}]}"},
     {"stages[].admm.balance.ratio", "{stages: [{admm: {rho: 0.001}}]}", "1.0e+12"},
