@@ -33,6 +33,8 @@ class CompressedLayer {
   // Every parameter, in the order of the module's, then its children's parameters and buffers. None where PyTorch has no such
   // layer: exports then hold the dense one.
   virtual std::vector<TorchPart> torch_tensors() const = 0;
+  // Elements of the dense weight that the layer leaves out because they are zero.
+  virtual std::int64_t left_out() const { return 0; }
   // Why a backward cannot compute its forward again (Context::recompute): "has ..., ...". "" where it can.
   virtual std::string why_not_recompute() const { return ""; }
 };

@@ -40,6 +40,7 @@ class SparseLinear final : public Module, public CompressedLayer {
   Tensor dense_weight() const override { return parts_.dense(); }
   std::unique_ptr<Module> to_dense() const override;  // a Linear whose weight has the mask
   std::vector<TorchPart> torch_tensors() const override { return {}; }
+  std::int64_t left_out() const override { return parts_.left_out(); }
 
  private:
   SparseLinearConfig config_;

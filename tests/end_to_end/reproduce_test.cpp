@@ -204,6 +204,29 @@ TEST_F(Reproduce, StopsWhenAskedAndGoesOn) {
   expect_outcome(ended, 0, "[1/6] dense-lr0.05-seed1: ");
 }
 
+TEST_F(Reproduce, AnArmMayTakeAnothersChoiceAndSomeOfTheSeeds) {
+  write_bytes(folder_ / "small.yaml", R"(
+version: 1
+name: small
+seeds: [1, 2]
+tune: {key: optimizer.lr, values: [0.05, 0.01], seed: 1}
+arms:
+  - {name: dense, experiment: dense.yaml}
+  - {name: direct, experiment: factored.yaml, tuned_as: dense, seeds: [2]}
+latency: {batch: [1], repeats: 5}
+)");
+  const Outcome outcome = reproduce("a");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string lines = read_bytes(folder_ / "a/small.jsonl");
+  int cells = 0;
+  for (const std::string& line : split(lines, '\n')) cells += line.find("\"train_seconds\"") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(cells, 4) << "dense with two values of seed 1, and with seed 2; direct with seed 2";
+  EXPECT_NE(lines.find("direct-lr"), std::string::npos);
+  EXPECT_EQ(lines.find("direct-lr0.05-seed1"), std::string::npos);
+  EXPECT_EQ(lines.find("direct-lr0.01-seed1"), std::string::npos);
+  expect_outcome(reproduce("a"), 0, "small.md");
+}
+
 TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   const auto refused = [&](const std::string& table, const std::vector<std::string>& parts) {
     write_bytes(folder_ / "small.yaml", "version: 1\nname: small\n" + table);
@@ -218,6 +241,13 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   refused(arms + "baseline: denes\n", {"small.yaml:4:11: baseline: 'denes' is no arm"});
   refused(arms + "questions: [{ask: Why, arm: dense, against: nobody}]\n", {"questions[0].against: 'nobody' is no arm"});
   refused(arms + "seeds: [1, 1]\n", {"seeds: needs one or more seeds that differ"});
+  refused("arms: [{name: a, experiment: dense.yaml, seeds: [4]}]\n", {"arms[0].seeds: needs seeds of the table's that differ"});
+  refused("arms: [{name: a, experiment: dense.yaml, tuned_as: b}]\n",
+          {"arms[0].tuned_as: has no effect: the table tunes nothing"});
+  const std::string tuned = "tune: {key: optimizer.lr, values: [0.1, 0.2]}\narms: [{name: a, experiment: dense.yaml}, ";
+  refused(tuned + "{name: b, experiment: dense.yaml, tuned_as: b}]\n", {"arms[1].tuned_as: 'b' is no other arm"});
+  refused(tuned + "{name: b, experiment: factored.yaml, tuned_as: a}, {name: c, experiment: dense.yaml, tuned_as: b}]\n",
+          {"arms[2].tuned_as: 'b' is no other arm that chooses for itself"});
   refused(arms + "tune: {key: optimizer.lr, values: [0.1]}\n", {"tune.values: needs two or more values that differ"});
   refused(arms + "tune: {key: optimizer.rl, values: [0.1, 0.2]}\n", {"optimizer.rl: unknown key; did you mean 'lr'?"});
   refused("arms: [{name: a, experiment: dense.yaml, set: [seed=4]}]\n", {"arms[0].set: may not set seed or name"});

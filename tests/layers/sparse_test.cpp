@@ -12,6 +12,7 @@
 #include "layers/sequential.h"
 #include "layers/sparse_conv2d.h"
 #include "layers/sparse_linear.h"
+#include "layers/weight_count.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
@@ -121,6 +122,19 @@ TEST(SparseLayers, DrawTheirElementsFromTheSeed) {
   EXPECT_EQ(drawn(1), drawn(1));
   EXPECT_NE(drawn(1), drawn(2));
   EXPECT_EQ(std::ranges::count(drawn(1), 1), 77);
+}
+
+TEST(SparseLayers, CountAsTheWeightsThatTheyStandFor) {
+  Sequential root;
+  const auto conv = masked_conv();
+  root.add_child("masked", masked_conv());
+  root.add_child("sparse", SparseConv2d::of(*conv));
+  root.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 10}));
+  root.add_child("dense", std::make_unique<Linear>(LinearConfig{.in = 10, .out = 6}));
+  const WeightCount count = count_weights(root);
+  EXPECT_EQ(count.all, 540 + 540 + 60);
+  EXPECT_EQ(count.kept, 108 + 108 + 60);
+  EXPECT_NEAR(count.sparsity(), 864.0 / 1140, 1e-12);
 }
 
 TEST(SparseLayers, RefuseMasksThatAreNotTheirs) {

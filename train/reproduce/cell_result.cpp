@@ -7,6 +7,7 @@
 #include "compress/timing/summary.h"
 #include "core/config/read.h"
 #include "core/support/text.h"
+#include "layers/weight_count.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/run/environment.h"
@@ -74,6 +75,7 @@ void StageOutcome::fields(Fields& f) {
   f.add("val", val, {.help = "validation accuracy at its end"});
   f.add("parameters", parameters, {.help = "of the network"});
   f.add("macs", macs, {.help = "per sample"});
+  f.add("sparsity", sparsity, {.help = "share of its weights that pruning has made zero"});
   f.add("residual", residual, {.help = "relative primal residual after the last update of an ADMM stage"});
 }
 
@@ -112,6 +114,7 @@ CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
     move_to(*end.model, resolve_device(config.device));
     const Cost cost = total_cost(*end.model, data.test.dataset->batch_shape(1));
     StageOutcome outcome{.stage = end.stage, .parameters = cost.parameters, .macs = cost.macs};
+    outcome.sparsity = count_weights(*end.model).sparsity();
     outcome.top1 = evaluate_split(*end.model, data.test, data.normalization, config).accuracy();
     const auto record = std::ranges::find(history.stages, end.stage, &StageRecord::name);
     if (record != history.stages.end()) outcome.val = record->accuracy;

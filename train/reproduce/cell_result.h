@@ -19,6 +19,7 @@ struct StageOutcome {
   std::optional<double> val{};  // at its end; empty for a stage that does not train, and without a val split
   std::int64_t parameters = 0;
   std::int64_t macs = 0;  // per sample
+  double sparsity = 0;  // of its weights (layers/weight_count.h)
   std::optional<double> residual{};  // largest ||W - Z|| / ||W|| after the last update of an ADMM stage
   void fields(Fields& f);
 };

@@ -50,11 +50,21 @@ void add_header(std::string& text, const std::vector<std::string>& names) {
   text += '\n';
 }
 
+bool has_sparsity(const TableView& view) {
+  return std::ranges::any_of(view.rows, [](const ArmRow& row) {
+    return std::ranges::any_of(row.stages, [](const StageMean& stage) { return stage.sparsity > 0; });
+  });
+}
+
+std::string sparsity_cell(const StageMean& stage) { return stage.sparsity > 0 ? formatted("%.1f", 100 * stage.sparsity) : "-"; }
+
 std::string arms_table(const TableView& view) {
   const TableFile& file = view.file;
+  const bool sparse = has_sparsity(view);
   std::vector<std::string> names{"arm"};
   if (file.tune) names.push_back(file.tune->key);
   for (const char* name : {"n", "top-1 %", "points over baseline (95 %)", "parameters", "MMACs"}) names.emplace_back(name);
+  if (sparse) names.insert(names.end(), {"sparsity %", "file KiB"});
   for (const std::int64_t batch : file.latency.batch) {
     names.push_back(str("batch ", batch, ": ms (p10-p90)"));
     names.emplace_back("speed-up (p10-p90)");
@@ -71,6 +81,10 @@ std::string arms_table(const TableView& view) {
     cells.push_back(row.arm == file.baseline_arm() ? "baseline" : difference_cell(row.difference));
     cells.push_back(std::to_string(last_stage(row).parameters));
     cells.push_back(millions(last_stage(row).macs));
+    if (sparse) {
+      cells.push_back(sparsity_cell(last_stage(row)));
+      cells.push_back(formatted("%.0f", static_cast<double>(row.cells.front().file_bytes) / 1024));
+    }
     for (const std::optional<ArmTime>& time : row.times) {
       cells.push_back(time ? time_cell(time->time) : "-");
       cells.push_back(time ? time_cell(time->speedup) : "-");
@@ -83,11 +97,18 @@ std::string arms_table(const TableView& view) {
 
 std::string stages_table(const TableView& view) {
   std::string text;
-  add_header(text, {"arm", "stage", "top-1 % at its end", "parameters", "MMACs", "residual"});
+  const bool sparse = has_sparsity(view);
+  std::vector<std::string> names{"arm", "stage", "top-1 % at its end", "parameters", "MMACs", "residual"};
+  if (sparse) names.emplace_back("sparsity %");
+  add_header(text, names);
   for (const ArmRow& row : view.rows) {
     for (const StageMean& stage : row.stages) {
-      add_line(text, {markdown_cell(row.arm), markdown_cell(stage.stage), mean_cell(stage.top1), std::to_string(stage.parameters),
-                      millions(stage.macs), stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))});
+      std::vector<std::string> cells{
+          markdown_cell(row.arm), markdown_cell(stage.stage),
+          mean_cell(stage.top1),  std::to_string(stage.parameters),
+          millions(stage.macs),   stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))};
+      if (sparse) cells.push_back(sparsity_cell(stage));
+      add_line(text, cells);
     }
   }
   return text;
@@ -222,7 +243,7 @@ std::string to_markdown(const TableView& view, const std::string& command, const
 std::string to_csv(const TableView& view) {
   std::string text =
       "arm,tuned,seeds,top1_mean,top1_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
-      "train_seconds,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n";
+      "train_seconds,sparsity,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n";
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
     const MeanInterval& difference = row.difference;
@@ -230,10 +251,11 @@ std::string to_csv(const TableView& view) {
         difference.n == 0 ? ",,,"
                           : str(difference.mean, ',', has_interval(difference) ? str(difference.low) : "", ',',
                                 has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
-    const std::string head = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
-                                 formatted("%.6f", mean_of(row.top1())), ',', formatted("%.6f", sample_stddev(row.top1())), ',',
-                                 between, ',', last_stage(row).parameters, ',', last_stage(row).macs, ',',
-                                 row.cells.front().file_bytes, ',', formatted("%.1f", row.train_seconds()));
+    const std::string head =
+        str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
+            formatted("%.6f", mean_of(row.top1())), ',', formatted("%.6f", sample_stddev(row.top1())), ',', between, ',',
+            last_stage(row).parameters, ',', last_stage(row).macs, ',', row.cells.front().file_bytes, ',',
+            formatted("%.1f", row.train_seconds()), ',', formatted("%.6g", last_stage(row).sparsity));
     for (std::size_t i = 0; i < row.times.size(); ++i) {
       text += str(head, ',', view.file.latency.batch[i]);
       if (const std::optional<ArmTime>& time = row.times[i]) {

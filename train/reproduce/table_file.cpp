@@ -29,6 +29,18 @@ void require_arms(Fields& f, const TableFile& table) {
   f.require(!names.empty(), "arms", "is empty; a table needs an arm");
   f.require(all_differ(names), "arms", "two arms have one name; names must differ");
   f.require(table.baseline.empty() || has_arm(table, table.baseline), "baseline", str('\'', table.baseline, "' is no arm"));
+  for (std::size_t i = 0; i < table.arms.size(); ++i) {
+    const ArmConfig& arm = table.arms[i];
+    const auto is_known = [&](std::int64_t seed) { return std::ranges::find(table.seeds, seed) != table.seeds.end(); };
+    f.require(std::ranges::all_of(arm.seeds, is_known) && all_differ(arm.seeds), str("arms[", i, "].seeds"),
+              "needs seeds of the table's that differ");
+    if (arm.tuned_as.empty()) continue;
+    const auto other = std::ranges::find(table.arms, arm.tuned_as, &ArmConfig::name);
+    const std::string key = str("arms[", i, "].tuned_as");
+    f.require(table.tune.has_value(), key, "has no effect: the table tunes nothing");
+    f.require(other != table.arms.end() && other->tuned_as.empty() && other->name != arm.name, key,
+              str('\'', arm.tuned_as, "' is no other arm that chooses for itself"));
+  }
   for (std::size_t i = 0; i < table.questions.size(); ++i) {
     const QuestionConfig& question = table.questions[i];
     for (const auto& [key, arm] : {std::pair("arm", question.arm), std::pair("against", question.against)}) {
@@ -44,6 +56,8 @@ void ArmConfig::fields(Fields& f) {
   f.add("experiment", experiment,
         {.help = "experiment file, relative to the table file", .example = "dense.yaml", .required = true});
   f.add("set", set, {.help = "changes to it, as on the command line", .example = "['optimizer.lr=0.05']"});
+  f.add("seeds", seeds, {.help = "those of the table's seeds that it runs with; all", .example = "[1]"});
+  f.add("tuned_as", tuned_as, {.help = "the arm whose choice of the tuned setting it takes over", .example = "dense"});
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   const bool own =
       std::ranges::any_of(set, [](const std::string& text) { return text.starts_with("seed=") || text.starts_with("name="); });
@@ -89,6 +103,8 @@ void TableFile::fields(Fields& f) {
   f.require(!seeds.empty() && all_differ(seeds), "seeds", "needs one or more seeds that differ");
   require_arms(f, *this);
 }
+
+const std::vector<std::int64_t>& TableFile::seeds_of(const ArmConfig& arm) const { return arm.seeds.empty() ? seeds : arm.seeds; }
 
 TableFile load_table_file(const std::string& path) {
   std::vector<ConfigProblem> problems;

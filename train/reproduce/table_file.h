@@ -24,6 +24,8 @@ struct ArmConfig {
   std::string name;
   std::string experiment;  // file; relative to the table file
   std::vector<std::string> set;  // overrides, as on the command line
+  std::vector<std::int64_t> seeds;  // of the table's; all where it is empty
+  std::string tuned_as;  // the arm whose choice holds for this one too; "" where it chooses for itself
   void fields(Fields& f);
 };
 
@@ -63,6 +65,7 @@ struct TableFile {
   LatencyConfig latency;
   void fields(Fields& f);
 
+  const std::vector<std::int64_t>& seeds_of(const ArmConfig& arm) const;
   const std::string& baseline_arm() const { return baseline.empty() ? arms.front().name : baseline; }
 };
 

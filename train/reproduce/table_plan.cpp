@@ -52,7 +52,7 @@ TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOpt
     ArmChoice& choice = arms_.emplace_back();
     choice.arm = &arm;
     for (const std::optional<double> value : values()) {
-      std::optional<Cell> cell = make_cell(table_, arm, table_.seeds.front(), value, problems);
+      std::optional<Cell> cell = make_cell(table_, arm, table_.seeds_of(arm).front(), value, problems);
       if (!cell) continue;
       choice.keys.push_back(cell->key);
       if (first) {
@@ -72,13 +72,30 @@ std::vector<std::optional<double>> TablePlan::values() const {
 }
 
 void TablePlan::choose_all() {
-  for (ArmChoice& choice : arms_) choose(choice, table_, results_);
+  for (ArmChoice& choice : arms_) {
+    if (choice.arm->tuned_as.empty()) choose(choice, table_, results_);
+  }
+  for (ArmChoice& choice : arms_) {
+    if (choice.arm->tuned_as.empty()) continue;
+    const ArmChoice& other =
+        *std::ranges::find(arms_, choice.arm->tuned_as, [](const ArmChoice& each) { return each.arm->name; });
+    choice.settled = other.settled;
+    choice.tuned = other.tuned;
+    if (!choice.settled) continue;
+    const auto value = std::ranges::find(table_.tune->values, *choice.tuned) - table_.tune->values.begin();
+    choice.key = choice.keys.at(static_cast<std::size_t>(value));
+  }
+}
+
+bool TablePlan::runs_with(const ArmChoice& choice, std::int64_t seed) const {
+  const std::vector<std::int64_t>& seeds = table_.seeds_of(*choice.arm);
+  return std::ranges::find(seeds, seed) != seeds.end();
 }
 
 void TablePlan::add_tuning(std::vector<Cell>& cells) const {
   for (std::size_t i = 0; i < values().size(); ++i) {
     for (const ArmChoice& choice : arms_) {
-      if (results_.find(choice.keys[i], table_.tune->seed) != nullptr) continue;
+      if (!choice.arm->tuned_as.empty() || results_.find(choice.keys[i], table_.tune->seed) != nullptr) continue;
       add_unless_there(cells, make_cell(table_, *choice.arm, table_.tune->seed, values()[i]));
     }
   }
@@ -89,7 +106,7 @@ std::vector<Cell> TablePlan::pending() const {
   if (table_.tune) add_tuning(cells);
   for (const std::int64_t seed : table_.seeds) {
     for (const ArmChoice& choice : arms_) {
-      if (!choice.settled || results_.find(choice.key, seed) != nullptr) continue;
+      if (!choice.settled || !runs_with(choice, seed) || results_.find(choice.key, seed) != nullptr) continue;
       add_unless_there(cells, make_cell(table_, *choice.arm, seed, choice.tuned));
     }
   }
@@ -100,7 +117,8 @@ std::vector<Cell> TablePlan::undecided() const {
   std::vector<Cell> cells;
   for (const std::int64_t seed : table_.seeds) {
     for (const ArmChoice& choice : arms_) {
-      if (choice.settled || seed == table_.tune->seed) continue;
+      if (choice.settled || !runs_with(choice, seed)) continue;
+      if (seed == table_.tune->seed && choice.arm->tuned_as.empty()) continue;
       cells.push_back(make_cell(table_, *choice.arm, seed, table_.tune->values.front()));
     }
   }

@@ -42,6 +42,7 @@ class TablePlan {
 
  private:
   std::vector<std::optional<double>> values() const;  // of the tuned key; one without a value in a table that tunes nothing
+  bool runs_with(const ArmChoice& choice, std::int64_t seed) const;
   void add_tuning(std::vector<Cell>& cells) const;
 
   TableFile table_;

@@ -14,8 +14,9 @@ void add_stages(ArmRow& row, const CellResult& cell) {
   for (const StageOutcome& outcome : cell.stages) {
     auto found = std::ranges::find(row.stages, outcome.stage, &StageMean::stage);
     if (found == row.stages.end()) {
-      found =
-          row.stages.insert(row.stages.end(), {.stage = outcome.stage, .parameters = outcome.parameters, .macs = outcome.macs});
+      found = row.stages.insert(
+          row.stages.end(),
+          {.stage = outcome.stage, .parameters = outcome.parameters, .macs = outcome.macs, .sparsity = outcome.sparsity});
     }
     found->top1.push_back(outcome.top1);
     if (outcome.residual) found->residuals.push_back(*outcome.residual);
@@ -24,7 +25,7 @@ void add_stages(ArmRow& row, const CellResult& cell) {
 
 ArmRow row_of(const TableFile& table, const ArmChoice& choice, const ResultsFile& results) {
   ArmRow row{.arm = choice.arm->name, .tuned = choice.tuned};
-  for (const std::int64_t seed : table.seeds) {
+  for (const std::int64_t seed : table.seeds_of(*choice.arm)) {
     const CellResult* const cell = results.find(choice.key, seed);
     if (cell == nullptr) continue;
     if (cell->failed) {
@@ -101,7 +102,7 @@ double ArmRow::train_seconds() const {
 
 TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results) {
   TableView view{.file = table};
-  view.wanted = arms.size() * table.seeds.size();
+  for (const ArmChoice& arm : arms) view.wanted += table.seeds_of(*arm.arm).size();
   for (const ArmChoice& arm : arms) {
     if (!arm.settled) continue;
     ArmRow row = row_of(table, arm, results);

@@ -30,6 +30,7 @@ struct StageMean {
   std::vector<double> residuals{};
   std::int64_t parameters = 0;  // of the first, as is the next
   std::int64_t macs = 0;
+  double sparsity = 0;
 };
 
 struct ArmRow {

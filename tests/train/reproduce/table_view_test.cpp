@@ -105,6 +105,32 @@ TEST_F(Views, AnswersMayBeNoOrUndecided) {
   EXPECT_TRUE(answer_text(view().answers.front()).starts_with("Is it worth it? Undecided: ")) << "the later line counts";
 }
 
+TEST_F(Views, AnArmMayRunWithSomeOfTheSeeds) {
+  table_.arms.back().seeds = {2};
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  const TableView some = view();
+  EXPECT_EQ(some.wanted, 4u);
+  EXPECT_EQ(some.rows.at(1).cells.size(), 1u);
+  EXPECT_EQ(some.rows.at(1).difference.n, 1);
+}
+
+TEST_F(Views, SparsityHasAColumnWhereThereIsAny) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  EXPECT_EQ(to_markdown(view(), "t.yaml", "t.svg").find("sparsity"), std::string::npos);
+  for (const std::int64_t seed : {1, 2, 3}) {
+    CellResult sparse = cell("other", seed, 0.5, 0.2, 0.6);
+    sparse.stages.back().sparsity = 0.8754;
+    sparse.file_bytes = 20480;
+    results_.append(sparse);
+  }
+  const std::string page = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(page.find("| MMACs | sparsity % | file KiB |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| 2.50 | 87.5 | 20 |"), std::string::npos) << page;
+  EXPECT_NE(to_csv(view()).find(",0.8754,1,"), std::string::npos);
+}
+
 TEST_F(Views, PagesHoldEveryArm) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
