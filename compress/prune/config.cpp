@@ -1,5 +1,6 @@
 #include "compress/prune/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/nn/selector.h"
@@ -8,6 +9,21 @@
 
 namespace tessera {
 
+void TargetRule::fields(Fields& f) {
+  f.add("layers", layers,
+        {.help = "selector, or a list of selectors, of the pruned layers that this rule is for",
+         .example = "'layer3.*'",
+         .observable = "bytes",
+         .required = true});
+  f.add("target", target,
+        {.help = "fraction of each of these layers' weights that is zero at the end; 0 leaves them as they are",
+         .range = {.min = 0, .max = 1, .open_max = true},
+         .example = "0.95",
+         .observable = "bytes",
+         .required = true});
+  f.require(is_selector(layers), "layers", "needs a selector or a list of selectors");
+}
+
 void SparsityConfig::fields(Fields& f) {
   f.add("target", target,
         {.help = "fraction of the weights that is zero at the end",
@@ -15,6 +31,10 @@ void SparsityConfig::fields(Fields& f) {
          .example = "0.9",
          .observable = "bytes",
          .required = target == 0});
+  f.add("targets", targets,
+        {.help = "scope: layer; targets of some layers, of which the last that matches a layer holds for it",
+         .example = "[{layers: 'layer3.*', target: 0.95}]",
+         .observable = "bytes"});
   f.add("schedule", schedule,
         {.help = "how it rises: cubic (Zhu and Gupta), iterative (each pruning takes the same share of what is left), one_shot "
                  "(at begin)",
@@ -31,10 +51,18 @@ void SparsityConfig::fields(Fields& f) {
   }
 }
 
+double SparsityConfig::largest_target() const {
+  double largest = target;
+  for (const TargetRule& rule : targets) largest = std::max(largest, rule.target);
+  return largest;
+}
+
 // What a pattern with a sparsity of its own leaves open.
 void PruneConfig::require_own(Fields& f, double own) const {
   f.require(std::abs(sparsity.target - own) < 1e-6, "sparsity.target",
             str("is ", shortest(sparsity.target), "; pattern: ", pattern.pattern, " has ", shortest(own), ", whatever is asked"));
+  f.require(sparsity.targets.empty(), "sparsity.targets",
+            str("has no effect with pattern: ", pattern.pattern, ", which has ", shortest(own), ", whatever is asked"));
   f.require(sparsity.schedule == "one_shot", "sparsity.schedule",
             str("is ", sparsity.schedule, "; pattern: ", pattern.pattern, " is one_shot, for its sparsity cannot rise"));
   f.require(scope == "layer", "scope", str("has no effect with pattern: ", pattern.pattern));
@@ -67,10 +95,13 @@ void PruneConfig::fields(Fields& f) {
          .required = own == 0});
   f.require(!layers || is_selector(*layers), "layers", "needs a selector or a list of selectors");
   if (own > 0) require_own(f, own);
+  f.require(sparsity.targets.empty() || scope == "layer", "sparsity.targets",
+            str("needs scope: layer; scope: ", scope, " has one target for all layers together"));
   if (pattern.pattern == "tile_element") {
-    f.require(pattern.extra_or_default() < 1 - sparsity.target, "extra",
-              str(shortest(pattern.extra_or_default()), " of all weights as single elements leave no tile with sparsity.target ",
-                  shortest(sparsity.target)));
+    const double largest = sparsity.largest_target();
+    f.require(pattern.extra_or_default() < 1 - largest, "extra",
+              str(shortest(pattern.extra_or_default()), " of all weights as single elements leave no tile with ",
+                  largest > sparsity.target ? "a target of " : "sparsity.target ", shortest(largest)));
   }
 }
 

@@ -12,14 +12,24 @@
 
 namespace tessera {
 
+// {layers: "layer3.*", target: 0.95}: another target for some of the layers.
+struct TargetRule {
+  Value layers;  // a selector, or a list of selectors, among the layers that are pruned
+  double target = 0;
+  void fields(Fields& f);
+};
+
 // How sparsity rises. Between two prunings the mask stays.
 struct SparsityConfig {
   double target = 0;  // fraction of the weights that is zero at the end; 0 where the file has to say it
+  std::vector<TargetRule> targets = {};  // the last that matches a layer holds for it; others take `target`
   std::string schedule = "cubic";
   Duration begin = Duration::percent(0);
   std::optional<Duration> end = {};  // 75 % of the stage
   std::optional<Duration> every = {};  // 100 steps
   void fields(Fields& f);
+
+  double largest_target() const;
 };
 
 struct PruneConfig {

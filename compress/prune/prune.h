@@ -33,12 +33,13 @@ class Prune final : public Hook {
   std::vector<Value> take_rows() override;  // {prune: {step, asked, sparsity}} for each pruning
   std::string summary() const override;  // "sparsity 0.53"
 
-  State state() const override;  // meta: sparsity at the stage's begin
+  State state() const override;  // meta: sparsities at the stage's begin
   void load_state(const State& state) override;
 
   double sparsity() const;  // of the weights that it prunes, together
 
  private:
+  std::vector<double> initial_sparsities() const;
   void prune(std::int64_t step);
   void add_row(std::int64_t step, double asked);
 
@@ -47,7 +48,7 @@ class Prune final : public Hook {
   std::uint64_t seed_;
   std::vector<PrunedWeight> weights_;
   std::vector<std::int64_t> steps_;
-  double initial_ = 0;
+  std::vector<double> initial_;  // sparsity at the stage's begin: each weight's own in scope `layer`, else that of all of them
   std::vector<Value> rows_;
 };
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compress/patterns/builtin.h"
+#include "compress/ranks/last_match.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 
@@ -84,6 +85,22 @@ std::vector<double> erk_densities(std::span<const PrunedWeight> weights, double 
   }
 }
 
+// Of the layers that are pruned, each once.
+void apply_rules(std::span<const TargetRule> rules, std::span<PrunedWeight> weights, std::vector<BlockProblem>& problems) {
+  std::vector<std::string> paths;
+  for (const PrunedWeight& weight : weights) {
+    if (paths.empty() || paths.back() != weight.layer) paths.push_back(weight.layer);
+  }
+  std::vector<Value> selectors;
+  for (const TargetRule& rule : rules) selectors.push_back(rule.layers);
+  const LastMatches found = last_matches(selectors, "sparsity.targets", paths, problems);
+  for (PrunedWeight& weight : weights) {
+    const std::optional<std::size_t> rule =
+        found.rule_of[static_cast<std::size_t>(std::ranges::find(paths, weight.layer) - paths.begin())];
+    if (rule) weight.target = rules[*rule].target;
+  }
+}
+
 }  // namespace
 
 std::int64_t PrunedWeight::kept() const {
@@ -106,13 +123,25 @@ std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& mode
         reason = str("; ", join_path(layer->path(), parameter->name()), ' ', why);
         continue;
       }
-      weights.push_back({join_path(layer->path(), parameter->name()), parameter.get()});
+      weights.push_back({.path = join_path(layer->path(), parameter->name()),
+                         .layer = layer->path(),
+                         .parameter = parameter.get(),
+                         .target = config.sparsity.target});
     }
   }
   if (weights.empty() && problems.size() == before) {
     problems.push_back({"layers", str("prune: no layer has a weight that pattern ", pattern->name(), " can hold", reason)});
   }
+  if (!weights.empty()) apply_rules(config.sparsity.targets, weights, problems);
   return weights;
+}
+
+std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
+  std::vector<Budget> each;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    each.push_back({.members = {i}, .kept = rounded((1 - sparsities[i]) * static_cast<double>(weights[i].numel()))});
+  }
+  return each;
 }
 
 std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity) {
@@ -124,12 +153,11 @@ std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeig
     std::iota(all.members.begin(), all.members.end(), std::size_t{0});
     return {all};
   }
-  std::vector<double> densities(weights.size(), 1 - sparsity);
-  if (scope == "erk") densities = erk_densities(weights, kept);
+  if (scope == "layer") return layer_budgets(weights, std::vector<double>(weights.size(), sparsity));
+  const std::vector<double> densities = erk_densities(weights, kept);
   std::vector<Budget> each;
-  double before = 0;  // so that the parts of erk sum to the whole
+  double before = 0;  // so that the parts sum to the whole
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (scope == "layer") before = 0;
     const double upto = before + densities[i] * static_cast<double>(weights[i].numel());
     each.push_back({.members = {i}, .kept = rounded(upto) - rounded(before)});
     before = upto;

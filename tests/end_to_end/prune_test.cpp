@@ -107,6 +107,11 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameTiles) {
   EXPECT_LE(positions.size(), 2u) << "of two tiles";
 }
 
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesAtTargetsOfTheirOwn) {
+  expect_to_survive({"stages[1].prune.layers='*'", "stages[1].prune.sparsity.targets=[{layers: conv*, target: 0.9}]"});
+  EXPECT_EQ(kept(run_in("killed")), 58);
+}
+
 TEST_F(PruneRuns, EveryPatternReachesWhatItCan) {
   const auto reached = [&](const std::string& runs, const std::vector<std::string>& changes) {
     expect_done(run_program(train(runs, changes)));
@@ -151,6 +156,7 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune.sparsity.end=30s", "stages[1].prune.sparsity.end: is step 30 of a stage of 26");
   refused("stages[1].prune.sparsity.begin=20s", "stages[1].prune.sparsity.end: is begin");
   refused("stages[1].prune.layers=conv7", "stages[1].prune.layers: ");
+  refused("stages[1].prune.sparsity.targets=[{layers: conv1, target: 0.9}]", "stages[1].prune.sparsity.targets[0].layers: ");
   refused("stages[1].prune.sparsity.target=1", "stages[1].prune.sparsity.target");
   refused("stages[1].prune.sparsity.schedule=one_shot", "has no effect with schedule: one_shot");
   refused("stages[1].prune.pattern=block", "stages[1].prune.layers: prune: no layer has a weight that pattern block can hold");

@@ -55,5 +55,19 @@ TEST(PruneBlock, RefusesParametersOfOtherPatterns) {
           "prune.extra: 0.05 of all weights as single elements leave no tile with sparsity.target 0.96");
 }
 
+TEST(PruneBlock, TargetsOfSomeLayersNeedScopeLayer) {
+  const std::string rules = R"("sparsity": {"target": 0.5, "targets": [{"layers": "a*", "target": 0.96}]})";
+  const PruneConfig read_back = block("{" + rules + "}");
+  ASSERT_EQ(read_back.sparsity.targets.size(), 1u);
+  EXPECT_EQ(read_back.sparsity.targets[0].target, 0.96);
+  EXPECT_EQ(write(block(to_json(write(read_back)))), write(read_back));
+  refused(str("{\"scope\": \"erk\", ", rules, "}"),
+          "prune.sparsity.targets: needs scope: layer; scope: erk has one target for all layers together");
+  refused(str("{\"pattern\": \"tile_element\", ", rules, "}"), "leave no tile with a target of 0.96");
+  refused(R"({"pattern": "n_m", "sparsity": {"targets": [{"layers": "a", "target": 0.5}]}})",
+          "prune.sparsity.targets: has no effect with pattern: n_m");
+  refused(R"({"sparsity": {"target": 0.5, "targets": [{"layers": "a", "target": 1}]}})", "targets[0].target: is 1");
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -91,6 +91,48 @@ TEST_F(Pruning, MeetsTheTargetInEachLayer) {
   }
 }
 
+TEST_F(Pruning, TheLastRuleThatMatchesALayerHoldsForIt) {
+  PruneConfig asked = config(0.5);
+  asked.sparsity.targets = {{Value("*r*"), 0.9}, {Value("narrow"), 0.25}};
+  Prune prune = run(asked);
+  for (const PrunedWeight& weight : weights(asked)) {
+    const double target = weight.layer == "narrow" ? 0.25 : weight.layer == "factored" ? 0.9 : 0.5;
+    EXPECT_EQ(weight.target, target) << weight.path;
+    EXPECT_EQ(weight.kept(), std::llround((1 - target) * static_cast<double>(weight.numel()))) << weight.path;
+  }
+  const std::vector<Value> rows = prune.take_rows();
+  EXPECT_NEAR(rows.back().at("prune").at("asked").as_double(), prune.sparsity(), 1e-3) << "of all together";
+}
+
+TEST_F(Pruning, EachLayerGoesFromItsOwnSparsityToItsOwnTarget) {
+  PruneConfig before = config(0.4);
+  before.layers = Value("wide");
+  run(before);
+  PruneConfig asked = config(0.8);
+  asked.sparsity.targets = {{Value("narrow"), 0}};
+  run(asked, 30);
+  for (const PrunedWeight& weight : weights(asked)) {
+    const double initial = weight.layer == "wide" ? 0.4 : 0;
+    const double now = weight.layer == "narrow" ? 0 : sparsity_after(asked.sparsity, kStage, 30, {initial, 0.8});
+    EXPECT_NEAR(1 - static_cast<double>(weight.kept()) / static_cast<double>(weight.numel()), now, 0.02) << weight.path;
+  }
+}
+
+TEST_F(Pruning, RulesThatAreForNoPrunedLayerAreNamed) {
+  const auto problem_of = [&](std::vector<TargetRule> rules, const std::string& key, const std::string& part) {
+    PruneConfig asked = config();
+    asked.sparsity.targets = std::move(rules);
+    std::vector<BlockProblem> problems;
+    pruned_weights(asked, *model_, problems);
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_EQ(problems[0].key, key);
+    EXPECT_NE(problems[0].message.find(part), std::string::npos) << problems[0].message;
+  };
+  problem_of({{Value("wide"), 0.9}, {Value("narow"), 0.9}}, "sparsity.targets[1].layers", "narrow");
+  problem_of({{Value("stem"), 0.9}}, "sparsity.targets[0].layers", "stem");
+  problem_of({{Value("wide"), 0.9}, {Value("*"), 0.7}}, "sparsity.targets[0].layers", "later rules take every layer");
+}
+
 // Each with parameters that two weights of 32 channels can hold; the sparsity is the pattern's own or the target.
 TEST_F(Pruning, EveryPatternMeetsTheTargetInEveryScope) {
   for (const std::string_view name : pattern_names()) {
@@ -239,7 +281,7 @@ TEST_F(Pruning, ItsStateGoesOnWithTheRamp) {
   for (std::int64_t step = 41; step <= kStage.steps; ++step) second.between_steps(*model_, step);
   const std::vector<Value> rows = second.take_rows();
   ASSERT_FALSE(rows.empty());
-  EXPECT_EQ(rows.front().at("prune").at("asked").as_double(), sparsity_after(config().sparsity, kStage, 50, 0));
+  EXPECT_EQ(rows.front().at("prune").at("asked").as_double(), sparsity_after(config().sparsity, kStage, 50, {.target = 0.8}));
   EXPECT_THROW(second.load_state({}), IoError);
 }
 

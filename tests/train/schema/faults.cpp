@@ -46,6 +46,7 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].factorise.from", "nowhere", "'nowhere' is no earlier stage with an admm block"},
       {"stages[].distill.from", "nowhere", "'nowhere' is no earlier stage"},
       {"stages[].prune.layers", Value::list(), "needs a selector or a list of selectors"},
+      {"stages[].prune.sparsity.targets[].layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].sparsify.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].prune.n_m", "4:2", "needs N:M with 0 < N < M"},
       {"stages[].admm.layers", Value::list(), "needs a selector or a list of selectors"},
@@ -154,8 +155,8 @@ FaultyFile misspelled(const SchemaEntry& entry) {
                     {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
   for (const std::string& needed : split(std::string(stands_for(entry)), ' ')) {
     if (needed.empty()) continue;
-    faulty.expected.push_back(str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(),
-                                  ": required key is missing"));
+    faulty.expected.push_back(
+        str(place_of(rendered.keys, path), ": ", Place{nullptr, place.path, needed}.dotted(), ": required key is missing"));
   }
   return faulty;
 }
