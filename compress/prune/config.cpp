@@ -80,9 +80,16 @@ void PruneConfig::fields(Fields& f) {
          .choices = {"layer", "global", "erk"},
          .observable = "bytes"});
   f.add("score", score,
-        {.help = "what weights are kept by: magnitude, or random as a control",
-         .choices = {"magnitude", "random"},
+        {.help = "what weights are kept by: magnitude, taylor (what the loss loses without them, by gradients), or random as a "
+                 "control",
+         .choices = {"magnitude", "taylor", "random"},
          .observable = "bytes"});
+  f.add("score_batches", score_batches,
+        {.help = "score: taylor; training batches whose gradients make a score; 8",
+         .range = at_least(1),
+         .example = "32",
+         .observable = "bytes"});
+  f.require(!score_batches || score == "taylor", "score_batches", str("has no effect with score: ", score));
   const double own = pattern.own_sparsity();
   if (own > 0) {
     sparsity.target = own;

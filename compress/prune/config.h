@@ -37,8 +37,11 @@ struct PruneConfig {
   PatternConfig pattern;
   std::string scope = "layer";
   std::string score = "magnitude";
+  std::optional<std::int64_t> score_batches = {};  // 8
   SparsityConfig sparsity;
   void fields(Fields& f);
+
+  std::int64_t score_batches_or_default() const { return score_batches.value_or(8); }
 
  private:
   void require_own(Fields& f, double own) const;

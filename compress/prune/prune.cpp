@@ -19,11 +19,10 @@ std::vector<PrunedWeight> weights_or_throw(const PruneConfig& config, Module& mo
   return weights;
 }
 
-// New masks of these sparsities, one for each weight, of which none brings back what was pruned. Scopes of all weights together
-// have one sparsity.
+// New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned. Scopes of all weights
+// together have one sparsity.
 void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
-                  std::uint64_t seed) {
-  const std::vector<Tensor> scores = scores_of(config.score, weights, seed);
+                  std::span<const Tensor> scores) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   const bool alone = config.scope == "layer";
   for (const Budget& budget : alone ? layer_budgets(weights, sparsities) : budgets(config.scope, weights, sparsities.front())) {
@@ -61,10 +60,10 @@ std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
 
 }  // namespace
 
-Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed)
+Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage, Sources sources)
     : config_(config),
       stage_(stage),
-      seed_(seed),
+      sources_(std::move(sources)),
       weights_(weights_or_throw(config, model)),
       steps_(pruning_steps(config.sparsity, stage)),
       initial_(initial_sparsities()) {}
@@ -103,7 +102,9 @@ void Prune::prune(std::int64_t step) {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     asked.push_back(sparsity_after(config_.sparsity, stage_, step, {.initial = initial_[i], .target = weights_[i].target}));
   }
-  mask_weights(config_, weights_, asked, seed_);
+  const std::int64_t batches = config_.score_batches_or_default();
+  const ScoreSources sources{.seed = sources_.seed, .gradients = sources_.gradients, .first = step * batches, .batches = batches};
+  mask_weights(config_, weights_, asked, scores_of(config_.score, weights_, sources));
   add_row(step, mean(weights_, asked));
 }
 
@@ -139,7 +140,9 @@ void Prune::load_state(const State& state) {
 void prune_to_target(const PruneConfig& config, Module& model) {
   std::vector<BlockProblem> problems;
   const std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
-  if (problems.empty()) mask_weights(config, weights, targets_of(weights), 0);
+  if (!problems.empty()) return;
+  const std::string score = config.score == "taylor" ? "magnitude" : config.score;
+  mask_weights(config, weights, targets_of(weights), scores_of(score, weights, {}));
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {

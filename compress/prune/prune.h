@@ -12,6 +12,7 @@
 
 #include "compress/patterns/pattern.h"
 #include "compress/prune/config.h"
+#include "compress/prune/loss_gradients.h"
 #include "compress/prune/schedule.h"
 #include "compress/prune/targets.h"
 #include "core/nn/hook.h"
@@ -22,9 +23,13 @@ class Prune final : public Hook {
  public:
   static constexpr const char* kName = "prune";
 
-  // `seed` is that of score: random. The model outlives the hook. Throws ConfigError with all that is wrong with the block for
-  // this model and stage.
-  Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed);
+  // What scores are made of; `gradients` may be empty where nothing is pruned.
+  struct Sources {
+    std::uint64_t seed = 0;
+    LossGradients gradients = {};
+  };
+  // The model outlives the hook. Throws ConfigError with all that is wrong with the block for this model.
+  Prune(const PruneConfig& config, Module& model, const StageLength& stage, Sources sources);
 
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;
@@ -45,14 +50,15 @@ class Prune final : public Hook {
 
   PruneConfig config_;
   StageLength stage_;
-  std::uint64_t seed_;
+  Sources sources_;
   std::vector<PrunedWeight> weights_;
   std::vector<std::int64_t> steps_;
   std::vector<double> initial_;  // sparsity at the stage's begin: each weight's own in scope `layer`, else that of all of them
   std::vector<Value> rows_;
 };
 
-// Masks of the block's target, by the weights as they are. What the block does not fit is left alone.
+// Masks of the block's target, by the weights as they are, by magnitude where the score is of gradients. What the block does not
+// fit is left alone.
 void prune_to_target(const PruneConfig& config, Module& model);
 
 // What is wrong with the block for a stage of this length.

@@ -112,6 +112,16 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesAtTargetsOfTheirOwn) {
   EXPECT_EQ(kept(run_in("killed")), 58);
 }
 
+// With statistics of batches and more than one thread that reads them.
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
+  write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest, {.threads = "{compute: 1, loader: 2}", .batch_norm = true}));
+  expect_to_survive({"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3"});
+  EXPECT_EQ(kept(run_in("killed")), 115);
+  expect_done(
+      run_program(train("inline", {"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3", "threads.loader=0"})));
+  EXPECT_TRUE(tensors_of(run_in("inline")) == tensors_of(run_in("straight")));
+}
+
 TEST_F(PruneRuns, EveryPatternReachesWhatItCan) {
   const auto reached = [&](const std::string& runs, const std::vector<std::string>& changes) {
     expect_done(run_program(train(runs, changes)));
@@ -137,8 +147,9 @@ TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
 
 TEST_F(PruneRuns, EachOptionLeavesItsOwnWeights) {
   std::vector<std::string> seen;
-  for (const char* change : {"threads.loader=0", "stages[1].prune.score=random", "stages[1].prune.sparsity.schedule=iterative",
-                             "stages[1].prune.layers=conv*", "optimizer.name=adamw"}) {
+  for (const char* change :
+       {"threads.loader=0", "stages[1].prune.score=random", "stages[1].prune.score=taylor",
+        "stages[1].prune.sparsity.schedule=iterative", "stages[1].prune.layers=conv*", "optimizer.name=adamw"}) {
     expect_done(run_program(
         train(change, joined({change}, std::string(change).ends_with("adamw") ? std::vector<std::string>{"~optimizer.momentum"}
                                                                               : std::vector<std::string>{}))));

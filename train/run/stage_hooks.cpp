@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::string_view kPrefix = "hook.";
 
+LossGradients loss_gradients(const ReadBatches& batches, const WithGradients& with_gradients) {
+  return [batches, with_gradients](std::int64_t first, std::int64_t count, const std::function<void()>& each) {
+    batches(first, count, [&](const Batch& batch) { with_gradients(batch, each); });
+  };
+}
+
 }  // namespace
 
 std::vector<MakeHook> training_hooks(const TrainingConfig& config) {
@@ -22,24 +28,25 @@ std::vector<MakeHook> training_hooks(const TrainingConfig& config) {
   return hooks;
 }
 
-std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results, Module* teacher, DType compute) {
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& inputs) {
   std::vector<MakeHook> hooks;
   if (stage.distill) {
-    TESSERA_CHECK(teacher != nullptr, InternalError, "stage ", stage.name, ": its teacher is not there");
-    hooks.push_back([config = *stage.distill, teacher, compute](const HookSetting&) {
+    TESSERA_CHECK(inputs.teacher != nullptr, InternalError, "stage ", stage.name, ": its teacher is not there");
+    hooks.push_back([config = *stage.distill, teacher = inputs.teacher, compute = inputs.compute](const HookSetting&) {
       return std::make_unique<Distill>(config, *teacher, compute);
     });
   }
   if (stage.admm) {
-    const StageResult* const settled = results.find(stage.name);
+    const StageResult* const settled = inputs.results.find(stage.name);
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
       return std::make_unique<Admm>(config, low_rank_layers(config, layers), setting.model, setting.length, setting.slots);
     });
   }
   if (stage.prune) {
-    hooks.push_back([config = *stage.prune](const HookSetting& setting) {
-      return std::make_unique<Prune>(config, setting.model, setting.length, setting.seed);
+    hooks.push_back([config = *stage.prune, batches = inputs.batches](const HookSetting& setting) {
+      const Prune::Sources sources{.seed = setting.seed, .gradients = loss_gradients(batches, setting.with_gradients)};
+      return std::make_unique<Prune>(config, setting.model, setting.length, sources);
     });
   }
   return hooks;

@@ -1,6 +1,7 @@
 // The training step: batch -> forward -> loss -> backward -> clip -> update -> hooks. Knows nothing of files or stages' order.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -52,6 +53,12 @@ class StageTrainer {
     for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
   }
 
+  // Between steps. Calls `body` with the gradient of the batch's mean loss, that which the stage trains by, in the parameters: of
+  // a training step's forward, in micro-batches, without what hooks add to gradients. It drops them afterwards. Weights,
+  // optimiser, batch-norm statistics and the running sum stay as they were. Where a gradient overflows in f16 `body` is not
+  // called.
+  void with_gradients(const Batch& batch, const std::function<void()>& body);
+
   void begin_stage();  // tells the hooks, before the first step; instead of load_state()
   // What hooks have to do on the host after so many steps of the stage.
   void between_steps(std::int64_t steps_done);
@@ -72,6 +79,7 @@ class StageTrainer {
   bool may_overflow() const;  // gradients now, without being a fault
   void add_norm(const Tensor& norm) const;
   std::vector<const void*> memory() const;
+  Context context() const;
   Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
   void accumulate_gradients(const Batch& batch, const Context& context);
   void update_weights();

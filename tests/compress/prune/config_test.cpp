@@ -55,6 +55,12 @@ TEST(PruneBlock, RefusesParametersOfOtherPatterns) {
           "prune.extra: 0.05 of all weights as single elements leave no tile with sparsity.target 0.96");
 }
 
+TEST(PruneBlock, BatchesAreOfScoreTaylor) {
+  EXPECT_EQ(block(R"({"score": "taylor", "sparsity": {"target": 0.5}})").score_batches_or_default(), 8);
+  EXPECT_EQ(block(R"({"score": "taylor", "score_batches": 2, "sparsity": {"target": 0.5}})").score_batches_or_default(), 2);
+  refused(R"({"score_batches": 2, "sparsity": {"target": 0.5}})", "prune.score_batches: has no effect with score: magnitude");
+}
+
 TEST(PruneBlock, TargetsOfSomeLayersNeedScopeLayer) {
   const std::string rules = R"("sparsity": {"target": 0.5, "targets": [{"layers": "a*", "target": 0.96}]})";
   const PruneConfig read_back = block("{" + rules + "}");

@@ -47,7 +47,7 @@ class Pruning : public ::testing::Test {
     return found;
   }
   Prune run(const PruneConfig& config, std::int64_t steps = kStage.steps) {
-    Prune prune(config, *model_, kStage, 7);
+    Prune prune(config, *model_, kStage, {.seed = 7});
     prune.on_stage_begin(*model_);
     for (std::int64_t step = 1; step <= steps; ++step) prune.between_steps(*model_, step);
     return prune;
@@ -76,7 +76,7 @@ TEST_F(Pruning, LeavesOutTheFirstConvolutionTheLastLinearLayerAndNorms) {
   EXPECT_EQ(problems[0].key, "layers");
   EXPECT_NE(problems[0].message.find("stem"), std::string::npos) << problems[0].message;
   asked.layers = Value("norm");
-  EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, 1); }).find("layers"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, {.seed = 1}); }).find("layers"), std::string::npos);
 }
 
 TEST_F(Pruning, MeetsTheTargetInEachLayer) {
@@ -211,7 +211,7 @@ TEST_F(Pruning, WhatIsPrunedStaysPruned) {
   for (const char* score : {"magnitude", "random"}) {
     PruneConfig asked = config();
     asked.score = score;
-    Prune prune(asked, *model_, kStage, 7);
+    Prune prune(asked, *model_, kStage, {.seed = 7});
     prune.on_stage_begin(*model_);
     double before = -1;
     std::vector<Tensor> masks;
@@ -276,7 +276,7 @@ TEST_F(Pruning, APatternStartsFromAnotherOnesMask) {
 
 TEST_F(Pruning, ItsStateGoesOnWithTheRamp) {
   Prune first = run(config(), 40);
-  Prune second(config(), *model_, kStage, 7);
+  Prune second(config(), *model_, kStage, {.seed = 7});
   second.load_state(first.state());
   for (std::int64_t step = 41; step <= kStage.steps; ++step) second.between_steps(*model_, step);
   const std::vector<Value> rows = second.take_rows();

@@ -170,6 +170,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.extra", kPruneElements, "0.2"},
     {"stages[].prune.scope", kPruneAll, "global"},
     {"stages[].prune.score", kPrune, "random"},
+    {"stages[].prune.score_batches", "{stages: [{prune: {score: taylor, sparsity: {target: 0.5, every: 1s}}}]}", "1"},
     {"stages[].prune.sparsity", kPrune, "{target: 0.7}"},
     {"stages[].prune.sparsity.target", kPrune, "0.7"},
     {"stages[].prune.sparsity.targets", kPruneRules},
