@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compress/patterns/n_m.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -51,6 +52,16 @@ void SparsityConfig::fields(Fields& f) {
   }
 }
 
+void SrSteConfig::fields(Fields& f) {
+  f.add("lambda", lambda,
+        {.help = "pull to 0 of weights that the mask hides", .range = non_negative, .example = "0.001", .observable = "bytes"});
+  f.add("freeze", freeze,
+        {.help = "of the mask, from the stage's begin: what it keeps then is kept for good",
+         .range = positive,
+         .example = "80%",
+         .observable = "bytes"});
+}
+
 double SparsityConfig::largest_target() const {
   double largest = target;
   for (const TargetRule& rule : targets) largest = std::max(largest, rule.target);
@@ -66,6 +77,12 @@ void PruneConfig::require_own(Fields& f, double own) const {
   f.require(sparsity.schedule == "one_shot", "sparsity.schedule",
             str("is ", sparsity.schedule, "; pattern: ", pattern.pattern, " is one_shot, for its sparsity cannot rise"));
   f.require(scope == "layer", "scope", str("has no effect with pattern: ", pattern.pattern));
+}
+
+void PruneConfig::require_sr_ste(Fields& f) const {
+  f.require(pattern.pattern == NOfMPattern::kName, "sr_ste", str("needs pattern: n_m; pattern: ", pattern.pattern));
+  f.require(score == "magnitude", "score", str("is ", score, "; sr_ste keeps weights by magnitude"));
+  f.require(sparsity.begin == Duration::percent(0), "sparsity.begin", "has no effect with sr_ste, which begins at once");
 }
 
 void PruneConfig::fields(Fields& f) {
@@ -90,6 +107,10 @@ void PruneConfig::fields(Fields& f) {
          .example = "32",
          .observable = "bytes"});
   f.require(!score_batches || score == "taylor", "score_batches", str("has no effect with score: ", score));
+  f.add("sr_ste", sr_ste,
+        {.help = "pattern: n_m; train dense weights through the mask that follows them (Zhou et al.), and freeze it later",
+         .example = "{freeze: 80%}",
+         .observable = "bytes"});
   const double own = pattern.own_sparsity();
   if (own > 0) {
     sparsity.target = own;
@@ -102,6 +123,7 @@ void PruneConfig::fields(Fields& f) {
          .required = own == 0});
   f.require(!layers || is_selector(*layers), "layers", "needs a selector or a list of selectors");
   if (own > 0) require_own(f, own);
+  if (sr_ste) require_sr_ste(f);
   f.require(sparsity.targets.empty() || scope == "layer", "sparsity.targets",
             str("needs scope: layer; scope: ", scope, " has one target for all layers together"));
   if (pattern.pattern == "tile_element") {

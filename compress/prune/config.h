@@ -32,12 +32,20 @@ struct SparsityConfig {
   double largest_target() const;
 };
 
+// N:M whose mask follows the weights until it is frozen.
+struct SrSteConfig {
+  double lambda = 2e-4;
+  Duration freeze = Duration::percent(75);
+  void fields(Fields& f);
+};
+
 struct PruneConfig {
   std::optional<Value> layers;  // a selector, or a list of selectors; all but the first convolution and the last linear layer
   PatternConfig pattern;
   std::string scope = "layer";
   std::string score = "magnitude";
   std::optional<std::int64_t> score_batches = {};  // 8
+  std::optional<SrSteConfig> sr_ste = {};  // of pattern n_m
   SparsityConfig sparsity;
   void fields(Fields& f);
 
@@ -45,6 +53,7 @@ struct PruneConfig {
 
  private:
   void require_own(Fields& f, double own) const;
+  void require_sr_ste(Fields& f) const;
 };
 
 }  // namespace tessera

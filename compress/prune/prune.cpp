@@ -5,19 +5,13 @@
 #include <utility>
 
 #include "compress/patterns/builtin.h"
+#include "compress/prune/pruning_row.h"
 #include "compress/prune/scores.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 
 namespace tessera {
 namespace {
-
-std::vector<PrunedWeight> weights_or_throw(const PruneConfig& config, Module& model) {
-  std::vector<BlockProblem> problems;
-  std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
-  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
-  return weights;
-}
 
 // New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned. Scopes of all weights
 // together have one sparsity.
@@ -64,7 +58,7 @@ Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage,
     : config_(config),
       stage_(stage),
       sources_(std::move(sources)),
-      weights_(weights_or_throw(config, model)),
+      weights_(pruned_weights_or_throw(config, model)),
       steps_(pruning_steps(config.sparsity, stage)),
       initial_(initial_sparsities()) {}
 
@@ -90,11 +84,16 @@ void Prune::on_stage_begin(Module& model) {
   TESSERA_CHECK(now < target, ConfigError, "prune: ", shortest(now), " of these weights are zero already; ",
                 config_.sparsity.targets.empty() ? "sparsity.target " : "targets of together ", shortest(target),
                 " would prune nothing");
+  tell_left_out(config_, model);
   between_steps(model, 0);
 }
 
 void Prune::between_steps(Module&, std::int64_t steps_done) {
   if (std::ranges::binary_search(steps_, steps_done)) prune(steps_done);
+}
+
+void Prune::on_stage_end(Module&) {
+  for (const PrunedWeight& weight : weights_) hold_mask(*weight.parameter);
 }
 
 void Prune::prune(std::int64_t step) {
@@ -105,17 +104,7 @@ void Prune::prune(std::int64_t step) {
   const std::int64_t batches = config_.score_batches_or_default();
   const ScoreSources sources{.seed = sources_.seed, .gradients = sources_.gradients, .first = step * batches, .batches = batches};
   mask_weights(config_, weights_, asked, scores_of(config_.score, weights_, sources));
-  add_row(step, mean(weights_, asked));
-}
-
-void Prune::add_row(std::int64_t step, double asked) {
-  Value pruning = Value::map();
-  pruning.set("step", step);
-  pruning.set("asked", asked);
-  pruning.set("sparsity", sparsity());
-  Value row = Value::map();
-  row.set("prune", std::move(pruning));
-  rows_.push_back(std::move(row));
+  rows_.push_back(pruning_row(step, mean(weights_, asked), sparsity()));
 }
 
 std::vector<Value> Prune::take_rows() { return std::exchange(rows_, {}); }
@@ -147,6 +136,11 @@ void prune_to_target(const PruneConfig& config, Module& model) {
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {
   std::vector<BlockProblem> problems;
+  if (config.sr_ste) {
+    const std::int64_t freeze = freeze_step(*config.sr_ste, stage);
+    if (freeze <= stage.steps) return problems;
+    return {{"sr_ste.freeze", str("is step ", freeze, " of a stage of ", stage.steps, "; the weights would stay dense")}};
+  }
   const SparsityConfig& sparsity = config.sparsity;
   const std::vector<std::int64_t> steps = pruning_steps(sparsity, stage);
   if (steps.empty()) {

@@ -35,6 +35,7 @@ class Prune final : public Hook {
   void on_stage_begin(Module& model) override;
   std::int64_t interval() const override { return 1; }
   void between_steps(Module& model, std::int64_t steps_done) override;
+  void on_stage_end(Module& model) override;
   std::vector<Value> take_rows() override;  // {prune: {step, asked, sparsity}} for each pruning
   std::string summary() const override;  // "sparsity 0.53"
 
@@ -46,7 +47,6 @@ class Prune final : public Hook {
  private:
   std::vector<double> initial_sparsities() const;
   void prune(std::int64_t step);
-  void add_row(std::int64_t step, double asked);
 
   PruneConfig config_;
   StageLength stage_;

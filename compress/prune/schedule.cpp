@@ -26,6 +26,10 @@ std::vector<std::int64_t> pruning_steps(const SparsityConfig& config, const Stag
   return steps;
 }
 
+std::int64_t freeze_step(const SrSteConfig& config, const StageLength& stage) {
+  return std::max<std::int64_t>(1, in_steps(config.freeze, stage));
+}
+
 double sparsity_after(const SparsityConfig& config, const StageLength& stage, std::int64_t step, const SparsityRange& range) {
   const auto& [initial, target] = range;
   if (initial >= target) return initial;  // what is gone stays gone

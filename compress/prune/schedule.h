@@ -13,6 +13,9 @@ namespace tessera {
 // step. One_shot has begin alone.
 std::vector<std::int64_t> pruning_steps(const SparsityConfig& config, const StageLength& stage);
 
+// Steps of the stage after which sr_ste freezes its mask; at least 1.
+std::int64_t freeze_step(const SrSteConfig& config, const StageLength& stage);
+
 // How far to go: from `initial` at the stage's begin to `target`.
 struct SparsityRange {
   double initial = 0, target = 0;

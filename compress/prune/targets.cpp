@@ -8,6 +8,7 @@
 #include "compress/ranks/last_match.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {
@@ -85,6 +86,29 @@ std::vector<double> erk_densities(std::span<const PrunedWeight> weights, double 
   }
 }
 
+struct Candidates {
+  std::vector<PrunedWeight> held;
+  std::vector<std::string> left_out;  // "conv1.weight has 3 inputs, which 4 does not divide"
+};
+
+Candidates candidates(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+  Candidates found;
+  for (Module* const layer : selected(config, model, problems)) {
+    for (const auto& parameter : layer->parameters()) {
+      if (!is_weight(*parameter)) continue;
+      const std::string path = join_path(layer->path(), parameter->name());
+      if (const std::string why = pattern->why_not(parameter->value().shape()); !why.empty()) {
+        found.left_out.push_back(str(path, ' ', why));
+        continue;
+      }
+      found.held.push_back(
+          {.path = path, .layer = layer->path(), .parameter = parameter.get(), .target = config.sparsity.target});
+    }
+  }
+  return found;
+}
+
 // Of the layers that are pruned, each once.
 void apply_rules(std::span<const TargetRule> rules, std::span<PrunedWeight> weights, std::vector<BlockProblem>& problems) {
   std::vector<std::string> paths;
@@ -112,28 +136,34 @@ std::int64_t PrunedWeight::kept() const {
 }
 
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
-  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   const std::size_t before = problems.size();
-  std::vector<PrunedWeight> weights;
-  std::string reason;
-  for (Module* const layer : selected(config, model, problems)) {
-    for (const auto& parameter : layer->parameters()) {
-      if (!is_weight(*parameter)) continue;
-      if (std::string why = pattern->why_not(parameter->value().shape()); !why.empty()) {
-        reason = str("; ", join_path(layer->path(), parameter->name()), ' ', why);
-        continue;
-      }
-      weights.push_back({.path = join_path(layer->path(), parameter->name()),
-                         .layer = layer->path(),
-                         .parameter = parameter.get(),
-                         .target = config.sparsity.target});
-    }
-  }
+  const Candidates found = candidates(config, model, problems);
+  std::vector<PrunedWeight> weights = found.held;
   if (weights.empty() && problems.size() == before) {
-    problems.push_back({"layers", str("prune: no layer has a weight that pattern ", pattern->name(), " can hold", reason)});
+    const std::string reason = found.left_out.empty() ? "" : str("; ", found.left_out.back());
+    problems.push_back(
+        {"layers", str("prune: no layer has a weight that pattern ", config.pattern.pattern, " can hold", reason)});
   }
   if (!weights.empty()) apply_rules(config.sparsity.targets, weights, problems);
   return weights;
+}
+
+std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> problems;
+  std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
+  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
+  return weights;
+}
+
+void tell_left_out(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> problems;
+  std::string all;
+  for (const std::string& each : candidates(config, model, problems).left_out) all += str(all.empty() ? "" : "; ", each);
+  if (!all.empty()) log_warning(str("prune: pattern ", config.pattern.pattern, " leaves weights dense: ", all));
+}
+
+void hold_mask(Parameter& parameter) {
+  if (parameter.mask().defined()) parameter.set_mask(parameter.mask());
 }
 
 std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {

@@ -27,6 +27,15 @@ struct PrunedWeight {
 // weight, weights that the pattern cannot hold, rules of targets that are for none of the layers. The model outlives them.
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems);
 
+// As above. Throws ConfigError with the first problem.
+std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Module& model);
+
+// Warns of weights of the block's layers that its pattern cannot hold, which stay dense.
+void tell_left_out(const PruneConfig& config, Module& model);
+
+// Sets to 0 again what the parameter's mask, if it has one, does not keep: averages that took the weight's place may have more.
+void hold_mask(Parameter& parameter);
+
 // Weights that share a budget, and how many elements of them are kept at this sparsity of all.
 struct Budget {
   std::vector<std::size_t> members;  // indices of the weights

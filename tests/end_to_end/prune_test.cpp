@@ -8,11 +8,14 @@
 
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
+#include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 #include "tests/end_to_end/tiny_experiment.h"
+#include "train/checkpoint/store.h"
+#include "train/run/saved_model.h"
 
 namespace tessera::testing {
 namespace {
@@ -122,6 +125,41 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
   EXPECT_TRUE(tensors_of(run_in("inline")) == tensors_of(run_in("straight")));
 }
 
+// Frozen after step 33 of the run, between two of the places where it is killed.
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesBySrSte) {
+  const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {lambda: 0.01}}"};
+  expect_to_survive(changes);
+  const std::vector<Value> rows = prunings(run_in("killed"));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("step").as_int(), 20);
+  EXPECT_EQ(kept(run_in("killed")), 288);
+  expect_done(run_program(train("one_shot", {"stages[1].prune={pattern: n_m}"})));
+  EXPECT_FALSE(tensors_of(run_in("one_shot")) == tensors_of(run_in("killed")));
+}
+
+// Training goes on with all weights; what is evaluated has the masks that training's forward sees.
+TEST_F(PruneRuns, CheckpointsBeforeTheFreezeAreEvaluatedMasked) {
+  for (const char* average : {"ema.decay=0.9", "~ema"}) {
+    const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {}}", average};
+    ASSERT_EQ(run_program(train(average, changes), {"TESSERA_KILL_AT=step:29"}).exit_code, 128 + SIGKILL);
+    const Checkpoint checkpoint = CheckpointStore(real_vfs(), run_in(average) + "/checkpoints", 100).load_latest();
+    const auto zeros = [](const std::unique_ptr<Module>& model) {
+      const std::vector<float> values = find_module(*model, "conv2").parameter("weight").value().to_vector<float>();
+      return std::ranges::count(values, 0.0F);
+    };
+    EXPECT_EQ(zeros(saved_model(checkpoint)), 0) << average;
+    EXPECT_EQ(zeros(evaluation_model(checkpoint)), 288) << average;
+  }
+}
+
+// The averages of the last step's weights know nothing of its mask.
+TEST_F(PruneRuns, MasksOfTheLastStepHold) {
+  expect_done(run_program(train("ramp", {"stages[1].prune.sparsity.end=26s"})));
+  EXPECT_EQ(kept(run_in("ramp")), 115);
+  expect_done(run_program(train("frozen", {"stages[1].prune={pattern: n_m, sr_ste: {freeze: 100%}}"})));
+  EXPECT_EQ(kept(run_in("frozen")), 288);
+}
+
 TEST_F(PruneRuns, EveryPatternReachesWhatItCan) {
   const auto reached = [&](const std::string& runs, const std::vector<std::string>& changes) {
     expect_done(run_program(train(runs, changes)));
@@ -174,6 +212,7 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune.group=8", "stages[1].prune.group: has no effect with pattern: unstructured");
   refused("stages[1].prune={pattern: n_m, sparsity: {target: 0.8}}",
           "stages[1].prune.sparsity.target: is 0.8; pattern: n_m has 0.5");
+  refused("stages[1].prune={pattern: n_m, sr_ste: {freeze: 27s}}", "stages[1].prune.sr_ste.freeze: is step 27 of a stage of 26");
   refused("~stages[1].train", "stages[1].prune: needs train");
   expect_outcome(run_program(train("less", {"stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}"})),
                  2, "would prune nothing");

@@ -45,12 +45,13 @@ class StageTrainer {
   // weight. A gradient that the loss's scale made overflow is none of these, but where no scale helps it says so.
   void check_finite() const;
 
-  // Calls `body` with the weights in place that hooks want evaluated, such as a moving average.
+  // Calls `body` with the weights in place that hooks want evaluated, such as a moving average. A hook may change what those
+  // before it have put there, so they take theirs back in the opposite order.
   template <class Body>
   void with_evaluation_weights(Body&& body) {
     for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
     body();
-    for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
+    for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) (*hook)->swap_evaluation_weights(model_);
   }
 
   // Between steps. Calls `body` with the gradient of the batch's mean loss, that which the stage trains by, in the parameters: of

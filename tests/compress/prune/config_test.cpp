@@ -61,6 +61,17 @@ TEST(PruneBlock, BatchesAreOfScoreTaylor) {
   refused(R"({"score_batches": 2, "sparsity": {"target": 0.5}})", "prune.score_batches: has no effect with score: magnitude");
 }
 
+TEST(PruneBlock, SrSteIsOfNOfM) {
+  const PruneConfig read_back = block(R"({"pattern": "n_m", "sr_ste": {"freeze": "4e"}})");
+  ASSERT_TRUE(read_back.sr_ste);
+  EXPECT_EQ(read_back.sr_ste->lambda, 2e-4);
+  EXPECT_EQ(read_back.sr_ste->freeze, Duration::epochs(4));
+  EXPECT_EQ(write(block(to_json(write(read_back)))), write(read_back));
+  refused(R"({"sr_ste": {}, "sparsity": {"target": 0.5}})", "prune.sr_ste: needs pattern: n_m; pattern: unstructured");
+  refused(R"({"pattern": "n_m", "sr_ste": {}, "score": "random"})", "prune.score: is random; sr_ste keeps weights by magnitude");
+  refused(R"({"pattern": "n_m", "sr_ste": {}, "sparsity": {"begin": "1e"}})", "prune.sparsity.begin: has no effect with sr_ste");
+}
+
 TEST(PruneBlock, TargetsOfSomeLayersNeedScopeLayer) {
   const std::string rules = R"("sparsity": {"target": 0.5, "targets": [{"layers": "a*", "target": 0.96}]})";
   const PruneConfig read_back = block("{" + rules + "}");
