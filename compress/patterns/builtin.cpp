@@ -16,13 +16,6 @@ struct Entry {
   std::unique_ptr<const Pattern> (*make)(const PatternConfig& config);
 };
 
-std::unique_ptr<const Pattern> make_n_m(const PatternConfig& config) {
-  const std::string text = config.n_m.value_or("2:4");
-  const std::optional<NOfM> n_m = parse_n_m(text);
-  TESSERA_CHECK(n_m, ConfigError, "n_m: '", text, "' is no N:M with 0 < N < M");
-  return std::make_unique<NOfMPattern>(*n_m);
-}
-
 std::int64_t group_of(const PatternConfig& config) { return config.group.value_or(64); }
 
 constexpr Entry kPatterns[] = {
@@ -32,7 +25,10 @@ constexpr Entry kPatterns[] = {
      [](const PatternConfig& config) -> std::unique_ptr<const Pattern> {
        return std::make_unique<BlockPattern>(config.block.value_or(Extent{16, 16}));
      }},
-    {NOfMPattern::kName, &make_n_m},
+    {NOfMPattern::kName,
+     [](const PatternConfig& config) -> std::unique_ptr<const Pattern> {
+       return std::make_unique<NOfMPattern>(config.n_m_or_default());
+     }},
     {TilePattern::kName,
      [](const PatternConfig& config) -> std::unique_ptr<const Pattern> {
        return std::make_unique<TilePattern>(group_of(config));

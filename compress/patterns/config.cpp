@@ -42,6 +42,13 @@ void PatternConfig::fields(Fields& f) {
   f.require(!n_m || parse_n_m(*n_m), "n_m", "needs N:M with 0 < N < M, such as 2:4");
 }
 
+NOfM PatternConfig::n_m_or_default() const {
+  const std::string text = n_m.value_or("2:4");
+  const std::optional<NOfM> parsed = parse_n_m(text);
+  TESSERA_CHECK(parsed, ConfigError, "n_m: '", text, "' is no N:M with 0 < N < M");
+  return *parsed;
+}
+
 double PatternConfig::own_sparsity() const {
   if (pattern != NOfMPattern::kName) return 0;
   return parse_n_m(n_m.value_or("2:4")).value_or(NOfM()).sparsity();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "compress/patterns/n_m.h"
 #include "core/config/fields.h"
 
 namespace tessera {
@@ -18,6 +19,7 @@ struct PatternConfig {
   void fields(Fields& f);
 
   double extra_or_default() const { return extra.value_or(0.05); }
+  NOfM n_m_or_default() const;  // throws ConfigError where the text is no N:M
   // 0 where it is what is asked for. Of n_m it follows from N and M.
   double own_sparsity() const;
 };

@@ -1,9 +1,11 @@
 #include "compress/prune/prune.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "compress/patterns/builtin.h"
+#include "compress/prune/pruning_row.h"
 #include "compress/prune/scores.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -11,18 +13,13 @@
 namespace tessera {
 namespace {
 
-std::vector<PrunedWeight> weights_or_throw(const PruneConfig& config, Module& model) {
-  std::vector<BlockProblem> problems;
-  std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
-  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
-  return weights;
-}
-
-// New masks of this sparsity, of which none brings back what was pruned.
-void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, double sparsity, std::uint64_t seed) {
-  const std::vector<Tensor> scores = scores_of(config.score, weights, seed);
+// New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned. Scopes of all weights
+// together have one sparsity.
+void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
+                  std::span<const Tensor> scores) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
-  for (const Budget& budget : budgets(config.scope, weights, sparsity)) {
+  const bool alone = config.scope == "layer";
+  for (const Budget& budget : alone ? layer_budgets(weights, sparsities) : budgets(config.scope, weights, sparsities.front())) {
     std::vector<Tensor> together;
     std::int64_t present = 0;
     for (const std::size_t i : budget.members) {
@@ -34,15 +31,43 @@ void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weigh
   }
 }
 
+double own_sparsity(const PrunedWeight& weight) {
+  return 1 - static_cast<double>(weight.kept()) / static_cast<double>(weight.numel());
+}
+
+// Of all weights together.
+double mean(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
+  if (std::ranges::adjacent_find(sparsities, std::not_equal_to()) == sparsities.end()) return sparsities.front();
+  double zeros = 0, all = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    zeros += sparsities[i] * static_cast<double>(weights[i].numel());
+    all += static_cast<double>(weights[i].numel());
+  }
+  return zeros / all;
+}
+
+std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
+  std::vector<double> targets;
+  for (const PrunedWeight& weight : weights) targets.push_back(weight.target);
+  return targets;
+}
+
 }  // namespace
 
-Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed)
+Prune::Prune(const PruneConfig& config, Module& model, const StageLength& stage, Sources sources)
     : config_(config),
       stage_(stage),
-      seed_(seed),
-      weights_(weights_or_throw(config, model)),
+      sources_(std::move(sources)),
+      weights_(pruned_weights_or_throw(config, model)),
       steps_(pruning_steps(config.sparsity, stage)),
-      initial_(sparsity()) {}
+      initial_(initial_sparsities()) {}
+
+std::vector<double> Prune::initial_sparsities() const {
+  if (config_.scope != "layer") return std::vector<double>(weights_.size(), sparsity());
+  std::vector<double> each;
+  for (const PrunedWeight& weight : weights_) each.push_back(own_sparsity(weight));
+  return each;
+}
 
 double Prune::sparsity() const {
   std::int64_t kept = 0, all = 0;
@@ -54,10 +79,12 @@ double Prune::sparsity() const {
 }
 
 void Prune::on_stage_begin(Module& model) {
-  initial_ = sparsity();
-  TESSERA_CHECK(initial_ < config_.sparsity.target, ConfigError, "prune: ", shortest(initial_),
-                " of these weights are zero already; sparsity.target ", shortest(config_.sparsity.target),
+  initial_ = initial_sparsities();
+  const double now = sparsity(), target = mean(weights_, targets_of(weights_));
+  TESSERA_CHECK(now < target, ConfigError, "prune: ", shortest(now), " of these weights are zero already; ",
+                config_.sparsity.targets.empty() ? "sparsity.target " : "targets of together ", shortest(target),
                 " would prune nothing");
+  tell_left_out(config_, model);
   between_steps(model, 0);
 }
 
@@ -65,20 +92,19 @@ void Prune::between_steps(Module&, std::int64_t steps_done) {
   if (std::ranges::binary_search(steps_, steps_done)) prune(steps_done);
 }
 
-void Prune::prune(std::int64_t step) {
-  const double asked = sparsity_after(config_.sparsity, stage_, step, initial_);
-  mask_weights(config_, weights_, asked, seed_);
-  add_row(step, asked);
+void Prune::on_stage_end(Module&) {
+  for (const PrunedWeight& weight : weights_) hold_mask(*weight.parameter);
 }
 
-void Prune::add_row(std::int64_t step, double asked) {
-  Value pruning = Value::map();
-  pruning.set("step", step);
-  pruning.set("asked", asked);
-  pruning.set("sparsity", sparsity());
-  Value row = Value::map();
-  row.set("prune", std::move(pruning));
-  rows_.push_back(std::move(row));
+void Prune::prune(std::int64_t step) {
+  std::vector<double> asked;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    asked.push_back(sparsity_after(config_.sparsity, stage_, step, {.initial = initial_[i], .target = weights_[i].target}));
+  }
+  const std::int64_t batches = config_.score_batches_or_default();
+  const ScoreSources sources{.seed = sources_.seed, .gradients = sources_.gradients, .first = step * batches, .batches = batches};
+  mask_weights(config_, weights_, asked, scores_of(config_.score, weights_, sources));
+  rows_.push_back(pruning_row(step, mean(weights_, asked), sparsity()));
 }
 
 std::vector<Value> Prune::take_rows() { return std::exchange(rows_, {}); }
@@ -87,24 +113,34 @@ std::string Prune::summary() const { return str("sparsity ", formatted("%.4f", s
 
 State Prune::state() const {
   State state;
-  state.meta.set("initial", initial_);
+  Value initial = Value::list();
+  for (const double each : initial_) initial.as_list().emplace_back(each);
+  state.meta.set("initial", std::move(initial));
   return state;
 }
 
 void Prune::load_state(const State& state) {
   const Value* const initial = state.meta.find("initial");
-  TESSERA_CHECK(initial != nullptr && state.tensors.empty(), IoError, "prune: the saved state is not of a prune block");
-  initial_ = initial->as_double();
+  TESSERA_CHECK(initial != nullptr && initial->is_list() && initial->as_list().size() == weights_.size() && state.tensors.empty(),
+                IoError, "prune: the saved state is not of this prune block");
+  std::ranges::transform(initial->as_list(), initial_.begin(), [](const Value& each) { return each.as_double(); });
 }
 
 void prune_to_target(const PruneConfig& config, Module& model) {
   std::vector<BlockProblem> problems;
   const std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
-  if (problems.empty()) mask_weights(config, weights, config.sparsity.target, 0);
+  if (!problems.empty()) return;
+  const std::string score = config.score == "taylor" ? "magnitude" : config.score;
+  mask_weights(config, weights, targets_of(weights), scores_of(score, weights, {}));
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {
   std::vector<BlockProblem> problems;
+  if (config.sr_ste) {
+    const std::int64_t freeze = freeze_step(*config.sr_ste, stage);
+    if (freeze <= stage.steps) return problems;
+    return {{"sr_ste.freeze", str("is step ", freeze, " of a stage of ", stage.steps, "; the weights would stay dense")}};
+  }
   const SparsityConfig& sparsity = config.sparsity;
   const std::vector<std::int64_t> steps = pruning_steps(sparsity, stage);
   if (steps.empty()) {

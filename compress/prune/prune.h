@@ -12,6 +12,7 @@
 
 #include "compress/patterns/pattern.h"
 #include "compress/prune/config.h"
+#include "compress/prune/loss_gradients.h"
 #include "compress/prune/schedule.h"
 #include "compress/prune/targets.h"
 #include "core/nn/hook.h"
@@ -22,36 +23,42 @@ class Prune final : public Hook {
  public:
   static constexpr const char* kName = "prune";
 
-  // `seed` is that of score: random. The model outlives the hook. Throws ConfigError with all that is wrong with the block for
-  // this model and stage.
-  Prune(const PruneConfig& config, Module& model, const StageLength& stage, std::uint64_t seed);
+  // What scores are made of; `gradients` may be empty where nothing is pruned.
+  struct Sources {
+    std::uint64_t seed = 0;
+    LossGradients gradients = {};
+  };
+  // The model outlives the hook. Throws ConfigError with all that is wrong with the block for this model.
+  Prune(const PruneConfig& config, Module& model, const StageLength& stage, Sources sources);
 
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;
   std::int64_t interval() const override { return 1; }
   void between_steps(Module& model, std::int64_t steps_done) override;
+  void on_stage_end(Module& model) override;
   std::vector<Value> take_rows() override;  // {prune: {step, asked, sparsity}} for each pruning
   std::string summary() const override;  // "sparsity 0.53"
 
-  State state() const override;  // meta: sparsity at the stage's begin
+  State state() const override;  // meta: sparsities at the stage's begin
   void load_state(const State& state) override;
 
   double sparsity() const;  // of the weights that it prunes, together
 
  private:
+  std::vector<double> initial_sparsities() const;
   void prune(std::int64_t step);
-  void add_row(std::int64_t step, double asked);
 
   PruneConfig config_;
   StageLength stage_;
-  std::uint64_t seed_;
+  Sources sources_;
   std::vector<PrunedWeight> weights_;
   std::vector<std::int64_t> steps_;
-  double initial_ = 0;
+  std::vector<double> initial_;  // sparsity at the stage's begin: each weight's own in scope `layer`, else that of all of them
   std::vector<Value> rows_;
 };
 
-// Masks of the block's target, by the weights as they are. What the block does not fit is left alone.
+// Masks of the block's target, by the weights as they are, by magnitude where the score is of gradients. What the block does not
+// fit is left alone.
 void prune_to_target(const PruneConfig& config, Module& model);
 
 // What is wrong with the block for a stage of this length.

@@ -26,16 +26,22 @@ std::vector<std::int64_t> pruning_steps(const SparsityConfig& config, const Stag
   return steps;
 }
 
-double sparsity_after(const SparsityConfig& config, const StageLength& stage, std::int64_t step, double initial) {
+std::int64_t freeze_step(const SrSteConfig& config, const StageLength& stage) {
+  return std::max<std::int64_t>(1, in_steps(config.freeze, stage));
+}
+
+double sparsity_after(const SparsityConfig& config, const StageLength& stage, std::int64_t step, const SparsityRange& range) {
+  const auto& [initial, target] = range;
+  if (initial >= target) return initial;  // what is gone stays gone
   const std::vector<std::int64_t> steps = pruning_steps(config, stage);
-  if (step >= steps.back()) return config.target;
+  if (step >= steps.back()) return target;
   if (config.schedule == "iterative") {
     const auto done = std::ranges::upper_bound(steps, step) - steps.begin();
     const double share = static_cast<double>(done) / static_cast<double>(steps.size());
-    return 1 - (1 - initial) * std::pow((1 - config.target) / (1 - initial), share);
+    return 1 - (1 - initial) * std::pow((1 - target) / (1 - initial), share);
   }
   const double left = static_cast<double>(steps.back() - step) / static_cast<double>(steps.back() - steps.front());
-  return config.target + (initial - config.target) * left * left * left;
+  return target + (initial - target) * left * left * left;
 }
 
 }  // namespace tessera

@@ -5,8 +5,10 @@
 #include <numeric>
 
 #include "compress/patterns/builtin.h"
+#include "compress/ranks/last_match.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {
@@ -84,6 +86,45 @@ std::vector<double> erk_densities(std::span<const PrunedWeight> weights, double 
   }
 }
 
+struct Candidates {
+  std::vector<PrunedWeight> held;
+  std::vector<std::string> left_out;  // "conv1.weight has 3 inputs, which 4 does not divide"
+};
+
+Candidates candidates(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+  Candidates found;
+  for (Module* const layer : selected(config, model, problems)) {
+    for (const auto& parameter : layer->parameters()) {
+      if (!is_weight(*parameter)) continue;
+      const std::string path = join_path(layer->path(), parameter->name());
+      if (const std::string why = pattern->why_not(parameter->value().shape()); !why.empty()) {
+        found.left_out.push_back(str(path, ' ', why));
+        continue;
+      }
+      found.held.push_back(
+          {.path = path, .layer = layer->path(), .parameter = parameter.get(), .target = config.sparsity.target});
+    }
+  }
+  return found;
+}
+
+// Of the layers that are pruned, each once.
+void apply_rules(std::span<const TargetRule> rules, std::span<PrunedWeight> weights, std::vector<BlockProblem>& problems) {
+  std::vector<std::string> paths;
+  for (const PrunedWeight& weight : weights) {
+    if (paths.empty() || paths.back() != weight.layer) paths.push_back(weight.layer);
+  }
+  std::vector<Value> selectors;
+  for (const TargetRule& rule : rules) selectors.push_back(rule.layers);
+  const LastMatches found = last_matches(selectors, "sparsity.targets", paths, problems);
+  for (PrunedWeight& weight : weights) {
+    const std::optional<std::size_t> rule =
+        found.rule_of[static_cast<std::size_t>(std::ranges::find(paths, weight.layer) - paths.begin())];
+    if (rule) weight.target = rules[*rule].target;
+  }
+}
+
 }  // namespace
 
 std::int64_t PrunedWeight::kept() const {
@@ -95,24 +136,42 @@ std::int64_t PrunedWeight::kept() const {
 }
 
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
-  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   const std::size_t before = problems.size();
-  std::vector<PrunedWeight> weights;
-  std::string reason;
-  for (Module* const layer : selected(config, model, problems)) {
-    for (const auto& parameter : layer->parameters()) {
-      if (!is_weight(*parameter)) continue;
-      if (std::string why = pattern->why_not(parameter->value().shape()); !why.empty()) {
-        reason = str("; ", join_path(layer->path(), parameter->name()), ' ', why);
-        continue;
-      }
-      weights.push_back({join_path(layer->path(), parameter->name()), parameter.get()});
-    }
-  }
+  const Candidates found = candidates(config, model, problems);
+  std::vector<PrunedWeight> weights = found.held;
   if (weights.empty() && problems.size() == before) {
-    problems.push_back({"layers", str("prune: no layer has a weight that pattern ", pattern->name(), " can hold", reason)});
+    const std::string reason = found.left_out.empty() ? "" : str("; ", found.left_out.back());
+    problems.push_back(
+        {"layers", str("prune: no layer has a weight that pattern ", config.pattern.pattern, " can hold", reason)});
   }
+  if (!weights.empty()) apply_rules(config.sparsity.targets, weights, problems);
   return weights;
+}
+
+std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> problems;
+  std::vector<PrunedWeight> weights = pruned_weights(config, model, problems);
+  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
+  return weights;
+}
+
+void tell_left_out(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> problems;
+  std::string all;
+  for (const std::string& each : candidates(config, model, problems).left_out) all += str(all.empty() ? "" : "; ", each);
+  if (!all.empty()) log_warning(str("prune: pattern ", config.pattern.pattern, " leaves weights dense: ", all));
+}
+
+void hold_mask(Parameter& parameter) {
+  if (parameter.mask().defined()) parameter.set_mask(parameter.mask());
+}
+
+std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
+  std::vector<Budget> each;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    each.push_back({.members = {i}, .kept = rounded((1 - sparsities[i]) * static_cast<double>(weights[i].numel()))});
+  }
+  return each;
 }
 
 std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity) {
@@ -124,12 +183,11 @@ std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeig
     std::iota(all.members.begin(), all.members.end(), std::size_t{0});
     return {all};
   }
-  std::vector<double> densities(weights.size(), 1 - sparsity);
-  if (scope == "erk") densities = erk_densities(weights, kept);
+  if (scope == "layer") return layer_budgets(weights, std::vector<double>(weights.size(), sparsity));
+  const std::vector<double> densities = erk_densities(weights, kept);
   std::vector<Budget> each;
-  double before = 0;  // so that the parts of erk sum to the whole
+  double before = 0;  // so that the parts sum to the whole
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (scope == "layer") before = 0;
     const double upto = before + densities[i] * static_cast<double>(weights[i].numel());
     each.push_back({.members = {i}, .kept = rounded(upto) - rounded(before)});
     before = upto;

@@ -15,15 +15,26 @@ namespace tessera {
 // A weight that is pruned: of a convolution or a linear layer, or a factor of a compressed one.
 struct PrunedWeight {
   std::string path;  // "layer1.0.conv2.weight"
+  std::string layer;  // "layer1.0.conv2"
   Parameter* parameter = nullptr;
+  double target = 0;  // sparsity at the end, by the rules of scope `layer`
 
   std::int64_t numel() const { return parameter->value().numel(); }
   std::int64_t kept() const;  // by its mask; all without one
 };
 
 // In the network's order. What is wrong with the block for this network is appended: patterns of `layers` that match nothing, no
-// weight, weights that the pattern cannot hold. The model outlives them.
+// weight, weights that the pattern cannot hold, rules of targets that are for none of the layers. The model outlives them.
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems);
+
+// As above. Throws ConfigError with the first problem.
+std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Module& model);
+
+// Warns of weights of the block's layers that its pattern cannot hold, which stay dense.
+void tell_left_out(const PruneConfig& config, Module& model);
+
+// Sets to 0 again what the parameter's mask, if it has one, does not keep: averages that took the weight's place may have more.
+void hold_mask(Parameter& parameter);
 
 // Weights that share a budget, and how many elements of them are kept at this sparsity of all.
 struct Budget {
@@ -31,7 +42,10 @@ struct Budget {
   std::int64_t kept = 0;
 };
 
-// scope `layer`: each weight by itself; `global`: all together; `erk`: each by itself, with the density
+// scope `layer`: each weight by itself, at its own sparsity, one for each weight.
+std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::span<const double> sparsities);
+
+// At one sparsity. scope `layer`: each weight by itself; `global`: all together; `erk`: each by itself, with the density
 // min(1, eps (sum of its sizes) / (product of its sizes)), eps such that the kept total is met (Evci et al., ICML 2020).
 std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity);
 

@@ -1,7 +1,6 @@
 #include "compress/ranks/rank_rules.h"
 
-#include <algorithm>
-
+#include "compress/ranks/last_match.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 
@@ -32,29 +31,15 @@ void RankRule::fields(Fields& f) {
 
 std::vector<std::optional<std::size_t>> assign_rules(std::span<const RankRule> rules, std::span<const std::string> paths,
                                                      std::vector<BlockProblem>& problems) {
-  std::vector<std::optional<std::size_t>> rule_of(paths.size());
-  std::vector<bool> matches(rules.size(), false);
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    try {
-      for (const std::string& path : select(selector_patterns(rules[r].layers), paths)) {
-        rule_of[static_cast<std::size_t>(std::find(paths.begin(), paths.end(), path) - paths.begin())] = r;
-      }
-      matches[r] = true;
-    } catch (const ConfigError& error) {
-      problems.push_back({str("ranks[", r, "].layers"), error.what()});
-    }
-  }
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    if (!matches[r] || std::find(rule_of.begin(), rule_of.end(), r) != rule_of.end()) continue;
-    problems.push_back({str("ranks[", r, "].layers"), str("later rules take every layer that ", to_json(rules[r].layers),
-                                                          " matches; the last rule that matches a layer holds")});
-  }
+  std::vector<Value> selectors;
+  for (const RankRule& rule : rules) selectors.push_back(rule.layers);
+  const LastMatches found = last_matches(selectors, "ranks", paths, problems);
   // A rule that failed above may be the one that was meant to cover them.
-  const std::string names = uncovered(paths, rule_of);
-  if (!names.empty() && std::find(matches.begin(), matches.end(), false) == matches.end()) {
+  const std::string names = uncovered(paths, found.rule_of);
+  if (!names.empty() && found.all_match) {
     problems.push_back({"ranks", str("no rule covers ", names, "; add a rule for it, or match fewer layers")});
   }
-  return rule_of;
+  return found.rule_of;
 }
 
 }  // namespace tessera

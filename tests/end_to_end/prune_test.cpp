@@ -8,11 +8,14 @@
 
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
+#include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 #include "tests/end_to_end/tiny_experiment.h"
+#include "train/checkpoint/store.h"
+#include "train/run/saved_model.h"
 
 namespace tessera::testing {
 namespace {
@@ -107,6 +110,56 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameTiles) {
   EXPECT_LE(positions.size(), 2u) << "of two tiles";
 }
 
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesAtTargetsOfTheirOwn) {
+  expect_to_survive({"stages[1].prune.layers='*'", "stages[1].prune.sparsity.targets=[{layers: conv*, target: 0.9}]"});
+  EXPECT_EQ(kept(run_in("killed")), 58);
+}
+
+// With statistics of batches and more than one thread that reads them.
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
+  write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest, {.threads = "{compute: 1, loader: 2}", .batch_norm = true}));
+  expect_to_survive({"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3"});
+  EXPECT_EQ(kept(run_in("killed")), 115);
+  expect_done(
+      run_program(train("inline", {"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3", "threads.loader=0"})));
+  EXPECT_TRUE(tensors_of(run_in("inline")) == tensors_of(run_in("straight")));
+}
+
+// Frozen after step 33 of the run, between two of the places where it is killed.
+TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesBySrSte) {
+  const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {lambda: 0.01}}"};
+  expect_to_survive(changes);
+  const std::vector<Value> rows = prunings(run_in("killed"));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("step").as_int(), 20);
+  EXPECT_EQ(kept(run_in("killed")), 288);
+  expect_done(run_program(train("one_shot", {"stages[1].prune={pattern: n_m}"})));
+  EXPECT_FALSE(tensors_of(run_in("one_shot")) == tensors_of(run_in("killed")));
+}
+
+// Training goes on with all weights; what is evaluated has the masks that training's forward sees.
+TEST_F(PruneRuns, CheckpointsBeforeTheFreezeAreEvaluatedMasked) {
+  for (const char* average : {"ema.decay=0.9", "~ema"}) {
+    const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {}}", average};
+    ASSERT_EQ(run_program(train(average, changes), {"TESSERA_KILL_AT=step:29"}).exit_code, 128 + SIGKILL);
+    const Checkpoint checkpoint = CheckpointStore(real_vfs(), run_in(average) + "/checkpoints", 100).load_latest();
+    const auto zeros = [](const std::unique_ptr<Module>& model) {
+      const std::vector<float> values = find_module(*model, "conv2").parameter("weight").value().to_vector<float>();
+      return std::ranges::count(values, 0.0F);
+    };
+    EXPECT_EQ(zeros(saved_model(checkpoint)), 0) << average;
+    EXPECT_EQ(zeros(evaluation_model(checkpoint)), 288) << average;
+  }
+}
+
+// The averages of the last step's weights know nothing of its mask.
+TEST_F(PruneRuns, MasksOfTheLastStepHold) {
+  expect_done(run_program(train("ramp", {"stages[1].prune.sparsity.end=26s"})));
+  EXPECT_EQ(kept(run_in("ramp")), 115);
+  expect_done(run_program(train("frozen", {"stages[1].prune={pattern: n_m, sr_ste: {freeze: 100%}}"})));
+  EXPECT_EQ(kept(run_in("frozen")), 288);
+}
+
 TEST_F(PruneRuns, EveryPatternReachesWhatItCan) {
   const auto reached = [&](const std::string& runs, const std::vector<std::string>& changes) {
     expect_done(run_program(train(runs, changes)));
@@ -132,8 +185,9 @@ TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
 
 TEST_F(PruneRuns, EachOptionLeavesItsOwnWeights) {
   std::vector<std::string> seen;
-  for (const char* change : {"threads.loader=0", "stages[1].prune.score=random", "stages[1].prune.sparsity.schedule=iterative",
-                             "stages[1].prune.layers=conv*", "optimizer.name=adamw"}) {
+  for (const char* change :
+       {"threads.loader=0", "stages[1].prune.score=random", "stages[1].prune.score=taylor",
+        "stages[1].prune.sparsity.schedule=iterative", "stages[1].prune.layers=conv*", "optimizer.name=adamw"}) {
     expect_done(run_program(
         train(change, joined({change}, std::string(change).ends_with("adamw") ? std::vector<std::string>{"~optimizer.momentum"}
                                                                               : std::vector<std::string>{}))));
@@ -151,12 +205,14 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune.sparsity.end=30s", "stages[1].prune.sparsity.end: is step 30 of a stage of 26");
   refused("stages[1].prune.sparsity.begin=20s", "stages[1].prune.sparsity.end: is begin");
   refused("stages[1].prune.layers=conv7", "stages[1].prune.layers: ");
+  refused("stages[1].prune.sparsity.targets=[{layers: conv1, target: 0.9}]", "stages[1].prune.sparsity.targets[0].layers: ");
   refused("stages[1].prune.sparsity.target=1", "stages[1].prune.sparsity.target");
   refused("stages[1].prune.sparsity.schedule=one_shot", "has no effect with schedule: one_shot");
   refused("stages[1].prune.pattern=block", "stages[1].prune.layers: prune: no layer has a weight that pattern block can hold");
   refused("stages[1].prune.group=8", "stages[1].prune.group: has no effect with pattern: unstructured");
   refused("stages[1].prune={pattern: n_m, sparsity: {target: 0.8}}",
           "stages[1].prune.sparsity.target: is 0.8; pattern: n_m has 0.5");
+  refused("stages[1].prune={pattern: n_m, sr_ste: {freeze: 27s}}", "stages[1].prune.sr_ste.freeze: is step 27 of a stage of 26");
   refused("~stages[1].train", "stages[1].prune: needs train");
   expect_outcome(run_program(train("less", {"stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}"})),
                  2, "would prune nothing");

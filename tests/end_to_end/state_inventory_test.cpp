@@ -174,6 +174,28 @@ TEST_F(StateInventory, EveryPieceOfAdmm) {
   for (const Piece& piece : pieces) expect_needed(piece);
 }
 
+TEST_F(StateInventory, EveryPieceOfPruning) {
+  kill_at("step:23", {"stages[0].prune={sparsity: {target: 0.8, end: 26s, every: 2s}}"});  // in the ramp
+  const auto other_beginning = [](Checkpoint& checkpoint) {
+    for (Value& initial : checkpoint.parts.at("hook.prune").meta.find("initial")->as_list()) initial = 0.7;
+  };
+  const Piece pieces[]{
+      {"sparsities at the stage's begin", other_beginning},
+      {"pruning", erase_part("hook.prune"), "the part 'hook.prune' is missing"},
+      {"masks", [](Checkpoint& checkpoint) { checkpoint.parts.at("model").tensors.erase("conv2.weight.mask"); }},
+  };
+  for (const Piece& piece : pieces) expect_needed(piece);
+}
+
+TEST_F(StateInventory, EveryPieceOfSrSte) {
+  kill_at("step:23", {"stages[0].prune={pattern: n_m, sr_ste: {freeze: 25s}}"});  // before the masks freeze
+  const auto dropped = [](Checkpoint& checkpoint) { ASSERT_TRUE(checkpoint.parts.at("hook.prune").meta.erase("n_m")); };
+  for (const Piece& piece : {Piece{"N and M", dropped, "the saved state is not of sr_ste"},
+                             Piece{"its part", erase_part("hook.prune"), "the part 'hook.prune' is missing"}}) {
+    expect_needed(piece);
+  }
+}
+
 TEST_F(StateInventory, EveryPieceOfDistillation) {
   kill_at("step:36", {"stages[2].distill={from: dense, weight: 0.9}"});
   const Piece pieces[]{

@@ -102,9 +102,9 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
     plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, classes);
     return plan;
   }
-  std::map<std::string, State> parts =
-      StageTrainer(model, stage.training, 0, 1, 1, DType::f32, stage_hooks(stage, results, teachers.of(stage), DType::f32))
-          .state();
+  std::map<std::string, State> parts = StageTrainer(model, stage.training, 0, 1, 1, DType::f32,
+                                                    stage_hooks(stage, {.results = results, .teacher = teachers.of(stage)}))
+                                           .state();
   parts["model"] = weights;
   plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
   finish(history.of(stage.name), true);

@@ -140,7 +140,8 @@ class Planner {
   }
 
   MemoryPlan memory_of(Module& model, const StageConfig& stage, const Teachers& teachers) const {
-    const std::vector<MakeHook> hooks = stage_hooks(stage, results_, teachers.of(stage), compute_dtype_of(config_));
+    const std::vector<MakeHook> hooks =
+        stage_hooks(stage, {.results = results_, .teacher = teachers.of(stage), .compute = compute_dtype_of(config_)});
     return plan_memory(model, config_, stage.training, data_, plan_.input, hooks, teachers.bytes());
   }
 

@@ -99,18 +99,31 @@ std::unique_ptr<Loader> RunState::training_loader() const {
   return std::make_unique<Loader>(data_.train, std::move(options));
 }
 
+std::int64_t RunState::epoch_of_passes() const { return (position_.stage << 32) + kEpochOfPasses; }
+
 TrainingBatches RunState::batches_for_passes() const {
   const auto batch = [this, loader = std::shared_ptr<Loader>()](std::int64_t i) mutable {
     if (!loader) loader = training_loader();
-    const std::int64_t epoch = (position_.stage << 32) + kEpochOfPasses + i / steps_per_epoch_, at = i % steps_per_epoch_;
+    const std::int64_t epoch = epoch_of_passes() + i / steps_per_epoch_, at = i % steps_per_epoch_;
     if (loader->epoch() != epoch || loader->batch() != at) loader->seek(epoch, at);
     return loader->next().x;
   };
   return {.x = batch, .compute = compute_dtype_of(config_)};
 }
 
+ReadBatches RunState::batches_for_hooks() const {
+  return [this](std::int64_t first, std::int64_t count, const std::function<void(const Batch&)>& each) {
+    const std::unique_ptr<Loader> loader = training_loader();
+    loader->seek(epoch_of_passes() + first / steps_per_epoch_, first % steps_per_epoch_);
+    for (std::int64_t i = 0; i < count; ++i) each(loader->next());
+  };
+}
+
 std::vector<MakeHook> RunState::hooks_of_stage() const {
-  return stage_hooks(stage(), results_, teachers_.of(stage()), compute_dtype_of(config_));
+  return stage_hooks(stage(), {.results = results_,
+                               .teacher = teachers_.of(stage()),
+                               .compute = compute_dtype_of(config_),
+                               .batches = batches_for_hooks()});
 }
 
 void RunState::begin_training() {

@@ -74,8 +74,11 @@ class RunState {
  private:
   void load_parts(const Checkpoint& checkpoint);
   std::unique_ptr<Loader> training_loader() const;
-  // Of epochs that the stage never trains on, so that a pass takes no batch from its training. Read where a pass asks for them.
+  // Of epochs that the stage never trains on, so that passes and hooks take no batch from its training. Read where they ask for
+  // them.
   TrainingBatches batches_for_passes() const;
+  ReadBatches batches_for_hooks() const;
+  std::int64_t epoch_of_passes() const;  // the first of these
   Batch next_batch();
 
   ExperimentConfig config_;

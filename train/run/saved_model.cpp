@@ -1,5 +1,6 @@
 #include "train/run/saved_model.h"
 
+#include "compress/prune/sr_ste.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -32,6 +33,8 @@ std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint) {
   if (has_averages(checkpoint)) {
     for (const auto& [path, average] : checkpoint.parts.at(evaluation_part()).tensors) weights.tensors[path] = average;
   }
+  const auto hiding = checkpoint.parts.find(hiding_part());
+  if (hiding != checkpoint.parts.end()) hide_as_evaluated(hiding->second, weights.tensors);
   return with_weights(checkpoint, weights);
 }
 

@@ -2,6 +2,7 @@
 
 #include "admm/admm.h"
 #include "compress/prune/prune.h"
+#include "compress/prune/sr_ste.h"
 #include "core/support/error.h"
 #include "optim/ema.h"
 #include "train/run/distill.h"
@@ -10,6 +11,29 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kPrefix = "hook.";
+
+LossGradients loss_gradients(const ReadBatches& batches, const WithGradients& with_gradients) {
+  return [batches, with_gradients](std::int64_t first, std::int64_t count, const std::function<void()>& each) {
+    batches(first, count, [&](const Batch& batch) { with_gradients(batch, each); });
+  };
+}
+
+MakeHook prune_hook(const PruneConfig& config, const ReadBatches& batches) {
+  return [config, batches](const HookSetting& setting) -> std::unique_ptr<Hook> {
+    if (config.sr_ste) return std::make_unique<SrSte>(config, setting.model, setting.length);
+    const Prune::Sources sources{.seed = setting.seed, .gradients = loss_gradients(batches, setting.with_gradients)};
+    return std::make_unique<Prune>(config, setting.model, setting.length, sources);
+  };
+}
+
+MakeHook sparse_admm_hook(const AdmmConfig& config) {
+  return [config](const HookSetting& setting) {
+    std::vector<BlockProblem> problems;
+    std::vector<ConstrainedLayer> layers = sparse_layers(config, setting.model, problems);
+    TESSERA_CHECK(problems.empty(), ConfigError, "admm: ", problems.front().key, ": ", problems.front().message);
+    return std::make_unique<Admm>(config, std::move(layers), setting.model, setting.length, setting.slots);
+  };
+}
 
 }  // namespace
 
@@ -22,31 +46,22 @@ std::vector<MakeHook> training_hooks(const TrainingConfig& config) {
   return hooks;
 }
 
-std::vector<MakeHook> stage_hooks(const StageConfig& stage, const StageResults& results, Module* teacher, DType compute) {
+std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& inputs) {
   std::vector<MakeHook> hooks;
   if (stage.distill) {
-    TESSERA_CHECK(teacher != nullptr, InternalError, "stage ", stage.name, ": its teacher is not there");
-    hooks.push_back([config = *stage.distill, teacher, compute](const HookSetting&) {
+    TESSERA_CHECK(inputs.teacher != nullptr, InternalError, "stage ", stage.name, ": its teacher is not there");
+    hooks.push_back([config = *stage.distill, teacher = inputs.teacher, compute = inputs.compute](const HookSetting&) {
       return std::make_unique<Distill>(config, *teacher, compute);
     });
   }
+  if (stage.prune) hooks.push_back(prune_hook(*stage.prune, inputs.batches));  // ahead of those that read dense weights
   if (stage.admm && stage.admm->sparsity) {
-    hooks.push_back([config = *stage.admm](const HookSetting& setting) {
-      std::vector<BlockProblem> problems;
-      std::vector<ConstrainedLayer> layers = sparse_layers(config, setting.model, problems);
-      TESSERA_CHECK(problems.empty(), ConfigError, "admm: ", problems.front().key, ": ", problems.front().message);
-      return std::make_unique<Admm>(config, std::move(layers), setting.model, setting.length, setting.slots);
-    });
+    hooks.push_back(sparse_admm_hook(*stage.admm));
   } else if (stage.admm) {
-    const StageResult* const settled = results.find(stage.name);
+    const StageResult* const settled = inputs.results.find(stage.name);
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
       return std::make_unique<Admm>(config, low_rank_layers(config, layers), setting.model, setting.length, setting.slots);
-    });
-  }
-  if (stage.prune) {
-    hooks.push_back([config = *stage.prune](const HookSetting& setting) {
-      return std::make_unique<Prune>(config, setting.model, setting.length, setting.seed);
     });
   }
   return hooks;
@@ -57,5 +72,7 @@ std::string part_of_hook(std::string_view name) { return str(kPrefix, name); }
 bool is_part_of_hook(std::string_view part) { return part.starts_with(kPrefix); }
 
 std::string evaluation_part() { return part_of_hook(Ema::kName); }
+
+std::string hiding_part() { return part_of_hook(SrSte::kName); }
 
 }  // namespace tessera

@@ -44,7 +44,11 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
       optimizer_(make_optimizer(config.optimizer, parameters_)),
       loss_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())),
       norm_sum_(Tensor::zeros({}, DType::f64, step_state_.tensor().device())) {
-  const HookSetting setting{.model = model_, .length = length_, .slots = slots_, .seed = seed_};
+  const HookSetting setting{.model = model_,
+                            .length = length_,
+                            .slots = slots_,
+                            .seed = seed_,
+                            .with_gradients = [this](const Batch& batch, const auto& body) { with_gradients(batch, body); }};
   for (const MakeHook& make : training_hooks(config_)) hooks_.push_back(make(setting));
   for (const MakeHook& make : others) hooks_.push_back(make(setting));
   if (scales_loss_) step_state_.load(kInitialLossScale, 0);
@@ -95,6 +99,24 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   ++loss_count_;
 }
 
+Context StageTrainer::context() const {
+  return {.training = true, .seed = seed_, .step = &step_state_, .recompute = config_.recompute};
+}
+
+void StageTrainer::with_gradients(const Batch& batch, const std::function<void()>& body) {
+  std::vector<Tensor> buffers;
+  for (const NamedBuffer& entry : buffers_) buffers.push_back(entry.buffer->value.clone());
+  const Tensor loss_sum = loss_sum_.clone();
+  const Device device = step_state_.tensor().device();
+  step_state_.set_micro_step(0);
+  accumulate_gradients({batch.x.to(device), batch.y.to(device)}, context());
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers_[i].buffer->value.copy_from(buffers[i]);
+  loss_sum_.copy_from(loss_sum);
+  if (scales_loss_) unscale_gradients(parameters_, step_state_);
+  if (!scales_loss_ || step_state_.read().skip == 0) body();
+  drop_gradients();
+}
+
 void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
   StepStateData state;
   state.step = global_step;
@@ -106,7 +128,7 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
 
 void StageTrainer::compute_step(const Batch& batch) {
   if (NumericCheck::active()) check_batch(batch.x);
-  accumulate_gradients(batch, Context{.training = true, .seed = seed_, .step = &step_state_, .recompute = config_.recompute});
+  accumulate_gradients(batch, context());
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");

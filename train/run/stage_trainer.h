@@ -1,6 +1,7 @@
 // The training step: batch -> forward -> loss -> backward -> clip -> update -> hooks. Knows nothing of files or stages' order.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -44,13 +45,20 @@ class StageTrainer {
   // weight. A gradient that the loss's scale made overflow is none of these, but where no scale helps it says so.
   void check_finite() const;
 
-  // Calls `body` with the weights in place that hooks want evaluated, such as a moving average.
+  // Calls `body` with the weights in place that hooks want evaluated, such as a moving average. A hook may change what those
+  // before it have put there, so they take theirs back in the opposite order.
   template <class Body>
   void with_evaluation_weights(Body&& body) {
     for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
     body();
-    for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
+    for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) (*hook)->swap_evaluation_weights(model_);
   }
+
+  // Between steps. Calls `body` with the gradient of the batch's mean loss, that which the stage trains by, in the parameters: of
+  // a training step's forward, in micro-batches, without what hooks add to gradients. It drops them afterwards. Weights,
+  // optimiser, batch-norm statistics and the running sum stay as they were. Where a gradient overflows in f16 `body` is not
+  // called.
+  void with_gradients(const Batch& batch, const std::function<void()>& body);
 
   void begin_stage();  // tells the hooks, before the first step; instead of load_state()
   // What hooks have to do on the host after so many steps of the stage.
@@ -72,6 +80,7 @@ class StageTrainer {
   bool may_overflow() const;  // gradients now, without being a fault
   void add_norm(const Tensor& norm) const;
   std::vector<const void*> memory() const;
+  Context context() const;
   Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
   void accumulate_gradients(const Batch& batch, const Context& context);
   void update_weights();

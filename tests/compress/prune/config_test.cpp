@@ -55,5 +55,36 @@ TEST(PruneBlock, RefusesParametersOfOtherPatterns) {
           "prune.extra: 0.05 of all weights as single elements leave no tile with sparsity.target 0.96");
 }
 
+TEST(PruneBlock, BatchesAreOfScoreTaylor) {
+  EXPECT_EQ(block(R"({"score": "taylor", "sparsity": {"target": 0.5}})").score_batches_or_default(), 8);
+  EXPECT_EQ(block(R"({"score": "taylor", "score_batches": 2, "sparsity": {"target": 0.5}})").score_batches_or_default(), 2);
+  refused(R"({"score_batches": 2, "sparsity": {"target": 0.5}})", "prune.score_batches: has no effect with score: magnitude");
+}
+
+TEST(PruneBlock, SrSteIsOfNOfM) {
+  const PruneConfig read_back = block(R"({"pattern": "n_m", "sr_ste": {"freeze": "4e"}})");
+  ASSERT_TRUE(read_back.sr_ste);
+  EXPECT_EQ(read_back.sr_ste->lambda, 2e-4);
+  EXPECT_EQ(read_back.sr_ste->freeze, Duration::epochs(4));
+  EXPECT_EQ(write(block(to_json(write(read_back)))), write(read_back));
+  refused(R"({"sr_ste": {}, "sparsity": {"target": 0.5}})", "prune.sr_ste: needs pattern: n_m; pattern: unstructured");
+  refused(R"({"pattern": "n_m", "sr_ste": {}, "score": "random"})", "prune.score: is random; sr_ste keeps weights by magnitude");
+  refused(R"({"pattern": "n_m", "sr_ste": {}, "sparsity": {"begin": "1e"}})", "prune.sparsity.begin: has no effect with sr_ste");
+}
+
+TEST(PruneBlock, TargetsOfSomeLayersNeedScopeLayer) {
+  const std::string rules = R"("sparsity": {"target": 0.5, "targets": [{"layers": "a*", "target": 0.96}]})";
+  const PruneConfig read_back = block("{" + rules + "}");
+  ASSERT_EQ(read_back.sparsity.targets.size(), 1u);
+  EXPECT_EQ(read_back.sparsity.targets[0].target, 0.96);
+  EXPECT_EQ(write(block(to_json(write(read_back)))), write(read_back));
+  refused(str("{\"scope\": \"erk\", ", rules, "}"),
+          "prune.sparsity.targets: needs scope: layer; scope: erk has one target for all layers together");
+  refused(str("{\"pattern\": \"tile_element\", ", rules, "}"), "leave no tile with a target of 0.96");
+  refused(R"({"pattern": "n_m", "sparsity": {"targets": [{"layers": "a", "target": 0.5}]}})",
+          "prune.sparsity.targets: has no effect with pattern: n_m");
+  refused(R"({"sparsity": {"target": 0.5, "targets": [{"layers": "a", "target": 1}]}})", "targets[0].target: is 1");
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -47,7 +47,7 @@ class Pruning : public ::testing::Test {
     return found;
   }
   Prune run(const PruneConfig& config, std::int64_t steps = kStage.steps) {
-    Prune prune(config, *model_, kStage, 7);
+    Prune prune(config, *model_, kStage, {.seed = 7});
     prune.on_stage_begin(*model_);
     for (std::int64_t step = 1; step <= steps; ++step) prune.between_steps(*model_, step);
     return prune;
@@ -76,7 +76,7 @@ TEST_F(Pruning, LeavesOutTheFirstConvolutionTheLastLinearLayerAndNorms) {
   EXPECT_EQ(problems[0].key, "layers");
   EXPECT_NE(problems[0].message.find("stem"), std::string::npos) << problems[0].message;
   asked.layers = Value("norm");
-  EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, 1); }).find("layers"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, {.seed = 1}); }).find("layers"), std::string::npos);
 }
 
 TEST_F(Pruning, MeetsTheTargetInEachLayer) {
@@ -89,6 +89,48 @@ TEST_F(Pruning, MeetsTheTargetInEachLayer) {
       ASSERT_EQ(weight.parameter->value().data<float>()[i], 0.0F) << weight.path;
     }
   }
+}
+
+TEST_F(Pruning, TheLastRuleThatMatchesALayerHoldsForIt) {
+  PruneConfig asked = config(0.5);
+  asked.sparsity.targets = {{Value("*r*"), 0.9}, {Value("narrow"), 0.25}};
+  Prune prune = run(asked);
+  for (const PrunedWeight& weight : weights(asked)) {
+    const double target = weight.layer == "narrow" ? 0.25 : weight.layer == "factored" ? 0.9 : 0.5;
+    EXPECT_EQ(weight.target, target) << weight.path;
+    EXPECT_EQ(weight.kept(), std::llround((1 - target) * static_cast<double>(weight.numel()))) << weight.path;
+  }
+  const std::vector<Value> rows = prune.take_rows();
+  EXPECT_NEAR(rows.back().at("prune").at("asked").as_double(), prune.sparsity(), 1e-3) << "of all together";
+}
+
+TEST_F(Pruning, EachLayerGoesFromItsOwnSparsityToItsOwnTarget) {
+  PruneConfig before = config(0.4);
+  before.layers = Value("wide");
+  run(before);
+  PruneConfig asked = config(0.8);
+  asked.sparsity.targets = {{Value("narrow"), 0}};
+  run(asked, 30);
+  for (const PrunedWeight& weight : weights(asked)) {
+    const double initial = weight.layer == "wide" ? 0.4 : 0;
+    const double now = weight.layer == "narrow" ? 0 : sparsity_after(asked.sparsity, kStage, 30, {initial, 0.8});
+    EXPECT_NEAR(1 - static_cast<double>(weight.kept()) / static_cast<double>(weight.numel()), now, 0.02) << weight.path;
+  }
+}
+
+TEST_F(Pruning, RulesThatAreForNoPrunedLayerAreNamed) {
+  const auto problem_of = [&](std::vector<TargetRule> rules, const std::string& key, const std::string& part) {
+    PruneConfig asked = config();
+    asked.sparsity.targets = std::move(rules);
+    std::vector<BlockProblem> problems;
+    pruned_weights(asked, *model_, problems);
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_EQ(problems[0].key, key);
+    EXPECT_NE(problems[0].message.find(part), std::string::npos) << problems[0].message;
+  };
+  problem_of({{Value("wide"), 0.9}, {Value("narow"), 0.9}}, "sparsity.targets[1].layers", "narrow");
+  problem_of({{Value("stem"), 0.9}}, "sparsity.targets[0].layers", "stem");
+  problem_of({{Value("wide"), 0.9}, {Value("*"), 0.7}}, "sparsity.targets[0].layers", "later rules take every layer");
 }
 
 // Each with parameters that two weights of 32 channels can hold; the sparsity is the pattern's own or the target.
@@ -169,7 +211,7 @@ TEST_F(Pruning, WhatIsPrunedStaysPruned) {
   for (const char* score : {"magnitude", "random"}) {
     PruneConfig asked = config();
     asked.score = score;
-    Prune prune(asked, *model_, kStage, 7);
+    Prune prune(asked, *model_, kStage, {.seed = 7});
     prune.on_stage_begin(*model_);
     double before = -1;
     std::vector<Tensor> masks;
@@ -234,12 +276,12 @@ TEST_F(Pruning, APatternStartsFromAnotherOnesMask) {
 
 TEST_F(Pruning, ItsStateGoesOnWithTheRamp) {
   Prune first = run(config(), 40);
-  Prune second(config(), *model_, kStage, 7);
+  Prune second(config(), *model_, kStage, {.seed = 7});
   second.load_state(first.state());
   for (std::int64_t step = 41; step <= kStage.steps; ++step) second.between_steps(*model_, step);
   const std::vector<Value> rows = second.take_rows();
   ASSERT_FALSE(rows.empty());
-  EXPECT_EQ(rows.front().at("prune").at("asked").as_double(), sparsity_after(config().sparsity, kStage, 50, 0));
+  EXPECT_EQ(rows.front().at("prune").at("asked").as_double(), sparsity_after(config().sparsity, kStage, 50, {.target = 0.8}));
   EXPECT_THROW(second.load_state({}), IoError);
 }
 

@@ -43,12 +43,13 @@ TEST(PruningSchedule, WithoutEndAndEveryItStopsAtThreeQuarters) {
 TEST(PruningSchedule, CubicFollowsItsEquation) {
   const SparsityConfig config = sparsity("cubic", Duration::steps(100), Duration::steps(500), Duration::steps(100));
   for (const double initial : {0.0, 0.3}) {
-    EXPECT_NEAR(sparsity_after(config, kStage, 100, initial), initial, 1e-12);
+    EXPECT_NEAR(sparsity_after(config, kStage, 100, {.initial = initial, .target = config.target}), initial, 1e-12);
     for (const std::int64_t step : {200, 300, 400}) {
       const double t = static_cast<double>(step - 100) / 400;
-      EXPECT_NEAR(sparsity_after(config, kStage, step, initial), 0.9 + (initial - 0.9) * std::pow(1 - t, 3), 1e-12);
+      EXPECT_NEAR(sparsity_after(config, kStage, step, {.initial = initial, .target = config.target}),
+                  0.9 + (initial - 0.9) * std::pow(1 - t, 3), 1e-12);
     }
-    EXPECT_EQ(sparsity_after(config, kStage, 500, initial), 0.9) << "exactly";
+    EXPECT_EQ(sparsity_after(config, kStage, 500, {.initial = initial, .target = config.target}), 0.9) << "exactly";
   }
 }
 
@@ -56,18 +57,18 @@ TEST(PruningSchedule, IterativeTakesTheSameShareOfWhatIsLeft) {
   const SparsityConfig config = sparsity("iterative", Duration::steps(0), Duration::steps(300), Duration::steps(100));
   double left = 1;
   for (const std::int64_t step : {0, 100, 200}) {
-    const double now = 1 - sparsity_after(config, kStage, step, 0);
+    const double now = 1 - sparsity_after(config, kStage, step, {.initial = 0, .target = config.target});
     EXPECT_NEAR(now / left, std::pow(0.1, 0.25), 1e-12) << step;
     left = now;
   }
-  EXPECT_EQ(sparsity_after(config, kStage, 300, 0), 0.9);
+  EXPECT_EQ(sparsity_after(config, kStage, 300, {.initial = 0, .target = config.target}), 0.9);
 }
 
 TEST(PruningSchedule, OneShotIsThereAtOnce) {
   SparsityConfig config;
   config.target = 0.5;
   config.schedule = "one_shot";
-  EXPECT_EQ(sparsity_after(config, kStage, 0, 0), 0.5);
+  EXPECT_EQ(sparsity_after(config, kStage, 0, {.initial = 0, .target = config.target}), 0.5);
 }
 
 }  // namespace

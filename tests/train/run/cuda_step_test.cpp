@@ -156,7 +156,7 @@ TEST_P(CudaStep, RecordedStepsOfADistillingStageHaveTheBytesOfEagerOnes) {
   for (int way = 0; way < 3; ++way) {
     const auto model = residual_network(gpu());
     std::vector<MakeHook> hooks;
-    if (way < 2) hooks = stage_hooks(stage, {}, teacher.get(), compute());
+    if (way < 2) hooks = stage_hooks(stage, {.results = {}, .teacher = teacher.get(), .compute = compute()});
     StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute(), hooks);
     trainer.record_with(way == 1 ? counting(recordings) : StepGraph::Recorder());
     train(trainer, kImages, 0, 4);

@@ -37,6 +37,8 @@ constexpr const char* kConvolutions =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: 4s}]}";
 constexpr const char* kPrune = "{stages: [{prune: {sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kPruneRules =
+    "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s, targets: [{layers: conv2, target: 0.7}]}}}]}";
 // conv2 has 32 channels on both sides, which blocks of 16 fit.
 constexpr const char* kWide =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 32, kernel: 3, stride: 4, name: conv1}}, relu, "
@@ -170,8 +172,15 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.extra", kPruneElements, "0.2"},
     {"stages[].prune.scope", kPruneAll, "global"},
     {"stages[].prune.score", kPrune, "random"},
+    {"stages[].prune.score_batches", "{stages: [{prune: {score: taylor, sparsity: {target: 0.5, every: 1s}}}]}", "1"},
+    {"stages[].prune.sr_ste", "{stages: [{prune: {pattern: n_m, sr_ste: {lambda: 0.1}}}]}"},
+    {"stages[].prune.sr_ste.lambda", "", "1"},
+    {"stages[].prune.sr_ste.freeze", "", "1s"},
     {"stages[].prune.sparsity", kPrune, "{target: 0.7}"},
     {"stages[].prune.sparsity.target", kPrune, "0.7"},
+    {"stages[].prune.sparsity.targets", kPruneRules},
+    {"stages[].prune.sparsity.targets[].layers", "", "conv1"},
+    {"stages[].prune.sparsity.targets[].target", "", "0.9"},
     {"stages[].prune.sparsity.schedule", kPrune, "iterative"},
     {"stages[].prune.sparsity.begin", kPrune, "1s"},
     {"stages[].prune.sparsity.end", kPrune, "2s"},
