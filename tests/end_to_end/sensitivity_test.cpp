@@ -61,6 +61,7 @@ TEST_F(SensitivityRuns, SuggestTheGreatestSparsityWithinTheDrop) {
   for (const Value& layer : all.at("layers").as_list()) EXPECT_EQ(layer.at("suggested").as_double(), 0.9);
   const Outcome text = run_program({"sensitivity", run(), "--drop", "100", "--pattern", "tile"});
   expect_outcome(text, 0, "suggested");
+  expect_in(text.output, "prune:\n  layers: [conv1, conv2, fc]\n  pattern: tile\n  sparsity:\n    target: 0.9\n");
   expect_in(text.output, "tile, one weight pruned at a time");
 }
 

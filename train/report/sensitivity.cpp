@@ -52,7 +52,7 @@ class Prober {
   LayerSensitivity probe(const PrunedWeight& weight, double accuracy) const {
     LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .accuracy = {}, .suggested = 0};
     Restored restored(*weight.parameter);
-    const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, 0);
+    const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, {});
     const std::int64_t present = weight.kept();
     bool within = true;
     for (const double sparsity : options_.sparsities) {
@@ -118,6 +118,27 @@ SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const Sensitivi
   return report;
 }
 
+// "conv1" of "conv1.weight".
+std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
+
+// The block that prunes each layer to its target; "" where none bears any.
+std::string suggestion(const SensitivityReport& report) {
+  double least = 1;
+  std::string layers, targets;
+  for (const LayerSensitivity& layer : report.layers) {
+    if (layer.suggested > 0) least = std::min(least, layer.suggested);
+  }
+  for (const LayerSensitivity& layer : report.layers) {
+    if (layer.suggested == 0) continue;
+    layers += str(layers.empty() ? "" : ", ", layer_of(layer.path));
+    if (layer.suggested == least) continue;
+    targets += str("\n      - {layers: ", layer_of(layer.path), ", target: ", formatted("%g", layer.suggested), '}');
+  }
+  if (layers.empty()) return "";
+  return str("\nprune:\n  layers: [", layers, "]", report.pattern == "unstructured" ? "" : str("\n  pattern: ", report.pattern),
+             "\n  sparsity:\n    target: ", formatted("%g", least), targets.empty() ? "" : str("\n    targets:", targets), '\n');
+}
+
 std::string to_text(const SensitivityReport& report) {
   std::vector<std::vector<std::string>> rows{{"weight", "elements"}};
   std::vector<bool> right{false, true};
@@ -135,7 +156,7 @@ std::string to_text(const SensitivityReport& report) {
   }
   return str(report.run, ": stage ", report.stage, ", step ", report.step, "; ", report.pattern,
              ", one weight pruned at a time\n", "val accuracy as it is: ", percent(report.accuracy), " of ", report.samples,
-             " samples\n\n", aligned(rows, right));
+             " samples\n\n", aligned(rows, right), suggestion(report));
 }
 
 }  // namespace tessera
