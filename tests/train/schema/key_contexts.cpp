@@ -79,6 +79,7 @@ constexpr KeyContext kContexts[] = {
     {"model.in_channels", "", "1"},
     {"model.hidden", "", "[5]"},
     {"model.shortcut", "{model: {name: resnet8, hidden: ~}}", "projection"},
+    {"model.width", "{model: {name: resnet8, hidden: ~}}", "0.5"},
     {"model.layers", "{model: {name: layers, hidden: ~, layers: [flatten, {linear: {out: 10}}]}}",
      "[flatten, {linear: {out: 4}}, relu, {linear: {out: 10}}]"},
     {"model.weights", "", "'${TESSERA_TEST_FILES}/weights.safetensors'"},
