@@ -95,6 +95,12 @@ TEST_F(ShrinkRuns, WhatCannotBeIsNamedBeforeTraining) {
   refused({"stages[1].shrink.keep=faster"}, "stages[1].shrink.keep: faster is decided by a clock");
 }
 
+TEST_F(ShrinkRuns, AreTriedBeforeTheFirstPruning) {
+  const Outcome outcome = run_program({"validate", folder_ / "tiny.yaml", "--smoke", "stages[0].prune.sparsity.begin=4s"});
+  expect_done(outcome);
+  expect_in(outcome.output, "smoke small: 3 of 3 matched layers shrunk");
+}
+
 TEST_F(ShrinkRuns, AreExportedAndLoadedAsAnyDenseNetwork) {
   expect_done(run_program(train("runs")));
   expect_done(run_program({"export", run_in("runs"), "--output", folder_ / "out"}));
