@@ -15,4 +15,6 @@ void Pass::prepare(std::unique_ptr<Module>& root, const Shape& input, const Pass
   if (!lines.empty()) throw ConfigError(lines);
 }
 
+std::unique_ptr<Module> Pass::rewrite_network(Module&, std::vector<LayerReport>&) const { return nullptr; }
+
 }  // namespace tessera

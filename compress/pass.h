@@ -1,4 +1,5 @@
-// A rewrite of a module tree, layer by layer. The runner (pass_runner.h) calls it, verifies what it returns and reports.
+// A rewrite of a module tree, layer by layer or as a whole. The runner (pass_runner.h) calls it, verifies what it returns and
+// reports.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class Pass {
   virtual std::string_view done() const = 0;
   // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. Leaves
   // the model as it was. All that is wrong; none when the pass is prepared.
-  virtual std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) = 0;
+  virtual std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input,
+                                                const PassMeans& means = {}) = 0;
   // Throws ConfigError with one line per problem.
   void prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {});
   // After prepare: whether rewrite wants to see this layer. Layers that match and stay dense are reported with their reason.
@@ -44,6 +46,9 @@ class Pass {
   // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
   // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
+  // Where layers change together: the network that takes the model's place, or null to leave it. A row for each layer that it has
+  // something to say of: path, format, ranks, decision and reason. Asked before any layer.
+  virtual std::unique_ptr<Module> rewrite_network(Module& root, std::vector<LayerReport>& rows) const;
   // What it found for the whole network, once the layers are in their places.
   virtual void complete(PassReport&) const {}
   // What usual rules would choose for the layers whose ranks come from their spectra; after prepare without a veto, as plans do.

@@ -73,6 +73,38 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
   report.layers.push_back(std::move(row));
 }
 
+void verify(std::string_view pass, Module& after) {
+  for (const NamedParameter& entry : named_parameters(after)) {
+    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "pass '", pass, "': ", entry.path,
+                  " contains NaN or Inf after the rewrite; the network is kept");
+  }
+}
+
+void rewrite_whole(std::unique_ptr<Module>& root, const Pass& pass, const Shape& input, const Costs& costs, PassReport& report,
+                   std::vector<Replaced>& replaced) {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Module> after = pass.rewrite_network(*root, report.layers);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Trace trace;
+  (after ? *after : *root).output_shape(input, &trace);
+  const Costs reached = by_path(trace);
+  for (LayerReport& row : report.layers) {
+    const LayerCost& before = costs.at(row.path);
+    const LayerCost& now = reached.at(row.path);
+    row.kind_before = before.kind;
+    row.kind_after = now.kind;
+    row.parameters_before = before.parameters;
+    row.parameters_after = now.parameters;
+    row.macs_before = before.macs;
+    row.macs_after = now.macs;
+    row.seconds = seconds / static_cast<double>(report.layers.size());
+  }
+  if (!after) return;
+  verify(pass.name(), *after);
+  move_to(*after, device_of(*root));
+  replaced.push_back({"", replace_module(root, "", std::move(after))});
+}
+
 // What the network's time says of the layers that stand in it.
 void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replaced>& replaced, const Shape& input,
             PassReport& report) {
@@ -80,7 +112,9 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
   report.speed = verdict.speed;
   if (report.speed) report.timed_at = veto.where();
   for (const std::string& path : verdict.went_back) {
-    std::ranges::find(report.layers, path, &LayerReport::path)->stay_dense(verdict.reason);
+    for (LayerReport& row : report.layers) {
+      if (!row.stays_dense() && (row.path == path || path.empty())) row.stay_dense(verdict.reason);
+    }
   }
   for (LayerReport& row : report.layers) {
     if (!row.speed || !verdict.dense_ms) continue;
@@ -101,6 +135,7 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   const std::string first = first_with_parameters(trace);
   std::vector<Replaced> replaced;
   pass.prepare(root, input, {.batches = batches, .veto = veto});
+  rewrite_whole(root, pass, input, costs, report, replaced);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");

@@ -10,7 +10,8 @@
 namespace tessera {
 
 // `input` is a probe batch shape. A replacement goes in only after its weights are all finite (NumericError) and its output
-// shape for the layer's own input equals the old one's (InternalError, as for the whole model at the end). Everything that a
+// shape for the layer's own input equals the old one's (InternalError, as for the whole model at the end); so does a network that
+// takes the model's place, but for its shape at the end alone. Everything that a
 // pass throws passes through; layers rewritten before stay rewritten. With a veto replacements are timed, each alone and then
 // together, and go back as it says; without one all of them stay, untimed. `batches` are what the pass may see of the training
 // data, and what batch norms are recalibrated on where it asks for that and a layer was replaced.

@@ -1,6 +1,7 @@
 // The blocks of residual networks (He et al. 2015): y = relu(bn(conv(... relu(bn(conv(x))) ...)) + shortcut(x)).
 // Children, with torchvision's names: conv1, bn1, conv2, bn2, (conv3, bn3), and for a projection downsample = sequential(conv
 // 1x1, bn).
+// The inner channels are those of the children: a pass may have taken some.
 // Built as shells: children come from make_basic_block / make_bottleneck or from a checkpoint's tree.
 #pragma once
 
@@ -28,6 +29,9 @@ class ResidualBlock : public Module {
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   std::vector<std::string> needed_children() const override;
+
+  const ResidualBlockConfig& options() const noexcept { return config_; }
+  int convolutions() const noexcept { return convolutions_; }
 
  protected:
   ResidualBlock(const ResidualBlockConfig& config, int convolutions) : config_(config), convolutions_(convolutions) {}

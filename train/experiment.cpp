@@ -160,6 +160,10 @@ void StageConfig::fields(Fields& f) {
         {.help = "set weights to zero, more and more of them, while this stage trains the others",
          .example = "{sparsity: {target: 0.9}}",
          .observable = "bytes"});
+  f.add("shrink", shrink,
+        {.help = "take channels that an earlier stage pruned out of the network, before this stage trains",
+         .example = "{keep: always}",
+         .observable = "report"});
   f.add("sparsify", sparsify,
         {.help = "give layers that an earlier stage pruned kernels which skip their zeros, before this stage trains",
          .example = "{keep: always}",
@@ -173,8 +177,8 @@ void StageConfig::fields(Fields& f) {
   f.require(train.has_value() || !admm, "admm", "needs train: weights come to their constraint by training");
   f.require(train.has_value() || !prune, "prune", "needs train: the weights that stay make up for those that go");
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
-  f.require(train.has_value() || factorise.has_value() || sparsify.has_value(), "",
-            "a stage needs train, factorise or sparsify, or several of them");
+  f.require(train.has_value() || factorise.has_value() || shrink.has_value() || sparsify.has_value(), "",
+            "a stage needs train, factorise, shrink or sparsify, or several of them");
 }
 
 void ExperimentConfig::fields(Fields& f) {

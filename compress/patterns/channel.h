@@ -1,5 +1,4 @@
-// Whole outputs: all of their weights. One output of each weight is kept at least, so that no layer goes; what other layers have
-// of the output stays.
+// Whole outputs: all of their weights. One output of each weight is kept at least, so that no layer goes.
 #pragma once
 
 #include "compress/patterns/pattern.h"

@@ -31,6 +31,11 @@ void PatternConfig::fields(Fields& f) {
          .range = {.min = 0, .max = 1, .open_max = true},
          .example = "0.1",
          .observable = "bytes"});
+  f.add("coupled", coupled,
+        {.help = "pattern: channel; true: layers whose outputs are added up, or passed on by a depthwise convolution, are pruned "
+                 "of the same ones; false",
+         .example = "true",
+         .observable = "bytes"});
   const bool tiles = pattern == "tile" || pattern == "tile_element";
   const auto read_by = [&](const char* key, bool given, bool reads) {
     f.require(!given || reads, key, str("has no effect with pattern: ", pattern));
@@ -39,6 +44,7 @@ void PatternConfig::fields(Fields& f) {
   read_by("n_m", n_m.has_value(), pattern == "n_m");
   read_by("group", group.has_value(), tiles);
   read_by("extra", extra.has_value(), pattern == "tile_element");
+  read_by("coupled", coupled.has_value(), pattern == "channel");
   f.require(!n_m || parse_n_m(*n_m), "n_m", "needs N:M with 0 < N < M, such as 2:4");
 }
 

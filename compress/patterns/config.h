@@ -16,6 +16,7 @@ struct PatternConfig {
   std::optional<std::string> n_m = {};  // 2:4
   std::optional<std::int64_t> group = {};  // 64 outputs a tile
   std::optional<double> extra = {};  // 0.05
+  std::optional<bool> coupled = {};  // false
   void fields(Fields& f);
 
   double extra_or_default() const { return extra.value_or(0.05); }

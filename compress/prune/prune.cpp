@@ -13,22 +13,54 @@
 namespace tessera {
 namespace {
 
+// The scores of weights of as many outputs, side by side.
+Tensor joined(std::span<const Tensor> scores, std::span<const std::size_t> members) {
+  if (members.size() == 1) return scores[members[0]];
+  const std::int64_t outputs = scores[members[0]].dim(0);
+  std::int64_t width = 0;
+  for (const std::size_t i : members) width += scores[i].numel() / outputs;
+  const Tensor all = Tensor::empty({outputs, width});
+  std::int64_t at = 0;
+  for (const std::size_t i : members) {
+    const std::int64_t own = scores[i].numel() / outputs;
+    all.slice(1, at, at + own).copy_from(scores[i].reshape({outputs, own}));
+    at += own;
+  }
+  return all;
+}
+
+// Each member's part of a mask of joined scores.
+void set_masks(const Tensor& mask, std::span<const PrunedWeight> weights, std::span<const std::size_t> members) {
+  if (members.size() == 1) return weights[members[0]].parameter->set_mask(mask);
+  const std::int64_t outputs = mask.dim(0);
+  std::int64_t at = 0;
+  for (const std::size_t i : members) {
+    const std::int64_t own = weights[i].numel() / outputs;
+    const Tensor part = mask.slice(1, at, at + own).contiguous();
+    weights[i].parameter->set_mask(part.reshape(weights[i].parameter->value().shape()));
+    at += own;
+  }
+}
+
 // New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned. Scopes of all weights
 // together have one sparsity.
 void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
                   std::span<const Tensor> scores) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
-  const bool alone = config.scope == "layer";
-  for (const Budget& budget : alone ? layer_budgets(weights, sparsities) : budgets(config.scope, weights, sparsities.front())) {
+  const std::vector<Budget> each =
+      config.scope == "layer" ? layer_budgets(weights, sparsities) : budgets(config.scope, weights, sparsities.front());
+  const std::vector<std::vector<std::size_t>> sets = coupled_weights(weights);
+  for (const Budget& budget : coupled_budgets(each, sets)) {
     std::vector<Tensor> together;
     std::int64_t present = 0;
-    for (const std::size_t i : budget.members) {
-      together.push_back(scores[i]);
-      present += weights[i].kept();
+    for (const std::size_t set : budget.members) {
+      together.push_back(joined(scores, sets[set]));
+      for (const std::size_t i : sets[set]) present += weights[i].kept();
     }
     const std::vector<Tensor> masks = pattern->project(together, std::min(budget.kept, present));
-    for (std::size_t k = 0; k < masks.size(); ++k) weights[budget.members[k]].parameter->set_mask(masks[k]);
+    for (std::size_t k = 0; k < masks.size(); ++k) set_masks(masks[k], weights, sets[budget.members[k]]);
   }
+  mask_followers(weights);
 }
 
 double own_sparsity(const PrunedWeight& weight) {
@@ -93,7 +125,10 @@ void Prune::between_steps(Module&, std::int64_t steps_done) {
 }
 
 void Prune::on_stage_end(Module&) {
-  for (const PrunedWeight& weight : weights_) hold_mask(*weight.parameter);
+  for (const PrunedWeight& weight : weights_) {
+    hold_mask(*weight.parameter);
+    for (Parameter* const follower : weight.followers) hold_mask(*follower);
+  }
 }
 
 void Prune::prune(std::int64_t step) {

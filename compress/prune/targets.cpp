@@ -5,10 +5,14 @@
 #include <numeric>
 
 #include "compress/patterns/builtin.h"
+#include "compress/patterns/channel.h"
 #include "compress/ranks/last_match.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "layers/channel_flow.h"
+#include "layers/conv2d.h"
+#include "layers/linear.h"
 
 namespace tessera {
 namespace {
@@ -86,6 +90,28 @@ std::vector<double> erk_densities(std::span<const PrunedWeight> weights, double 
   }
 }
 
+// Of a layer whose outputs are not the network's, which without its bias would be others.
+std::vector<Parameter*> followers_of(const Module& layer, const ChannelFlow& flow, Module& model) {
+  std::vector<Parameter*> followers;
+  if (const auto* const conv = dynamic_cast<const Conv2d*>(&layer)) followers.push_back(conv->bias());
+  if (const auto* const linear = dynamic_cast<const Linear*>(&layer)) followers.push_back(linear->bias());
+  std::erase(followers, nullptr);
+  for (const NormedLayer& pair : flow.normed) {
+    if (pair.layer != layer.path()) continue;
+    const Module& norm = find_module(model, pair.norm);
+    followers.insert(followers.end(), {&norm.parameter("weight"), &norm.parameter("bias")});
+  }
+  return followers;
+}
+
+// What pruning whole outputs of a layer takes along.
+void follow_outputs(PrunedWeight& weight, const Module& layer, const ChannelFlow& flow, bool coupled, Module& model) {
+  const auto channels = std::ranges::find(flow.layers, layer.path(), &LayerChannels::path);
+  const bool known = channels != flow.layers.end();
+  if (!known || channels->out != flow.output) weight.followers = followers_of(layer, flow, model);
+  if (coupled && known && flow.groups[channels->out].fixed.empty()) weight.group = channels->out;
+}
+
 struct Candidates {
   std::vector<PrunedWeight> held;
   std::vector<std::string> left_out;  // "conv1.weight has 3 inputs, which 4 does not divide"
@@ -93,6 +119,8 @@ struct Candidates {
 
 Candidates candidates(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+  const bool whole = pattern->name() == ChannelPattern::kName;
+  const ChannelFlow flow = whole ? channel_flow(model) : ChannelFlow();
   Candidates found;
   for (Module* const layer : selected(config, model, problems)) {
     for (const auto& parameter : layer->parameters()) {
@@ -102,8 +130,12 @@ Candidates candidates(const PruneConfig& config, Module& model, std::vector<Bloc
         found.left_out.push_back(str(path, ' ', why));
         continue;
       }
-      found.held.push_back(
-          {.path = path, .layer = layer->path(), .parameter = parameter.get(), .target = config.sparsity.target});
+      PrunedWeight& weight = found.held.emplace_back();
+      weight.path = path;
+      weight.layer = layer->path();
+      weight.parameter = parameter.get();
+      weight.target = config.sparsity.target;
+      if (whole) follow_outputs(weight, *layer, flow, config.pattern.coupled.value_or(false), model);
     }
   }
   return found;
@@ -126,6 +158,18 @@ void apply_rules(std::span<const TargetRule> rules, std::span<PrunedWeight> weig
 }
 
 }  // namespace
+
+void mask_followers(std::span<const PrunedWeight> weights) {
+  for (const PrunedWeight& weight : weights) {
+    const std::vector<bool> gone = masked_outputs(*weight.parameter);
+    if (std::ranges::find(gone, true) == gone.end()) continue;
+    for (Parameter* const follower : weight.followers) {
+      const Tensor mask = Tensor::full(follower->value().shape(), 1, DType::u8);
+      for (std::size_t i = 0; i < gone.size(); ++i) mask.data<std::uint8_t>()[i] = gone[i] ? 0 : 1;
+      follower->set_mask(mask);
+    }
+  }
+}
 
 std::int64_t PrunedWeight::kept() const {
   const Tensor& mask = parameter->mask();
@@ -174,6 +218,18 @@ std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::sp
   return each;
 }
 
+std::vector<std::vector<std::size_t>> coupled_weights(std::span<const PrunedWeight> weights) {
+  std::vector<std::vector<std::size_t>> sets;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto same = [&](const std::vector<std::size_t>& set) {
+      return weights[i].group && weights[set[0]].group == weights[i].group;
+    };
+    const auto found = std::ranges::find_if(sets, same);
+    found == sets.end() ? sets.push_back({i}) : found->push_back(i);
+  }
+  return sets;
+}
+
 std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity) {
   double total = 0;
   for (const PrunedWeight& weight : weights) total += static_cast<double>(weight.numel());
@@ -193,6 +249,19 @@ std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeig
     before = upto;
   }
   return each;
+}
+
+std::vector<Budget> coupled_budgets(std::span<const Budget> budgets, std::span<const std::vector<std::size_t>> sets) {
+  const bool shared = budgets.size() == 1;  // by all weights; else each has its own
+  std::vector<Budget> coupled(shared ? 1 : sets.size());
+  for (std::size_t set = 0; set < sets.size(); ++set) {
+    Budget& own = coupled[shared ? 0 : set];
+    own.members.push_back(set);
+    if (shared) continue;
+    for (const std::size_t i : sets[set]) own.kept += budgets[i].kept;
+  }
+  if (shared) coupled[0].kept = budgets[0].kept;
+  return coupled;
 }
 
 }  // namespace tessera

@@ -98,7 +98,12 @@ Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Repla
   const Shape batch = with_batch(input, options_.batch);
   std::string layers;
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
-  for (const Replaced& layer : replaced) layers += str(layer.path, " for ", layer_key(*layer.dense), '\n');
+  for (const Replaced& layer : replaced) {
+    for_each_module(*layer.dense, [&](const Module& dense) {
+      const std::string path = dense.path().empty() ? layer.path : join_path(layer.path, dense.path());
+      layers += str(path, " for ", layer_key(dense), '\n');
+    });
+  }
   return {str("network ", xxh3_128(layers), " input ", batch, ' ', where()),
           [&root, replaced, batch](const TimingOptions& options) { return time_network(root, replaced, batch, options); }};
 }

@@ -15,12 +15,12 @@ struct Separable {
 constexpr Separable kLayers[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
                                  {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
 
-std::unique_ptr<Module> separable(Chain chain, const Separable& layer) {
+std::unique_ptr<Module> separable(Chain chain, std::int64_t out, std::int64_t stride) {
   const std::int64_t in = chain.features();
-  chain.conv("depthwise", {.out = in, .kernel = {3, 3}, .stride = {layer.stride, layer.stride}, .padding = {1, 1}, .groups = in,
-                           .bias = false});
+  chain.conv("depthwise",
+             {.out = in, .kernel = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}, .groups = in, .bias = false});
   chain.batch_norm("bn1").add<Relu>("relu1");
-  chain.conv("pointwise", {.out = layer.out, .kernel = {1, 1}, .bias = false});
+  chain.conv("pointwise", {.out = out, .kernel = {1, 1}, .bias = false});
   return chain.batch_norm("bn2").add<Relu>("relu2").finish();
 }
 
@@ -29,10 +29,13 @@ std::unique_ptr<Module> separable(Chain chain, const Separable& layer) {
 std::unique_ptr<Module> mobilenet_v1(const ModelConfig& config, const Shape& input) {
   require_images(input, "mobilenet_v1");
   Chain chain(input);
-  chain.conv("conv1", {.out = 32, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .bias = false});
+  chain.conv("conv1", {.out = scaled_channels(config, 32), .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .bias = false});
   chain.batch_norm("bn1").add<Relu>("relu");
   int index = 0;
-  for (const Separable& layer : kLayers) chain.add(str("layer", ++index), separable(Chain(chain.shape()), layer));
+  for (const Separable& layer : kLayers) {
+    const std::int64_t out = scaled_channels(config, layer.out);
+    chain.add(str("layer", ++index), separable(Chain(chain.shape()), out, layer.stride));
+  }
   return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
 }
 

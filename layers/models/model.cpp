@@ -1,6 +1,7 @@
 #include "layers/models/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/config/suggest.h"
 #include "core/support/error.h"
@@ -34,20 +35,22 @@ struct NamedModel {
   Build build;
   Images images;  // of the data set that it was made for; none = 0
   bool takes_shortcut = false;
+  bool takes_width = false;
 };
 
 constexpr NamedModel kModels[] = {
     {"layers", &models::layer_list, {}},
     {"lenet5", &models::lenet5, kMnist},
     {"mlp", &models::mlp, kMnist},
-    {"mobilenet_v1", &models::mobilenet_v1, kImageNet},
+    {"mobilenet_v1", &models::mobilenet_v1, kImageNet, false, true},
+    {"resnet110", &cifar<110>, kCifar, true, true},
     {"resnet18", &models::resnet18, kImageNet},
-    {"resnet20", &cifar<20>, kCifar, true},
-    {"resnet32", &cifar<32>, kCifar, true},
-    {"resnet44", &cifar<44>, kCifar, true},
+    {"resnet20", &cifar<20>, kCifar, true, true},
+    {"resnet32", &cifar<32>, kCifar, true, true},
+    {"resnet44", &cifar<44>, kCifar, true, true},
     {"resnet50", &models::resnet50, kImageNet},
-    {"resnet56", &cifar<56>, kCifar, true},
-    {"resnet8", &cifar<8>, kCifar, true},
+    {"resnet56", &cifar<56>, kCifar, true, true},
+    {"resnet8", &cifar<8>, kCifar, true, true},
     {kSavedModel, &saved, {}},
     {"vgg16", &models::vgg16, kImageNet},
 };
@@ -65,7 +68,20 @@ const NamedModel* find_model(std::string_view name) {
   throw ConfigError(message);
 }
 
+// "resnet110, resnet20, ..."
+std::string models_with_width() {
+  std::string names;
+  for (const NamedModel& model : kModels) {
+    if (model.takes_width) names += str(names.empty() ? "" : ", ", model.name);
+  }
+  return names;
+}
+
 }  // namespace
+
+std::int64_t scaled_channels(const ModelConfig& config, std::int64_t channels) {
+  return std::max<std::int64_t>(1, std::llround(config.width * static_cast<double>(channels)));
+}
 
 std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
@@ -95,12 +111,23 @@ void ModelConfig::fields(Fields& f) {
          .range = at_least(1),
          .example = "3",
          .observable = "none: it is checked against the images"});
-  f.add("hidden", hidden, {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]",
-                           .observable = "plan"});
-  f.add("shortcut", shortcut, {.help = "resnet8 to resnet56: option_a has no parameters, projection is a 1x1 convolution",
-                               .choices = {"", "option_a", "projection"}, .observable = "plan"});
-  f.add("layers", layers, {.help = "name: layers: the layers in order", .example = "[{conv2d: {out: 32}}, relu]",
-                           .observable = "plan", .check = &models::check_layer_list});
+  f.add("hidden", hidden,
+        {.help = "mlp: widths of the hidden layers", .range = at_least(1), .example = "[256, 128]", .observable = "plan"});
+  f.add("shortcut", shortcut,
+        {.help = "resnet8 to resnet110: option_a has no parameters, projection is a 1x1 convolution",
+         .choices = {"", "option_a", "projection"},
+         .observable = "plan"});
+  f.add("width", width,
+        {.help = "resnet8 to resnet110, mobilenet_v1: factor of the channels of every layer but input and classes, rounded, 1 at "
+                 "least",
+         .range = {.min = 0, .max = 16, .open_min = true},
+         .example = "0.5",
+         .observable = "plan"});
+  f.add("layers", layers,
+        {.help = "name: layers: the layers in order",
+         .example = "[{conv2d: {out: 32}}, relu]",
+         .observable = "plan",
+         .check = &models::check_layer_list});
   f.add("weights", weights,
         {.help = "start from a trained network: a .safetensors file or a run folder, relative to this file; see name: saved",
          .example = "resnet18.safetensors",
@@ -114,6 +141,8 @@ void ModelConfig::fields(Fields& f) {
   const NamedModel* model = find_model(name);
   f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");
+  f.require(width == 1 || model == nullptr || model->takes_width, "width",
+            str(name, " has one width; those that take another: ", models_with_width()));
   f.require(layers.is_null() || name == "layers", "layers", "needs name: layers");
   f.require(!layers.is_null() || name != "layers", "layers", "name: layers needs the list of layers");
   f.require(!weights.empty() || name != kSavedModel, "weights", "name: saved needs the weights that hold the network");

@@ -16,20 +16,24 @@ struct ModelConfig {
   std::string name = "mlp";
   std::int64_t classes = 10;
   std::optional<std::int64_t> in_channels = {};  // channels of the data when absent; a number that differs is an error
-  std::vector<std::int64_t> hidden = {};         // mlp only: widths of its hidden layers; {256, 128} when empty
-  std::string shortcut = {};                     // CIFAR resnets only: "option_a" (when empty) or "projection"
+  std::vector<std::int64_t> hidden = {};  // mlp only: widths of its hidden layers; {256, 128} when empty
+  std::string shortcut = {};  // CIFAR resnets only: "option_a" (when empty) or "projection"
+  double width = 1;  // CIFAR resnets and mobilenet_v1: factor of the channels of every layer between the images and the classes
   // name: layers only: the list itself, e.g. [{conv2d: {out: 32, kernel: 3, padding: 1}}, relu, flatten, {linear: {out: 10}}].
   // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
   Value layers = {};
   // Where the values come from instead of the seed (train/run/import_weights.h): a safetensors file or a run folder; "" = drawn.
   // name: saved takes the structure from there too.
   std::string weights = {};
-  std::string head = "keep";     // keep: every layer comes from the weights; reset: the last one is drawn
+  std::string head = "keep";  // keep: every layer comes from the weights; reset: the last one is drawn
   bool allow_nonfinite = false;  // take NaN and Inf from the weights
   void fields(Fields& f);
 };
 
 std::vector<std::string_view> model_names();
+
+// The channels of a layer that has `channels` at width 1: max(1, round(width channels)), halves away from zero.
+std::int64_t scaled_channels(const ModelConfig& config, std::int64_t channels);
 
 // The name of a network whose structure stands beside its weights; build_model() cannot make it.
 inline constexpr std::string_view kSavedModel = "saved";

@@ -11,7 +11,8 @@ std::unique_ptr<Module> mlp(const ModelConfig& config, const Shape& input);
 // LeNet-5 (LeCun et al. 1998) with relu and max pooling: conv1, conv2, fc1, fc2, fc3. conv1 pads 28x28 images to 32x32.
 std::unique_ptr<Module> lenet5(const ModelConfig& config, const Shape& input);
 
-// CIFAR networks of depth 6n + 2 (He et al. 2015, section 4.2): conv1, bn1, layer1.0.conv1, ..., fc.
+// CIFAR networks of depth 6n + 2 (He et al. 2015, section 4.2) with 16, 32 and 64 channels times config.width: conv1, bn1,
+// layer1.0.conv1, ..., fc.
 std::unique_ptr<Module> cifar_resnet(const ModelConfig& config, const Shape& input, std::int64_t depth);
 // ImageNet networks as in torchvision (v1.5: a bottleneck's stride is on its 3x3 convolution): 18 or 50 layers.
 std::unique_ptr<Module> resnet18(const ModelConfig& config, const Shape& input);
@@ -23,8 +24,8 @@ std::unique_ptr<Module> resnet50(const ModelConfig& config, const Shape& input);
 // and 512-512-512-classes.
 std::unique_ptr<Module> vgg16(const ModelConfig& config, const Shape& input);
 
-// MobileNet v1, width 1.0 (Howard et al. 2017, table 1): conv1, bn1, layer1 to layer13 = depthwise, bn1, relu1, pointwise,
-// bn2, relu2; fc.
+// MobileNet v1 (Howard et al. 2017, table 1; config.width is the paper's width multiplier): conv1, bn1, layer1 to layer13 =
+// depthwise, bn1, relu1, pointwise, bn2, relu2; fc.
 std::unique_ptr<Module> mobilenet_v1(const ModelConfig& config, const Shape& input);
 
 // config.layers: a list of `kind` or `{kind: {settings}}`; sizes of the input are inferred. Throws ConfigError on every fault

@@ -48,12 +48,14 @@ std::unique_ptr<Module> cifar_resnet(const ModelConfig& config, const Shape& inp
   require_images(input, "resnet");
   TESSERA_CHECK(depth >= 8 && depth % 6 == 2, InternalError, "resnet: depth is ", depth, "; needs 6 n + 2");
   const std::string shortcut = config.shortcut.empty() ? "option_a" : config.shortcut;
-  Chain chain(input);
-  chain.conv("conv1", {.out = 16, .kernel = {3, 3}, .padding = {1, 1}, .bias = false}).batch_norm("bn1").add<Relu>("relu");
   const std::int64_t blocks = (depth - 2) / 6;
-  chain.add("layer1", make_stage(&make_basic_block, 16, {.blocks = blocks, .out = 16, .stride = 1}, shortcut));
-  chain.add("layer2", make_stage(&make_basic_block, 16, {.blocks = blocks, .out = 32, .stride = 2}, shortcut));
-  chain.add("layer3", make_stage(&make_basic_block, 32, {.blocks = blocks, .out = 64, .stride = 2}, shortcut));
+  Chain chain(input);
+  chain.conv("conv1", {.out = scaled_channels(config, 16), .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+  chain.batch_norm("bn1").add<Relu>("relu");
+  for (const std::int64_t i : {1, 2, 3}) {
+    const Stage stage{.blocks = blocks, .out = scaled_channels(config, 8 << i), .stride = i == 1 ? 1 : 2};
+    chain.add(str("layer", i), make_stage(&make_basic_block, chain.features(), stage, shortcut));
+  }
   return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
 }
 

@@ -35,6 +35,19 @@ std::vector<PublishedSize> published_sizes() {
       {{.name = "resnet32"}, kCifar, 464154, 68862592},
       {{.name = "resnet44"}, kCifar, 658586, 97174144},
       {{.name = "resnet56"}, kCifar, 853018, 125485696},
+      {{.name = "resnet110"}, kCifar, 1727962, 252887680},
+      // Of 8, 16 and 32 channels: convolutions 216 + 2 x 576 + 1152 + 2304 + 4608 + 9216, norms 2 (8 + 16 + 32 + 32 + 64) with
+      // those of conv1 and layer1 together 16 + 32, fc 330.
+      {{.name = "resnet8", .width = 0.5},
+       kCifar,
+       216 + 1152 + 3456 + 13824 + 48 + 64 + 128 + 330,
+       1024 * (216 + 1152) + 256 * 3456 + 64 * 13824 + 320},
+      // 5, 10 and 19 channels, for 4.8, 9.6 and 19.2.
+      {{.name = "resnet8", .width = 0.3},
+       kCifar,
+       9 * (15 + 2 * 25 + 50 + 100 + 190 + 361) + 2 * (5 * 3 + 10 * 2 + 19 * 2) + 19 * 10 + 10,
+       1024 * 9 * (15 + 50) + 256 * 9 * 150 + 64 * 9 * 551 + 190},
+      {{.name = "resnet8", .width = 0.01}, kCifar, 9 * (3 + 6) + 2 * 7 + 10 + 10, 1024 * 9 * 5 + 256 * 9 * 2 + 64 * 9 * 2 + 10},
       {{.name = "resnet20", .shortcut = "projection"}, kCifar, 272474, 40813184},
       // torchvision's model cards.
       {{.name = "resnet18", .classes = 1000}, kImageNet, 11689512, 1814073344},
@@ -42,6 +55,9 @@ std::vector<PublishedSize> published_sizes() {
       {{.name = "vgg16", .classes = 1000}, kImageNet, 138365992, 15470264320},
       // Howard et al. 2017, table 4: 4.2M parameters, 569M multiply-adds.
       {{.name = "mobilenet_v1", .classes = 1000}, kImageNet, 4231976, 568740352},
+      // Table 6: 1.3M parameters, 149M multiply-adds, and 2.6M, 325M.
+      {{.name = "mobilenet_v1", .classes = 1000, .width = 0.5}, kImageNet, 1331592, 149497088},
+      {{.name = "mobilenet_v1", .classes = 1000, .width = 0.75}, kImageNet, 2585560, 325400448},
   };
 }
 
@@ -63,7 +79,7 @@ std::string refusal(const ModelConfig& config, const Shape& input) {
 
 TEST(Models, ParametersAndMacsEqualPublishedOnes) {
   for (const PublishedSize& size : published_sizes()) {
-    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.input));
+    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.config.width, ' ', size.input));
     const Cost cost = total_cost(*build_model(size.config, size.input), size.input);
     EXPECT_EQ(cost.parameters, size.parameters);
     EXPECT_EQ(cost.macs, size.macs);
@@ -110,6 +126,19 @@ TEST(Models, SmallImagesGiveVggAGlobalAverage) {
   EXPECT_EQ(model->child("classifier").output_shape({1, 512}), (Shape{1, 10}));
 }
 
+TEST(Models, ImagesAndClassesKeepTheirSizesAtAnyWidth) {
+  for (const char* name : {"resnet20", "mobilenet_v1"}) {
+    for (const double width : {0.01, 0.25, 1.5}) {
+      const auto model = build_model({.name = name, .classes = 7, .width = width}, kCifar);
+      EXPECT_EQ(model->output_shape(kCifar), (Shape{2, 7})) << name << ' ' << width;
+    }
+  }
+  const std::string refused =
+      message_of<ConfigError>([] { read<ModelConfig>(parse_json(R"({"name": "vgg16", "width": 0.5})", "test")); });
+  EXPECT_NE(refused.find("width: vgg16 has one width; those that take another: mobilenet_v1, resnet110"), std::string::npos)
+      << refused;
+}
+
 TEST(Models, UnknownNamesAndWrongInputsAreErrors) {
   const std::string unknown = refusal<ConfigError>({.name = "resnet21"}, kCifar);
   EXPECT_NE(unknown.find("unknown model 'resnet21'; did you mean 'resnet20'?"), std::string::npos) << unknown;
@@ -119,12 +148,12 @@ TEST(Models, UnknownNamesAndWrongInputsAreErrors) {
 }
 
 TEST(Models, KeysThatTheModelCannotFollowAreErrors) {
-  const auto refuse = [](const char* json) {
-    EXPECT_THROW(read<ModelConfig>(parse_json(json, "test")), ConfigError) << json;
-  };
+  const auto refuse = [](const char* json) { EXPECT_THROW(read<ModelConfig>(parse_json(json, "test")), ConfigError) << json; };
   refuse(R"({"name": "resnet20", "hidden": [3]})");
   refuse(R"({"name": "resnet18", "shortcut": "projection"})");
   refuse(R"({"name": "mlp", "layers": ["relu"]})");
+  refuse(R"({"name": "resnet18", "width": 0.5})");
+  refuse(R"({"name": "resnet20", "width": 0})");
   refuse(R"({"name": "layers"})");
   refuse(R"({"name": "resnet20", "classes": 0})");
   EXPECT_EQ(read<ModelConfig>(parse_json(R"({"name": "mlp", "hidden": [3, 2]})", "test")).hidden.size(), 2u);

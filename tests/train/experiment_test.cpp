@@ -96,7 +96,7 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
   EXPECT_EQ(error_of(str(kHead, "stages: []\n")), "x.yaml:5:9: stages: is empty; a run needs a stage");
   EXPECT_NE(error_of(kHead).find("stages: required key is missing"), std::string::npos) << error_of(kHead);
   EXPECT_EQ(error_of(str(kHead, "stages: [{name: a}]\n")),
-            "x.yaml:5:10: stages[0]: a stage needs train, factorise or sparsify, or several of them");
+            "x.yaml:5:10: stages[0]: a stage needs train, factorise, shrink or sparsify, or several of them");
 }
 
 TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {

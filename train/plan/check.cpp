@@ -127,7 +127,7 @@ class Checker {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
     // What an earlier pass's veto leaves dense is met here as it was.
     if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(dense_ ? dense_ : initial_.model, input_);
-    for (const BlockProblem& problem : found) add(path + "." + problem.key, problem.message);
+    for (const BlockProblem& problem : found) add(problem.key.empty() ? path : str(path, '.', problem.key), problem.message);
     if (!found.empty() || !met_later) return;
     may_be_dense_ = may_be_dense_ || pass.may_leave_dense;
     if (!rewritten_) rewritten_ = copy_of(*initial_.model);

@@ -35,7 +35,7 @@ std::string where_decided(const ExperimentConfig& config, const Value& environme
 
 // Where layers are timed that stay in any case.
 void erase_keep_for(Value& stage) {
-  for (const char* block : {"factorise", "admm", "sparsify"}) {
+  for (const char* block : {"factorise", "admm", "shrink", "sparsify"}) {
     if (Value* const found = stage.find(block)) found->erase("keep_for");
   }
 }

@@ -106,7 +106,7 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   const bool distills =
       within(key, stage + "distill") && (key == stage + "distill.from" || distill_appears_or_ends(before, after, index));
   const bool block = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise",
-                                      stage + "admm", stage + "prune", stage + "sparsify"});
+                                      stage + "admm", stage + "prune", stage + "shrink", stage + "sparsify"});
   const bool state = distills || (block && !rho && !sparsity);
   const bool slots = key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, index);
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";

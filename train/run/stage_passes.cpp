@@ -46,10 +46,11 @@ bool settles_ranks(const StageConfig& stage) { return stage.admm && !stage.admm-
 
 }  // namespace
 
-bool has_passes(const StageConfig& stage) { return stage.factorise || settles_ranks(stage) || stage.sparsify; }
+bool has_passes(const StageConfig& stage) { return stage.shrink || stage.factorise || settles_ranks(stage) || stage.sparsify; }
 
 std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report) {
   std::vector<std::pair<std::string, VetoOptions>> vetoes;
+  if (stage.shrink) vetoes.emplace_back("shrink", veto_options(*stage.shrink, stage, report));
   if (stage.factorise && !stage.factorise->from) vetoes.emplace_back("factorise", veto_options(*stage.factorise, stage, report));
   if (settles_ranks(stage)) vetoes.emplace_back("admm", veto_options(*stage.admm, stage, report));
   if (stage.sparsify) vetoes.emplace_back("sparsify", veto_options(*stage.sparsify, stage, report));
@@ -59,12 +60,18 @@ std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig&
 bool clock_decides(const StageConfig& stage) {
   return (stage.factorise && !stage.factorise->from && clock_decides(static_cast<const LowRankConfig&>(*stage.factorise))) ||
          (settles_ranks(stage) && clock_decides(static_cast<const LowRankConfig&>(*stage.admm))) ||
-         (stage.sparsify && stage.sparsify->keep == "faster");
+         (stage.shrink && stage.shrink->keep == "faster") || (stage.sparsify && stage.sparsify->keep == "faster");
 }
 
 std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results,
                                     Values values) {
   std::vector<StagePass> passes;
+  if (stage.shrink) {
+    passes.push_back({.key = "shrink",
+                      .pass = std::make_unique<ShrinkPass>(*stage.shrink),
+                      .veto = veto_options(*stage.shrink, stage, report),
+                      .may_leave_dense = stage.shrink->keep == "faster"});
+  }
   if (stage.factorise) passes.push_back(factorise_pass(stage, report, results, values));
   if (settles_ranks(stage)) {
     passes.push_back({.key = "admm",
@@ -99,6 +106,7 @@ void settle_passes(StageConfig& stage, const ReportConfig& report) {
     stage.factorise->keep_for.batch = veto_options(*stage.factorise, stage, report).batch;
   }
   if (settles_ranks(stage)) stage.admm->keep_for.batch = veto_options(*stage.admm, stage, report).batch;
+  if (stage.shrink) stage.shrink->keep_for.batch = veto_options(*stage.shrink, stage, report).batch;
   if (stage.sparsify) stage.sparsify->keep_for.batch = veto_options(*stage.sparsify, stage, report).batch;
 }
 

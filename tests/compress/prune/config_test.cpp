@@ -28,6 +28,12 @@ TEST(PruneBlock, ReadsAPatternAndItsParameters) {
   EXPECT_EQ(write(read<PruneConfig>(again, "prune")), again);
 }
 
+TEST(PruneBlock, OnlyChannelsAreCoupled) {
+  EXPECT_TRUE(*block(R"({"pattern": "channel", "coupled": true, "sparsity": {"target": 0.5}})").pattern.coupled);
+  refused(R"({"pattern": "tile", "coupled": true, "sparsity": {"target": 0.5}})",
+          "prune.coupled: has no effect with pattern: tile");
+}
+
 TEST(PruneBlock, NOfMHasASparsityOfItsOwn) {
   const PruneConfig alone = block(R"({"pattern": "n_m", "n_m": "1:4"})");
   EXPECT_EQ(alone.sparsity.target, 0.75);

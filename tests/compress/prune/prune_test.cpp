@@ -8,8 +8,10 @@
 #include "compress/patterns/builtin.h"
 #include "core/support/error.h"
 #include "layers/batch_norm.h"
+#include "layers/channel_flow.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
+#include "layers/residual.h"
 #include "layers/sequential.h"
 #include "layers/svd_linear.h"
 #include "tests/support/message_of.h"
@@ -232,6 +234,74 @@ TEST_F(Pruning, WhatIsPrunedStaysPruned) {
     EXPECT_NEAR(before, 0.8, 0.01);
     for (const PrunedWeight& weight : weights(asked)) weight.parameter->set_mask({});
     initialize(*model_, 1);
+  }
+}
+
+// A pruned output is zero behind its bias and its norm; of what is kept nothing changes.
+TEST_F(Pruning, ChannelsTakeBiasAndNormAlong) {
+  PruneConfig asked = config(0.5);
+  asked.pattern.pattern = "channel";
+  asked.layers = parse_json(R"(["stem", "wide"])", "layers");
+  for (const char* name : {"weight", "bias"}) {
+    Parameter& parameter = model_->child("norm").parameter(name);
+    parameter.set_value(Tensor::full({8}, 0.5));
+  }
+  run(asked);
+  const Tensor mask = model_->child("stem").parameter("weight").mask();
+  for (Parameter* const follower : {&model_->child("stem").parameter("bias"), &model_->child("norm").parameter("weight"),
+                                    &model_->child("norm").parameter("bias")}) {
+    ASSERT_TRUE(follower->mask().defined());
+    std::int64_t kept = 0;
+    for (std::int64_t c = 0; c < 8; ++c) {
+      EXPECT_EQ(follower->mask().data<std::uint8_t>()[c], mask.data<std::uint8_t>()[c * 27]) << c;
+      kept += follower->mask().data<std::uint8_t>()[c];
+    }
+    EXPECT_EQ(kept, 4);
+  }
+  EXPECT_TRUE(model_->child("wide").parameter("bias").mask().defined()) << "no norm follows it";
+  EXPECT_FALSE(model_->child("fc").parameter("bias").mask().defined());
+  EXPECT_EQ(model_->child("norm").parameter("bias").value().to_vector<float>(),
+            model_->child("norm").parameter("weight").value().to_vector<float>());
+}
+
+TEST_F(Pruning, OtherPatternsLeaveBiasAndNormAlone) {
+  PruneConfig asked = config(0.5);
+  asked.pattern.pattern = "tile";
+  asked.pattern.group = 8;
+  asked.layers = Value("stem");
+  run(asked);
+  EXPECT_FALSE(model_->child("stem").parameter("bias").mask().defined());
+  EXPECT_FALSE(model_->child("norm").parameter("bias").mask().defined());
+}
+
+// Two layers whose outputs a sum adds lose the same ones, by their norms together, in every scope.
+TEST(CoupledPruning, TakesTheSameOutputsOfEveryTermOfASum) {
+  for (const char* scope : {"layer", "global", "erk"}) {
+    SCOPED_TRACE(scope);
+    Sequential root;
+    root.add_child("first", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 4, .kernel = {1, 1}, .bias = false}));
+    Module& sum = root.add_child("sum", std::make_unique<Residual>(ResidualConfig{}));
+    sum.add_child("body", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 4, .kernel = {1, 1}, .bias = false}));
+    root.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 5}));
+    const auto fill = [](Module& layer, std::initializer_list<float> by_output) {
+      Parameter& weight = layer.parameter("weight");
+      const Tensor value = Tensor::empty(weight.value().shape());
+      std::int64_t c = 0;
+      for (const float each : by_output) value.slice(0, c, c + 1).fill(each), ++c;
+      weight.set_value(value);
+    };
+    fill(root.child("first"), {4, 3, 2, 1});  // alone it would keep the first two
+    fill(sum.child("body"), {1, 1, 9, 3});  // and this one the last two
+    PruneConfig config;
+    config.pattern.pattern = "channel";
+    config.pattern.coupled = true;
+    config.sparsity.target = 0.5;
+    config.scope = scope;
+    config.layers = parse_json(R"(["first", "sum.body"])", "layers");
+    prune_to_target(config, root);
+    const std::vector<bool> gone{false, true, false, true};
+    EXPECT_EQ(masked_outputs(root.child("first").parameter("weight")), gone);
+    EXPECT_EQ(masked_outputs(sum.child("body").parameter("weight")), gone);
   }
 }
 

@@ -48,11 +48,21 @@ constexpr const char* kPruneNOfM = "{stages: [{prune: {pattern: n_m}}]}";
 constexpr const char* kPruneTiles = "{stages: [{prune: {pattern: tile, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneElements = "{stages: [{prune: {pattern: tile_element, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
+// A depthwise convolution behind conv1, which is pruned of the same channels.
+constexpr const char* kPruneCoupled =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, groups: 8, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: "
+    "4s, prune: {layers: 'conv*', pattern: channel, coupled: true, sparsity: {target: 0.5, schedule: one_shot}}}]}";
 constexpr const char* kSparsify =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
     "stages: [{name: a, train: 2s, prune: {layers: '*', sparsity: {target: 0.5, schedule: one_shot}}}, "
     "{name: b, train: 1s, sparsify: {keep: always}}]}";
+constexpr const char* kShrink =
+    "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
+    "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
+    "stages: [{name: a, train: 2s, prune: {layers: 'conv*', pattern: channel, sparsity: {target: 0.5, schedule: one_shot}}}, "
+    "{name: b, train: 1s, shrink: {keep: always}}]}";
 using enum KeyContext::Refused;
 
 // The last item of a list is the one that a path such as ranks[].out names.
@@ -81,6 +91,7 @@ constexpr KeyContext kContexts[] = {
     {"model.in_channels", "", "1"},
     {"model.hidden", "", "[5]"},
     {"model.shortcut", "{model: {name: resnet8, hidden: ~}}", "projection"},
+    {"model.width", "{model: {name: resnet8, hidden: ~}}", "0.5"},
     {"model.layers", "{model: {name: layers, hidden: ~, layers: [flatten, {linear: {out: 10}}]}}",
      "[flatten, {linear: {out: 4}}, relu, {linear: {out: 10}}]"},
     {"model.weights", "", "'${TESSERA_TEST_FILES}/weights.safetensors'"},
@@ -170,6 +181,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.n_m", kPruneNOfM, "'1:4'"},
     {"stages[].prune.group", kPruneTiles, "3"},
     {"stages[].prune.extra", kPruneElements, "0.2"},
+    {"stages[].prune.coupled", kPruneCoupled, "false"},
     {"stages[].prune.scope", kPruneAll, "global"},
     {"stages[].prune.score", kPrune, "random"},
     {"stages[].prune.score_batches", "{stages: [{prune: {score: taylor, sparsity: {target: 0.5, every: 1s}}}]}", "1"},
@@ -185,6 +197,10 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.sparsity.begin", kPrune, "1s"},
     {"stages[].prune.sparsity.end", kPrune, "2s"},
     {"stages[].prune.sparsity.every", kPrune, "2s"},
+    {"stages[].shrink", kShrink},
+    {"stages[].shrink.keep", "{deterministic: false, stages: [{}, {shrink: {keep: faster}}]}", "always"},
+    {"stages[].shrink.keep_for", "{deterministic: false}"},
+    {"stages[].shrink.keep_for.batch", "", "3"},
     {"stages[].sparsify", kSparsify},
     {"stages[].sparsify.layers", "", "conv2"},
     {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},

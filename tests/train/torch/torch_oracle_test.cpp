@@ -4,6 +4,7 @@
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/prune/prune.h"
+#include "compress/shrink.h"
 #include "compress/sparsify.h"
 #include "core/autograd/var.h"
 #include "core/config/read.h"
@@ -110,6 +111,39 @@ TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
   prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
   SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": "layer[12].*"})", "test")));
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 4u) << "of the blocks; those of layer3 keep their masks";
+  expect_same_logits_exported(*model, input);
+}
+
+std::unique_ptr<Module> with_pruned_channels(const ModelConfig& config, const Shape& input) {
+  std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
+  const char* const block = R"({"layers": "re:(?!fc).*", "pattern": "channel", "coupled": true, "sparsity": {"target": 0.5}})";
+  prune_to_target(tessera::read<PruneConfig>(parse_json(block, "test")), *model);
+  return model;
+}
+
+void shrink(std::unique_ptr<Module>& model, const Shape& input) {
+  ShrinkPass pass(ShrinkConfig{});
+  const PassReport report = run_pass(model, pass, input);
+  EXPECT_LT(report.after.parameters, report.before.parameters / 2);
+}
+
+TEST_F(TorchOracle, PrunedChannelsAreExportedWithTheMasksOfTheirNorms) {
+  const Shape input{2, 32, 32, 3};
+  const auto model = with_pruned_channels({.name = "resnet8", .classes = 5}, input);
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, AShrunkResNetIsExportedAsItIs) {
+  const Shape input{2, 32, 32, 3};
+  auto model = with_pruned_channels({.name = "resnet8", .classes = 5, .shortcut = "projection"}, input);
+  shrink(model, input);
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, AShrunkMobileNetIsExportedAsItIs) {
+  const Shape input{2, 32, 32, 3};
+  auto model = with_pruned_channels({.name = "mobilenet_v1", .classes = 5, .width = 0.25}, input);
+  shrink(model, input);
   expect_same_logits_exported(*model, input);
 }
 
