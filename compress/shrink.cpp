@@ -39,7 +39,7 @@ void ShrinkConfig::fields(Fields& f) {
   f.add("keep", keep,
         {.help = "faster: where the smaller network is not faster the masked one comes back; always: it stays",
          .choices = {"faster", "always"},
-         .observable = "report"});
+         .observable = "plan"});
   f.add("keep_for", keep_for,
         {.help = "where it has to be faster", .example = "{batch: 128, phase: training}", .observable = "report"});
 }
