@@ -48,6 +48,7 @@ constexpr const char* kPruneNOfM = "{stages: [{prune: {pattern: n_m}}]}";
 constexpr const char* kPruneTiles = "{stages: [{prune: {pattern: tile, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneElements = "{stages: [{prune: {pattern: tile_element, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
+constexpr const char* kRigl = "{stages: [{rigl: {sparsity: 0.5, every: 1s}}]}";
 constexpr const char* kSparsify =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -183,6 +184,13 @@ constexpr KeyContext kContexts[] = {
     {"stages[].prune.sparsity.begin", kPrune, "1s"},
     {"stages[].prune.sparsity.end", kPrune, "2s"},
     {"stages[].prune.sparsity.every", kPrune, "2s"},
+    {"stages[].rigl", kConvolutions},
+    {"stages[].rigl.layers", kRigl, "'*'"},
+    {"stages[].rigl.sparsity", kRigl, "0.7"},
+    {"stages[].rigl.scope", "{stages: [{rigl: {layers: '*', sparsity: 0.5, every: 1s}}]}", "layer"},
+    {"stages[].rigl.every", kRigl, "2s"},
+    {"stages[].rigl.end", kRigl, "2s"},
+    {"stages[].rigl.fraction", kRigl, "1"},
     {"stages[].sparsify", kSparsify},
     {"stages[].sparsify.layers", "", "conv2"},
     {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},
