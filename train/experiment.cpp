@@ -164,6 +164,10 @@ void StageConfig::fields(Fields& f) {
         {.help = "take channels that an earlier stage pruned out of the network, before this stage trains",
          .example = "{keep: always}",
          .observable = "report"});
+  f.add("rigl", rigl,
+        {.help = "train sparse weights whose mask moves to where gradients are large (Evci et al.)",
+         .example = "{sparsity: 0.9}",
+         .observable = "bytes"});
   f.add("sparsify", sparsify,
         {.help = "give layers that an earlier stage pruned kernels which skip their zeros, before this stage trains",
          .example = "{keep: always}",
@@ -176,6 +180,8 @@ void StageConfig::fields(Fields& f) {
   f.require(train.has_value() || !distill, "distill", "needs train: it is a part of the loss");
   f.require(train.has_value() || !admm, "admm", "needs train: weights come to their constraint by training");
   f.require(train.has_value() || !prune, "prune", "needs train: the weights that stay make up for those that go");
+  f.require(train.has_value() || !rigl, "rigl", "needs train: masks move by the gradients of training");
+  f.require(!prune || !rigl, "rigl", "has no place beside prune: both choose the masks of weights");
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(train.has_value() || factorise.has_value() || shrink.has_value() || sparsify.has_value(), "",
             "a stage needs train, factorise, shrink or sparsify, or several of them");

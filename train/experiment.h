@@ -10,6 +10,7 @@
 #include "admm/config.h"
 #include "compress/factorise.h"
 #include "compress/prune/config.h"
+#include "compress/prune/rigl.h"
 #include "compress/shrink.h"
 #include "compress/sparsify.h"
 #include "core/config/fields.h"
@@ -85,6 +86,7 @@ struct StageConfig {
   std::optional<FactoriseConfig> factorise;  // with `from`: its inherited members are that admm block's
   std::optional<AdmmConfig> admm;
   std::optional<PruneConfig> prune;
+  std::optional<RiglConfig> rigl;
   std::optional<ShrinkConfig> shrink;
   std::optional<SparsifyConfig> sparsify;
   std::optional<DistillConfig> distill;  // with `from`, once the file is read

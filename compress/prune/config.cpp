@@ -85,17 +85,7 @@ void PruneConfig::require_sr_ste(Fields& f) const {
   f.require(sparsity.begin == Duration::percent(0), "sparsity.begin", "has no effect with sr_ste, which begins at once");
 }
 
-void PruneConfig::fields(Fields& f) {
-  f.add("layers", layers,
-        {.help = "selector of layers, or a list of selectors; all but the first convolution and the last linear layer",
-         .example = "layer*.conv*",
-         .observable = "bytes"});
-  pattern.fields(f);
-  f.add("scope", scope,
-        {.help = "what is pruned to the target: each layer, all layers together (global), or all together with densities by the "
-                 "layers' shapes (erk)",
-         .choices = {"layer", "global", "erk"},
-         .observable = "bytes"});
+void PruneConfig::add_score(Fields& f) {
   f.add("score", score,
         {.help = "what weights are kept by: magnitude, taylor (what the loss loses without them, by gradients), or random as a "
                  "control",
@@ -107,6 +97,29 @@ void PruneConfig::fields(Fields& f) {
          .example = "32",
          .observable = "bytes"});
   f.require(!score_batches || score == "taylor", "score_batches", str("has no effect with score: ", score));
+}
+
+// Of tile_element.
+void PruneConfig::require_tiles(Fields& f) const {
+  if (pattern.pattern != "tile_element") return;
+  const double largest = sparsity.largest_target();
+  f.require(pattern.extra_or_default() < 1 - largest, "extra",
+            str(shortest(pattern.extra_or_default()), " of all weights as single elements leave no tile with ",
+                largest > sparsity.target ? "a target of " : "sparsity.target ", shortest(largest)));
+}
+
+void PruneConfig::fields(Fields& f) {
+  f.add("layers", layers,
+        {.help = "selector of layers, or a list of selectors; all but the first convolution and the last linear layer",
+         .example = "layer*.conv*",
+         .observable = "bytes"});
+  pattern.fields(f);
+  f.add("scope", scope,
+        {.help = "what is pruned to the target: each layer, all layers together (global), or all together with densities by the "
+                 "layers' shapes (erk)",
+         .choices = {"layer", "global", "erk"},
+         .observable = "bytes"});
+  add_score(f);
   f.add("sr_ste", sr_ste,
         {.help = "pattern: n_m; train dense weights through the mask that follows them (Zhou et al.), and freeze it later",
          .example = "{freeze: 80%}",
@@ -126,12 +139,7 @@ void PruneConfig::fields(Fields& f) {
   if (sr_ste) require_sr_ste(f);
   f.require(sparsity.targets.empty() || scope == "layer", "sparsity.targets",
             str("needs scope: layer; scope: ", scope, " has one target for all layers together"));
-  if (pattern.pattern == "tile_element") {
-    const double largest = sparsity.largest_target();
-    f.require(pattern.extra_or_default() < 1 - largest, "extra",
-              str(shortest(pattern.extra_or_default()), " of all weights as single elements leave no tile with ",
-                  largest > sparsity.target ? "a target of " : "sparsity.target ", shortest(largest)));
-  }
+  require_tiles(f);
 }
 
 }  // namespace tessera

@@ -54,6 +54,8 @@ struct PruneConfig {
  private:
   void require_own(Fields& f, double own) const;
   void require_sr_ste(Fields& f) const;
+  void require_tiles(Fields& f) const;
+  void add_score(Fields& f);
 };
 
 }  // namespace tessera

@@ -196,6 +196,15 @@ TEST_F(StateInventory, EveryPieceOfSrSte) {
   }
 }
 
+TEST_F(StateInventory, EveryPieceOfRigl) {
+  kill_at("step:23", {"stages[0].rigl={sparsity: 0.8, every: 3s, end: 26s}"});
+  const auto no_mask = [](Checkpoint& checkpoint) { checkpoint.parts.at("model").tensors.erase("conv2.weight.mask"); };
+  for (const Piece& piece : {Piece{"masks", no_mask, "conv2.weight has no mask in the saved state"},
+                             Piece{"its part", erase_part("hook.rigl"), "the part 'hook.rigl' is missing"}}) {
+    expect_needed(piece);
+  }
+}
+
 TEST_F(StateInventory, EveryPieceOfDistillation) {
   kill_at("step:36", {"stages[2].distill={from: dense, weight: 0.9}"});
   const Piece pieces[]{

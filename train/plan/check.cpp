@@ -5,6 +5,7 @@
 
 #include "admm/constraint.h"
 #include "compress/prune/prune.h"
+#include "compress/prune/rigl.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "layers/compressed.h"
@@ -72,7 +73,7 @@ class Checker {
       });
     }
     if (stage.train && stage.admm && data_ && steps_per_epoch_ >= 1) check_updates(path + ".admm", stage);
-    if (stage.train && stage.prune && data_ && steps_per_epoch_ >= 1) check_pruning(path + ".prune.", stage);
+    if (stage.train && data_ && steps_per_epoch_ >= 1) check_pruning(path, stage);
     if (!model_) return;
     if (stage.training.recompute) check_recompute(path + ".recompute");
     std::vector<StagePass> passes = stage_passes(stage, config_.report, results_, Values::zeros);
@@ -85,26 +86,32 @@ class Checker {
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
-    if (stage.admm && stage.admm->sparsity) {
-      std::vector<BlockProblem> problems;
-      sparse_layers(*stage.admm, **model_, problems);
-      for (const BlockProblem& problem : problems) add(str(path, ".admm.", problem.key), problem.message);
-    }
-    if (stage.prune) {  // what the passes made of the network
-      std::vector<BlockProblem> problems;
-      pruned_weights(*stage.prune, **model_, problems);
-      for (const BlockProblem& problem : problems) add(str(path, ".prune.", problem.key), problem.message);
-      if (later_stage) leave_masks(stage);
-    }
+    check_masks(path, stage, later_stage);
+  }
+
+  // Of what the passes made of the network.
+  void check_masks(const std::string& path, const StageConfig& stage, bool met_later) {
+    const auto add_all = [&](const char* block, const std::vector<BlockProblem>& problems) {
+      for (const BlockProblem& problem : problems) add(str(path, '.', block, '.', problem.key), problem.message);
+    };
+    std::vector<BlockProblem> admm, prune;
+    if (stage.admm && stage.admm->sparsity) sparse_layers(*stage.admm, **model_, admm);
+    if (stage.prune) pruned_weights(*stage.prune, **model_, prune);
+    add_all("admm", admm);
+    add_all("prune", prune);
+    if (stage.rigl) add_all("rigl", rigl_problems(*stage.rigl, **model_));
+    if ((stage.prune || stage.rigl) && met_later) leave_masks(stage);
   }
 
   StageLength length_of(const StageConfig& stage) const {
     return {.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
   }
 
-  void check_pruning(const std::string& block, const StageConfig& stage) {
-    for (const BlockProblem& problem : schedule_problems(*stage.prune, length_of(stage)))
-      add(block + problem.key, problem.message);
+  void check_pruning(const std::string& path, const StageConfig& stage) {
+    std::vector<BlockProblem> problems;
+    if (stage.prune) problems = schedule_problems(*stage.prune, length_of(stage));
+    if (stage.rigl) problems = rigl_problems(*stage.rigl, length_of(stage));
+    for (const BlockProblem& problem : problems) add(str(path, stage.prune ? ".prune." : ".rigl.", problem.key), problem.message);
   }
 
   void check_updates(const std::string& path, const StageConfig& stage) {

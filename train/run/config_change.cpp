@@ -76,9 +76,8 @@ std::string lost_teacher(const std::string& key, const Value& before, const Valu
   return over && std::ranges::find(point.teachers, teacher) == point.teachers.end() ? teacher : "";
 }
 
-// Its weight and temperature are no part of what a checkpoint saves.
-bool distill_appears_or_ends(const Value& before, const Value& after, std::size_t stage) {
-  const auto has = [stage](const Value& root) { return root.at("stages").as_list()[stage].find("distill") != nullptr; };
+bool appears_or_ends(const char* block, const Value& before, const Value& after, std::size_t stage) {
+  const auto has = [&](const Value& root) { return root.at("stages").as_list()[stage].find(block) != nullptr; };
   return has(before) != has(after);
 }
 
@@ -103,11 +102,14 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
   const bool sparsity = within(key, stage + "prune.sparsity");
   const auto index = static_cast<std::size_t>(position.stage);
+  // A distillation's weight and temperature are no part of what a checkpoint saves.
   const bool distills =
-      within(key, stage + "distill") && (key == stage + "distill.from" || distill_appears_or_ends(before, after, index));
+      within(key, stage + "distill") && (key == stage + "distill.from" || appears_or_ends("distill", before, after, index));
+  const bool moves = within_any(key, {stage + "rigl.every", stage + "rigl.end", stage + "rigl.fraction"}) &&
+                     !appears_or_ends("rigl", before, after, index);
   const bool block = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise",
-                                      stage + "admm", stage + "prune", stage + "shrink", stage + "sparsify"});
-  const bool state = distills || (block && !rho && !sparsity);
+                                      stage + "admm", stage + "prune", stage + "rigl", stage + "shrink", stage + "sparsify"});
+  const bool state = distills || (block && !rho && !sparsity && !moves);
   const bool slots = key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, index);
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";
   return "";

@@ -2,6 +2,7 @@
 
 #include "admm/admm.h"
 #include "compress/prune/prune.h"
+#include "compress/prune/rigl.h"
 #include "compress/prune/sr_ste.h"
 #include "core/support/error.h"
 #include "optim/ema.h"
@@ -55,6 +56,11 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& in
     });
   }
   if (stage.prune) hooks.push_back(prune_hook(*stage.prune, inputs.batches));  // ahead of those that read dense weights
+  if (stage.rigl) {
+    hooks.push_back([config = *stage.rigl](const HookSetting& setting) {
+      return std::make_unique<Rigl>(config, setting.model, setting.length, setting.seed);
+    });
+  }
   if (stage.admm && stage.admm->sparsity) {
     hooks.push_back(sparse_admm_hook(*stage.admm));
   } else if (stage.admm) {

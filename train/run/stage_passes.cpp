@@ -90,6 +90,7 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
 
 void assume_trained(const StageConfig& stage, Module& model) {
   if (stage.prune) prune_to_target(*stage.prune, model);
+  if (stage.rigl) draw_masks(*stage.rigl, model, 0);
 }
 
 PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,

@@ -42,7 +42,7 @@ PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique
                           StageResults& results, const Veto* veto = nullptr, const TrainingBatches* batches = nullptr);
 
 // What a stage that trains leaves for later passes, for those who do not train: masks of its pruning's target, by the weights as
-// they are.
+// they are, or of rigl's sparsity.
 void assume_trained(const StageConfig& stage, Module& model);
 
 // Writes the batches that stage_passes() would take from the report into the stage.

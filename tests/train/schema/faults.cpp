@@ -47,6 +47,7 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].distill.from", "nowhere", "'nowhere' is no earlier stage"},
       {"stages[].prune.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].prune.sparsity.targets[].layers", Value::list(), "needs a selector or a list of selectors"},
+      {"stages[].rigl.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].sparsify.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].prune.n_m", "4:2", "needs N:M with 0 < N < M"},
       {"stages[].admm.layers", Value::list(), "needs a selector or a list of selectors"},

@@ -53,6 +53,7 @@ constexpr const char* kPruneCoupled =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, groups: 8, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: "
     "4s, prune: {layers: 'conv*', pattern: channel, coupled: true, sparsity: {target: 0.5, schedule: one_shot}}}]}";
+constexpr const char* kRigl = "{stages: [{rigl: {sparsity: 0.5, every: 1s}}]}";
 constexpr const char* kSparsify =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -201,6 +202,13 @@ constexpr KeyContext kContexts[] = {
     {"stages[].shrink.keep", "{deterministic: false, stages: [{}, {shrink: {keep: faster}}]}", "always"},
     {"stages[].shrink.keep_for", "{deterministic: false}"},
     {"stages[].shrink.keep_for.batch", "", "3"},
+    {"stages[].rigl", kConvolutions},
+    {"stages[].rigl.layers", kRigl, "'*'"},
+    {"stages[].rigl.sparsity", kRigl, "0.7"},
+    {"stages[].rigl.scope", "{stages: [{rigl: {layers: '*', sparsity: 0.5, every: 1s}}]}", "layer"},
+    {"stages[].rigl.every", kRigl, "2s"},
+    {"stages[].rigl.end", kRigl, "2s"},
+    {"stages[].rigl.fraction", kRigl, "1"},
     {"stages[].sparsify", kSparsify},
     {"stages[].sparsify.layers", "", "conv2"},
     {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},
