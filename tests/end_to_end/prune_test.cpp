@@ -11,9 +11,7 @@
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/small_run.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/tiny_runs.h"
 #include "train/checkpoint/store.h"
 #include "train/run/saved_model.h"
 
@@ -35,36 +33,15 @@ stages:
   - {name: tuned, train: 1e}
 )";
 
-class PruneRuns : public ::testing::Test {
+class PruneRuns : public TinyRuns {
  protected:
-  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest)); }
-  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/tiny/1"); }
-  std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
-    return joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / runs}, more);
+  PruneRuns() : TinyRuns(kRest) {}
+  // Killed in the pruning stage's ramp, among other places.
+  void expect_to_survive(const std::vector<std::string>& changes) const {
+    expect_survives({"step:7", "step:17", "save:22", "step:24", "step:33", "save:39", "step:45"}, changes);
   }
-  static std::vector<Value> prunings(const std::string& run) {
-    std::vector<Value> rows;
-    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
-      if (line.empty()) continue;
-      const Value row = parse_json(line, "metrics.jsonl");
-      if (const Value* const found = row.find("prune")) rows.push_back(*found);
-    }
-    return rows;
-  }
-  // Conv2's, in the newest checkpoint.
-  static Tensor weight_of(const std::string& run) {
-    const std::string file = newest_checkpoint(run) + "/model.safetensors";
-    return decode_safetensors(read_bytes(file), file).tensors.at("conv2.weight").clone();
-  }
-  static std::int64_t kept(const std::string& run) {  // elements that are not zero
-    std::int64_t count = 0;
-    for (const float value : weight_of(run).to_vector<float>()) count += value != 0 ? 1 : 0;
-    return count;
-  }
-  void expect_to_survive(const std::vector<std::string>& changes) const;
-  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
-
-  TemporaryFolder folder_;
+  static std::vector<Value> prunings(const std::string& run) { return rows_of(run, "prune"); }
+  static Tensor weight_of(const std::string& run) { return tensors(run).at("conv2.weight"); }
 };
 
 TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
@@ -77,20 +54,6 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(rows.back().at("asked").as_double(), 0.8);
   EXPECT_NEAR(rows.back().at("sparsity").as_double(), 1 - 115.0 / 576, 1e-9);
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
-}
-
-// A run that is killed at some places, the pruning stage's ramp among them, and resumed, against one that is not.
-void PruneRuns::expect_to_survive(const std::vector<std::string>& changes) const {
-  expect_done(run_program(train("straight", changes)));
-  std::vector<std::string> next = train("killed", changes);
-  for (const char* place : {"step:7", "step:17", "save:22", "step:24", "step:33", "save:39", "step:45"}) {
-    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
-    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
-    next = {"resume", run_in("killed")};
-  }
-  expect_done(run_program(next));
-  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
-  EXPECT_EQ(read_bytes(run_in("killed") + "/metrics.jsonl"), read_bytes(run_in("straight") + "/metrics.jsonl"));
 }
 
 TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytes) { expect_to_survive({}); }

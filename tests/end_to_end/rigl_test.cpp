@@ -7,9 +7,7 @@
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/small_run.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/tiny_runs.h"
 
 namespace tessera::testing {
 namespace {
@@ -29,47 +27,14 @@ stages:
   - {name: tuned, train: 1e}
 )";
 
-class RiglRuns : public ::testing::Test {
+class RiglRuns : public TinyRuns {
  protected:
-  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest)); }
-  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/tiny/1"); }
-  std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
-    return joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / runs}, more);
-  }
-  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
-  // Elements of conv2 in the newest checkpoint that are not zero.
-  static std::int64_t kept(const std::string& run) {
-    const std::string file = newest_checkpoint(run) + "/model.safetensors";
-    const Tensor weight = decode_safetensors(read_bytes(file), file).tensors.at("conv2.weight").clone();
-    std::int64_t count = 0;
-    for (const float value : weight.to_vector<float>()) count += value != 0 ? 1 : 0;
-    return count;
-  }
-  static std::vector<Value> moves(const std::string& run) {
-    std::vector<Value> rows;
-    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
-      if (line.empty()) continue;
-      const Value row = parse_json(line, "metrics.jsonl");
-      if (const Value* const found = row.find("rigl")) rows.push_back(*found);
-    }
-    return rows;
-  }
-
-  TemporaryFolder folder_;
+  RiglRuns() : TinyRuns(kRest) {}
 };
 
 TEST_F(RiglRuns, KilledAndResumedTheyEndWithTheSameBytes) {
-  expect_done(run_program(train("straight")));
-  std::vector<std::string> next = train("killed");
-  for (const char* place : {"step:1", "step:7", "step:9", "save:12", "step:17", "step:22", "step:30"}) {
-    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
-    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
-    next = {"resume", run_in("killed")};
-  }
-  expect_done(run_program(next));
-  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
-  EXPECT_EQ(read_bytes(run_in("killed") + "/metrics.jsonl"), read_bytes(run_in("straight") + "/metrics.jsonl"));
-  const std::vector<Value> rows = moves(run_in("straight"));
+  expect_survives({"step:1", "step:7", "step:9", "save:12", "step:17", "step:22", "step:30"});
+  const std::vector<Value> rows = rows_of(run_in("straight"), "rigl");
   ASSERT_EQ(rows.size(), 4u) << "after 4, 8, 12 and 16 steps; 75 % of 26 are 20";
   for (const Value& row : rows) EXPECT_GT(row.at("moved").as_int(), 0);
   EXPECT_EQ(kept(run_in("straight")), 115) << "behind the stage, too";
@@ -93,7 +58,7 @@ TEST_F(RiglRuns, MovesTheMasksThatAPruningLeft) {
       "{name: b, train: 1e, rigl: {sparsity: 0.5, every: 2s}}]"};
   expect_done(run_program(train("runs", changes)));
   EXPECT_LE(kept(run_in("runs")), 58) << "the pruning's count";
-  EXPECT_FALSE(moves(run_in("runs")).empty());
+  EXPECT_FALSE(rows_of(run_in("runs"), "rigl").empty());
 }
 
 TEST_F(RiglRuns, AForkMayMoveMasksOtherwise) {

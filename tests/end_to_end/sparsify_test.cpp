@@ -4,9 +4,7 @@
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/small_run.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/tiny_runs.h"
 
 namespace tessera::testing {
 namespace {
@@ -24,20 +22,9 @@ stages:
   - {name: sparse, train: 1e, sparsify: {keep: always}}
 )";
 
-class SparsifyRuns : public ::testing::Test {
+class SparsifyRuns : public TinyRuns {
  protected:
-  void SetUp() override { write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest)); }
-  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/tiny/1"); }
-  std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
-    return joined({"train", folder_ / "tiny.yaml", "--runs", folder_ / runs}, more);
-  }
-  static std::map<std::string, Tensor> tensors(const std::string& run) {
-    const std::string file = newest_checkpoint(run) + "/model.safetensors";
-    return decode_safetensors(read_bytes(file), file).tensors;
-  }
-  static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
-
-  TemporaryFolder folder_;
+  SparsifyRuns() : TinyRuns(kRest) {}
 };
 
 TEST_F(SparsifyRuns, TrainOnInSparseLayers) {
@@ -54,30 +41,13 @@ TEST_F(SparsifyRuns, TrainOnInSparseLayers) {
 }
 
 TEST_F(SparsifyRuns, KilledAndResumedTheyEndWithTheSameBytes) {
-  expect_done(run_program(train("straight")));
-  std::vector<std::string> next = train("killed");
-  for (const char* place : {"step:7", "sparsify:1", "step:16", "save:17", "step:25"}) {
-    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
-    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
-    next = {"resume", run_in("killed")};
-  }
-  expect_done(run_program(next));
-  EXPECT_TRUE(tensors_of(run_in("killed")) == tensors_of(run_in("straight")));
+  expect_survives({"step:7", "sparsify:1", "step:16", "save:17", "step:25"});
 }
 
 TEST_F(SparsifyRuns, WhatIsNotFasterStaysDenseAndKeepsItsMask) {
-  const std::vector<std::string> faster{"~deterministic", "stages[1].sparsify.keep=faster"};
-  expect_done(run_program(train("timed", faster)));
-  Value file = parse_json(read_bytes(run_in("timed") + "/decisions.json"), "decisions.json");
-  for (Value::Entry& entry : file.find("decisions")->as_map()) {
-    if (entry.key.starts_with("keep.")) entry.value = "not-faster dense_ms 2 compressed_ms 3 ratio 0.7 low 0.6 high 0.8";
-  }
-  write_bytes(folder_ / "forged.json", to_json(file));
-  expect_done(run_program(train("forged", joined(faster, {"--decisions", folder_ / "forged.json"}))));
+  train_where_nothing_is_faster({"~deterministic", "stages[1].sparsify.keep=faster"});
   expect_in(read_bytes(run_in("forged") + "/layers.csv"), ",dense,\"not faster at");
-  std::int64_t kept = 0;
-  for (const float value : tensors(run_in("forged")).at("conv2.weight").to_vector<float>()) kept += value != 0 ? 1 : 0;
-  EXPECT_EQ(kept, 115);
+  EXPECT_EQ(kept(run_in("forged")), 115);
 }
 
 TEST_F(SparsifyRuns, WhatCannotBeIsNamedBeforeTraining) {
