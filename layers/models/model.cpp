@@ -80,7 +80,7 @@ std::string models_with_width() {
 }  // namespace
 
 std::int64_t scaled_channels(const ModelConfig& config, std::int64_t channels) {
-  return std::max<std::int64_t>(1, std::llround(config.width * static_cast<double>(channels)));
+  return std::max<std::int64_t>(1, std::llround(config.width.value_or(1) * static_cast<double>(channels)));
 }
 
 std::vector<std::string_view> model_names() {
@@ -141,7 +141,7 @@ void ModelConfig::fields(Fields& f) {
   const NamedModel* model = find_model(name);
   f.require(hidden.empty() || name == "mlp", "hidden", "only name: mlp has hidden widths");
   f.require(shortcut.empty() || model == nullptr || model->takes_shortcut, "shortcut", "only the CIFAR resnets have a choice");
-  f.require(width == 1 || model == nullptr || model->takes_width, "width",
+  f.require(!width || model == nullptr || model->takes_width, "width",
             str(name, " has one width; those that take another: ", models_with_width()));
   f.require(layers.is_null() || name == "layers", "layers", "needs name: layers");
   f.require(!layers.is_null() || name != "layers", "layers", "name: layers needs the list of layers");

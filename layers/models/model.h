@@ -18,7 +18,8 @@ struct ModelConfig {
   std::optional<std::int64_t> in_channels = {};  // channels of the data when absent; a number that differs is an error
   std::vector<std::int64_t> hidden = {};  // mlp only: widths of its hidden layers; {256, 128} when empty
   std::string shortcut = {};  // CIFAR resnets only: "option_a" (when empty) or "projection"
-  double width = 1;  // CIFAR resnets and mobilenet_v1: factor of the channels of every layer between the images and the classes
+  // CIFAR resnets and mobilenet_v1: factor of the channels of every layer between the images and the classes; 1
+  std::optional<double> width = {};
   // name: layers only: the list itself, e.g. [{conv2d: {out: 32, kernel: 3, padding: 1}}, relu, flatten, {linear: {out: 10}}].
   // `in` and `channels` come from the running shape; `name` names a layer, which is "0", "1", ... without one.
   Value layers = {};

@@ -232,7 +232,7 @@ TEST(Shrink, CoupledLayersLoseTheSameChannels) {
     randomise(*root);
     prune_channels(*root, 0.5, Value("re:(?!fc).*"), true);
     const PassReport report = expect_same_answers(root, input);
-    config.width /= 2;
+    config.width = config.width.value_or(1) / 2;
     const Cost narrow = total_cost(*build_model(config, input), input);
     EXPECT_EQ(report.after.parameters, narrow.parameters);
     EXPECT_EQ(report.after.macs, narrow.macs);

@@ -79,7 +79,7 @@ std::string refusal(const ModelConfig& config, const Shape& input) {
 
 TEST(Models, ParametersAndMacsEqualPublishedOnes) {
   for (const PublishedSize& size : published_sizes()) {
-    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.config.width, ' ', size.input));
+    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.config.width.value_or(1), ' ', size.input));
     const Cost cost = total_cost(*build_model(size.config, size.input), size.input);
     EXPECT_EQ(cost.parameters, size.parameters);
     EXPECT_EQ(cost.macs, size.macs);
