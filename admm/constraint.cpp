@@ -64,9 +64,9 @@ std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& mo
   for (const PrunedWeight& weight : pruned_weights(selected, model, problems)) {
     if (weight.parameter->name() != kWeight) continue;  // a factor of a compressed layer
     const std::int64_t kept = budgets("layer", {&weight, 1}, *config.sparsity).front().kept;
-    const std::string layer = weight.path.substr(0, weight.path.size() - std::min(weight.path.size(), kWeight.size() + 1));
-    constrained.push_back({layer, top_k_constraint(kept)});
+    constrained.push_back({weight.layer, top_k_constraint(kept)});
   }
+  if (constrained.empty() && problems.empty()) problems.push_back({"layers", "admm: no layer has a dense weight to hold"});
   return constrained;
 }
 

@@ -17,8 +17,8 @@ struct SparseIndex {
   std::int64_t count() const { return static_cast<std::int64_t>(indices.size()); }
 };
 
-// Of a mask (u8 on the CPU, 0 = not kept) with at least one dimension: rows are those of its first. Throws ShapeError where a
-// row has 2^31 elements or more.
+// Of a mask (u8 on the CPU, 0 = not kept) with at least one dimension: rows are those of its first. Throws ShapeError where it
+// has 2^31 elements or more.
 SparseIndex sparse_index(const Tensor& mask);
 
 // The mask (u8 on the CPU) of `shape` that keeps what the index keeps.

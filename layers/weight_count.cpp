@@ -9,10 +9,9 @@ WeightCount count_weights(Module& root) {
   WeightCount count;
   for_each_module(root, [&](Module& module) {
     const CompressedLayer* const compressed = as_compressed(module);
-    const std::int64_t left_out = compressed != nullptr ? compressed->left_out() : 0;
-    count.all += left_out;
+    if (compressed != nullptr) count.all += compressed->left_out();
     for (const auto& parameter : module.parameters()) {
-      const bool sparse_values = left_out > 0 && parameter->value().rank() == 1;
+      const bool sparse_values = compressed != nullptr && parameter->value().rank() == 1;
       if (parameter->role() != ParameterRole::weight || (parameter->value().rank() < 2 && !sparse_values)) continue;
       count.all += parameter->value().numel();
       count.kept += parameter->mask().defined() ? kept_bits(packed_bits(parameter->mask())) : parameter->value().numel();

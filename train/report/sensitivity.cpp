@@ -72,6 +72,27 @@ class Prober {
   std::unique_ptr<const Pattern> pattern_;
 };
 
+// "conv1" of "conv1.weight".
+std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
+
+// The block that prunes each layer to its target; "" where none bears any.
+std::string suggestion(const SensitivityReport& report) {
+  double least = 1;
+  std::string layers, targets;
+  for (const LayerSensitivity& layer : report.layers) {
+    if (layer.suggested > 0) least = std::min(least, layer.suggested);
+  }
+  for (const LayerSensitivity& layer : report.layers) {
+    if (layer.suggested == 0) continue;
+    layers += str(layers.empty() ? "" : ", ", layer_of(layer.path));
+    if (layer.suggested == least) continue;
+    targets += str("\n      - {layers: ", layer_of(layer.path), ", target: ", formatted("%g", layer.suggested), '}');
+  }
+  if (layers.empty()) return "";
+  return str("\nprune:\n  layers: [", layers, "]", report.pattern == "unstructured" ? "" : str("\n  pattern: ", report.pattern),
+             "\n  sparsity:\n    target: ", formatted("%g", least), targets.empty() ? "" : str("\n    targets:", targets), '\n');
+}
+
 }  // namespace
 
 void LayerSensitivity::fields(Fields& f) {
@@ -116,27 +137,6 @@ SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const Sensitivi
     report.layers.push_back(prober.probe(weight, report.accuracy));
   }
   return report;
-}
-
-// "conv1" of "conv1.weight".
-std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
-
-// The block that prunes each layer to its target; "" where none bears any.
-std::string suggestion(const SensitivityReport& report) {
-  double least = 1;
-  std::string layers, targets;
-  for (const LayerSensitivity& layer : report.layers) {
-    if (layer.suggested > 0) least = std::min(least, layer.suggested);
-  }
-  for (const LayerSensitivity& layer : report.layers) {
-    if (layer.suggested == 0) continue;
-    layers += str(layers.empty() ? "" : ", ", layer_of(layer.path));
-    if (layer.suggested == least) continue;
-    targets += str("\n      - {layers: ", layer_of(layer.path), ", target: ", formatted("%g", layer.suggested), '}');
-  }
-  if (layers.empty()) return "";
-  return str("\nprune:\n  layers: [", layers, "]", report.pattern == "unstructured" ? "" : str("\n  pattern: ", report.pattern),
-             "\n  sparsity:\n    target: ", formatted("%g", least), targets.empty() ? "" : str("\n    targets:", targets), '\n');
 }
 
 std::string to_text(const SensitivityReport& report) {

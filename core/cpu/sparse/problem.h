@@ -35,7 +35,7 @@ struct Segment {
   std::int32_t length;
 };
 
-// Images as rows of channels, one for each of a panel's positions and each tap; zeros stand for what lies outside.
+// Built for one instruction set.
 struct Kernels {
   // y [rows][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole vectors.
   void (*product)(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y);
