@@ -109,13 +109,13 @@ void Admm::judge() {
   if (course == Course::diverged) {
     stopped_ = true;
     log_warning(str("admm: diverged at step ", now.step, " of the stage: layer '", now.layer, "' is ", shortest(now.relative),
-                    " of its norm away from its low-rank copy; the copies are updated no more in this stage. With rho ",
-                    shortest(rho_), " the weights do not follow them: try ", larger(rho_)));
+                    " of its norm away from its copy; the copies are updated no more in this stage. With rho ", shortest(rho_),
+                    " the weights do not follow them: try ", larger(rho_)));
   } else if (course == Course::stalled && !stalled_) {
     stalled_ = true;
     if (config_.balance) return;  // it raises rho
     log_warning(str("admm: the residual has stopped falling: layer '", now.layer, "' is ", formatted("%.3g", now.relative),
-                    " of its norm away from its low-rank copy, after ", history_.size(), " updates. rho ", shortest(rho_),
+                    " of its norm away from its copy, after ", history_.size(), " updates. rho ", shortest(rho_),
                     " is too small for the learning rate and the length of the stage: try ", larger(rho_)));
   }
 }
@@ -123,11 +123,9 @@ void Admm::judge() {
 void Admm::on_stage_end(Module&) {
   if (history_.empty() || stopped_ || !(history_.back().relative > kAgreement)) return;
   const Residuals& now = history_.back();
-  log_warning(
-      str("admm: the stage ends with layer '", now.layer, "' ", formatted("%.3g", now.relative),
-          " of its norm away from its low-rank copy, and factorising it changes it by as much; a longer stage or a larger rho, "
-          "say ",
-          larger(rho_), ", brings it closer"));
+  log_warning(str("admm: the stage ends with layer '", now.layer, "' ", formatted("%.3g", now.relative),
+                  " of its norm away from its copy, and ", config_.sparsity ? "pruning" : "factorising",
+                  " it changes it by as much; a longer stage or a larger rho, say ", larger(rho_), ", brings it closer"));
 }
 
 void Admm::change_rho() {

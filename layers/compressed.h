@@ -35,6 +35,8 @@ class CompressedLayer {
   virtual std::vector<TorchPart> torch_tensors() const = 0;
   // Elements of the dense weight that the layer leaves out because they are zero.
   virtual std::int64_t left_out() const { return 0; }
+  // What decides the layer's time and is not in its config: two layers of one config and structure share a timing.
+  virtual std::string structure() const { return ""; }
   // Why a backward cannot compute its forward again (Context::recompute): "has ..., ...". "" where it can.
   virtual std::string why_not_recompute() const { return ""; }
 };

@@ -41,6 +41,7 @@ class SparseConv2d final : public Convolution, public CompressedLayer {
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d whose weight has the mask
   std::vector<TorchPart> torch_tensors() const override { return {}; }
   std::int64_t left_out() const override { return parts_.left_out(); }
+  std::string structure() const override { return parts_.structure(); }
 
  private:
   Var forward_relu(const Var& x, const Var& residual, const Context& context) override;

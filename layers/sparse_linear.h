@@ -41,6 +41,7 @@ class SparseLinear final : public Module, public CompressedLayer {
   std::unique_ptr<Module> to_dense() const override;  // a Linear whose weight has the mask
   std::vector<TorchPart> torch_tensors() const override { return {}; }
   std::int64_t left_out() const override { return parts_.left_out(); }
+  std::string structure() const override { return parts_.structure(); }
 
  private:
   SparseLinearConfig config_;

@@ -51,6 +51,8 @@ Tensor SparseParts::dense() const { return composed_weight(values_.value(), *wei
 
 Tensor SparseParts::mask() const { return unpacked_bits(mask_.value, shape_); }
 
+std::string SparseParts::structure() const { return str(weight()->rows_together(), " rows together"); }
+
 std::string kept_problem(std::int64_t kept, const Shape& weight) {
   if (kept >= 0 && kept <= weight.numel()) return "";
   return str("is ", kept, "; the weight ", weight, " has ", weight.numel(), " elements");

@@ -25,6 +25,7 @@ class SparseParts {
   void draw_mask(std::uint64_t seed);
   Tensor dense() const;
   Tensor mask() const;  // u8 on the CPU, of the weight's shape
+  std::string structure() const;  // "16 rows together"
   std::int64_t left_out() const { return shape_.numel() - values_.value().numel(); }
   Parameter& values() const noexcept { return values_; }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/device/dispatch.h"
+#include "core/ops/where.h"
 #include "core/support/error.h"
 #include "optim/optimizer.h"
 
@@ -63,7 +64,20 @@ void Ema::load_state(const State& state) {
   load_tensors(kName, state.tensors, averages_);
 }
 
+// In place: recorded steps know the averages by their addresses.
+void Ema::hold_masks(Module& model) {
+  for (const NamedParameter& named : named_parameters(model)) {
+    const Tensor& mask = named.parameter->mask();
+    if (!mask.defined()) continue;
+    Tensor& average = averages_.at(named.path);
+    Tensor held = Tensor::empty_like(average);
+    TESSERA_BACKEND(held.device(), where_backward, mask, average, false, held);
+    average.copy_from(held);
+  }
+}
+
 void Ema::swap(Module& model) {
+  if (!swapped_) hold_masks(model);
   for (const NamedParameter& named : named_parameters(model)) {
     const Tensor value = named.parameter->value();
     named.parameter->set_value(std::exchange(averages_.at(named.path), value));

@@ -33,11 +33,14 @@ class Ema final : public Hook {
   State state() const override;
   void load_state(const State& state) override;  // throws IoError on a missing, unexpected or mismatched tensor
 
-  // Exchanges the model's values and the averages; a second call restores both. Between steps only; drops gradients.
+  // Exchanges the model's values and the averages, which hold the masks of now; a second call restores both. Between steps only;
+  // drops gradients.
   void swap(Module& model);
   bool swapped() const noexcept { return swapped_; }
 
  private:
+  void hold_masks(Module& model);
+
   EmaConfig config_;
   std::size_t slot_;
   std::map<std::string, Tensor> averages_;
@@ -51,7 +54,11 @@ struct EmaOperands {
   Tensor mask;
 };
 // `slot`: of the step state, where the decay stands.
-namespace cpu { void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state); }
-namespace cuda { void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state); }
+namespace cpu {
+void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state);
+}
+namespace cuda {
+void ema_update(std::span<const EmaOperands> operands, std::size_t slot, const Tensor& step_state);
+}
 
 }  // namespace tessera

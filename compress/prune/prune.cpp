@@ -29,15 +29,20 @@ Tensor joined(std::span<const Tensor> scores, std::span<const std::size_t> membe
   return all;
 }
 
+// Where all is kept, a weight without a mask stays one.
+void set_mask(const PrunedWeight& weight, const Tensor& mask) {
+  if (weight.parameter->mask().defined() || kept_elements(mask) < weight.numel()) weight.parameter->set_mask(mask);
+}
+
 // Each member's part of a mask of joined scores.
 void set_masks(const Tensor& mask, std::span<const PrunedWeight> weights, std::span<const std::size_t> members) {
-  if (members.size() == 1) return weights[members[0]].parameter->set_mask(mask);
+  if (members.size() == 1) return set_mask(weights[members[0]], mask);
   const std::int64_t outputs = mask.dim(0);
   std::int64_t at = 0;
   for (const std::size_t i : members) {
     const std::int64_t own = weights[i].numel() / outputs;
     const Tensor part = mask.slice(1, at, at + own).contiguous();
-    weights[i].parameter->set_mask(part.reshape(weights[i].parameter->value().shape()));
+    set_mask(weights[i], part.reshape(weights[i].parameter->value().shape()));
     at += own;
   }
 }

@@ -171,13 +171,13 @@ void mask_followers(std::span<const PrunedWeight> weights) {
   }
 }
 
-std::int64_t PrunedWeight::kept() const {
-  const Tensor& mask = parameter->mask();
-  if (!mask.defined()) return numel();
+std::int64_t kept_elements(const Tensor& mask) {
   const Tensor host = mask.to(Device::cpu()).contiguous();
   const std::uint8_t* const bits = host.data<std::uint8_t>();
   return std::accumulate(bits, bits + host.numel(), std::int64_t{0});
 }
+
+std::int64_t PrunedWeight::kept() const { return parameter->mask().defined() ? kept_elements(parameter->mask()) : numel(); }
 
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
   const std::size_t before = problems.size();

@@ -46,6 +46,8 @@ void tell_left_out(const PruneConfig& config, Module& model);
 // Sets to 0 again what the parameter's mask, if it has one, does not keep: averages that took the weight's place may have more.
 void hold_mask(Parameter& parameter);
 
+std::int64_t kept_elements(const Tensor& mask);  // u8 on any device
+
 // Weights that share a budget, and how many elements of them are kept at this sparsity of all.
 struct Budget {
   std::vector<std::size_t> members;  // indices of the weights

@@ -9,6 +9,7 @@
 #include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
+#include "layers/compressed.h"
 
 namespace tessera {
 namespace {
@@ -44,13 +45,15 @@ std::optional<Speed> recalled(const std::string& key, const std::function<Speed(
   }
 }
 
-// With what is trained of it: gradients of frozen weights cost no time.
+// With its structure and what is trained of it: gradients of frozen weights cost no time.
 std::string layer_key(const Module& module) {
+  const CompressedLayer* const compressed = as_compressed(module);
+  const std::string structure = compressed != nullptr ? compressed->structure() : "";
   std::string frozen;
   for (const auto& parameter : module.parameters()) {
     if (!parameter->trainable()) frozen += (frozen.empty() ? " frozen " : ",") + parameter->name();
   }
-  return str(module.kind(), to_json(module.config()), frozen);
+  return str(module.kind(), to_json(module.config()), structure.empty() ? "" : " of ", structure, frozen);
 }
 
 }  // namespace

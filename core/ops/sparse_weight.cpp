@@ -43,6 +43,16 @@ const Tensor& SparseWeight::positions(Device device) const {
   return positions_;
 }
 
+std::int64_t SparseWeight::rows_together() const {
+  std::int64_t weighted = 0, kept = 0;
+  for (const cpu::sparse::Piece& piece : row_plan().pieces) {
+    const std::int64_t weights = std::int64_t{piece.row_count} * piece.column_count;
+    weighted += weights * piece.row_count;
+    kept += weights;
+  }
+  return kept == 0 ? 0 : (weighted + kept / 2) / kept;
+}
+
 const cpu::sparse::Plan& SparseWeight::row_plan() const {
   const std::scoped_lock lock(lock_);
   if (!row_plan_) row_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::row_plan(index_));

@@ -30,6 +30,10 @@ class SparseWeight {
   // i64 [count]: where in the dense weight each value lies.
   const Tensor& positions(Device device) const;
 
+  // How many rows the forward multiplies at once, because they share columns: the mean over the kept elements, rounded. 1 of
+  // single weights; 0 where nothing is kept.
+  std::int64_t rows_together() const;
+
   // For the CPU's kernels, made when they are first asked for.
   const cpu::sparse::Plan& row_plan() const;  // of the result, and of the values' gradient
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient

@@ -70,5 +70,19 @@ TEST_F(SparsifyRuns, AreExportedDenseWithTheirMasks) {
   EXPECT_FALSE(exported.contains("conv2.values"));
 }
 
+TEST_F(SparsifyRuns, StartOtherRuns) {
+  const std::string first = "stages=[{name: pruned, train: 1e, prune: {sparsity: {target: 0.8, end: 10s, every: 5s}}}]";
+  const std::string dense = "stages=[{name: more, train: 1e}]";
+  expect_done(run_program(train("masked", {first})));
+  expect_done(run_program(train("from-masked", {"model.weights=" + run_in("masked"), dense})));
+  EXPECT_EQ(kept(run_in("from-masked")), 115);
+
+  expect_done(run_program(train("sparse")));
+  expect_done(run_program(train("from-sparse", {"model={name: saved, weights: " + run_in("sparse") + "}", dense})));
+  const auto before = tensors(run_in("sparse")), after = tensors(run_in("from-sparse"));
+  EXPECT_EQ(after.at("conv2.mask").to_vector<std::uint8_t>(), before.at("conv2.mask").to_vector<std::uint8_t>());
+  EXPECT_NE(after.at("conv2.values").to_vector<float>(), before.at("conv2.values").to_vector<float>());
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -66,6 +66,20 @@ void expect_same(Module& dense, const Tensor& mask, Module& sparse, const Shape&
   EXPECT_LE(relative_error(sparse.parameter("bias").grad(), dense.parameter("bias").grad()), kTolerance);
 }
 
+TEST(SparseLayers, TellHowManyRowsShareTheirColumns) {
+  const auto structure = [](std::int64_t together) {
+    Linear dense(LinearConfig{.in = 16, .out = 8});
+    const Tensor mask = Tensor::zeros({8, 16}, DType::u8);
+    // Each group of rows has two columns of its own.
+    for (std::int64_t i = 0; i < 128; ++i) mask.data<std::uint8_t>()[i] = i % 16 / 2 == i / 16 / together ? 1 : 0;
+    dense.weight().set_mask(mask);
+    return SparseLinear::of(dense)->structure();
+  };
+  EXPECT_EQ(structure(1), "1 rows together");
+  EXPECT_EQ(structure(2), "2 rows together");
+  EXPECT_EQ(structure(4), "4 rows together");
+}
+
 TEST(SparseLayers, EqualTheMaskedDenseLayer) {
   const auto linear = masked_linear();
   expect_same(*linear, linear->weight().mask(), *SparseLinear::of(*linear), {6, 13});

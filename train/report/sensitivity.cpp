@@ -22,24 +22,6 @@ void check(const SensitivityOptions& options) {
   TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: the drop is ", options.drop, "; needs 0 or more");
 }
 
-// Value and mask of a weight come back at the end.
-class Restored {
- public:
-  explicit Restored(Parameter& parameter) : parameter_(parameter), value_(parameter.value().clone()), mask_(parameter.mask()) {}
-  ~Restored() { restore(); }
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-  void restore() {
-    parameter_.set_mask({});
-    parameter_.set_value(value_.clone());
-    parameter_.set_mask(mask_);
-  }
-
- private:
-  Parameter& parameter_;
-  Tensor value_, mask_;
-};
-
 class Prober {
  public:
   Prober(const SavedRun& saved, const SensitivityOptions& options)
@@ -51,7 +33,7 @@ class Prober {
 
   LayerSensitivity probe(const PrunedWeight& weight, double accuracy) const {
     LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .accuracy = {}, .suggested = 0};
-    Restored restored(*weight.parameter);
+    const Tensor value = weight.parameter->value().clone(), mask = weight.parameter->mask();
     const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, {});
     const std::int64_t present = weight.kept();
     bool within = true;
@@ -61,7 +43,9 @@ class Prober {
       layer.accuracy.push_back(evaluate().accuracy());
       within = within && layer.accuracy.back() >= accuracy - options_.drop;
       if (within) layer.suggested = sparsity;
-      restored.restore();
+      weight.parameter->set_mask({});
+      weight.parameter->set_value(value.clone());
+      weight.parameter->set_mask(mask);
     }
     return layer;
   }

@@ -10,6 +10,7 @@
 
 #include "core/config/suggest.h"
 #include "core/io/safetensors.h"
+#include "core/mask_bits.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -107,7 +108,11 @@ std::int64_t count_non_finite(const Tensor& f32) {
 class Importer {
  public:
   Importer(Module& model, const ModelConfig& config, const Shape& input, Source source)
-      : config_(config), source_(std::move(source)), reset_(config.head == "reset"), head_(find_head(model, reset_)) {
+      : model_(model),
+        config_(config),
+        source_(std::move(source)),
+        reset_(config.head == "reset"),
+        head_(find_head(model, reset_)) {
     for (const NamedParameter& entry : named_parameters(model)) parameters_[entry.path] = entry.parameter;
     for (const NamedBuffer& entry : named_buffers(model)) buffers_[entry.path] = entry.buffer;
     if (source_.torch) {
@@ -123,7 +128,8 @@ class Importer {
     for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
     check();
     for (const auto& [path, value] : values_) write(path, value);
-    for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask.clone());
+    for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask);
+    tell_modules();
     return summary();
   }
 
@@ -146,10 +152,16 @@ class Importer {
       return;
     }
     const Tensor& stored = found->second;
-    if (stored.shape() != wanted || !is_floating(stored.dtype())) {
-      faults_ +=
-          str("\n  mismatched: ", entry.name, " is ", stored.dtype(), ' ', stored.shape(), ", the network needs f32 ", wanted);
+    const DType dtype = own(entry.path).dtype();
+    const bool floating = is_floating(dtype);
+    if (stored.shape() != wanted || (floating ? !is_floating(stored.dtype()) : stored.dtype() != dtype)) {
+      faults_ += str("\n  mismatched: ", entry.name, " is ", stored.dtype(), ' ', stored.shape(), ", the network needs ",
+                     floating ? DType::f32 : dtype, ' ', wanted);
       head_fault_ = head_fault_ || in_head(entry.path);
+      return;
+    }
+    if (!floating) {
+      values_[entry.path] = stored.clone();
       return;
     }
     const Tensor value = from_torch(stored.to(DType::f32), entry).clone();
@@ -163,13 +175,20 @@ class Importer {
   void judge_mask(const std::string& path) {
     const auto found = source_.tensors.find(path + std::string(kMask));
     if (found == source_.tensors.end()) return;
-    const Tensor& mask = found->second;
-    const bool fits = mask.dtype() == DType::u8 && mask.shape() == own(path).shape();
-    if (!fits) {
-      faults_ += str("\n  mismatched: ", found->first, " is ", mask.dtype(), ' ', mask.shape(), ", the network needs u8 ",
-                     own(path).shape());
+    const Tensor& bits = found->second;
+    const Shape& shape = own(path).shape();
+    const std::string fault = bits_fault(bits, shape.numel(), bits.dtype() == DType::u8 ? kept_bits(bits) : 0);
+    if (!fault.empty()) faults_ += str("\n  mismatched: ", found->first, ' ', fault);
+    if (fault.empty()) masks_[path] = unpacked_bits(bits, shape);
+  }
+
+  // Sparse layers refuse a buffer that is no mask of their weight.
+  void tell_modules() {
+    try {
+      for_each_module(model_, [](Module& module) { module.buffers_changed(); });
+    } catch (const IoError& error) {
+      throw ConfigError(str(source_.name, " does not fit the network ", config_.name, ": ", error.what()));
     }
-    if (fits) masks_[path] = mask;
   }
 
   // A tensor of the file that no tensor of the network asked for.
@@ -219,6 +238,7 @@ class Importer {
     return text;
   }
 
+  Module& model_;
   const ModelConfig& config_;
   Source source_;
   bool reset_;

@@ -129,7 +129,8 @@ std::vector<MakeHook> RunState::hooks_of_stage() const {
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
                                             compute_dtype_of(config_), hooks_of_stage());
-  if (!restored_.empty() && position_.stage_step > 0) {
+  // A stage that has begun is in its checkpoint, also one that was stopped before its first step.
+  if (position_.stage_step > 0 ? !restored_.empty() : restored_.contains("trainer")) {
     trainer_->load_state(restored_);
   } else {
     trainer_->begin_stage();

@@ -165,13 +165,17 @@ TEST_F(ImportWeights, ConvertsOtherFloatsAndJudgesThemAfterwards) {
 
 TEST_F(ImportWeights, KeepsTheMasksOfOurFiles) {
   file_.metadata["tessera.layout"] = std::string("OHWI");
-  file_.tensors["fc.bias.mask"] = Tensor::from<std::uint8_t>({1, 0}, {2});
+  file_.tensors["fc.bias.mask"] = Tensor::from<std::uint8_t>({0b01}, {1});
   const InitialModel initial = save_and_load();
   EXPECT_EQ(find_module(*initial.model, "fc").parameter("bias").mask().to_vector<std::uint8_t>(),
             (std::vector<std::uint8_t>{1, 0}));
   file_.tensors["fc.bias.mask"] = Tensor::from<std::uint8_t>({1, 0, 1}, {3});
-  EXPECT_NE(error_of_file().find("\n  mismatched: fc.bias.mask is u8 [3], the network needs u8 [2]"), std::string::npos)
+  EXPECT_NE(error_of_file().find("\n  mismatched: fc.bias.mask is u8 [3] on cpu; needs u8 [1]"), std::string::npos) << error();
+  file_.tensors["fc.bias.mask"] = Tensor::from<std::uint8_t>({0b101}, {1});
+  EXPECT_NE(error_of_file().find("\n  mismatched: fc.bias.mask keeps elements behind the last of 2"), std::string::npos)
       << error();
+  file_.tensors["fc.bias.mask"] = Tensor::from<float>({1}, {1});
+  EXPECT_NE(error_of_file().find("\n  mismatched: fc.bias.mask is f32 [1] on cpu; needs u8 [1]"), std::string::npos) << error();
   file_.tensors.erase("fc.bias.mask");
   file_.tensors["bn.running_mean.mask"] = Tensor::from<std::uint8_t>({1, 0, 1}, {3});
   EXPECT_NE(error_of_file().find("\n  unexpected: bn.running_mean.mask [3]"), std::string::npos) << error();

@@ -9,6 +9,8 @@
 #include "tests/core/io/temporary_folder.h"
 #include "train/config/yaml.h"
 #include "train/run/decisions_file.h"
+#include "train/run/saved_model.h"
+#include "train/run/saved_point.h"
 #include "train/run/status.h"
 
 namespace tessera {
@@ -107,7 +109,9 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
     std::ostream out(&buffer);
     SessionOptions options;
     options.out = &out;
-    EXPECT_EQ(Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kPassFirst, folder, options).run(), RunOutcome::stopped);
+    EXPECT_EQ(
+        Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kPassFirst, folder, options).run(),
+        RunOutcome::stopped);
   }
   const DecisionMap until_then = read_decisions(real_vfs(), folder.decisions());
   EXPECT_EQ(load_status(real_vfs(), folder.status()).state, "stopped");
@@ -118,6 +122,32 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
   const DecisionMap after = read_decisions(real_vfs(), folder.decisions());
   for (const auto& [key, text] : until_then) EXPECT_EQ(after.at(key), text);
   EXPECT_GT(after.size(), until_then.size());
+}
+
+const std::string kPruned = std::string(kNetwork) + R"(data: {name: glyphs, count: 160, test_count: 32, batch: 32, val: 0}
+stages: [{name: pruned, train: 5s, prune: {sparsity: {schedule: iterative, target: 0.75, begin: 0s, end: 3s, every: 1s}}}]
+checkpoint: {every: 1000s, async: false}
+deterministic: true
+)";
+
+TEST(Session, AStopBeforeTheFirstStepDoesNotPruneTwice) {
+  const TemporaryFolder runs;
+  const Experiment experiment = parse_experiment(parse_yaml(kPruned, "x.yaml"));
+  const RunFolder stopped = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  const RunFolder straight = RunFolder::create(real_vfs(), runs.path().string(), "x");
+  const auto start = [&](const RunFolder& folder, const SessionOptions& options) {
+    return Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), kPruned, folder, options).run();
+  };
+  SessionOptions at_once;
+  at_once.stop.set_time_limit(std::chrono::steady_clock::now());
+  ASSERT_EQ(start(stopped, at_once), RunOutcome::stopped);
+  ASSERT_EQ(Session::resume(real_vfs(), stopped, {}).run(), RunOutcome::finished);
+  ASSERT_EQ(start(straight, {}), RunOutcome::finished);
+  const auto weights = [](const RunFolder& folder) {
+    const Checkpoint newest = load_newest(real_vfs(), folder);
+    return saved_weights(newest).tensors.at("conv2.weight").to_vector<float>();
+  };
+  EXPECT_EQ(weights(stopped), weights(straight));
 }
 
 // A resume may change the report's batches; the one that decides is settled.
