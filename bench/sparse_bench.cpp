@@ -46,6 +46,8 @@ std::vector<Target> targets() {
   }
   all.push_back({{any, .1, conv}, 1.8, 1.5, 0});
   all.push_back({{tiles, .25, conv}, 0, 0, .70});
+  // The last block of a CIFAR ResNet-8.
+  all.push_back({{{.pattern = "tile", .group = 16}, .25, ConvShape{128, 64, 64, 8, 3}}, 0, 0, .70});
   return all;
 }
 

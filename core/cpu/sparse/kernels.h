@@ -29,10 +29,21 @@ template <int W>
   std::memcpy(to, &v, sizeof v);
 }
 
+// Where a piece reads its positions of a column: in a panel, or in strips.
+struct PanelWalk {
+  std::int64_t column(std::int32_t number) const { return number * kPanel; }
+  std::int64_t position(std::int64_t p) const { return p; }
+};
+struct StripWalk {
+  std::int64_t stride;
+  std::int64_t column(std::int32_t offset) const { return offset; }
+  std::int64_t position(std::int64_t p) const { return p / kStripLanes * stride + p % kStripLanes; }
+};
+
 // One piece's R rows at N vectors of positions. A single row has two sums for each, of elements in turns: one sum would wait for
 // the multiply-add before.
-template <int W, int N, int R>
-void add_piece(const Piece& piece, const Lists& lists, const float* weights, const float* x, float* y) {
+template <int W, int N, int R, class Walk>
+void add_piece(const Piece& piece, const Lists& lists, const float* weights, const float* x, const Walk& walk, float* y) {
   constexpr int kTurns = R == 1 ? 2 : 1;
   Vec<W> sum[kTurns][R][N]{};
   const std::int32_t* const columns = lists.column_list + piece.columns;
@@ -44,10 +55,10 @@ void add_piece(const Piece& piece, const Lists& lists, const float* weights, con
   }
   const float* a = weights + piece.weights;
   const auto add_column = [&](int turn, std::int64_t c) __attribute__((always_inline)) {
-    const float* const from = x + columns[c] * kPanel;
+    const float* const from = x + walk.column(columns[c]);
     Vec<W> b[N];
 #pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) b[n] = load<W>(from + n * W);
+    for (int n = 0; n < N; ++n) b[n] = load<W>(from + walk.position(n * W));
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
@@ -77,27 +88,40 @@ inline constexpr int kVectors = W == 16  ? 4
                                 : R <= 2 ? 4
                                          : 2;
 
-template <int W, int R>
-void add_piece_rows(const Piece& piece, const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y) {
+template <int W, int R, class Walk>
+void add_piece_rows(const Piece& piece, const Lists& lists, const float* weights, const float* x, const Walk& walk,
+                    std::int64_t width, float* y) {
   constexpr std::int64_t kStep = kVectors<W, R> * W;
   std::int64_t p = 0;
-  for (; p + kStep <= width; p += kStep) add_piece<W, kVectors<W, R>, R>(piece, lists, weights, x + p, y + p);
-  for (; p < width; p += W) add_piece<W, 1, R>(piece, lists, weights, x + p, y + p);
+  for (; p + kStep <= width; p += kStep) {
+    add_piece<W, kVectors<W, R>, R>(piece, lists, weights, x + walk.position(p), walk, y + p);
+  }
+  for (; p < width; p += W) add_piece<W, 1, R>(piece, lists, weights, x + walk.position(p), walk, y + p);
+}
+
+template <int W, class Walk>
+void walk_product(const Lists& lists, const float* weights, const float* x, const Walk& walk, std::int64_t width, float* y) {
+  for (std::int64_t i = 0; i < lists.count; ++i) {
+    const Piece& piece = lists.pieces[i];
+    switch (piece.row_count) {
+      case 1: add_piece_rows<W, 1>(piece, lists, weights, x, walk, width, y); break;
+      case 2: add_piece_rows<W, 2>(piece, lists, weights, x, walk, width, y); break;
+      case 3: add_piece_rows<W, 3>(piece, lists, weights, x, walk, width, y); break;
+      case 4: add_piece_rows<W, 4>(piece, lists, weights, x, walk, width, y); break;
+      case 5: add_piece_rows<W, 5>(piece, lists, weights, x, walk, width, y); break;
+      default: add_piece_rows<W, 6>(piece, lists, weights, x, walk, width, y); break;
+    }
+  }
 }
 
 template <int W>
 void product(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y) {
-  for (std::int64_t i = 0; i < lists.count; ++i) {
-    const Piece& piece = lists.pieces[i];
-    switch (piece.row_count) {
-      case 1: add_piece_rows<W, 1>(piece, lists, weights, x, width, y); break;
-      case 2: add_piece_rows<W, 2>(piece, lists, weights, x, width, y); break;
-      case 3: add_piece_rows<W, 3>(piece, lists, weights, x, width, y); break;
-      case 4: add_piece_rows<W, 4>(piece, lists, weights, x, width, y); break;
-      case 5: add_piece_rows<W, 5>(piece, lists, weights, x, width, y); break;
-      default: add_piece_rows<W, 6>(piece, lists, weights, x, width, y); break;
-    }
-  }
+  walk_product<W>(lists, weights, x, PanelWalk{}, width, y);
+}
+
+template <int W>
+void strip_product(const Lists& lists, const float* weights, const float* x, std::int64_t stride, std::int64_t width, float* y) {
+  walk_product<W>(lists, weights, x, StripWalk{stride}, width, y);
 }
 
 // The sum of all lanes, halves added to halves.
@@ -288,7 +312,7 @@ void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {product<W>, sums<W>, pack<W>, copy<W>, unpack<W>};
+  return {product<W>, strip_product<W>, sums<W>, pack<W>, copy<W>, unpack<W>};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace tessera::cpu::sparse {
 
 inline constexpr std::int64_t kPanel = 64;  // right-hand sides of a product
 inline constexpr std::int64_t kSumPanel = 128;  // of a gradient of the kept elements, which sums over them
+inline constexpr std::int64_t kStripLanes = 16;  // strips of images that lie side by side (strips.h)
 inline constexpr int kMostRows = 6;  // of a piece: with a vector of each sum they fill the registers
 
 // Rows that have the same columns, in whole or in part: a small dense matrix, of which the weights lie [columns][rows].
@@ -39,6 +40,10 @@ struct Segment {
 struct Kernels {
   // y [rows][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole vectors.
   void (*product)(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y);
+  // Likewise of strips: the column list holds offsets in floats, and each kStripLanes positions read `stride` floats behind those
+  // before them.
+  void (*strip_product)(const Lists& lists, const float* weights, const float* x, std::int64_t stride, std::int64_t width,
+                        float* y);
   // weights += y x^T at the kept elements, over `width` positions of kSumPanel, rounded up to whole vectors.
   void (*sums)(const Lists& lists, const float* y, const float* x, std::int64_t width, float* weights);
   // to [channels][pitch] from `positions` rows of channels; zeros behind them up to a whole vector.

@@ -6,6 +6,7 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/sparse/packer.h"
+#include "core/cpu/sparse/strips.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu::sparse {
@@ -34,6 +35,9 @@ const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2K
 
 void multiply(const Kernels& kernels, const Plan& plan, const float* weights, const Window& window, const float* x,
               const float* bias, bool relu, float* y) {
+  if (const std::optional<Strips> strips = best_strips(window, plan)) {
+    return multiply_strips(kernels, plan, weights, window, *strips, x, bias, relu, y);
+  }
   const std::int64_t panels = (window.positions() + kPanel - 1) / kPanel;
   const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
   const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();

@@ -8,6 +8,7 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/reference/conv2d.h"
 #include "core/cpu/sparse/product.h"
+#include "core/cpu/sparse/strips.h"
 #include "core/rng.h"
 #include "tests/support/relative_error.h"
 
@@ -122,6 +123,45 @@ TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
       EXPECT_LE(relative_error(y, want), kTolerance) << describe(p.g) << " density " << c.density;
     }
   }
+}
+
+// Strips that fill their last group and such that do not, whole rows and single pixels, strips that the image's edge cuts.
+TEST_P(SparseKernels, StripsOfAnySize) {
+  for (const Case& c : kCases) {
+    const Problem p(c);
+    const Tensor x = random(p.x_shape(), 2), bias = random({c.out}, 3);
+    const Tensor grad_y = random(p.y_shape(), 2);
+    const Tensor y = Tensor::empty(p.y_shape()), grad_x = Tensor::empty(p.x_shape());
+    const Tensor want_y = Tensor::empty(p.y_shape(), DType::f64), want_x = Tensor::empty(p.x_shape(), DType::f64);
+    reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
+                                      bias.to(DType::f64).data<double>(), want_y.data<double>());
+    reference::conv2d_backward_input<double>(p.g, grad_y.to(DType::f64).data<double>(), p.weight.data<double>(),
+                                             want_x.data<double>());
+    const Window forward(p.g, Conv2dPass::forward), backward(p.g, Conv2dPass::backward_input);
+    const Plan rows = row_plan(p.index), columns = column_plan(p.index, c.kernel * c.kernel);
+    for (const auto& [height, width] : {Extent{1, 1}, Extent{2, 3}, Extent{3, 6}, Extent{20, 4}}) {
+      y.fill(NAN);
+      multiply_strips(*used, rows, p.packed(rows).data(), forward, strips_of(forward, height, width), x.data<float>(),
+                      bias.data<float>(), false, y.data<float>());
+      EXPECT_LE(relative_error(y, want_y), kTolerance) << describe(p.g) << " strips " << height << 'x' << width;
+      if (!backward.slides()) continue;
+      grad_x.fill(NAN);
+      multiply_strips(*used, columns, p.packed(columns).data(), backward, strips_of(backward, height, width),
+                      grad_y.data<float>(), nullptr, false, grad_x.data<float>());
+      EXPECT_LE(relative_error(grad_x, want_x), kTolerance) << describe(p.g) << " strips " << height << 'x' << width;
+    }
+  }
+}
+
+TEST(SparseStrips, AreForManyImagesAndNotForOne) {
+  const Conv2dGeometry many{32, 8, 8, 64, 64, 3, 3, 8, 8, {.padding = {1, 1}}};
+  const Problem few({1, 4, 4, 64, 16, 3, .25, 16, {.padding = {1, 1}}});
+  const Plan plan = row_plan(few.index);
+  const auto strips = best_strips({many, Conv2dPass::forward}, plan);
+  ASSERT_TRUE(strips);
+  EXPECT_GE(strips->groups({many, Conv2dPass::forward}), 4);
+  EXPECT_FALSE(best_strips({few.g, Conv2dPass::forward}, plan)) << "sixteen results";
+  EXPECT_FALSE(best_strips({Problem({70, 1, 1, 64, 16, 1, .25, 1}).g, Conv2dPass::forward}, plan)) << "a linear layer";
 }
 
 TEST_P(SparseKernels, BackwardInput) {
