@@ -68,6 +68,7 @@ TEST_F(SensitivityRuns, SuggestTheGreatestSparsityWithinTheDrop) {
 TEST_F(SensitivityRuns, RefuseWhatCannotBe) {
   expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.9,0.5"}), 2, "sparsities need to rise");
   expect_outcome(run_program({"sensitivity", run(), "--sparsity", "1"}), 2, "sparsities need to rise");
+  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.1,nan,0.5"}), 2, "sparsities need to rise");
   expect_outcome(run_program({"sensitivity", run(), "--drop", "-1"}), 2, "needs 0 or more");
   expect_outcome(run_program({"sensitivity", run(), "--pattern", "n_m"}), 2, "has a sparsity of its own");
   expect_outcome(run_program({"sensitivity", run(), "--pattern", "tiles"}), 2, "tiles");

@@ -15,7 +15,7 @@ namespace {
 
 void check(const SensitivityOptions& options) {
   TESSERA_CHECK(!options.sparsities.empty() && std::ranges::is_sorted(options.sparsities, std::ranges::less_equal()) &&
-                    options.sparsities.front() > 0 && options.sparsities.back() < 1,
+                    std::ranges::all_of(options.sparsities, [](double sparsity) { return sparsity > 0 && sparsity < 1; }),
                 ConfigError, "sensitivity: sparsities need to rise, above 0 and below 1");
   TESSERA_CHECK(PatternConfig{.pattern = options.pattern}.own_sparsity() == 0, ConfigError, "sensitivity: pattern ",
                 options.pattern, " has a sparsity of its own");
