@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "layers/models/model.h"
 #include "train/report/export.h"
+#include "train/tasks/classification.h"
 
 namespace tessera::bench {
 namespace {
@@ -25,16 +26,18 @@ double milliseconds_since(Clock::time_point start) {
 Shape images(const WorkloadConfig& config) { return {config.batch, config.side, config.side, kColours}; }
 
 Batch synthetic_batch(const WorkloadConfig& config, std::int64_t index) {
-  Batch batch{Tensor::empty(images(config)), Tensor::empty({config.batch}, DType::i64)};
+  Batch batch{{"image", Tensor::empty(images(config))}, {"label", Tensor::empty({config.batch}, DType::i64)}};
   const auto step = static_cast<std::uint64_t>(index);
-  fill_normal(batch.x, RngStream(config.seed, "bench", "images"), 0, 1, step);
+  fill_normal(batch.at("image"), RngStream(config.seed, "bench", "images"), 0, 1, step);
   const RngStream labels(config.seed, "bench", "labels");
   for (std::int64_t i = 0; i < config.batch; ++i) {
-    batch.y.data<std::int64_t>()[i] =
+    batch.at("label").data<std::int64_t>()[i] =
         random_below(labels, step, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(config.classes));
   }
   return batch;
 }
+
+const Classification kTask;
 
 TrainingConfig training(const WorkloadConfig& config) {
   TrainingConfig training;
@@ -72,9 +75,9 @@ TrainWorkload::TrainWorkload(const WorkloadConfig& config)
   move_to(*model_, config.device);
   for (std::int64_t i = 0; i < config.batches; ++i) {
     const Batch batch = synthetic_batch(config, i);
-    batches_.push_back({batch.x.to(config.device), batch.y.to(config.device)});
+    batches_.push_back(batch.to(config.device));
   }
-  trainer_ = std::make_unique<StageTrainer>(*model_, training(config), config.seed, config.batches, config.batches,
+  trainer_ = std::make_unique<StageTrainer>(*model_, training(config), kTask, config.seed, config.batches, config.batches,
                                             compute_dtype(config.precision, config.device));
 }
 
@@ -84,8 +87,8 @@ void TrainWorkload::write_inputs(const std::filesystem::path& directory) {
   move_to(*model_, config_.device);
   SafetensorsFile batches;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
-    batches.tensors[str("x", i)] = batches_[i].x.to(Device::cpu());
-    batches.tensors[str("y", i)] = batches_[i].y.to(Device::cpu());
+    batches.tensors[str("x", i)] = batches_[i].at("image").to(Device::cpu());
+    batches.tensors[str("y", i)] = batches_[i].at("label").to(Device::cpu());
   }
   write_file_atomically(real_vfs(), directory / "batches.safetensors", encode_safetensors(batches));
   Value optimizer = Value::map();

@@ -20,7 +20,7 @@ namespace {
 // The list shows what selectors may name, so it asks nothing of the stages.
 Value compressible_layers(const ExperimentConfig& config) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const Shape input = data.train.dataset->batch_shape(1);
+  const Shape input = sample_shape(data);
   const std::unique_ptr<Module> model = empty_model(real_vfs(), config.model, input);
   Trace trace;
   model->output_shape(input, &trace);
@@ -169,9 +169,7 @@ int print_schema(bool json) {
 
 }  // namespace
 
-void add_layers(Verb program) {
-  add_file_verb(program, "layers", "List what may be compressed and how, and why not", &layers);
-}
+void add_layers(Verb program) { add_file_verb(program, "layers", "List what may be compressed and how, and why not", &layers); }
 
 void add_schema(Verb program) {
   const Verb verb = program.add("schema", "List every key of an experiment file");

@@ -13,12 +13,10 @@ namespace {
 struct SensitivityArguments {
   std::string run;
   SensitivityOptions options;
-  double drop = 1;  // points
   bool json = false;
 };
 
 int sensitivity(SensitivityArguments arguments) {
-  arguments.options.drop = arguments.drop / 100;
   arguments.options.before_layer = [](const std::string& layer) { std::cerr << "pruning " << layer << '\n'; };
   const SensitivityReport report = sensitivity_of(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.options);
   std::cout << (arguments.json ? to_json(write(report), 2) + "\n" : to_text(report));
@@ -38,7 +36,7 @@ void add_sensitivity(Verb program) {
   verb.argument("--at", options.at, "stage name, global step, or best; default: the newest checkpoint");
   verb.argument("--sparsity", options.sparsities, "fractions to try, rising");
   verb.argument("--pattern", options.pattern, "sparse pattern, with its default parameters");
-  verb.argument("--drop", arguments->drop, "points of accuracy that a suggested target may cost");
+  verb.argument("--drop", options.drop, "what a suggested target may cost: points of a metric in per cent, else in its own unit");
   verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
   verb.footer(
       "Examples: tessera sensitivity runs/dense/1\n"

@@ -10,6 +10,7 @@
 #include "train/run/progress.h"
 #include "train/run/run_folder.h"
 #include "train/run/status.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera::cli {
 namespace {
@@ -23,7 +24,7 @@ struct StatusArguments {
 std::string sentence(const RunStatus& status) {
   std::string text =
       str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps, "  loss ", status.loss);
-  if (status.best_accuracy >= 0) text += str("  best val ", 100.0 * status.best_accuracy, " %");
+  if (status.best) text += str("  best val ", text_of(metric_of(status.metric), *status.best));
   if (status.state == "training") text += str("  ETA of the stage ", format_seconds(status.seconds_left));
   if (status.last_checkpoint_step >= 0) {
     text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",

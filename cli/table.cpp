@@ -32,7 +32,7 @@ int table(const TableArguments& arguments) {
 }  // namespace
 
 void add_table(Verb program) {
-  const Verb verb = program.add("table", "Accuracy against speed, from the saved checkpoints of runs");
+  const Verb verb = program.add("table", "Quality against speed, from the saved checkpoints of runs");
   auto arguments = std::make_shared<TableArguments>();
   verb.argument("runs", arguments->runs, "run folders; runs that differ only in the seed share their rows").required();
   verb.argument("--format", arguments->format, "markdown, csv or json").one_of({"markdown", "csv", "json"});

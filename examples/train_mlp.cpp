@@ -25,9 +25,9 @@ int run() {
   data.count = 1000;
   data.test_count = 100;
   const DataSplits splits = load_data(data, seed);
-  Loader loader(splits.train, training_options(data, splits.normalization, seed, 1));
+  Loader loader(splits.train, training_options(data, seed, 1));
 
-  const auto model = build_model({.name = "mlp", .hidden = {32}}, splits.train.dataset->batch_shape(1));
+  const auto model = build_model({.name = "mlp", .hidden = {32}}, sample_shape(splits));
   initialize(*model, seed);
   const auto parameters = named_parameters(*model);
   OptimizerConfig config;
@@ -45,7 +45,7 @@ int run() {
       state.set(values);
       const Batch batch = loader.next();
       const Context context{.training = true, .seed = seed, .step = &state};
-      const Var loss = cross_entropy(model->forward(Var(batch.x), context), batch.y);
+      const Var loss = cross_entropy(model->forward(Var(batch.at("image")), context), batch.at("label"));
       backward(loss);
       optimizer->step(state);
       for (const NamedParameter& named : parameters) named.parameter->zero_grad();

@@ -6,7 +6,8 @@
 namespace tessera {
 
 Var scores(Module& network, const Tensor& x, const Context& context, DType compute) {
-  return cast(network(cast(Var(x), compute), context), parameter_dtype(compute));
+  const Var input = is_floating(x.dtype()) ? cast(Var(x), compute) : Var(x);
+  return cast(network(input, context), parameter_dtype(compute));
 }
 
 }  // namespace tessera

@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-// network(x), with x rounded to `compute` once, so that the layers compute in it, and the answer in the dtype that losses take:
-// parameter_dtype(compute), f32 for bf16.
+// network(x), with an x of real numbers rounded to `compute` once, so that the layers compute in it; whole numbers stay what they
+// are. The answer is in the dtype that losses take: parameter_dtype(compute), f32 for bf16.
 Var scores(Module& network, const Tensor& x, const Context& context, DType compute);
 
 }  // namespace tessera

@@ -60,14 +60,6 @@ bool is_plain_name(const std::string& name) {
                      [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-void LossConfig::fields(Fields& f) {
-  f.add("label_smoothing", label_smoothing,
-        {.help = "weight spread evenly over all classes",
-         .range = {.min = 0, .max = 1, .open_max = true},
-         .example = "0.1",
-         .observable = "bytes"});
-}
-
 void ThreadsConfig::fields(Fields& f) {
   f.add("compute", compute,
         {.help = "OpenMP threads; 0 = every processor, resolved once and stored",
@@ -85,7 +77,7 @@ void CheckpointConfig::fields(Fields& f) {
   f.add("every", every, {.help = "distance between checkpoints", .range = positive, .example = "500s", .observable = "files"});
   f.add("keep", keep,
         {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .example = "5", .observable = "files"});
-  f.add("best", best, {.help = "pin the checkpoint with the best validation accuracy", .observable = "files"});
+  f.add("best", best, {.help = "pin the checkpoint with the best validation metric", .observable = "files"});
   f.add("async", async,
         {.help = "train on while a copy of the state is written; false = wait for the disk and keep no copy in memory",
          .observable = "plan"});

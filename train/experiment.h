@@ -23,17 +23,13 @@
 #include "train/config_file.h"
 #include "train/data/builtin.h"
 #include "train/resolve_device.h"
+#include "train/tasks/loss_config.h"
 
 namespace tessera {
 
 // A text that names a folder and stands in a CSV cell.
 bool is_plain_name(const std::string& name);
 inline constexpr const char* kNameRule = "must be letters, digits, '.', '_' or '-', and not begin with a dot";
-
-struct LossConfig {
-  double label_smoothing = 0;
-  void fields(Fields& f);
-};
 
 struct ThreadsConfig {
   std::int64_t compute = 0;  // 0 = auto: every processor of the process, resolved once and stored
@@ -44,7 +40,7 @@ struct ThreadsConfig {
 struct CheckpointConfig {
   Duration every = Duration::epochs(1);
   std::int64_t keep = 3;
-  bool best = true;  // pin the checkpoint with the best validation accuracy
+  bool best = true;  // pin the checkpoint with the best validation metric
   bool async = true;  // training goes on while a copy of the state is written
   void fields(Fields& f);
 };

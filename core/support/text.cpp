@@ -67,6 +67,8 @@ class CsvReader {
 
 }  // namespace
 
+std::string percent(double fraction) { return formatted("%.2f %%", 100.0 * fraction); }
+
 std::string formatted(const char* format, double value) {
   const int length = std::snprintf(nullptr, 0, format, value);
   std::string text(static_cast<std::size_t>(length) + 1, '\0');

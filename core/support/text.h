@@ -10,6 +10,8 @@ namespace tessera {
 // One number by a printf format for double: formatted("%.2f", 0.125).
 std::string formatted(const char* format, double value);
 
+std::string percent(double fraction);  // "93.28 %"
+
 // The shortest form that reads back to the same double.
 std::string shortest(double value);
 

@@ -79,9 +79,9 @@ TEST_F(Eval, AgreesWithTheTable) {
   const std::vector<std::string> runs{run()};
   const Table table = make_table(real_vfs(), runs, nullptr);
   ASSERT_EQ(table.rows.size(), 2u);
-  EXPECT_EQ(json({"--at", "dense"}).at("top1").as_double(), table.rows[0].accuracies[0]);
-  EXPECT_EQ(json({}).at("top1").as_double(), table.rows[1].accuracies[0]);
-  EXPECT_EQ(json({"--at", "tucker"}).at("top1").as_double(), table.rows[1].accuracies[0]);
+  EXPECT_EQ(json({"--at", "dense"}).at("top1").as_double(), table.rows[0].values[0]);
+  EXPECT_EQ(json({}).at("top1").as_double(), table.rows[1].values[0]);
+  EXPECT_EQ(json({"--at", "tucker"}).at("top1").as_double(), table.rows[1].values[0]);
 }
 
 TEST_F(Eval, AgreesWithTheRunAlsoOnMovingAverages) {
@@ -245,7 +245,7 @@ TEST_F(Eval, NamesOfFoldersAreQuoted) {
   EXPECT_EQ(parse_csv(read_bytes(folder / "m.csv"), "m.csv")[0], (std::vector<std::string>{"true", odd, "dog"}));
 
   write_bytes(folder / "photos/train/dog/1.png", encode_png(12, 13, pattern(12, 13)));
-  expect_outcome(run_program({"eval", run}, cache), 2, "the training data, which gives mean, std and classes, is not the run's");
+  expect_outcome(run_program({"eval", run}, cache), 2, "the training data, which gives statistics and names, is not the run's");
   EXPECT_EQ(run_program({"eval", run, "data.root=/nosuch"}, cache).exit_code, 2);
 }
 

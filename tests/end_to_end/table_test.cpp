@@ -43,7 +43,7 @@ TEST_F(TableOfRuns, SeedsShareRowsWhateverTheirLoadersCheckpointsAndReports) {
   ASSERT_EQ(table.rows.size(), 2u);
   for (const TableRow& row : table.rows) {
     EXPECT_EQ(row.experiment, "tiny");
-    EXPECT_EQ(row.accuracies.size(), 2u);
+    EXPECT_EQ(row.values.size(), 2u);
     EXPECT_FALSE(row.range);
   }
 }
@@ -71,7 +71,7 @@ TEST_F(TableOfRuns, OtherRanksOfOneNameAreOtherRows) {
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_EQ(table.rows[1].experiment, "tiny (" + one + ")");
   EXPECT_EQ(table.rows[3].experiment, "tiny (" + two + ")");
-  EXPECT_EQ(table.rows[3].accuracies.size(), 1u);
+  EXPECT_EQ(table.rows[3].values.size(), 1u);
   EXPECT_GT(table.rows[1].parameters, table.rows[3].parameters);
   EXPECT_EQ(table.rows[1].threads, 1);
   EXPECT_EQ(table.rows[3].threads, 2);

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "core/config/read.h"
+#include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "train/data/cifar.h"
 #include "train/data/glyphs.h"
 #include "train/data/idx.h"
-#include "core/io/answer_cache.h"
 #include "train/data/image_folder.h"
+#include "train/data/labelled_images.h"
 
 namespace tessera {
 namespace {
@@ -55,17 +56,17 @@ std::optional<Normalization> to_normalization(const std::optional<Value>& value)
 }
 
 // Measuring decodes images; the same images give the same bits, so the numbers are kept.
-Normalization measure_once(const Subset& subset) {
+Normalization measure_once(const ImageSubset& subset) {
   Xxh3Stream samples;
   samples.update({reinterpret_cast<const char*>(subset.indices.data()), subset.indices.size() * sizeof(subset.indices[0])});
-  const AnswerCache cache(str("mean and std, 1: ", fingerprint(*subset.dataset), ' ', samples.hex(), ' ', kMeasuredImages));
+  const AnswerCache cache(str("mean and std, 1: ", fingerprint(*subset.images), ' ', samples.hex(), ' ', kMeasuredImages));
   if (const std::optional<Normalization> known = to_normalization(cache.find())) return *known;
   const Normalization measured = measure_normalization(subset, kMeasuredImages);
   cache.store(write(measured));
   return measured;
 }
 
-DataSplits load_in_memory(const DataConfig& config, std::uint64_t seed) {
+ImageSplits load_in_memory(const DataConfig& config, std::uint64_t seed) {
   const auto training = std::make_shared<const MemoryDataset>(load_split(config, "train", seed));
   const auto test = std::make_shared<const MemoryDataset>(load_split(config, "test", seed));
   check_dataset(*training);
@@ -177,6 +178,8 @@ const std::vector<std::string_view>& dataset_names() {
   return names;
 }
 
+std::string_view task_name(const DataConfig&) { return "classification"; }
+
 Shape sample_shape(const DataConfig& config) {
   constexpr std::int64_t kMnistSide = 28, kCifarSide = 32;
   if (config.name == "glyphs") return {1, kGlyphSide, kGlyphSide, 1};
@@ -187,11 +190,11 @@ Shape sample_shape(const DataConfig& config) {
   return {1, side, side, 3};
 }
 
-Shape sample_shape(const DataSplits& data) { return data.train.dataset->batch_shape(1); }
+Shape sample_shape(const DataSplits& data) { return sample_shape(*data.train.dataset); }
 
-DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
+ImageSplits load_images(const DataConfig& config, std::uint64_t seed) {
   const bool lazy = config.name == kImageFolder;
-  DataSplits splits = lazy ? load_image_folder(config, seed) : load_in_memory(config, seed);
+  ImageSplits splits = lazy ? load_image_folder(config, seed) : load_in_memory(config, seed);
   if (lazy && !is_auto(config.mean) && !is_auto(config.std)) {
     splits.normalization = {statistics(config.mean, "mean", {0, 0, 0}), statistics(config.std, "std", {1, 1, 1})};
     return splits;
@@ -201,16 +204,28 @@ DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
   return splits;
 }
 
-DataSplits load_readable_data(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>& bad) {
+DataSplits load_data(const DataConfig& config, std::uint64_t seed) {
+  ImageSplits images = load_images(config, seed);
+  const auto samples_of = [&](const ImageSubset& split) {
+    if (!split.images) return std::shared_ptr<const Dataset>();
+    return std::shared_ptr<const Dataset>(
+        std::make_shared<const LabelledImages>(split.images, images.normalization, config.augment, seed));
+  };
+  const std::shared_ptr<const Dataset> training = samples_of(images.train);
+  const std::shared_ptr<const Dataset> validation = images.val.images == images.train.images ? training : samples_of(images.val);
+  return {{training, std::move(images.train.indices)},
+          {validation, std::move(images.val.indices)},
+          {samples_of(images.test), std::move(images.test.indices)}};
+}
+
+ImageSplits load_readable_images(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>& bad) {
   return config.name == kImageFolder ? load_image_folder(config, seed, &bad) : load_in_memory(config, seed);
 }
 
-LoaderOptions training_options(const DataConfig& config, const Normalization& normalization, std::uint64_t seed, int threads) {
+LoaderOptions training_options(const DataConfig& config, std::uint64_t seed, int threads) {
   LoaderOptions options;
   options.batch = config.batch;
   options.drop_last = config.drop_last;
-  options.augment = config.augment;
-  options.normalization = normalization;
   options.seed = seed;
   options.threads = threads;
   return options;

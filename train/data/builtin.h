@@ -9,6 +9,7 @@
 
 #include "core/config/fields.h"
 #include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 #include "train/data/image_listing.h"
 #include "train/data/loader.h"
 #include "train/data/transforms.h"
@@ -40,23 +41,34 @@ struct DataConfig {
 // "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist".
 const std::vector<std::string_view>& dataset_names();
 
+// Of the task that a network learns from the data set, see train/tasks/builtin.h.
+std::string_view task_name(const DataConfig& config);
+
 // Of one sample, [1, h, w, c], as the block alone says it: no file is looked at. Throws ConfigError on an unknown name.
 Shape sample_shape(const DataConfig& config);
 
 struct DataSplits {
   Subset train;
-  Subset val;  // part of the training set, or a folder of its own; empty with val: 0
+  Subset val;  // part of the training set, or a set of its own; empty with val: 0
   Subset test;
-  Normalization normalization;  // measured on `train` alone where the config says auto
 };
 Shape sample_shape(const DataSplits& data);  // of one sample, [1, h, w, c]
-// Reads or draws a data set; root is used as it stands. Throws ConfigError on an unknown name or statistics that do not fit
-// the channels, IoError on missing or damaged files. Measures at most 1024 images of an image-folder, evenly spread.
+// Reads or draws a data set; root is used as it stands. Throws ConfigError on an unknown name, statistics or augmentations that
+// do not fit the images, IoError on missing or damaged files. Measures at most 1024 images of an image-folder, evenly spread.
 DataSplits load_data(const DataConfig& config, std::uint64_t seed);
+
+struct ImageSplits {
+  ImageSubset train;
+  ImageSubset val;
+  ImageSubset test;
+  Normalization normalization;  // measured on `train` alone where the config says auto
+};
+// What load_data() makes batches of.
+ImageSplits load_images(const DataConfig& config, std::uint64_t seed);
 // The same without statistics; of an image-folder, every file is decoded, and those that fail are left out and listed in `bad`.
-DataSplits load_readable_data(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>& bad);
+ImageSplits load_readable_images(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>& bad);
 
 // Shuffled, augmented batches of the training split.
-LoaderOptions training_options(const DataConfig& config, const Normalization& normalization, std::uint64_t seed, int threads);
+LoaderOptions training_options(const DataConfig& config, std::uint64_t seed, int threads);
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 
 namespace tessera {
 

@@ -17,17 +17,17 @@ struct Sample {
   std::int64_t index = 0;
 };
 
-std::vector<ImageFacts> inspect_all(const Subset& subset) {
+std::vector<ImageFacts> inspect_all(const ImageSubset& subset) {
   std::vector<ImageFacts> facts(subset.indices.size());
   cpu::parallel_for(subset.size(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      facts[static_cast<std::size_t>(i)] = subset.dataset->inspect(subset.indices[static_cast<std::size_t>(i)]);
+      facts[static_cast<std::size_t>(i)] = subset.images->inspect(subset.indices[static_cast<std::size_t>(i)]);
     }
   });
   return facts;
 }
 
-SplitReport report_split(const std::string& name, const Subset& subset, const std::vector<ImageFacts>& facts) {
+SplitReport report_split(const std::string& name, const ImageSubset& subset, const std::vector<ImageFacts>& facts) {
   SplitReport report{name, class_counts(subset), subset.size()};
   if (facts.empty()) return report;
   const auto [low, high] = std::ranges::minmax(facts, {}, &ImageFacts::height);
@@ -39,12 +39,13 @@ SplitReport report_split(const std::string& name, const Subset& subset, const st
   return report;
 }
 
-Duplicates describe_group(const std::vector<Sample>& group, const std::vector<std::pair<std::string, const Subset*>>& splits) {
+Duplicates describe_group(const std::vector<Sample>& group,
+                          const std::vector<std::pair<std::string, const ImageSubset*>>& splits) {
   Duplicates duplicates;
   for (const Sample& sample : group) {
     const auto& [name, subset] = splits[sample.split];
-    const auto label = static_cast<std::size_t>(subset->dataset->labels.data<std::int64_t>()[sample.index]);
-    duplicates.members.push_back({name, subset->dataset->origin(sample.index), subset->dataset->classes[label]});
+    const auto label = static_cast<std::size_t>(subset->images->labels.data<std::int64_t>()[sample.index]);
+    duplicates.members.push_back({name, subset->images->origin(sample.index), subset->images->classes[label]});
     duplicates.across_splits |= name != duplicates.members.front().split;
     duplicates.across_classes |= duplicates.members.back().class_name != duplicates.members.front().class_name;
   }
@@ -125,14 +126,14 @@ bool DataReport::clean() const {
 
 DataReport check_data(const DataConfig& config, std::uint64_t seed) {
   DataReport report;
-  const DataSplits data = load_readable_data(config, seed, report.bad);
-  const std::vector<std::pair<std::string, const Subset*>> splits{
+  const ImageSplits data = load_readable_images(config, seed, report.bad);
+  const std::vector<std::pair<std::string, const ImageSubset*>> splits{
       {std::string("train"), &data.train}, {std::string("val"), &data.val}, {std::string("test"), &data.test}};
-  report.classes = data.train.dataset->classes;
+  report.classes = data.train.images->classes;
   std::map<std::string, std::vector<Sample>> by_pixels;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    const Subset& subset = *splits[i].second;
-    if (!subset.dataset) continue;
+    const ImageSubset& subset = *splits[i].second;
+    if (!subset.images) continue;
     const std::vector<ImageFacts> facts = inspect_all(subset);
     report.splits.push_back(report_split(splits[i].first, subset, facts));
     for (std::size_t k = 0; k < facts.size(); ++k) by_pixels[facts[k].pixels].push_back({i, subset.indices[k]});

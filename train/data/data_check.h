@@ -47,7 +47,7 @@ struct DataReport {
   void fields(Fields& f);
 };
 
-// Decodes every image, on the OpenMP threads. Files that fail are in no split. Throws what load_data() throws for a set that
+// Decodes every image, on the OpenMP threads. Files that fail are in no split. Throws what load_images() throws for a set that
 // cannot be opened.
 DataReport check_data(const DataConfig& config, std::uint64_t seed);
 

@@ -1,6 +1,5 @@
 #include "train/data/device_feed.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -12,16 +11,22 @@ DeviceFeed::DeviceFeed(std::unique_ptr<StagingRing> ring, std::function<Batch()>
 Batch DeviceFeed::next() {
   if (!ahead_ && !failure_) send_next();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  const std::vector<Tensor> batch = ring_->take();
+  std::vector<Batch::Part> parts;
+  for (const Tensor& tensor : ring_->take()) parts.push_back({names_.at(parts.size()), tensor});
   ahead_ = false;
   send_next();
-  return {batch.at(0), batch.at(1)};
+  return Batch(std::move(parts));
 }
 
 void DeviceFeed::send_next() {
   try {
     const Batch batch = source_();
-    const std::array<Tensor, 2> tensors{batch.x, batch.y};
+    std::vector<Tensor> tensors;
+    names_.clear();
+    for (const Batch::Part& part : batch.parts()) {
+      names_.push_back(part.name);
+      tensors.push_back(part.tensor);
+    }
     ring_->push(tensors);
     ahead_ = true;
   } catch (...) {

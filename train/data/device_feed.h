@@ -4,6 +4,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/device/staging.h"
 #include "train/data/batch.h"
@@ -30,6 +32,7 @@ class DeviceFeed {
 
   std::unique_ptr<StagingRing> ring_;
   std::function<Batch()> source_;
+  std::vector<std::string> names_;  // of the parts of its batches, the same in all
   bool ahead_ = false;  // a batch is on its way
   std::exception_ptr failure_;  // of the batch that would be
 };

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 
 namespace tessera {
 

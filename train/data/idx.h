@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 
 namespace tessera {
 

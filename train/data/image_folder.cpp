@@ -14,7 +14,7 @@ class SplitReader {
  public:
   SplitReader(const DataConfig& config, std::vector<BadFile>* bad) : config_(config), bad_(bad) {}
 
-  std::shared_ptr<const Dataset> read(const std::string& folder, std::string_view key) {
+  std::shared_ptr<const ImageDataset> read(const std::string& folder, std::string_view key) {
     ImageListing listing = list(fs::path(config_.root) / folder, key);
     if (!training_) {
       training_ = ImageListing{listing.folder, listing.classes, {}, {}};
@@ -91,10 +91,10 @@ void ImageFolder::hash_content(Xxh3Stream& stream) const {
   hash_files(files_, stream);
 }
 
-DataSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad) {
+ImageSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad) {
   SplitReader reader(config, bad);
   const auto training = reader.read(config.train.value_or("train"), "train");
-  DataSplits splits;
+  ImageSplits splits;
   if (config.val.is_string()) {
     splits.train = all_of(training);
     splits.val = all_of(reader.read(config.val.as_string(), "val"));

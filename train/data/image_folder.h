@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "train/data/builtin.h"
-#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 #include "train/data/image_listing.h"
 
 namespace tessera {
 
 // Samples are the listing's files in order, as [crop, crop, 3].
-class ImageFolder final : public Dataset {
+class ImageFolder final : public ImageDataset {
  public:
   ImageFolder(ImageListing listing, std::int64_t resize, std::int64_t crop);
 
@@ -36,6 +36,6 @@ class ImageFolder final : public Dataset {
 // what cannot be an image by its first bytes and leaves the rest to read(); skip decodes every file now, leaves out what fails
 // and warns. With `bad`, every file is decoded and what fails is left out and listed there. Throws IoError when folders are
 // missing, empty or have other classes than the training folder.
-DataSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad = nullptr);
+ImageSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad = nullptr);
 
 }  // namespace tessera

@@ -7,18 +7,20 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/rng.h"
 #include "core/support/error.h"
 #include "train/data/device_feed.h"
 
 namespace tessera {
 
-LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads, Device device) {
+LoaderOptions evaluation_options(std::int64_t batch, int threads, Device device) {
   LoaderOptions options;
   options.batch = batch;
   options.shuffle = false;
   options.drop_last = false;
-  options.normalization = normalization;
+  options.augment = false;
   options.threads = threads;
   options.device = device;
   return options;
@@ -27,56 +29,40 @@ LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normal
 // Makes the batch at any position; safe to call from several threads.
 class Loader::Assembler {
  public:
-  Assembler(Subset subset, LoaderOptions options)
-      : subset_(std::move(subset)),
-        options_(std::move(options)),
-        image_(subset_.dataset->sample_shape()),
-        table_(options_.normalization, image_.dim(2)),
-        augmentation_(options_.augment, image_, options_.normalization, options_.seed) {
+  Assembler(Subset subset, LoaderOptions options) : subset_(std::move(subset)), options_(std::move(options)) {
     TESSERA_CHECK(options_.batch >= 1, ConfigError, "data.batch is ", options_.batch, "; must be at least 1");
     TESSERA_CHECK(!options_.drop_last || batches_per_epoch() >= 1, ConfigError, "data.batch is ", options_.batch, " but ",
-                  subset_.dataset->name, " has ", subset_.size(), " samples to draw from; drop_last leaves no batch");
+                  subset_.dataset->name(), " has ", subset_.size(), " samples to draw from; drop_last leaves no batch");
   }
 
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
 
-  std::array<StagedTensor, 2> layout() const {
-    return {StagedTensor{subset_.dataset->batch_shape(options_.batch), DType::f32}, StagedTensor{{options_.batch}, DType::i64}};
+  // Of the largest batch.
+  std::vector<StagedTensor> layout() const {
+    std::vector<StagedTensor> layout;
+    for (const Field& field : subset_.dataset->fields())
+      layout.push_back({batch_shape(field.shape, options_.batch), field.dtype});
+    return layout;
   }
 
   Batch assemble(std::int64_t position) const {
     const std::int64_t epoch = position / batches_per_epoch();
     const std::int64_t first = position % batches_per_epoch() * options_.batch;
-    const std::int64_t count = std::min(options_.batch, subset_.size() - first);
     const auto order = order_of(epoch);
-    Batch batch{Tensor::empty(subset_.dataset->batch_shape(count)), Tensor::empty({count}, DType::i64)};
-    const std::int64_t* labels = subset_.dataset->labels.data<std::int64_t>();
-    Scratch scratch(static_cast<std::size_t>(image_.numel()));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t at = order ? (*order)[static_cast<std::size_t>(first + i)] : first + i;
-      const std::int64_t index = subset_.indices[static_cast<std::size_t>(at)];
-      batch.y.data<std::int64_t>()[i] = labels[index];
-      write_sample(epoch, index, scratch, batch.x.data<float>() + i * image_.numel());
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(options_.batch, subset_.size() - first)));
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::size_t at = static_cast<std::size_t>(first) + i;
+      samples[i] = subset_.indices[order ? static_cast<std::size_t>((*order)[at]) : at];
     }
+    Batch batch = Batch::empty(subset_.dataset->fields(), static_cast<std::int64_t>(samples.size()));
+    subset_.dataset->assemble(samples, options_.augment ? std::optional(epoch) : std::nullopt, batch);
     return batch;
   }
 
  private:
   using Order = std::vector<std::int64_t>;
-
-  struct Scratch {
-    explicit Scratch(std::size_t bytes) : pixels(bytes), other(bytes) {}
-    std::vector<std::uint8_t> pixels;
-    std::vector<std::uint8_t> other;
-  };
-
-  void write_sample(std::int64_t epoch, std::int64_t index, Scratch& scratch, float* out) const {
-    subset_.dataset->read(index, augmentation_.framing(epoch, index), scratch.pixels);
-    augmentation_.apply(scratch.pixels, scratch.other, epoch, index);
-    table_.apply(scratch.pixels, out);
-  }
 
   // The shuffled order of an epoch, null for evaluation. Prefetching straddles two epochs, so two orders are kept.
   std::shared_ptr<const Order> order_of(std::int64_t epoch) const {
@@ -84,8 +70,8 @@ class Loader::Assembler {
     const std::lock_guard lock(orders_mutex_);
     auto& [cached_epoch, order] = orders_[static_cast<std::size_t>(epoch % 2)];
     if (!order || cached_epoch != epoch) {
-      order = std::make_shared<const Order>(random_permutation(RngStream(options_.seed, "data", "order"),
-                                                               static_cast<std::uint64_t>(epoch), subset_.size()));
+      order = std::make_shared<const Order>(
+          random_permutation(RngStream(options_.seed, "data", "order"), static_cast<std::uint64_t>(epoch), subset_.size()));
       cached_epoch = epoch;
     }
     return order;
@@ -93,9 +79,6 @@ class Loader::Assembler {
 
   Subset subset_;
   LoaderOptions options_;
-  Shape image_;
-  NormalizationTable table_;
-  Augmentation augmentation_;
   mutable std::mutex orders_mutex_;
   mutable std::array<std::pair<std::int64_t, std::shared_ptr<const Order>>, 2> orders_;
 };
@@ -104,8 +87,7 @@ class Loader::Assembler {
 // the caller; a seek starts a new generation, and what older claims bring is dropped.
 class Loader::Prefetcher {
  public:
-  Prefetcher(const Assembler& assembler, int threads, int ring)
-      : assembler_(assembler), slots_(static_cast<std::size_t>(ring)) {
+  Prefetcher(const Assembler& assembler, int threads, int ring) : assembler_(assembler), slots_(static_cast<std::size_t>(ring)) {
     try {
       for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
     } catch (...) {
@@ -190,7 +172,7 @@ class Loader::Prefetcher {
   std::condition_variable ready_;
   std::condition_variable room_;
   std::vector<Slot> slots_;
-  std::int64_t head_ = 0;     // what the caller takes next
+  std::int64_t head_ = 0;  // what the caller takes next
   std::int64_t claimed_ = 0;  // what a worker takes next
   std::uint64_t generation_ = 0;
   bool stopping_ = false;
@@ -232,8 +214,7 @@ Batch Loader::fetch() {
 
 void Loader::seek(std::int64_t epoch, std::int64_t batch) {
   TESSERA_CHECK(epoch >= 0 && batch >= 0 && batch < batches_per_epoch(), InternalError, "loader: seek to batch ", batch,
-      " of epoch ",
-                epoch, "; an epoch has ", batches_per_epoch(), " batches");
+                " of epoch ", epoch, "; an epoch has ", batches_per_epoch(), " batches");
   const std::int64_t position = epoch * batches_per_epoch() + batch;
   if (position == position_) return;
   position_ = fetched_ = position;

@@ -4,11 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "core/device/device.h"
-#include "train/data/batch.h"
-#include "train/data/transforms.h"
+#include "train/data/dataset.h"
 
 namespace tessera {
 
@@ -16,21 +14,20 @@ class DeviceFeed;
 
 struct LoaderOptions {
   std::int64_t batch = 128;
-  bool shuffle = true;     // order of epoch e: random_permutation({seed, "data", "order"}, e, n)
-  bool drop_last = true;   // false: the last batch of an epoch is smaller
-  std::vector<AugmentConfig> augment = {};
-  Normalization normalization = {};
+  bool shuffle = true;  // order of epoch e: random_permutation({seed, "data", "order"}, e, n)
+  bool drop_last = true;  // false: the last batch of an epoch is smaller
+  bool augment = true;  // samples changed at random as the data set does for training
   std::uint64_t seed = 0;
-  int threads = 2;         // 0 assembles in the caller
-  int prefetch = 4;        // batches held ahead of the caller at most
-  Device device = {};      // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
+  int threads = 2;  // 0 assembles in the caller
+  int prefetch = 4;  // batches held ahead of the caller at most
+  Device device = {};  // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
 };
 // In order, every sample once, not augmented.
-LoaderOptions evaluation_options(std::int64_t batch, const Normalization& normalization, int threads, Device device = {});
+LoaderOptions evaluation_options(std::int64_t batch, int threads, Device device = {});
 
 class Loader {
  public:
-  // Throws ConfigError when batch < 1, when drop_last leaves an epoch without a batch, or when the normalisation does not fit.
+  // Throws ConfigError when batch < 1 or when drop_last leaves an epoch without a batch.
   Loader(Subset subset, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;

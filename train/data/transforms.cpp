@@ -24,8 +24,8 @@ std::string_view name_of(const AugmentConfig& item) {
 
 using Histogram = std::vector<std::array<std::uint64_t, 256>>;  // per channel
 
-Histogram count_values(const Subset& subset, std::int64_t samples) {
-  const Shape shape = subset.dataset->sample_shape();
+Histogram count_values(const ImageSubset& subset, std::int64_t samples) {
+  const Shape shape = subset.images->sample_shape();
   const auto channels = static_cast<std::size_t>(shape[2]);
   const int parts = cpu::parts_for(samples, 1);
   std::vector<Histogram> counts(static_cast<std::size_t>(parts), Histogram(channels));
@@ -33,7 +33,7 @@ Histogram count_values(const Subset& subset, std::int64_t samples) {
     Histogram& own = counts[static_cast<std::size_t>(part)];
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.numel()));
     for (std::int64_t i = begin; i < end; ++i) {
-      subset.dataset->read(subset.indices[static_cast<std::size_t>(i * subset.size() / samples)], Framing{}, pixels);
+      subset.images->read(subset.indices[static_cast<std::size_t>(i * subset.size() / samples)], Framing{}, pixels);
       for (std::size_t at = 0; at < pixels.size(); at += channels) {
         for (std::size_t c = 0; c < channels; ++c) ++own[c][pixels[at + c]];
       }
@@ -79,12 +79,12 @@ void AugmentConfig::fields(Fields& f) {
   f.require(given == 1, "pad_crop", "an item of augment is exactly one of crop, resized_crop, pad_crop, flip, cutout");
 }
 
-Normalization measure_normalization(const Subset& subset, std::int64_t samples) {
-  TESSERA_CHECK(subset.size() > 0, ConfigError, "mean and std: auto needs at least one training sample; ", subset.dataset->name,
+Normalization measure_normalization(const ImageSubset& subset, std::int64_t samples) {
+  TESSERA_CHECK(subset.size() > 0, ConfigError, "mean and std: auto needs at least one training sample; ", subset.images->name,
                 " has none");
   const std::int64_t read = std::min(samples, subset.size());
   const Histogram histogram = count_values(subset, read);
-  const Shape shape = subset.dataset->sample_shape();
+  const Shape shape = subset.images->sample_shape();
   const auto count = static_cast<double>(read * shape[0] * shape[1]);
   Normalization result;
   for (const auto& bins : histogram) {

@@ -11,8 +11,8 @@
 
 #include "core/config/fields.h"
 #include "core/rng.h"
-#include "train/data/dataset.h"
 #include "train/data/framing.h"
+#include "train/data/image_dataset.h"
 
 namespace tessera {
 
@@ -37,7 +37,7 @@ struct Normalization {
 // Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Of more than
 // `samples` samples, `samples` are read, evenly spread over the subset, unaugmented. Runs on the OpenMP threads, which change no
 // bit. Throws ConfigError on an empty subset.
-Normalization measure_normalization(const Subset& subset, std::int64_t samples = std::numeric_limits<std::int64_t>::max());
+Normalization measure_normalization(const ImageSubset& subset, std::int64_t samples = std::numeric_limits<std::int64_t>::max());
 
 // Byte -> float for every channel: 256 entries each.
 class NormalizationTable {

@@ -15,6 +15,7 @@
 #include "train/run/model_state.h"
 #include "train/run/run_state.h"
 #include "train/run/stage_passes.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -55,9 +56,7 @@ class Checker {
       initial_ = initial_model(real_vfs(), config_, *data_);
       model_ = &initial_.model;
       const Shape output = initial_.model->output_shape(input_);
-      const auto classes = static_cast<std::int64_t>(data_->train.dataset->classes.size());
-      TESSERA_CHECK(output.rank() == 2 && output[1] == classes, ConfigError, "the network gives ", output, " for one image; ",
-                    config_.data.name, " has ", classes, " classes, so it must be [1, ", classes, "]");
+      task_of(config_.data).check_output(output, *data_->train.dataset);
     });
   }
 

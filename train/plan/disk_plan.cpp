@@ -9,6 +9,7 @@
 #include "train/run/model_state.h"
 #include "train/run/position.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -17,7 +18,8 @@ constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
 // What CheckpointStore::save writes for these parts.
 std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, const RunHistory& history,
-                           const StageResults& results, const Teachers& teachers, const std::vector<std::string>& classes) {
+                           const StageResults& results, const Teachers& teachers, const Value& description,
+                           const Position& position) {
   parts.merge(teachers.parts());
   Manifest manifest;
   Value metas = Value::map();
@@ -37,13 +39,13 @@ std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, co
   }
   add("state.json", static_cast<std::int64_t>(to_json(metas, 2).size()) + 1);
   manifest.extra.set("model", describe(model));
-  manifest.extra.set("position", write(Position{}));
+  manifest.extra.set("position", write(position));
   manifest.extra.set("results", write(results));
   manifest.extra.set("teachers", teachers.trees());
   manifest.extra.set("stage_name", "");
   manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
   manifest.extra.set("data", std::string(kHashDigits, '0'));
-  manifest.extra.set("classes", to_value(classes));
+  for (const Value::Entry& entry : description.as_map()) manifest.extra.set(entry.key, entry.value);
   manifest.extra.set("history", write(history));
   manifest.extra.set("decisions", to_value(DecisionMap()));
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
@@ -61,10 +63,11 @@ void fill_errors(StageRecord& record) {
   }
 }
 
-void finish(StageRecord& record, bool trains) {
+void finish(StageRecord& record, const Position& position) {
   record.done = true;
-  if (!trains) return;
-  record.loss = record.accuracy = record.best_accuracy = kLongNumber;
+  if (!position.best) return;
+  record.loss = kLongNumber;
+  record.last = record.best = position.best;
   record.best_step = 0;
 }
 
@@ -91,26 +94,30 @@ void DiskPlan::fields(Fields& f) {
 }
 
 DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::size_t index, const StageResults& results,
-                         Teachers& teachers, const std::vector<std::string>& classes, RunHistory& history) {
+                         Teachers& teachers, const Value& description, RunHistory& history) {
   const StageConfig& stage = config.stages[index];
   DiskPlan plan;
   const State weights = model_state(model);
+  Position position;
   fill_errors(history.of(stage.name));
   if (!stage.train) {
-    finish(history.of(stage.name), false);
+    finish(history.of(stage.name), position);
     teachers.stage_ends(config, index);
-    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, classes);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, description, position);
     return plan;
   }
-  std::map<std::string, State> parts = StageTrainer(model, stage.training, 0, 1, 1, DType::f32,
+  const Task& task = task_of(config.data);
+  position.best = Scored{std::string(task.metrics().front().key), kLongNumber};
+  position.best_step = 0;
+  std::map<std::string, State> parts = StageTrainer(model, stage.training, task, 0, 1, 1, DType::f32,
                                                     stage_hooks(stage, {.results = results, .teacher = teachers.of(stage)}))
                                            .state();
   parts["model"] = weights;
-  plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
-  finish(history.of(stage.name), true);
+  plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);
+  finish(history.of(stage.name), position);
   teachers.stage_ends(config, index);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
-  plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
+  plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);
   return plan;
 }
 

@@ -112,7 +112,7 @@ class Planner {
     assume_trained(stage, *model_);
     if (dense_) assume_trained(stage, *dense_);
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_.train.dataset->classes, history_);
+    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_.train.dataset->description(), history_);
     if (dense_) count_dense(index, before, plan);
     dense_teachers_.stage_ends(config_, index);
     return plan;
@@ -135,14 +135,14 @@ class Planner {
       if (memory.peak() > plan.memory->peak()) plan.memory = memory;
     }
     const DiskPlan disk =
-        plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, data_.train.dataset->classes, history);
+        plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, data_.train.dataset->description(), history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
   }
 
   MemoryPlan memory_of(Module& model, const StageConfig& stage, const Teachers& teachers) const {
     const std::vector<MakeHook> hooks =
         stage_hooks(stage, {.results = results_, .teacher = teachers.of(stage), .compute = compute_dtype_of(config_)});
-    return plan_memory(model, config_, stage.training, data_, plan_.input, hooks, teachers.bytes());
+    return plan_memory(model, config_, stage.training, data_, hooks, teachers.bytes());
   }
 
   void plan_disk() {

@@ -22,7 +22,7 @@ namespace {
 
 struct Metrics {
   std::vector<Value> rows;
-  Leaves stages;  // last loss, last and best validation accuracy of each
+  Leaves stages;  // last loss, last and best validation metric of each
 };
 
 // What can be read of one side; the rest is trouble, and empty.
@@ -133,11 +133,14 @@ class SideReader {
     const std::string stage = row.at("stage").as_string();
     row.at("step").as_int();
     if (const Value* loss = row.find("loss")) stages[stage + ":loss"] = *loss;
-    const Value* accuracy = row.find("val_accuracy");
-    if (accuracy == nullptr) return;
-    stages[stage + ":val_accuracy"] = *accuracy;
-    Value& best = stages[stage + ":best_val_accuracy"];
-    if (best.is_null() || accuracy->as_double() > best.as_double()) best = *accuracy;
+    for (const Task* task : builtin_tasks()) {
+      const Metric& metric = task->metrics().front();
+      const Value* value = row.find(str("val_", metric.key));
+      if (value == nullptr) continue;
+      stages[str(stage, ":val_", metric.key)] = *value;
+      Value& best = stages[str(stage, ":best_val_", metric.key)];
+      if (best.is_null() || metric.better(value->as_double(), best.as_double())) best = *value;
+    }
   }
 
   std::optional<Checkpoint> checkpoint() {

@@ -47,7 +47,7 @@ struct RunDiff {
   // Everything below is empty unless both sides are runs, and where one of them cannot tell.
   std::optional<std::vector<KeyChange>> environment;  // env.json but the host's name
   std::optional<std::vector<KeyChange>> data;  // fingerprint of the training data
-  std::vector<KeyChange> metrics;  // "<stage>:loss", "<stage>:val_accuracy", "<stage>:best_val_accuracy"
+  std::vector<KeyChange> metrics;  // "<stage>:loss", "<stage>:val_<metric>", "<stage>:best_val_<metric>"
   std::optional<FirstMetric> first_metric;
   std::optional<std::vector<KeyChange>> decisions;  // of a timing only the word that decides
   std::optional<std::vector<KeyChange>> layers;  // "<stage>:<layer>:<column of layers.csv>", speeds left out

@@ -76,7 +76,7 @@ struct MetricsDiff {
   std::optional<FirstMetric> first;
 
   void fields(Fields& f) {
-    f.add("stages", stages, {.help = "last loss, last and best validation accuracy of each stage"});
+    f.add("stages", stages, {.help = "last loss, last and best validation metric of each stage"});
     f.add("first", first, {.help = "the first line that differs; null when none does", .nullable = true});
   }
 };

@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, 6> kAllowed{"data.root",      "data.batch
 DataSplits data_of(const ExperimentConfig& config, const Checkpoint& checkpoint, std::string_view verb) {
   try {
     DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-    const std::string content = fingerprint(*data.train.dataset);
+    const std::string content = data.train.dataset->fingerprint();
     const std::string& before = checkpoint.manifest.at("data").as_string();
     TESSERA_CHECK(before == content, ConfigError, verb,
-                  ": the training data, which gives mean, std and classes, is not the run's: "
+                  ": the training data, which gives statistics and names, is not the run's: "
                   "fingerprint ",
                   content, ", ", checkpoint.folder.string(), " has ", before);
     return data;

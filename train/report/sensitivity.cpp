@@ -8,7 +8,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/run/evaluate.h"
-#include "train/run/history.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -28,11 +28,14 @@ class Prober {
       : saved_(saved), options_(options), pattern_(make_pattern({.pattern = options.pattern})) {}
 
   Evaluation evaluate() const {
-    return evaluate_split(*saved_.model, split_of(saved_.data, "val", "sensitivity"), saved_.data.normalization, saved_.config);
+    return evaluate_split(*saved_.model, split_of(saved_.data, "val", "sensitivity"), saved_.config);
   }
 
-  LayerSensitivity probe(const PrunedWeight& weight, double accuracy) const {
-    LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .accuracy = {}, .suggested = 0};
+  const Metric& metric() const { return task_of(saved_.config.data).metrics().front(); }
+
+  LayerSensitivity probe(const PrunedWeight& weight, double before) const {
+    LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .metric = &metric(), .values = {}, .suggested = 0};
+    const double drop = options_.drop / in_unit(metric(), 1);
     const Tensor value = weight.parameter->value().clone(), mask = weight.parameter->mask();
     const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, {});
     const std::int64_t present = weight.kept();
@@ -40,8 +43,8 @@ class Prober {
     for (const double sparsity : options_.sparsities) {
       const std::int64_t kept = budgets("layer", {&weight, 1}, sparsity).front().kept;
       weight.parameter->set_mask(pattern_->project(scores, std::min(kept, present)).front());
-      layer.accuracy.push_back(evaluate().accuracy());
-      within = within && layer.accuracy.back() >= accuracy - options_.drop;
+      layer.values.push_back(evaluate().deciding());
+      within = within && metric().within(layer.values.back(), before, drop);
       if (within) layer.suggested = sparsity;
       weight.parameter->set_mask({});
       weight.parameter->set_value(value.clone());
@@ -82,7 +85,7 @@ std::string suggestion(const SensitivityReport& report) {
 void LayerSensitivity::fields(Fields& f) {
   f.add("path", path, {.help = "of the weight"});
   f.add("weights", weights, {.help = "elements"});
-  f.add("accuracy", accuracy, {.help = "on val, at each of the sparsities"});
+  f.add(metric->key, values, {.help = "on val, at each of the sparsities"});
   f.add("suggested", suggested, {.help = "target whose loss is within the drop; 0: none"});
 }
 
@@ -92,7 +95,7 @@ void SensitivityReport::fields(Fields& f) {
   f.add("step", step, {.help = "of the run"});
   f.add("pattern", pattern, {.help = "that weights were pruned to"});
   f.add("samples", samples, {.help = "of the val split"});
-  f.add("accuracy", accuracy, {.help = "of the network as it is"});
+  f.add(metric->key, value, {.help = "of the network as it is"});
   f.add("sparsities", sparsities, {.help = "that were tried"});
   f.add("layers", layers, {.help = "weights that the pattern can hold"});
 }
@@ -113,12 +116,13 @@ SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const Sensitivi
                            .step = saved.checkpoint.step,
                            .pattern = options.pattern,
                            .samples = before.samples,
-                           .accuracy = before.accuracy(),
+                           .metric = &prober.metric(),
+                           .value = before.deciding(),
                            .sparsities = options.sparsities,
                            .layers = {}};
   for (const PrunedWeight& weight : weights) {
     if (options.before_layer) options.before_layer(weight.path);
-    report.layers.push_back(prober.probe(weight, report.accuracy));
+    report.layers.push_back(prober.probe(weight, report.value));
   }
   return report;
 }
@@ -135,12 +139,12 @@ std::string to_text(const SensitivityReport& report) {
   for (const LayerSensitivity& layer : report.layers) {
     std::vector<std::string>& row = rows.emplace_back();
     row = {layer.path, str(layer.weights)};
-    for (const double accuracy : layer.accuracy) row.push_back(percent(accuracy));
+    for (const double value : layer.values) row.push_back(text_of(*report.metric, value));
     row.push_back(layer.suggested > 0 ? formatted("%g", layer.suggested) : std::string("-"));
   }
   return str(report.run, ": stage ", report.stage, ", step ", report.step, "; ", report.pattern,
-             ", one weight pruned at a time\n", "val accuracy as it is: ", percent(report.accuracy), " of ", report.samples,
-             " samples\n\n", aligned(rows, right), suggestion(report));
+             ", one weight pruned at a time\n", "val ", report.metric->key, " as it is: ", text_of(*report.metric, report.value),
+             " of ", report.samples, " samples\n\n", aligned(rows, right), suggestion(report));
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// How much validation accuracy a trained network loses when one layer alone is pruned: the content of `tessera sensitivity`.
+// How much of its metric on val a trained network loses when one layer alone is pruned: the content of `tessera sensitivity`.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "core/config/fields.h"
 #include "train/report/saved_run.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 
@@ -16,15 +17,16 @@ struct SensitivityOptions {
   std::vector<std::string> overrides;
   std::vector<double> sparsities{0.5, 0.75, 0.9};  // ascending, each above 0 and below 1
   std::string pattern = "unstructured";  // with its default parameters
-  double drop = 0.01;  // of accuracy, that a suggested target may cost
+  double drop = 1;  // that a suggested target may cost, in the unit that people read: points of a metric in per cent
   std::function<void(const std::string& layer)> before_layer = {};
 };
 
 struct LayerSensitivity {
   std::string path;  // of the weight
   std::int64_t weights = 0;
-  std::vector<double> accuracy;  // at each sparsity
-  double suggested = 0;  // the greatest sparsity up to which every accuracy is within the drop; 0: none
+  const Metric* metric = &usual_metric();  // the run's, as is the report's
+  std::vector<double> values;  // at each sparsity
+  double suggested = 0;  // the greatest sparsity up to which every value is within the drop; 0: none
   void fields(Fields& f);
 };
 
@@ -34,7 +36,8 @@ struct SensitivityReport {
   std::int64_t step = 0;
   std::string pattern;
   std::int64_t samples = 0;  // of the val split
-  double accuracy = 0;  // as it is
+  const Metric* metric = &usual_metric();  // the first of the run's task
+  double value = 0;  // of the network as it is
   std::vector<double> sparsities;
   std::vector<LayerSensitivity> layers;  // that the pattern can hold, in the network's order
   void fields(Fields& f);

@@ -157,7 +157,7 @@ class Smoke {
     Subset val = state_.data().val;
     if (val.size() == 0) return;
     val.indices.resize(static_cast<std::size_t>(std::min(val.size(), config_.data.batch)));
-    state_.trainer()->with_evaluation_weights([&] { evaluate_split(state_.model(), val, state_.data().normalization, config_); });
+    state_.trainer()->with_evaluation_weights([&] { evaluate_split(state_.model(), val, config_); });
   }
 
   void save_and_reload(SmokeStage& stage, bool training) {

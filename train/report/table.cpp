@@ -17,6 +17,7 @@
 #include "train/run/evaluate.h"
 #include "train/run/run_folder.h"
 #include "train/run/stage_ends.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -51,7 +52,7 @@ LoadedRun load_run(Vfs& vfs, const std::string& path, const std::string& asked_d
   if (!asked_device.empty()) experiment.config.device = asked_device;
   const Device device = resolve_device(experiment.config.device);
   DataSplits data = load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed));
-  const Shape input = data.test.dataset->batch_shape(1);
+  const Shape input = sample_shape(data);
   std::vector<StageEnd> stages = load_stage_ends(vfs, folder, "table");
   TESSERA_CHECK(!stages.empty(), ConfigError, folder.path(), ": no stage has ended yet; nothing to tabulate");
   for (const StageEnd& stage : stages) move_to(*stage.model, device);
@@ -99,6 +100,7 @@ std::vector<TableRow> make_rows(const LoadedRun& run) {
     TableRow row;
     row.experiment = run.config.name;
     row.stage = stage.stage;
+    row.metric = &task_of(run.config.data).metrics().front();
     row.parameters = cost.parameters;
     row.macs = cost.macs;
     row.file_bytes = stage.file_bytes;
@@ -132,8 +134,16 @@ void add_run(Group& group, const LoadedRun& run) {
                 group.rows.back().stage, "'; runs of one experiment must have come equally far");
   for (std::size_t i = 0; i < group.rows.size(); ++i) {
     add_cost(group.rows[i], total_cost(*run.stages[i].model, run.input));
-    group.rows[i].accuracies.push_back(
-        evaluate_split(*run.stages[i].model, run.data.test, run.data.normalization, run.config).accuracy());
+    group.rows[i].values.push_back(evaluate_split(*run.stages[i].model, run.data.test, run.config).deciding());
+  }
+}
+
+void check_one_task(const std::vector<Group>& groups) {
+  for (const Group& group : groups) {
+    const Metric& metric = *group.rows.front().metric;
+    const Metric& first = *groups.front().rows.front().metric;
+    TESSERA_CHECK(metric.key == first.key, ConfigError, "table: ", group.path, " is judged by ", metric.key, ", ",
+                  groups.front().path, " by ", first.key, "; a table has runs of one task");
   }
 }
 
@@ -149,6 +159,7 @@ Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out,
     if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
     add_run(find_group(groups, run), run);
   }
+  check_one_task(groups);
   Table table;
   for (Group& group : groups) {
     const bool alone = std::ranges::count(groups, group.name, &Group::name) == 1;

@@ -1,4 +1,4 @@
-// The accuracy-versus-speed table: one row per finished stage, computed from the saved checkpoints. Runs that differ
+// The table of quality against speed: one row per finished stage, computed from the saved checkpoints. Runs that differ
 // in nothing but the seed share their rows.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "compress/timing/latency.h"
 #include "core/config/fields.h"
 #include "core/io/vfs.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 
@@ -32,7 +33,8 @@ struct CostRange {
 struct TableRow {
   std::string experiment;
   std::string stage;
-  std::vector<double> accuracies;  // test top-1 per run, in the order given
+  const Metric* metric = &usual_metric();  // the first of the runs' task
+  std::vector<double> values;  // of it on the test split, per run, in the order given
   std::int64_t parameters = 0;  // of the first run, as are MACs, bytes and latency
   std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of the model's weights on disk
@@ -42,8 +44,8 @@ struct TableRow {
   std::optional<CostRange> range = {};  // over all runs; empty where their networks cost the same
 
   CostRange cost_range() const;
-  double mean_accuracy() const;
-  double stddev_accuracy() const;  // sample standard deviation; 0 for one run
+  double mean() const;
+  double stddev() const;  // sample standard deviation; 0 for one run
   void fields(Fields& f);
 };
 
@@ -57,10 +59,10 @@ struct Table {
 
 // Loads every stage's last checkpoint of every run, evaluates it on the test split and times it on this machine, batch norms
 // folded into convolutions (layers/fold.h). `device` stands for the runs' own unless it is empty. Runs are one experiment when
-// their resolved configs are equal but for what cannot change the accuracy: seed, threads.loader, checkpoint, report, log_every;
-// the first of them is timed, as its report block says. Experiments of one name carry the folder of their first run. Throws
-// ConfigError on a device that is not there and when the runs of an experiment have not finished the same stages, IoError when a
-// stage's last checkpoint is damaged. Progress goes to `out` when it is not null.
+// their resolved configs are equal but for what cannot change what is learnt: seed, threads.loader, checkpoint, report,
+// log_every; the first of them is timed, as its report block says. Experiments of one name carry the folder of their first run.
+// Throws ConfigError on a device that is not there, on runs of several tasks, and when the runs of an experiment have not
+// finished the same stages, IoError when a stage's last checkpoint is damaged. Progress goes to `out` when it is not null.
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out, const std::string& device = {});
 
 std::string to_markdown(const Table& table);

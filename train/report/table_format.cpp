@@ -7,14 +7,17 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/table.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
 
-std::string accuracy_cell(const TableRow& row) {
-  const std::string mean = formatted("%.2f", 100.0 * row.mean_accuracy());
-  if (row.accuracies.size() < 2) return mean;
-  return str(mean, " ± ", formatted("%.2f", 100.0 * row.stddev_accuracy()));
+// Of the rows; a table without any is headed as one of the first task.
+const Metric& metric_of(const Table& table) { return table.rows.empty() ? usual_metric() : *table.rows.front().metric; }
+
+std::string value_cell(const TableRow& row) {
+  const std::string mean = cell_of(*row.metric, row.mean(), 2);
+  return row.values.size() < 2 ? mean : str(mean, " ± ", cell_of(*row.metric, row.stddev(), 2));
 }
 
 std::string mmacs(std::int64_t macs) { return formatted("%.2f", static_cast<double>(macs) / 1e6); }
@@ -85,22 +88,22 @@ CostRange TableRow::cost_range() const {
       CostRange{.least_parameters = parameters, .greatest_parameters = parameters, .least_macs = macs, .greatest_macs = macs});
 }
 
-double TableRow::mean_accuracy() const {
+double TableRow::mean() const {
   double sum = 0;
-  for (const double accuracy : accuracies) sum += accuracy;
-  return accuracies.empty() ? 0.0 : sum / static_cast<double>(accuracies.size());
+  for (const double value : values) sum += value;
+  return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
-double TableRow::stddev_accuracy() const {
-  if (accuracies.size() < 2) return 0.0;
-  const double mean = mean_accuracy();
+double TableRow::stddev() const {
+  if (values.size() < 2) return 0.0;
+  const double average = mean();
   double sum = 0;
-  for (const double accuracy : accuracies) sum += (accuracy - mean) * (accuracy - mean);
-  return std::sqrt(sum / static_cast<double>(accuracies.size() - 1));
+  for (const double value : values) sum += (value - average) * (value - average);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
 std::string to_markdown(const Table& table) {
-  std::string text = "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB |";
+  std::string text = str("| experiment | stage | n | ", heading_of(metric_of(table)), " | parameters | MMACs | file KiB |");
   std::string rule = "|---|---|---|---|---|---|---|";
   std::set<std::int64_t> batches;
   for (const TableRow& row : table.rows) {
@@ -112,9 +115,9 @@ std::string to_markdown(const Table& table) {
   }
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
-    text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.accuracies.size(), " | ",
-                accuracy_cell(row), " | ", cost_cells(row), " | ",
-                formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
+    text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.values.size(), " | ",
+                value_cell(row), " | ", cost_cells(row), " | ", formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0),
+                " |");
     for (const std::int64_t batch : batches) text += latency_cells(row, batch);
     text += "\n";
   }
@@ -125,13 +128,15 @@ std::string to_markdown(const Table& table) {
 }
 
 std::string to_csv(const Table& table) {
-  std::string text =
-      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
-      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n";
+  const std::string_view column = metric_of(table).column;
+  std::string text = str(
+      "experiment,stage,runs,", column, "_mean,", column,
+      "_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n");
   for (const TableRow& row : table.rows) {
-    const std::string head = str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.accuracies.size(), ',',
-                                 formatted("%.6f", row.mean_accuracy()), ',', formatted("%.6f", row.stddev_accuracy()), ',',
-                                 row.parameters, ',', row.macs, ',', row.file_bytes);
+    const std::string head =
+        str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.values.size(), ',', formatted("%.6f", row.mean()), ',',
+            formatted("%.6f", row.stddev()), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
     const CostRange range = row.cost_range();
     const std::string tail =
         str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',
@@ -157,9 +162,9 @@ void TableRow::fields(Fields& f) {
   f.add("stage", stage, {.help = "its name"});
   f.add("processor", processor, {.help = "where it was timed"});
   f.add("threads", threads, {.help = "0 on a GPU"});
-  f.add("top1", accuracies, {.help = "test accuracy of each run"});
-  f.add_computed("top1_mean", mean_accuracy(), {.help = "over the runs"});
-  f.add_computed("top1_sd", stddev_accuracy(), {.help = "sample standard deviation; 0 for one run"});
+  f.add(metric->column, values, {.help = "on the test split, of each run"});
+  f.add_computed(str(metric->column, "_mean"), mean(), {.help = "over the runs"});
+  f.add_computed(str(metric->column, "_sd"), stddev(), {.help = "sample standard deviation; 0 for one run"});
   f.add("parameters", parameters, {.help = "of the first run's network"});
   f.add("macs", macs, {.help = "per sample, of the first run's network"});
   f.add("file_bytes", file_bytes, {.help = "of its weights on disk"});

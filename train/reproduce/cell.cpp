@@ -41,7 +41,7 @@ void erase_keep_for(Value& stage) {
 }
 
 std::string key_of(const ExperimentConfig& config) {
-  Value settings = settings_for_accuracy(config, describe_environment(config));
+  Value settings = settings_for_figures(config, describe_environment(config));
   settings.erase("seed");
   constexpr std::size_t kDigits = 16;
   return xxh3_128(to_json(settings)).substr(0, kDigits);
@@ -49,7 +49,7 @@ std::string key_of(const ExperimentConfig& config) {
 
 }  // namespace
 
-Value settings_for_accuracy(const ExperimentConfig& config, const Value& environment) {
+Value settings_for_figures(const ExperimentConfig& config, const Value& environment) {
   Value settings = write(config);
   for (const char* key : {"name", "device", "threads", "checkpoint", "report", "log_every"}) settings.erase(key);
   for (const std::string_view key : training_keys()) settings.erase(key);  // each stage has its own

@@ -16,7 +16,7 @@ struct Cell {
   std::optional<double> tuned;  // value of TuneConfig::key
   Experiment experiment;  // as its run here has it; its name is the cell's: "admm-lr0.05-seed1"
   std::string text;  // the same before device, threads and batches were settled: config.yaml of its run
-  std::string key;  // hash of settings_for_accuracy() without the seed
+  std::string key;  // hash of settings_for_figures() without the seed
 
   const std::string& name() const { return experiment.config.name; }
 };
@@ -27,10 +27,10 @@ Cell make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, 
 std::optional<Cell> make_cell(const TableFile& table, const ArmConfig& arm, std::int64_t seed, std::optional<double> tuned,
                               std::vector<ConfigProblem>& problems);
 
-// The settings of a run without those that its accuracy does not depend on: name, folder of the data, checkpointing, report, log.
+// The settings of a run without those that its figures do not depend on: name, folder of the data, checkpointing, report, log.
 // The machine counts where a stage leaves layers or ranks to the clock, from that stage on: the GPU, or processor and threads.
 // `environment`: the run's env.json.
-Value settings_for_accuracy(const ExperimentConfig& config, const Value& environment);
+Value settings_for_figures(const ExperimentConfig& config, const Value& environment);
 
 // How many first stages two settings share: 0 where they differ in more than stages.
 std::size_t shared_stages(const Value& settings, const Value& other);

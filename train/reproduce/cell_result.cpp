@@ -15,6 +15,7 @@
 #include "train/run/history.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_ends.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -46,7 +47,7 @@ double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, 
     for (const Value& line : lines) {
       const std::int64_t step = line.at("step").as_int();
       if (step > stage.end_step - stage.steps && step <= stage.end_step)
-        rates.push_back(line.at("images_per_second").as_double());
+        rates.push_back(line.at("samples_per_second").as_double());
     }
     if (!rates.empty()) seconds += static_cast<double>(stage.steps * batch) / quantile(rates, 0.5);
   }
@@ -71,16 +72,17 @@ CellResult result_of(const Cell& cell, const Value& environment) {
 
 void StageOutcome::fields(Fields& f) {
   f.add("stage", stage, {.help = "its name"});
-  f.add("top1", top1, {.help = "test accuracy at its end"});
-  f.add("val", val, {.help = "validation accuracy at its end"});
+  add_tested(f, test, {.help = "on the test split, at its end"});
+  f.add("val", val, {.help = "the same metric on val, at its end"});
   f.add("parameters", parameters, {.help = "of the network"});
   f.add("macs", macs, {.help = "per sample"});
   f.add("sparsity", sparsity, {.help = "share of its weights that pruning has made zero"});
   f.add("residual", residual, {.help = "relative primal residual after the last update of an ADMM stage"});
+  f.require(test.has_value(), "stage", "has no figure of the test split");
 }
 
 void CellResult::fields(Fields& f) {
-  f.add("key", key, {.help = "hash of the settings that accuracy depends on"});
+  f.add("key", key, {.help = "hash of the settings that its figures depend on"});
   f.add("name", name, {.help = "of the cell"});
   f.add("arm", arm, {.help = "its name"});
   f.add("seed", seed, {.help = "of every random number"});
@@ -112,12 +114,13 @@ CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
   CellResult result = result_of(cell, parse_json(vfs.read_file(run.environment()), run.environment()));
   for (const StageEnd& end : load_stage_ends(vfs, run, "reproduce")) {
     move_to(*end.model, resolve_device(config.device));
-    const Cost cost = total_cost(*end.model, data.test.dataset->batch_shape(1));
+    const Cost cost = total_cost(*end.model, sample_shape(data));
     StageOutcome outcome{.stage = end.stage, .parameters = cost.parameters, .macs = cost.macs};
     outcome.sparsity = count_weights(*end.model).sparsity();
-    outcome.top1 = evaluate_split(*end.model, data.test, data.normalization, config).accuracy();
+    const Metric& metric = task_of(config.data).metrics().front();
+    outcome.test = Scored{std::string(metric.key), evaluate_split(*end.model, data.test, config).deciding()};
     const auto record = std::ranges::find(history.stages, end.stage, &StageRecord::name);
-    if (record != history.stages.end()) outcome.val = record->accuracy;
+    if (record != history.stages.end() && record->last) outcome.val = record->last->value;
     if (const auto residual = residuals.find(end.stage); residual != residuals.end()) outcome.residual = residual->second;
     result.stages.push_back(std::move(outcome));
     result.file_bytes = end.file_bytes;

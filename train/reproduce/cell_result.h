@@ -10,12 +10,13 @@
 #include "core/io/vfs.h"
 #include "train/reproduce/cell.h"
 #include "train/run/run_folder.h"
+#include "train/tasks/metric.h"
 
 namespace tessera {
 
 struct StageOutcome {
   std::string stage;
-  double top1 = 0;  // on the test split, with the stage's last weights
+  std::optional<Scored> test{};  // on the test split, with the stage's last weights; there in every result
   std::optional<double> val{};  // at its end; empty for a stage that does not train, and without a val split
   std::int64_t parameters = 0;
   std::int64_t macs = 0;  // per sample
@@ -40,7 +41,7 @@ struct CellResult {
   std::int64_t threads = 0;
   void fields(Fields& f);
 
-  double top1() const { return stages.back().top1; }
+  double test() const { return stages.back().test->value; }
   std::optional<double> val() const;  // of the last stage that has one
 };
 

@@ -44,7 +44,7 @@ std::vector<FoundRun> runs_below(Vfs& vfs, const std::string& runs) {
         RunFolder folder = RunFolder::open(vfs, path + "/" + number.name);
         Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
         const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
-        Value settings = settings_for_accuracy(experiment.config, environment);
+        Value settings = settings_for_figures(experiment.config, environment);
         found.push_back({std::move(folder), cell.name, std::move(experiment.resolved), std::move(settings)});
       } catch (const Error& error) {  // of another version, or damaged: no other cell suffers from it
         log_warning(str("reproduce: passed over ", path, '/', number.name, ": ", error.what()));
@@ -82,7 +82,7 @@ void move_data(Vfs& vfs, const RunFolder& run, const std::string& root) {
 
 Way find_way(Vfs& vfs, const Cell& cell, const std::string& runs) {
   const ExperimentConfig& config = cell.experiment.config;
-  const Value settings = settings_for_accuracy(config, describe_environment(config));
+  const Value settings = settings_for_figures(config, describe_environment(config));
   Way best;
   for (const FoundRun& run : runs_below(vfs, runs)) {
     const std::size_t shared = shared_stages(settings, run.settings);

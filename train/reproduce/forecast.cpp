@@ -24,7 +24,7 @@ double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
   const std::unique_ptr<Module> model = copy_of(*inputs.initial.model);
   const Device device = resolve_device(config.device);
   move_to(*model, device);
-  Shape input = inputs.data.train.dataset->batch_shape(1);
+  Shape input = sample_shape(inputs.data);
   input.set(0, config.data.batch);
   const DecisionScope fastest({.measure = true});
   const TimingOptions options{.phase = Phase::training, .compute = compute_dtype_of(config), .device = device, .rounds = 5};
@@ -37,7 +37,7 @@ class Forecast {
 
   PlannedCell planned(const Cell& cell, std::string name) {
     const ExperimentConfig& config = cell.experiment.config;
-    const Value settings = settings_for_accuracy(config, describe_environment(config));
+    const Value settings = settings_for_figures(config, describe_environment(config));
     Way way = find_way(vfs_, cell, plan_.runs());
     if (way.kind == Way::Kind::fork || way.kind == Way::Kind::train) take_earlier(way, config, settings);
     earlier_.push_back({config, settings});

@@ -1,5 +1,6 @@
 #include "train/reproduce/page.h"
 
+#include <cctype>
 #include <cmath>
 
 #include "compress/report.h"
@@ -11,22 +12,27 @@
 namespace tessera {
 namespace {
 
-std::string points(double fraction) { return formatted("%.2f", 100 * fraction); }
-std::string signed_points(double fraction) { return formatted("%+.2f", 100 * fraction); }
+std::string signed_cell(const Metric& metric, double value) { return formatted("%+.2f", in_unit(metric, value)); }
 
-std::string mean_cell(std::span<const double> fractions) {
-  if (fractions.empty()) return "-";
-  const std::string mean = points(mean_of(fractions));
-  return fractions.size() < 2 ? mean : str(mean, " ± ", points(sample_stddev(fractions)));
+std::string mean_cell(const Metric& metric, std::span<const double> values) {
+  if (values.empty()) return "-";
+  const std::string mean = cell_of(metric, mean_of(values), 2);
+  return values.size() < 2 ? mean : str(mean, " ± ", cell_of(metric, sample_stddev(values), 2));
+}
+
+std::string capitalised(std::string_view word) {
+  std::string text(word);
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 bool has_interval(const MeanInterval& difference) { return std::isfinite(difference.low); }
 
-std::string difference_cell(const MeanInterval& difference) {
+std::string difference_cell(const Metric& metric, const MeanInterval& difference) {
   if (difference.n == 0) return "-";
-  if (!has_interval(difference)) return signed_points(difference.mean);
-  return str(signed_points(difference.mean), " (", signed_points(difference.low), " to ", signed_points(difference.high), ") ",
-             verdict_word(verdict_of(difference)));
+  if (!has_interval(difference)) return signed_cell(metric, difference.mean);
+  return str(signed_cell(metric, difference.mean), " (", signed_cell(metric, difference.low), " to ",
+             signed_cell(metric, difference.high), ") ", verdict_word(verdict_of(difference)));
 }
 
 std::string time_cell(const Summary& time) {
@@ -63,7 +69,9 @@ std::string arms_table(const TableView& view) {
   const bool sparse = has_sparsity(view);
   std::vector<std::string> names{"arm"};
   if (file.tune) names.push_back(file.tune->key);
-  for (const char* name : {"n", "top-1 %", "points over baseline (95 %)", "parameters", "MMACs"}) names.emplace_back(name);
+  const Metric& metric = *view.metric;
+  const std::string over = str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over baseline (95 %)");
+  names.insert(names.end(), {"n", heading_of(metric), over, "parameters", "MMACs"});
   if (sparse) names.insert(names.end(), {"sparsity %", "file KiB"});
   for (const std::int64_t batch : file.latency.batch) {
     names.push_back(str("batch ", batch, ": ms (p10-p90)"));
@@ -77,8 +85,8 @@ std::string arms_table(const TableView& view) {
     std::vector<std::string> cells{markdown_cell(row.arm)};
     if (file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
     cells.push_back(std::to_string(row.cells.size()));
-    cells.push_back(mean_cell(row.top1()));
-    cells.push_back(row.arm == file.baseline_arm() ? "baseline" : difference_cell(row.difference));
+    cells.push_back(mean_cell(metric, row.tests()));
+    cells.push_back(row.arm == file.baseline_arm() ? "baseline" : difference_cell(metric, row.difference));
     cells.push_back(std::to_string(last_stage(row).parameters));
     cells.push_back(millions(last_stage(row).macs));
     if (sparse) {
@@ -98,15 +106,17 @@ std::string arms_table(const TableView& view) {
 std::string stages_table(const TableView& view) {
   std::string text;
   const bool sparse = has_sparsity(view);
-  std::vector<std::string> names{"arm", "stage", "top-1 % at its end", "parameters", "MMACs", "residual"};
+  std::vector<std::string> names{"arm", "stage", heading_of(*view.metric) + " at its end", "parameters", "MMACs", "residual"};
   if (sparse) names.emplace_back("sparsity %");
   add_header(text, names);
   for (const ArmRow& row : view.rows) {
     for (const StageMean& stage : row.stages) {
-      std::vector<std::string> cells{
-          markdown_cell(row.arm), markdown_cell(stage.stage),
-          mean_cell(stage.top1),  std::to_string(stage.parameters),
-          millions(stage.macs),   stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))};
+      std::vector<std::string> cells{markdown_cell(row.arm),
+                                     markdown_cell(stage.stage),
+                                     mean_cell(*view.metric, stage.tests),
+                                     std::to_string(stage.parameters),
+                                     millions(stage.macs),
+                                     stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))};
       if (sparse) cells.push_back(sparsity_cell(stage));
       add_line(text, cells);
     }
@@ -116,10 +126,10 @@ std::string stages_table(const TableView& view) {
 
 std::string published_table(const TableView& view) {
   std::string text;
-  add_header(text, {"published", "top-1 %", "conditions", "source"});
+  add_header(text, {"published", heading_of(*view.metric), "conditions", "source"});
   for (const PublishedRow& row : view.file.published) {
-    add_line(text,
-             {markdown_cell(row.name), formatted("%.2f", row.top1), markdown_cell(row.conditions), markdown_cell(row.source)});
+    add_line(text, {markdown_cell(row.name), formatted("%.2f", row.figure->value), markdown_cell(row.conditions),
+                    markdown_cell(row.source)});
   }
   return text;
 }
@@ -132,11 +142,12 @@ std::string seeds_text(const TableFile& file) {
 
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
-  std::string text = str("Accuracy is of the test split, from the last checkpoint: mean ± standard deviation over seeds ",
-                         seeds_text(file), ". Differences are taken seed by seed; the interval is Student's.");
+  std::string text =
+      str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ± standard deviation over seeds ",
+          seeds_text(file), ". Differences are taken seed by seed; the interval is Student's.");
   if (file.tune) {
-    text += str(" Each arm chose ", file.tune->key, " from ", file.tune->values.size(),
-                " values by the validation accuracy of seed ", file.tune->seed, ".");
+    text += str(" Each arm chose ", file.tune->key, " from ", file.tune->values.size(), " values by the validation ",
+                view.metric->key, " of seed ", file.tune->seed, ".");
   }
   text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
   if (!view.timed_on.empty()) {
@@ -180,6 +191,7 @@ struct BatchTime {
 
 struct RowFields {
   ArmRow row;
+  std::string_view column;  // of the metric
   std::vector<std::int64_t> batches;
   void fields(Fields& f) {
     IntervalFields difference{row.difference};
@@ -190,10 +202,10 @@ struct RowFields {
     f.add("arm", row.arm, {.help = "its name"});
     f.add("tuned", row.tuned, {.help = "value of the tuned key"});
     std::optional<double> mean, deviation;
-    if (!row.cells.empty()) mean = mean_of(row.top1());
-    if (row.cells.size() > 1) deviation = sample_stddev(row.top1());
-    f.add("top1_mean", mean, {.help = "over the seeds; null without any", .nullable = true});
-    f.add("top1_sd", deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
+    if (!row.cells.empty()) mean = mean_of(row.tests());
+    if (row.cells.size() > 1) deviation = sample_stddev(row.tests());
+    f.add(str(column, "_mean"), mean, {.help = "over the seeds; null without any", .nullable = true});
+    f.add(str(column, "_sd"), deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
     f.add("difference", difference, {.help = "to the baseline, seed by seed"});
     f.add("cells", row.cells, {.help = "one per seed"});
     f.add("failures", row.failures, {.help = "seeds without a figure, and why"});
@@ -220,18 +232,22 @@ std::string answer_text(const Answer& answer) {
                answer.question.against, '.');
   }
   const Verdict verdict = verdict_of(difference);
-  const char* const word = verdict == Verdict::higher ? "Yes" : verdict == Verdict::lower ? "No" : "Undecided";
-  std::string text = str(answer.question.ask, ' ', word, ": ", answer.question.arm, " is ", points(std::abs(difference.mean)),
-                         " points ", difference.mean < 0 ? "below " : "above ", answer.question.against);
+  const Metric& metric = *answer.metric;
+  const Verdict better = metric.more_is_better ? Verdict::higher : Verdict::lower;
+  const char* const word = verdict == Verdict::undecided ? "Undecided" : verdict == better ? "Yes" : "No";
+  const std::string_view unit = difference_unit_of(metric);
+  std::string text =
+      str(answer.question.ask, ' ', word, ": ", answer.question.arm, " is ", cell_of(metric, std::abs(difference.mean), 2),
+          unit.empty() ? "" : " ", unit, difference.mean < 0 ? " below " : " above ", answer.question.against);
   if (!has_interval(difference)) return str(text, " (", difference.n, " seed; no interval).");
-  return str(text, " (95 % interval ", signed_points(difference.low), " to ", signed_points(difference.high), ", ", difference.n,
-             " seeds).");
+  return str(text, " (95 % interval ", signed_cell(metric, difference.low), " to ", signed_cell(metric, difference.high), ", ",
+             difference.n, " seeds).");
 }
 
 std::string to_markdown(const TableView& view, const std::string& command, const std::string& picture) {
   std::string text = str("# ", view.file.name, "\n\n```\n", command, "\n```\n\n");
   text += arms_table(view);
-  if (!picture.empty()) text += str("\n![Accuracy against measured time](", picture, ")\n");
+  if (!picture.empty()) text += str("\n![", capitalised(view.metric->key), " against measured time](", picture, ")\n");
   if (!view.answers.empty()) text += '\n';
   for (const Answer& answer : view.answers) text += str("- ", answer_text(answer), '\n');
   text += str("\n", notes(view));
@@ -241,9 +257,10 @@ std::string to_markdown(const TableView& view, const std::string& command, const
 }
 
 std::string to_csv(const TableView& view) {
-  std::string text =
-      "arm,tuned,seeds,top1_mean,top1_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
-      "train_seconds,sparsity,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n";
+  const std::string_view column = view.metric->column;
+  std::string text = str("arm,tuned,seeds,", column, "_mean,", column,
+                         "_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
+                         "train_seconds,sparsity,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n");
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
     const MeanInterval& difference = row.difference;
@@ -253,7 +270,7 @@ std::string to_csv(const TableView& view) {
                                 has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
     const std::string head =
         str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
-            formatted("%.6f", mean_of(row.top1())), ',', formatted("%.6f", sample_stddev(row.top1())), ',', between, ',',
+            formatted("%.6f", mean_of(row.tests())), ',', formatted("%.6f", sample_stddev(row.tests())), ',', between, ',',
             last_stage(row).parameters, ',', last_stage(row).macs, ',', row.cells.front().file_bytes, ',',
             formatted("%.1f", row.train_seconds()), ',', formatted("%.6g", last_stage(row).sparsity));
     for (std::size_t i = 0; i < row.times.size(); ++i) {
@@ -278,7 +295,8 @@ Value to_value(const TableView& view) {
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
   Value rows = Value::list();
-  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row, view.file.latency.batch}));
+  for (const ArmRow& row : view.rows)
+    rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.latency.batch}));
   value.set("rows", std::move(rows));
   Value answers = Value::list();
   for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));

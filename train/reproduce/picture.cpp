@@ -23,7 +23,7 @@ constexpr double kCharacter = 7.2;  // width of one, about
 struct Point {
   std::string name;
   Summary x = {};  // ends of the level bar: the tenth and ninetieth percentile
-  double y = 0;  // per cent
+  double y = 0;  // in the unit that people read
   double half = 0;  // of the upright bar: the standard deviation
   bool baseline = false;
 };
@@ -69,12 +69,12 @@ std::vector<Point> points_of(const TableView& view, bool timed) {
   std::vector<Point> points;
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
-    const std::vector<double> top1 = row.top1();
+    const std::vector<double> tests = row.tests();
     const double seconds = row.train_seconds();
     points.push_back({.name = row.arm,
                       .x = timed ? row.times.back()->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
-                      .y = 100 * mean_of(top1),
-                      .half = 100 * sample_stddev(top1),
+                      .y = in_unit(*view.metric, mean_of(tests)),
+                      .half = in_unit(*view.metric, sample_stddev(tests)),
                       .baseline = row.arm == view.file.baseline_arm()});
   }
   return points;
@@ -186,14 +186,16 @@ std::string to_svg(const TableView& view) {
   for (const Point& point : points) drawing.bars(point);
   for (const Point& point : points) drawing.point(point);
   for (const Point& point : points) drawing.name(point);
-  const std::string title = str(view.file.name, ": accuracy against ", timed ? "measured time" : "training time");
+  const std::string title = str(view.file.name, ": ", view.metric->key, " against ", timed ? "measured time" : "training time");
   drawing.text(kLeft, 24, title, "start", " font-weight=\"bold\"");
   const std::string across = timed ? str("milliseconds of a batch of ", view.file.latency.batch.back(), " (median, p10 to p90)",
                                          view.timed_on.empty() ? "" : ", ", view.timed_on)
                                    : "training, seconds";
   drawing.text((kLeft + kWidth - kRight) / 2, kHeight - 16, across, "middle");
+  const bool percent = view.metric->unit == Metric::Unit::fraction;
   const std::string turn = formatted(" transform=\"rotate(-90 18 %.1f)\"", (kTop + kHeight - kBottom) / 2);
-  drawing.text(18, (kTop + kHeight - kBottom) / 2, "test top-1, % (mean, standard deviation)", "middle", turn.c_str());
+  drawing.text(18, (kTop + kHeight - kBottom) / 2,
+               str("test ", view.metric->heading, percent ? ", %" : "", " (mean, standard deviation)"), "middle", turn.c_str());
   return drawing.svg(title);
 }
 

@@ -72,7 +72,7 @@ class Reproduction {
       const CellRun run = run_cell(vfs_, cell, way, plan_.runs(), session);
       if (run.outcome == RunOutcome::stopped) throw Stopped();
       CellResult result = measure_cell(vfs_, cell, RunFolder::open(vfs_, run.folder));
-      say(str(cell.name(), ": ", percent(result.top1())));
+      say(str(cell.name(), ": ", text_of(metric_of(result.stages.back().test->metric), result.test())));
       return result;
     } catch (const NumericError& error) {  // the settings' own doing: the next call would come to the same
       say(str(cell.name(), ": failed: ", error.what()));

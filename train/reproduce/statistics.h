@@ -1,4 +1,4 @@
-// Means with intervals, for accuracies of a few seeds.
+// Means with intervals, for the figures of a few seeds.
 #pragma once
 
 #include <cstdint>

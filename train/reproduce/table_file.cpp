@@ -9,6 +9,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/config_file.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -17,6 +18,13 @@ template <class T>
 bool all_differ(std::vector<T> items) {
   std::ranges::sort(items);
   return std::ranges::adjacent_find(items) == items.end();
+}
+
+// Keys that the figure of a published row may have.
+std::string test_columns() {
+  std::string columns;
+  for (const Task* task : builtin_tasks()) columns += str(columns.empty() ? "" : ", ", task->metrics().front().column);
+  return columns;
 }
 
 bool has_arm(const TableFile& table, const std::string& name) {
@@ -67,7 +75,7 @@ void ArmConfig::fields(Fields& f) {
 void TuneConfig::fields(Fields& f) {
   f.add("key", key,
         {.help = "key of the experiment files that each arm chooses a value for", .example = "optimizer.lr", .required = true});
-  f.add("values", values, {.help = "to choose from, by the accuracy on val", .example = "[0.1, 0.05]", .required = true});
+  f.add("values", values, {.help = "to choose from, by the metric on val", .example = "[0.1, 0.05]", .required = true});
   f.add("seed", seed, {.help = "the choice is made with", .range = non_negative, .example = "1"});
   f.require(values.size() >= 2 && all_differ(values), "values", "needs two or more values that differ");
 }
@@ -75,17 +83,21 @@ void TuneConfig::fields(Fields& f) {
 void QuestionConfig::fields(Fields& f) {
   f.add("ask", ask,
         {.help = "the question, answered by yes, no or undecided", .example = "Is ADMM worth its epochs?", .required = true});
-  f.add("arm", arm, {.help = "yes where its accuracy is higher", .example = "admm", .required = true});
+  f.add("arm", arm, {.help = "yes where it is the better one", .example = "admm", .required = true});
   f.add("against", against, {.help = "the arm that it is compared with", .example = "direct", .required = true});
   f.require(arm.empty() || arm != against, "against", "is the same arm");
 }
 
 void PublishedRow::fields(Fields& f) {
   f.add("name", name, {.help = "method and network", .example = "ADMM, ResNet-20", .required = true});
-  f.add("top1", top1, {.help = "accuracy, per cent", .range = between(0, 100), .example = "91.03", .required = true});
+  add_tested(f, figure,
+             {.help = "on a test split, in the unit of the table: per cent", .range = non_negative, .example = "91.03"});
   f.add("source", source, {.help = "where it is published", .example = "Yin et al., CVPR 2021", .required = true});
   f.add("conditions", conditions,
         {.help = "data, epochs, compression", .example = "CIFAR-10, 6.8x fewer parameters", .required = true});
+  f.require(figure.has_value(), "name", str("has no figure; give ", test_columns()));
+  f.require(!figure || metric_of(figure->metric).unit != Metric::Unit::fraction || figure->value <= 100, "name",
+            "has a figure above 100 per cent");
 }
 
 void TableFile::fields(Fields& f) {

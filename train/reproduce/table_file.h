@@ -17,6 +17,7 @@
 
 #include "core/config/fields.h"
 #include "train/experiment.h"
+#include "train/tasks/metric.h"
 
 namespace tessera {
 
@@ -29,7 +30,7 @@ struct ArmConfig {
   void fields(Fields& f);
 };
 
-// One setting that every arm may choose for itself, by the validation accuracy of one seed.
+// One setting that every arm may choose for itself, by the validation metric of one seed.
 struct TuneConfig {
   std::string key;  // of an experiment file
   std::vector<double> values;
@@ -47,7 +48,7 @@ struct QuestionConfig {
 
 struct PublishedRow {
   std::string name;
-  double top1 = 0;  // per cent
+  std::optional<Scored> figure;  // on a test split, in the unit that people read: per cent
   std::string source;
   std::string conditions;
   void fields(Fields& f);

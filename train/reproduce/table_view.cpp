@@ -6,6 +6,7 @@
 #include "compress/timing/summary.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -18,7 +19,7 @@ void add_stages(ArmRow& row, const CellResult& cell) {
           row.stages.end(),
           {.stage = outcome.stage, .parameters = outcome.parameters, .macs = outcome.macs, .sparsity = outcome.sparsity});
     }
-    found->top1.push_back(outcome.top1);
+    found->tests.push_back(outcome.test->value);
     if (outcome.residual) found->residuals.push_back(*outcome.residual);
   }
 }
@@ -48,7 +49,7 @@ MeanInterval paired(const ArmRow& row, const ArmRow& other) {
   std::vector<double> differences;
   for (const CellResult& cell : row.cells) {
     const auto match = std::ranges::find(other.cells, cell.seed, &CellResult::seed);
-    if (match != other.cells.end()) differences.push_back(cell.top1() - match->top1());
+    if (match != other.cells.end()) differences.push_back(cell.test() - match->test());
   }
   return mean_interval(differences);
 }
@@ -67,6 +68,22 @@ void add_times(TableView& view, const ResultsFile& results) {
   }
 }
 
+// By the metric on val. A run that failed is the worst.
+bool is_better(const CellResult& cell, const CellResult& than) {
+  if (cell.failed || than.failed) return !cell.failed && than.failed;
+  const std::optional<double> value = cell.val(), other = than.val();
+  if (!value || !other) return value && !other;
+  return metric_of(cell.stages.back().test->metric).better(*value, *other);
+}
+
+// Of the first cell that has a figure; a table without any is headed as one of the first task.
+const Metric& metric_of_rows(std::span<const ArmRow> rows) {
+  for (const ArmRow& row : rows) {
+    if (!row.cells.empty()) return metric_of(row.cells.front().stages.back().test->metric);
+  }
+  return usual_metric();
+}
+
 }  // namespace
 
 void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& results) {
@@ -75,22 +92,21 @@ void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& result
     choice.key = choice.keys.front();
     return;
   }
-  double best = -1;
+  const CellResult* taken = nullptr;
   for (std::size_t i = 0; i < choice.keys.size(); ++i) {
     const CellResult* const cell = results.find(choice.keys[i], table.tune->seed);
     if (cell == nullptr) return;
-    const double val = cell->failed ? -0.5 : cell->val().value_or(0);
-    if (val <= best) continue;
-    best = val;
+    if (taken != nullptr && !is_better(*cell, *taken)) continue;
+    taken = cell;
     choice.tuned = table.tune->values[i];
     choice.key = choice.keys[i];
   }
   choice.settled = true;
 }
 
-std::vector<double> ArmRow::top1() const {
+std::vector<double> ArmRow::tests() const {
   std::vector<double> values;
-  for (const CellResult& cell : cells) values.push_back(cell.top1());
+  for (const CellResult& cell : cells) values.push_back(cell.test());
   return values;
 }
 
@@ -109,6 +125,7 @@ TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const
     view.cells += row.cells.size() + row.failures.size();
     if (!row.cells.empty() || !row.failures.empty()) view.rows.push_back(std::move(row));
   }
+  view.metric = &metric_of_rows(view.rows);
   if (const ArmRow* const baseline = find_row(view.rows, table.baseline_arm())) {
     for (ArmRow& row : view.rows) {
       if (row.arm != baseline->arm) row.difference = paired(row, *baseline);
@@ -117,7 +134,7 @@ TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const
   for (const QuestionConfig& question : table.questions) {
     const ArmRow* const arm = find_row(view.rows, question.arm);
     const ArmRow* const against = find_row(view.rows, question.against);
-    if (arm != nullptr && against != nullptr) view.answers.push_back({question, paired(*arm, *against)});
+    if (arm != nullptr && against != nullptr) view.answers.push_back({question, view.metric, paired(*arm, *against)});
   }
   add_times(view, results);
   return view;

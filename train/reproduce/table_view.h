@@ -9,6 +9,7 @@
 #include "train/reproduce/results_file.h"
 #include "train/reproduce/statistics.h"
 #include "train/reproduce/table_file.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 
@@ -21,12 +22,13 @@ struct ArmChoice {
   std::string key{};  // of the choice
 };
 
-// The value with the highest validation accuracy; of equal ones the first. A run that failed counts as the lowest.
+// The value with the best validation metric; of equal ones the first. A run that failed counts as the worst, one without a figure
+// of val as worse than any that has one.
 void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& results);
 
 struct StageMean {
   std::string stage;
-  std::vector<double> top1{};  // of each seed there is, as are the next
+  std::vector<double> tests{};  // the metric on the test split, of each seed there is, as are the next
   std::vector<double> residuals{};
   std::int64_t parameters = 0;  // of the first, as is the next
   std::int64_t macs = 0;
@@ -38,21 +40,23 @@ struct ArmRow {
   std::optional<double> tuned{};
   std::vector<CellResult> cells{};  // one per seed that has a result, in the file's order
   std::vector<std::string> failures{};  // "seed 2: ..." of the others that will have none
-  MeanInterval difference{};  // of the top-1 accuracy to the baseline's, paired by seed; n = 0 for the baseline
+  MeanInterval difference{};  // of the metric to the baseline's, paired by seed; n = 0 for the baseline
   std::vector<StageMean> stages{};
   std::vector<std::optional<ArmTime>> times{};  // for each batch of the file
 
-  std::vector<double> top1() const;
+  std::vector<double> tests() const;
   double train_seconds() const;  // median over the seeds
 };
 
 struct Answer {
   QuestionConfig question;
+  const Metric* metric = &usual_metric();
   MeanInterval difference{};
 };
 
 struct TableView {
   TableFile file;
+  const Metric* metric = &usual_metric();  // that the cells are judged by
   std::vector<ArmRow> rows{};  // arms with a result, in the file's order
   std::vector<Answer> answers{};
   std::size_t cells = 0;  // with a result, of

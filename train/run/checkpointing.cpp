@@ -22,8 +22,8 @@ void Checkpointing::on_stage_end() {
   record.end_step = position.global_step;
   if (trains) record.loss = run_.last_loss;
   if (trains && run_.state.data().val.size() > 0) {
-    record.accuracy = run_.last_accuracy;
-    record.best_accuracy = position.best_accuracy;
+    record.last = run_.last_metric;
+    record.best = position.best;
     record.best_step = position.best_step;
   }
   run_.save();

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// Every checkpoint.every, after an epoch with the stage's best accuracy (checkpoint.best), when a stop is asked for, and at the
+// Every checkpoint.every, after an epoch with the stage's best metric on val (checkpoint.best), when a stop is asked for, and at the
 // stage's end, whose record and report it writes.
 class Checkpointing final : public RunObserver {
  public:

@@ -18,7 +18,9 @@ Var Distill::loss(const Var& value, const Var& scores, const Tensor& x) {
   }
   const Var student = log_softmax(mul_scalar(scores, cold));
   const Var divergence = sum(mul(probabilities, sub(logarithms, student)));
-  const double scale = config_.weight * config_.temperature * config_.temperature / static_cast<double>(x.dim(0));
+  const Tensor& answers = scores.value();
+  const auto count = static_cast<double>(answers.numel() / answers.dim(-1));
+  const double scale = config_.weight * config_.temperature * config_.temperature / count;
   return add(mul_scalar(value, 1 - config_.weight), mul_scalar(divergence, scale));
 }
 

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-// loss = (1 - w) loss + w T^2 KL(softmax(t / T) || softmax(s / T)), the mean over samples, with the teacher's scores t and the
+// loss = (1 - w) loss + w T^2 KL(softmax(t / T) || softmax(s / T)), the mean over answers, with the teacher's scores t and the
 // network's s (Hinton, Vinyals, Dean, "Distilling the knowledge in a neural network", 2015, section 2). The teacher answers in
 // inference mode and is not trained.
 class Distill final : public Hook {

@@ -9,19 +9,18 @@
 namespace tessera {
 namespace {
 
-std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : std::string("-"); }
-
-std::string stage_row(const StageRecord& stage) {
+std::string stage_row(const StageRecord& stage, const Metric& metric) {
+  const auto shown = [&](const std::optional<Scored>& scored) {
+    return scored ? text_of(metric, scored->value) : std::string("-");
+  };
   const std::string loss = stage.loss ? formatted("%.6g", *stage.loss) : std::string("-");
-  std::string best = percent_or_dash(stage.best_accuracy);
+  std::string best = shown(stage.best);
   if (stage.best_step) best += str(" (step ", *stage.best_step, ')');
-  return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ",
-             percent_or_dash(stage.accuracy), " | ", best, " |\n");
+  return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ", shown(stage.last),
+             " | ", best, " |\n");
 }
 
 }  // namespace
-
-std::string percent(double fraction) { return formatted("%.2f %%", 100.0 * fraction); }
 
 void StageRecord::fields(Fields& f) {
   f.add("name", name, {.help = "stage name"});
@@ -29,8 +28,8 @@ void StageRecord::fields(Fields& f) {
   f.add("steps", steps, {.help = "training steps of the stage", .range = non_negative});
   f.add("end_step", end_step, {.help = "steps of the run at its end", .range = non_negative});
   f.add("loss", loss, {.help = "mean training loss of its last logged interval"});
-  f.add("accuracy", accuracy, {.help = "validation accuracy at its end"});
-  f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy"});
+  add_scored(f, "", last, {.help = "on val, at its end"});
+  add_scored(f, "best_", best, {.help = "best on val"});
   f.add("best_step", best_step, {.help = "where it was reached"});
   f.add("passes", passes, {.help = "what the stage's passes did"});
 }
@@ -59,15 +58,19 @@ std::string layers_csv(const RunHistory& history) {
   return csv;
 }
 
-std::string report_markdown(const std::string& name, std::int64_t seed, const RunHistory& history) {
+std::string report_markdown(const std::string& name, std::int64_t seed, const Metric& metric, const RunHistory& history) {
   std::string text = str("# ", name, "\n\nSeed ", seed, ". In this folder:\n\n```sh\n",
                          "tessera resume .   # go on with the run\n"
-                         "tessera table .    # test accuracy, size and speed of its stages\n```\n\n"
+                         "tessera table .    # test ",
+                         metric.key,
+                         ", size and speed of its stages\n```\n\n"
                          "## Stages\n\n"
-                         "| stage | steps | ends at step | train loss | val accuracy | best val accuracy |\n"
+                         "| stage | steps | ends at step | train loss | val ",
+                         metric.key, " | best val ", metric.key,
+                         " |\n"
                          "|---|---:|---:|---:|---:|---:|\n");
   for (const StageRecord& stage : history.stages) {
-    if (stage.done) text += stage_row(stage);
+    if (stage.done) text += stage_row(stage, metric);
   }
   for (const StageRecord& stage : history.stages) {
     if (!stage.done) continue;

@@ -19,8 +19,8 @@ struct StageRecord {
   std::int64_t steps = 0;
   std::int64_t end_step = 0;  // of the run
   std::optional<double> loss{};  // mean over the last logged interval; empty for a stage that does not train, as are the next
-  std::optional<double> accuracy{};  // on val, at the end; empty without a val split
-  std::optional<double> best_accuracy{};
+  std::optional<Scored> last{};  // the task's first metric on val, at the end; empty without a val split
+  std::optional<Scored> best{};
   std::optional<std::int64_t> best_step{};
   std::vector<PassReport> passes{};
 
@@ -35,13 +35,12 @@ struct RunHistory {
   bool any_done() const;
 };
 
-std::string percent(double fraction);  // "93.28 %"
-
 // The content of layers.csv: every pass's layers.
 std::string layers_csv(const RunHistory& history);
 bool has_layers(const RunHistory& history);
 
 // The content of report.md: the stages that are done. docs/report.md defines every number.
-std::string report_markdown(const std::string& name, std::int64_t seed, const RunHistory& history);
+// `metric`: the first of the run's task.
+std::string report_markdown(const std::string& name, std::int64_t seed, const Metric& metric, const RunHistory& history);
 
 }  // namespace tessera

@@ -8,13 +8,12 @@ std::optional<std::int64_t> largest_micro_batch(Module& model, const ExperimentC
                                                 const DataSplits& data, std::int64_t capacity, std::span<const MakeHook> hooks,
                                                 std::int64_t teachers) {
   const std::int64_t batch = config.data.batch;
-  const Shape sample = data.train.dataset->batch_shape(1);
   for (std::int64_t micro = training.micro_batch.value_or(batch) - 1; micro >= 1; --micro) {
     if (batch % micro != 0) continue;
     TrainingConfig smaller = training;
     smaller.micro_batch = micro;
     try {
-      if (plan_memory(model, config, smaller, data, sample, hooks, teachers).peak() <= capacity) return micro;
+      if (plan_memory(model, config, smaller, data, hooks, teachers).peak() <= capacity) return micro;
     } catch (const OutOfMemoryError&) {
     }
   }

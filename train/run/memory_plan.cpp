@@ -13,6 +13,7 @@
 #include "train/run/compute_dtype.h"
 #include "train/run/model_state.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -25,12 +26,7 @@ std::int64_t bytes_of(const State& state) {
   return bytes;
 }
 
-std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.pixel_bytes() + data.labels.bytes()); }
-
-Batch blank_batch(const Shape& sample, std::int64_t samples, Device device) {
-  return {Tensor::zeros({samples, sample[1], sample[2], sample[3]}, DType::f32, device),
-          Tensor::zeros({samples}, DType::i64, device)};
-}
+std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.bytes()); }
 
 // Samples of the dry steps. With fewer than 8 the library's weight gradients have less to share among threads, and take less than
 // their line would say.
@@ -52,10 +48,11 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
 // A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
 class DryRun {
  public:
-  DryRun(Module& model, const TrainingConfig& training, std::span<const MakeHook> hooks, std::int64_t batch, const Shape& sample,
-         DType compute, Device device)
+  DryRun(Module& model, const TrainingConfig& training, const Task& task, std::span<const MakeHook> hooks, std::int64_t batch,
+         std::span<const Field> fields, DType compute, Device device)
       : device_(device),
-        sample_(sample),
+        fields_(fields),
+        task_(task),
         compute_(compute),
         micro_batch_(training.micro_batch.value_or(batch)),
         accumulates_(micro_batch_ < batch),
@@ -79,7 +76,7 @@ class DryRun {
       // The second micro-batch meets the gradients of the first; a third meets no more.
       training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
       const std::int64_t before = in_use(device_);
-      StageTrainer trainer(*model_, training_, 0, 1, 2, compute_, hooks_);
+      StageTrainer trainer(*model_, training_, task_, 0, 1, 2, compute_, hooks_);
       measure_state(trainer, in_use(device_) - before, plan);
       activations.push_back(saved_by_forward(size));
       histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
@@ -101,18 +98,18 @@ class DryRun {
   }
 
   double saved_by_forward(std::int64_t size) {
-    const Batch batch = blank_batch(sample_, size, device_);
+    const Batch batch = Batch::zeros(fields_, size, device_);
     const StepState step(device_);
     const Context context{.training = true, .seed = 0, .step = &step, .recompute = training_.recompute};
-    { scores(*model_, batch.x, context, compute_); }  // what a first call keeps for good is not the graph's
+    { scores(*model_, batch.input(), context, compute_); }  // what a first call keeps for good is not the graph's
     const std::int64_t before = in_use(device_);
-    const Var output = scores(*model_, batch.x, context, compute_);
+    const Var output = scores(*model_, batch.input(), context, compute_);
     return static_cast<double>(in_use(device_) - before);
   }
 
   // Above what is in use between steps.
   std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
-    const Batch batch = blank_batch(sample_, samples, device_);
+    const Batch batch = Batch::zeros(fields_, samples, device_);
     trainer.step(batch, 0, 0);
     const std::int64_t before = in_use(device_);
     const MemoryHistory history(device_);
@@ -136,7 +133,8 @@ class DryRun {
   }
 
   Device device_;
-  Shape sample_;
+  std::span<const Field> fields_;
+  const Task& task_;
   DType compute_;
   std::int64_t micro_batch_;
   bool accumulates_;
@@ -146,10 +144,9 @@ class DryRun {
   std::int64_t weights_ = 0;
 };
 
-std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample, Device device) {
+std::int64_t loader_bytes(const ExperimentConfig& config, std::span<const Field> fields, Device device) {
   const std::int64_t before = in_use(device);
-  const Batch batch{Tensor::empty({config.data.batch, sample[1], sample[2], sample[3]}, DType::f32, device),
-                    Tensor::empty({config.data.batch}, DType::i64, device)};
+  const Batch batch = Batch::empty(fields, config.data.batch, device);
   const std::int64_t ahead = config.threads.loader > 0 ? LoaderOptions().prefetch : 0;
   const std::int64_t batches = device.is_cpu() ? ahead + 1 : DeviceFeed::kSlots + 1;
   return batches * (in_use(device) - before);
@@ -159,7 +156,7 @@ std::int64_t loader_bytes(const ExperimentConfig& config, const Shape& sample, D
 
 void MemoryPlan::fields(Fields& f) {
   f.add_computed("peak", peak(), {.help = "bytes at the highest point of a step: the sum of the others"});
-  f.add("data_set", data_set, {.help = "pixels and labels of all splits"});
+  f.add("data_set", data_set, {.help = "samples of all splits that are held"});
   f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
   f.add("weights", weights, {.help = "parameters, masks and buffers"});
   f.add("optimizer", optimizer, {.help = "its state"});
@@ -171,14 +168,15 @@ void MemoryPlan::fields(Fields& f) {
 }
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
-                       const Shape& sample, std::span<const MakeHook> hooks, std::int64_t teachers) {
+                       std::span<const MakeHook> hooks, std::int64_t teachers) {
   const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
   const Tf32Products products(takes_tf32(config));
   const Device device = resolve_device(config.device);
   MemoryPlan plan;
   if (device.is_cpu()) plan.data_set = bytes_of(*data.train.dataset) + bytes_of(*data.test.dataset);
-  plan.loader = loader_bytes(config, sample, device);
-  DryRun run(model, training, hooks, config.data.batch, sample, compute_dtype_of(config), device);
+  const std::vector<Field>& fields = data.train.dataset->fields();
+  plan.loader = loader_bytes(config, fields, device);
+  DryRun run(model, training, task_of(config.data), hooks, config.data.batch, fields, compute_dtype_of(config), device);
   plan.weights = run.weights();
   run.measure(plan);
   plan.hooks += teachers;

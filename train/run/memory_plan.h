@@ -34,11 +34,11 @@ struct MemoryPlan {
 // Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use
 // after each allocation, and extrapolates every one of them linearly to the micro-batch; the peak is the highest. Exact, on the
 // CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size, for the algorithms
-// that run without a clock: buffers of blocked and Winograd convolutions are not counted. `sample` is [1, h, w, c].
+// that run without a clock: buffers of blocked and Winograd convolutions are not counted.
 // `hooks`: those of the stage beside the ones of `training`; `teachers`: bytes of the networks that are kept to teach. Validation
 // between epochs is not counted, nor is what hooks do between steps.
 inline constexpr std::int64_t kDrySamples = 32;
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
-                       const Shape& sample, std::span<const MakeHook> hooks = {}, std::int64_t teachers = 0);
+                       std::span<const MakeHook> hooks = {}, std::int64_t teachers = 0);
 
 }  // namespace tessera

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/config/fields.h"
+#include "train/tasks/metric.h"
 
 namespace tessera {
 
@@ -15,7 +17,7 @@ struct Position {
   bool stage_done = false;  // the stage's last step is done
   std::int64_t metrics_bytes = 0;
   std::int64_t timing_bytes = 0;
-  double best_accuracy = -1;  // on val; below 0 = none yet
+  std::optional<Scored> best = {};  // of the task's first metric on val in this stage; empty before the first
   std::int64_t best_step = -1;
 
   void fields(Fields& f) {
@@ -26,8 +28,9 @@ struct Position {
     f.add("stage_done", stage_done, {.help = "the stage's last step is done"});
     f.add("metrics_bytes", metrics_bytes, {.help = "length of metrics.jsonl", .range = non_negative});
     f.add("timing_bytes", timing_bytes, {.help = "length of timing.jsonl", .range = non_negative});
-    f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy"});
+    add_scored(f, "best_", best, {.help = "best value on val"});
     f.add("best_step", best_step, {.help = "its checkpoint"});
+    if (best_step < 0) best.reset();  // older programs wrote -1 for both
   }
 };
 

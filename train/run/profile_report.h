@@ -23,6 +23,7 @@ struct ProfileReport {
   std::string stage;
   std::int64_t last_step = 0;  // global
   std::int64_t batch = 0;
+  std::string throughput_unit = "samples/s";  // of the run's task
   std::string processor;
   MachinePeaks peaks;
   std::vector<std::int64_t> step_ns;  // one per step; not empty

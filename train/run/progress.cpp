@@ -25,11 +25,13 @@ Progress::Progress(std::ostream* out, bool terminal, const std::string& log)
   TESSERA_CHECK(log_.is_open(), IoError, "cannot open ", log, " for writing");
 }
 
-void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step) {
+void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step,
+                     std::string_view unit) {
   label_ = label;
   first_ = first_step;
   total_ = total_steps;
   samples_ = samples_per_step;
+  unit_ = unit;
   start_ = Clock::now();
   drawn_ = start_;
 }
@@ -54,8 +56,9 @@ void Progress::step(std::int64_t step, double loss) {
   constexpr int width = 24;
   const int filled = total_ > 0 ? static_cast<int>(width * step / total_) : width;
   char text[200];
-  std::snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f img/s  ETA %s", static_cast<long long>(step),
-                static_cast<long long>(total_), loss, samples_per_second(step), format_seconds(seconds_left(step)).c_str());
+  std::snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f %s  ETA %s", static_cast<long long>(step),
+                static_cast<long long>(total_), loss, samples_per_second(step), unit_.c_str(),
+                format_seconds(seconds_left(step)).c_str());
   *out_ << '\r' << label_ << " [" << std::string(static_cast<std::size_t>(filled), '=')
         << std::string(static_cast<std::size_t>(width - filled), ' ') << "] " << text << "\033[K" << std::flush;
   dirty_ = true;

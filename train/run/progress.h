@@ -6,6 +6,7 @@
 #include <fstream>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 namespace tessera {
 
@@ -15,7 +16,8 @@ class Progress {
   // file `log`, appended and flushed. Throws IoError when it cannot be opened.
   Progress(std::ostream* out, bool terminal, const std::string& log);
 
-  void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step);
+  void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step,
+             std::string_view unit);  // of samples per second
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
   void line(const std::string& text);  // a full line of its own
 
@@ -33,6 +35,7 @@ class Progress {
   std::int64_t first_ = 0;
   std::int64_t total_ = 0;
   std::int64_t samples_ = 0;
+  std::string unit_;
   Clock::time_point start_;
   Clock::time_point drawn_;
   bool dirty_ = false;  // a redrawn line stands unfinished

@@ -21,7 +21,7 @@ void RunContext::open_records(RunHistory history) {
   write_report();
 }
 
-void RunContext::write_report() { records->write_report(config().name, config().seed); }
+void RunContext::write_report() { records->write_report(config().name, config().seed, state.task().metrics().front()); }
 
 void RunContext::save() {
   Position& position = state.position();
@@ -52,7 +52,8 @@ void RunContext::write_status(const std::string& word) {
   status.stage_steps = stage().train ? state.stage_steps() : 0;
   status.global_step = position.global_step;
   status.loss = last_loss.value_or(0.0);
-  status.best_accuracy = position.best_accuracy;
+  status.metric = state.task().metrics().front().key;
+  if (position.best) status.best = position.best->value;
   status.seconds_left = progress.seconds_left(position.stage_step);
   status.last_checkpoint_step = saver.last_step();
   status.last_checkpoint_time = saver.last_time();

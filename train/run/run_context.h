@@ -41,7 +41,7 @@ struct RunContext {
   std::unique_ptr<RunRecords> records = {};  // null until it is known where the run stands
   Progress progress;
   std::optional<double> last_loss = {};  // of the stage's last logged interval; empty before the first
-  std::optional<double> last_accuracy = {};  // on val; empty before the stage's first evaluation
+  std::optional<Scored> last_metric = {};  // the task's first on val; empty before the stage's first evaluation
 
   const ExperimentConfig& config() const { return state.config(); }
   const StageConfig& stage() const { return state.stage(); }

@@ -1,6 +1,7 @@
 #include "train/run/run_records.h"
 
 #include "core/config/read.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {
@@ -20,31 +21,14 @@ struct TrainingLine {
   }
 };
 
-// A line of metrics.jsonl.
-struct EvaluationLine {
-  std::string stage;
-  std::int64_t step = 0;
-  std::int64_t epoch = 0;
-  double loss = 0;
-  double accuracy = 0;
-
-  void fields(Fields& f) {
-    f.add("stage", stage, {.help = "its name"});
-    f.add("step", step, {.help = "of the run"});
-    f.add("epoch", epoch, {.help = "of the stage"});
-    f.add("val_loss", loss, {.help = "mean cross-entropy of the validation split"});
-    f.add("val_accuracy", accuracy, {.help = "share of the validation split"});
-  }
-};
-
 // A line of timing.jsonl: what no two runs share.
 struct TimingLine {
   std::int64_t step = 0;
-  double images_per_second = 0;
+  double samples_per_second = 0;
 
   void fields(Fields& f) {
     f.add("step", step, {.help = "of the run"});
-    f.add("images_per_second", images_per_second, {.help = "since the line before"});
+    f.add("samples_per_second", samples_per_second, {.help = "since the line before"});
   }
 };
 
@@ -57,9 +41,9 @@ RunRecords::RunRecords(Vfs& vfs, RunFolder folder, const Position& position, Run
       metrics_(folder_.metrics(), position.metrics_bytes),
       timing_(folder_.timing(), position.timing_bytes) {}
 
-void RunRecords::log_training(const std::string& stage, std::int64_t step, double loss, double lr, double images_per_second) {
+void RunRecords::log_training(const std::string& stage, std::int64_t step, double loss, double lr, double samples_per_second) {
   metrics_.append(write(TrainingLine{stage, step, loss, lr}));
-  timing_.append(write(TimingLine{step, images_per_second}));
+  timing_.append(write(TimingLine{step, samples_per_second}));
 }
 
 void RunRecords::log_rows(const std::string& stage, std::int64_t step, const std::vector<Value>& rows) {
@@ -72,8 +56,15 @@ void RunRecords::log_rows(const std::string& stage, std::int64_t step, const std
   }
 }
 
-void RunRecords::log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Evaluation& result) {
-  metrics_.append(write(EvaluationLine{stage, step, epoch, result.loss, result.accuracy()}));
+void RunRecords::log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Task& task,
+                                const Evaluation& result) {
+  Value line = Value::map();
+  line.set("stage", stage);
+  line.set("step", step);
+  line.set("epoch", epoch);
+  line.set("val_loss", result.loss);
+  for (std::size_t i = 0; i < result.metrics.size(); ++i) line.set(str("val_", task.metrics()[i].key), result.metrics[i]);
+  metrics_.append(line);
 }
 
 void RunRecords::sync(Position& position) {
@@ -89,8 +80,8 @@ void RunRecords::write_layers() {
   if (has_layers(history_)) write_file_atomically(vfs_, folder_.layers(), layers_csv(history_));
 }
 
-void RunRecords::write_report(const std::string& name, std::int64_t seed) {
-  if (history_.any_done()) write_file_atomically(vfs_, folder_.report(), report_markdown(name, seed, history_));
+void RunRecords::write_report(const std::string& name, std::int64_t seed, const Metric& metric) {
+  if (history_.any_done()) write_file_atomically(vfs_, folder_.report(), report_markdown(name, seed, metric, history_));
 }
 
 }  // namespace tessera

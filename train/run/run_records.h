@@ -10,6 +10,7 @@
 #include "train/run/position.h"
 #include "train/run/run_folder.h"
 #include "train/run/status.h"
+#include "train/tasks/task.h"
 
 namespace tessera {
 
@@ -18,14 +19,15 @@ class RunRecords {
   // Cuts metrics and timing back to the position's lengths; throws IoError when they are shorter.
   RunRecords(Vfs& vfs, RunFolder folder, const Position& position, RunHistory history);
 
-  void log_training(const std::string& stage, std::int64_t step, double loss, double lr, double images_per_second);
+  void log_training(const std::string& stage, std::int64_t step, double loss, double lr, double samples_per_second);
   void log_rows(const std::string& stage, std::int64_t step, const std::vector<Value>& rows);  // of hooks
-  void log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Evaluation& result);
+  void log_evaluation(const std::string& stage, std::int64_t step, std::int64_t epoch, const Task& task,
+                      const Evaluation& result);
   // Makes metrics and timing durable, and notes their lengths: a checkpoint counts on these bytes.
   void sync(Position& position);
   void write_status(const RunStatus& status);
   void write_layers();  // nothing before the first pass
-  void write_report(const std::string& name, std::int64_t seed);  // nothing before the first stage's end
+  void write_report(const std::string& name, std::int64_t seed, const Metric& metric);  // nothing before the first stage's end
 
   RunHistory& history() noexcept { return history_; }
 

@@ -57,7 +57,7 @@ void RunState::load_parts(const Checkpoint& checkpoint) {
   results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
   teachers_.load(checkpoint);
   teachers_.to_device(device_);
-  const std::string content = fingerprint(*data_.train.dataset);
+  const std::string content = data_.train.dataset->fingerprint();
   const std::string& before = checkpoint.manifest.at("data").as_string();
   TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
                 ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ", before);
@@ -93,8 +93,7 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
 }
 
 std::unique_ptr<Loader> RunState::training_loader() const {
-  LoaderOptions options =
-      training_options(config_.data, data_.normalization, seed_of(config_), static_cast<int>(config_.threads.loader));
+  LoaderOptions options = training_options(config_.data, seed_of(config_), static_cast<int>(config_.threads.loader));
   options.device = device_;
   return std::make_unique<Loader>(data_.train, std::move(options));
 }
@@ -106,7 +105,7 @@ TrainingBatches RunState::batches_for_passes() const {
     if (!loader) loader = training_loader();
     const std::int64_t epoch = epoch_of_passes() + i / steps_per_epoch_, at = i % steps_per_epoch_;
     if (loader->epoch() != epoch || loader->batch() != at) loader->seek(epoch, at);
-    return loader->next().x;
+    return loader->next().input();
   };
   return {.x = batch, .compute = compute_dtype_of(config_)};
 }
@@ -127,7 +126,7 @@ std::vector<MakeHook> RunState::hooks_of_stage() const {
 }
 
 void RunState::begin_training() {
-  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, seed_of(config_), steps_per_epoch_, stage_steps(),
+  trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, task(), seed_of(config_), steps_per_epoch_, stage_steps(),
                                             compute_dtype_of(config_), hooks_of_stage());
   // A stage that has begun is in its checkpoint, also one that was stopped before its first step.
   if (position_.stage_step > 0 ? !restored_.empty() : restored_.contains("trainer")) {
@@ -172,7 +171,7 @@ void RunState::next_stage() {
                .global_step = done.global_step,
                .metrics_bytes = done.metrics_bytes,
                .timing_bytes = done.timing_bytes,
-               .best_accuracy = -1,
+               .best = {},
                .best_step = -1};
   trainer_.reset();
   restored_.clear();
@@ -196,8 +195,9 @@ Value RunState::manifest() const {
   keys.set("teachers", teachers_.trees());
   keys.set("stage_name", stage().name);
   keys.set("input", sizes_of(sample_shape(data_)));
-  keys.set("data", fingerprint(*data_.train.dataset));
-  keys.set("classes", to_value(data_.train.dataset->classes));
+  keys.set("data", data_.train.dataset->fingerprint());
+  const Value description = data_.train.dataset->description();
+  for (const Value::Entry& entry : description.as_map()) keys.set(entry.key, entry.value);
   return keys;
 }
 

@@ -19,6 +19,7 @@
 #include "train/run/stage_passes.h"
 #include "train/run/stage_trainer.h"
 #include "train/run/teachers.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 
@@ -44,6 +45,7 @@ class RunState {
 
   const ExperimentConfig& config() const noexcept { return config_; }
   const DataSplits& data() const noexcept { return data_; }
+  const Task& task() const { return task_of(config_.data); }
   Device device() const noexcept { return device_; }
   Position& position() noexcept { return position_; }
   const Position& position() const noexcept { return position_; }

@@ -43,7 +43,7 @@ Checkpoint load_point(Vfs& vfs, const SavedPoint& point);
 // The run's newest intact checkpoint, with a warning for each damaged one that is newer. Throws IoError when none is intact.
 Checkpoint load_newest(Vfs& vfs, const RunFolder& run);
 
-// What `--at` names: the stage or step of find_point; "best": the best validation accuracy of the newest stage that has one; "":
+// What `--at` names: the stage or step of find_point; "best": the best validation metric of the newest stage that has one; "":
 // load_newest. Throws ConfigError also on a run without a checkpoint.
 Checkpoint load_at(Vfs& vfs, const RunFolder& run, const std::string& at, std::string_view verb);
 

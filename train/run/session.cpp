@@ -131,7 +131,7 @@ void Session::begin_next_stage() {
   run_->state.next_stage();
   run_->saver.next_stage();
   run_->last_loss.reset();
-  run_->last_accuracy.reset();
+  run_->last_metric.reset();
 }
 
 RunOutcome Session::run_stage() {

@@ -11,7 +11,6 @@
 #include "core/autograd/numeric_check.h"
 #include "core/finite.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/where.h"
 #include "core/support/error.h"
 #include "core/support/profile.h"
@@ -30,10 +29,12 @@ std::string spelled(double value) { return std::isnan(value) ? std::string("nan"
 
 }  // namespace
 
-StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
-                           std::int64_t total_steps, DType compute, std::span<const MakeHook> others)
+StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Task& task, std::uint64_t seed,
+                           std::int64_t steps_per_epoch, std::int64_t total_steps, DType compute,
+                           std::span<const MakeHook> others)
     : model_(model),
       config_(config),
+      task_(task),
       seed_(seed),
       compute_(compute),
       scales_loss_(compute == DType::f16),
@@ -56,11 +57,11 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, std::uin
   if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
 }
 
-Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context) const {
-  const Var logits = scores(model_, x, context, compute_);
+Var StageTrainer::loss(const Batch& batch, const Context& context) const {
+  const Var output = scores(model_, batch.input(), context, compute_);
   try {
-    Var value = cross_entropy(logits, y, {.label_smoothing = config_.loss.label_smoothing});
-    for (const auto& hook : hooks_) value = hook->loss(value, logits, x);
+    Var value = task_.loss(output, batch, config_.loss);
+    for (const auto& hook : hooks_) value = hook->loss(value, output, batch.input());
     return value;
   } catch (const OutOfMemoryError& error) {
     throw error.at("loss, forward");
@@ -68,13 +69,13 @@ Var StageTrainer::loss(const Tensor& x, const Tensor& y, const Context& context)
 }
 
 void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
-  const std::int64_t samples = batch.x.dim(0);
+  const std::int64_t samples = batch.samples();
   const std::int64_t micro = config_.micro_batch.value_or(samples);
   for (std::int64_t begin = 0; begin < samples; begin += micro) {
     const std::int64_t end = std::min(begin + micro, samples);
     const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
     if (begin > 0) step_state_.set_micro_step(begin / micro);
-    Var value = loss(batch.x.slice(0, begin, end), batch.y.slice(0, begin, end), context);
+    Var value = loss(batch.slice(begin, end), context);
     if (end - begin != samples) value = mul_scalar(value, share);
     accumulate(loss_sum_, value.value().to(DType::f64));
     charge_profile(ProfilePart::metrics, "loss");
@@ -87,16 +88,18 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
 bool StageTrainer::may_overflow() const { return scales_loss_ && NumericCheck::active() && step_state_.read().loss_scale > 1; }
 
 void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
+  check_device(batch);
   publish(stage_step, global_step);
-  const Device device = step_state_.tensor().device();
   const StepGraph::Work work{.run = [this](const Batch& inputs) { compute_step(inputs); },
                              .abandon = [this] { drop_gradients(); }};
-  if (batch.x.device() == device) {
-    graph_.run(batch, memory(), work);
-  } else {
-    graph_.run({batch.x.to(device), batch.y.to(device)}, memory(), work);
-  }
+  graph_.run(batch, memory(), work);
   ++loss_count_;
+}
+
+void StageTrainer::check_device(const Batch& batch) const {
+  const Device device = step_state_.tensor().device();
+  TESSERA_CHECK(batch.device() == device, InternalError, "training: the batch is on ", batch.device().name(), ", the model on ",
+                device.name(), "; loaders bring batches to the device");
 }
 
 Context StageTrainer::context() const {
@@ -104,12 +107,12 @@ Context StageTrainer::context() const {
 }
 
 void StageTrainer::with_gradients(const Batch& batch, const std::function<void()>& body) {
+  check_device(batch);
   std::vector<Tensor> buffers;
   for (const NamedBuffer& entry : buffers_) buffers.push_back(entry.buffer->value.clone());
   const Tensor loss_sum = loss_sum_.clone();
-  const Device device = step_state_.tensor().device();
   step_state_.set_micro_step(0);
-  accumulate_gradients({batch.x.to(device), batch.y.to(device)}, context());
+  accumulate_gradients(batch, context());
   for (std::size_t i = 0; i < buffers.size(); ++i) buffers_[i].buffer->value.copy_from(buffers[i]);
   loss_sum_.copy_from(loss_sum);
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
@@ -127,7 +130,7 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
 }
 
 void StageTrainer::compute_step(const Batch& batch) {
-  if (NumericCheck::active()) check_batch(batch.x);
+  if (NumericCheck::active()) check_batch(batch);
   accumulate_gradients(batch, context());
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);

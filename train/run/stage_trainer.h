@@ -12,23 +12,24 @@
 #include "core/nn/hook.h"
 #include "core/nn/module.h"
 #include "optim/optimizer.h"
-#include "train/data/loader.h"
+#include "train/data/batch.h"
 #include "train/experiment.h"
 #include "train/run/stage_hooks.h"
 #include "train/run/step_graph.h"
+#include "train/tasks/task.h"
 
 namespace tessera {
 
 class StageTrainer {
  public:
-  // `model` must outlive the trainer, which computes on its device. `total_steps` is the stage's length, for the schedule.
-  // `compute`: what activations are in. `others`: hooks beside those of the configuration, called after them.
-  StageTrainer(Module& model, const TrainingConfig& config, std::uint64_t seed, std::int64_t steps_per_epoch,
+  // `model` and `task` must outlive the trainer, which computes on the model's device. `total_steps` is the stage's length, for
+  // the schedule. `compute`: what activations are in. `others`: hooks beside those of the configuration, called after them.
+  StageTrainer(Module& model, const TrainingConfig& config, const Task& task, std::uint64_t seed, std::int64_t steps_per_epoch,
                std::int64_t total_steps, DType compute = DType::f32, std::span<const MakeHook> others = {});
 
-  // One optimiser step on one batch; micro-batches accumulate. Adds the batch's mean loss to the running sum. On a GPU it does
-  // not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError naming the first op, or the first
-  // part of the step between ops, that made a NaN or Inf.
+  // One optimiser step on one batch, which is on the model's device; micro-batches accumulate. Adds the batch's mean loss to the
+  // running sum. On a GPU it does not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError
+  // naming the first op, or the first part of the step between ops, that made a NaN or Inf.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
 
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
@@ -81,12 +82,14 @@ class StageTrainer {
   void add_norm(const Tensor& norm) const;
   std::vector<const void*> memory() const;
   Context context() const;
-  Var loss(const Tensor& x, const Tensor& y, const Context& context) const;
+  void check_device(const Batch& batch) const;
+  Var loss(const Batch& batch, const Context& context) const;
   void accumulate_gradients(const Batch& batch, const Context& context);
   void update_weights();
 
   Module& model_;
   TrainingConfig config_;
+  const Task& task_;
   std::uint64_t seed_;
   DType compute_;
   bool scales_loss_;  // f16, see optim/loss_scale.h

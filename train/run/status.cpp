@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "core/config/read.h"
+#include "core/support/error.h"
 #include "core/support/host.h"
 
 namespace tessera {
@@ -17,7 +18,7 @@ void RunStatus::fields(Fields& f) {
   f.add("stage_steps", stage_steps, {.help = "steps of the stage"});
   f.add("global_step", global_step, {.help = "steps done in the run"});
   f.add("loss", loss, {.help = "last logged loss"});
-  f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy; below 0 = none yet"});
+  f.add(str("best_", metric), best, {.help = "best value on val in the stage; null before the first", .nullable = true});
   f.add("seconds_left", seconds_left, {.help = "of the stage"});
   f.add("last_checkpoint_step", last_checkpoint_step, {.help = "global step of the newest checkpoint"});
   f.add("last_checkpoint_time", last_checkpoint_time, {.help = "when it was written"});
@@ -33,7 +34,18 @@ void save_status(Vfs& vfs, const std::string& path, RunStatus status) {
   write_file_atomically(vfs, path, to_json(write(status), 2) + "\n");
 }
 
-RunStatus load_status(Vfs& vfs, const std::string& path) { return read<RunStatus>(parse_json(vfs.read_file(path), path)); }
+RunStatus load_status(Vfs& vfs, const std::string& path) {
+  const Value value = parse_json(vfs.read_file(path), path);
+  RunStatus status;
+  for (const Task* task : builtin_tasks()) {
+    const std::string key(task->metrics().front().key);
+    if (value.find("best_" + key) != nullptr) status.metric = key;
+  }
+  std::vector<ConfigProblem> problems;
+  read(value, status, "", problems);
+  if (!problems.empty()) throw_config_error(problems);
+  return status;
+}
 
 bool is_local(const RunStatus& status) { return status.host == host_name(); }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/config/fields.h"
 #include "core/io/vfs.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 
@@ -16,7 +18,8 @@ struct RunStatus {
   std::int64_t stage_steps = 0;
   std::int64_t global_step = 0;
   double loss = 0;
-  double best_accuracy = -1;
+  std::string metric{usual_metric().key};  // the first of the run's task
+  std::optional<double> best = {};  // of it on val in this stage; empty before the first evaluation
   double seconds_left = 0;
   std::int64_t last_checkpoint_step = -1;
   std::int64_t last_checkpoint_time = 0;  // seconds since 1970, as are the others

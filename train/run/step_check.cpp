@@ -16,9 +16,13 @@ std::string gradients_were(const std::vector<NamedParameter>& parameters) {
 
 }  // namespace
 
-void check_batch(const Tensor& images) {
-  const auto bad = first_bad_element(images);
-  TESSERA_CHECK(!bad, NumericError, "the batch brought the first ", bad->kind(), ": images ", describe(images, *bad));
+void check_batch(const Batch& batch) {
+  for (const Batch::Part& part : batch.parts()) {
+    if (!is_floating(part.tensor.dtype())) continue;
+    const auto bad = first_bad_element(part.tensor);
+    TESSERA_CHECK(!bad, NumericError, "the batch brought the first ", bad->kind(), ": ", part.name, ' ',
+                  describe(part.tensor, *bad));
+  }
 }
 
 void check_gradients(Module& model, const std::vector<NamedParameter>& parameters) {

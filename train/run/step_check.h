@@ -6,10 +6,11 @@
 
 #include "core/nn/module.h"
 #include "core/nn/state.h"
+#include "train/data/batch.h"
 
 namespace tessera {
 
-void check_batch(const Tensor& images);
+void check_batch(const Batch& batch);
 // After backward and the hooks on it, before clipping. Buffers too: running statistics may overflow where no output does.
 void check_gradients(Module& model, const std::vector<NamedParameter>& parameters);
 // After the optimiser and the hooks on it; the gradients are still there.

@@ -13,12 +13,14 @@
 namespace tessera {
 
 bool StepGraph::matches(const Batch& batch, const std::vector<const void*>& memory) const {
-  return graph_ && batch.x.shape() == inputs_.x.shape() && batch.x.dtype() == inputs_.x.dtype() && memory == memory_;
+  return graph_ && batch.samples() == inputs_.samples() && batch.fields() == inputs_.fields() && memory == memory_;
 }
 
 bool StepGraph::warms_up(const Batch& batch) {
-  if (eager_steps_ > 0 && batch.x.shape() != eager_shape_) eager_steps_ = 0;
-  eager_shape_ = batch.x.shape();
+  const std::vector<Field> fields = batch.fields();
+  if (batch.samples() != eager_samples_ || fields != eager_fields_) eager_steps_ = 0;
+  eager_samples_ = batch.samples();
+  eager_fields_ = fields;
   return eager_steps_++ < kEagerSteps;
 }
 
@@ -37,15 +39,14 @@ StepGraph::Took StepGraph::run(const Batch& batch, const std::vector<const void*
     work.run(batch);
     return took;
   }
-  inputs_.x.copy_from(batch.x);
-  inputs_.y.copy_from(batch.y);
+  inputs_.copy_from(batch);
   graph_->replay();
   return took;
 }
 
 bool StepGraph::record(const Batch& batch, const std::vector<const void*>& memory, const Work& work) {
   forget();
-  inputs_ = {Tensor::empty_like(batch.x), Tensor::empty_like(batch.y)};
+  inputs_ = Batch::empty_like(batch);
   try {
     graph_ = recorder_([this, step = work.run] { step(inputs_); });
     memory_ = memory;

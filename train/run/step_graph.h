@@ -48,8 +48,9 @@ class StepGraph {
   std::unique_ptr<DeviceGraph> graph_;
   Batch inputs_;  // what the graph reads
   std::vector<const void*> memory_;  // where the values lay when it was recorded
-  Shape eager_shape_;  // of the eager steps just taken
-  std::int64_t eager_steps_ = 0;  // of that shape in a row
+  std::vector<Field> eager_fields_;  // of the eager steps just taken
+  std::int64_t eager_samples_ = 0;
+  std::int64_t eager_steps_ = 0;  // of those in a row
 };
 
 // The recorder of a device: none on the CPU, and none where the environment has TESSERA_GRAPH=0.

@@ -53,7 +53,8 @@ void TrainingLog::tell_replay() {
 }
 
 void ProgressLine::on_stage_begin() {
-  run_.progress.begin(run_.stage().name, run_.state.position().stage_step, run_.state.stage_steps(), run_.config().data.batch);
+  run_.progress.begin(run_.stage().name, run_.state.position().stage_step, run_.state.stage_steps(), run_.config().data.batch,
+                      run_.state.task().throughput_unit());
 }
 
 void ProgressLine::on_step_end(const StepEnd&) {

@@ -15,30 +15,35 @@ void Validation::on_step_end(const StepEnd& step) {
   if (run_.last_loss) text += str("  loss ", *run_.last_loss);
   if (state.data().val.size() > 0) {
     const Evaluation result = evaluate_val();
-    run_.records->log_evaluation(run_.stage().name, position.global_step, epoch, result);
-    run_.last_accuracy = result.accuracy();
-    if (result.accuracy() > position.best_accuracy) {
-      position.best_accuracy = result.accuracy();
+    const Metric& metric = state.task().metrics().front();
+    run_.records->log_evaluation(run_.stage().name, position.global_step, epoch, state.task(), result);
+    run_.last_metric = Scored{std::string(metric.key), result.deciding()};
+    if (!position.best || metric.better(result.deciding(), position.best->value)) {
+      position.best = run_.last_metric;
       position.best_step = position.global_step;
     }
-    text += str("  val accuracy ", percent(result.accuracy()));
+    for (std::size_t i = 0; i < result.metrics.size(); ++i) {
+      const Metric& each = state.task().metrics()[i];
+      text += str("  val ", each.key, ' ', text_of(each, result.metrics[i]));
+    }
   }
   const StageTrainer& trainer = *state.trainer();
   if (const std::string hooks = trainer.hook_summary(); !hooks.empty()) {
     text +=
         str("  ", hooks, formatted(" (updates: %.1f %% of the time)", 100 * trainer.hook_seconds() / run_.progress.seconds()));
   }
-  run_.progress.line(text + formatted("  %.0f img/s", run_.progress.samples_per_second(position.stage_step)));
+  run_.progress.line(text + formatted("  %.0f ", run_.progress.samples_per_second(position.stage_step)) +
+                     std::string(state.task().throughput_unit()));
 }
 
 Evaluation Validation::evaluate_val() {
   const ExperimentConfig& config = run_.config();
   const DataSplits& data = run_.state.data();
-  Loader loader(data.val, evaluation_options(config.data.batch, data.normalization, static_cast<int>(config.threads.loader),
-                                             run_.state.device()));
+  Loader loader(data.val, evaluation_options(config.data.batch, static_cast<int>(config.threads.loader), run_.state.device()));
   run_.state.trainer()->check_finite();  // between two log lines nothing else has looked
   Evaluation result;
-  run_.state.trainer()->with_evaluation_weights([&] { result = evaluate(run_.state.model(), loader, compute_dtype_of(config)); });
+  run_.state.trainer()->with_evaluation_weights(
+      [&] { result = evaluate(run_.state.model(), loader, run_.state.task(), compute_dtype_of(config)); });
   return result;
 }
 

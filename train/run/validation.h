@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-// At the end of each epoch, and of the stage: accuracy on val, where there is one, and the line that a person reads. Notes
+// At the end of each epoch, and of the stage: the metrics on val, where there is one, and the line that a person reads. Notes
 // the best step in the position, by which checkpoints know it.
 class Validation final : public RunObserver {
  public:

@@ -29,25 +29,24 @@ TEST(Builtin, GlyphsSplitThreeWays) {
 }
 
 TEST(Builtin, AutoStatisticsComeFromTheTrainingSplitAlone) {
-  const DataSplits splits = load_data(small(), 1);
+  const ImageSplits splits = load_images(small(), 1);
   EXPECT_EQ(splits.normalization.mean, measure_normalization(splits.train).mean);
-  EXPECT_NE(splits.normalization.mean, measure_normalization(all_of(splits.train.dataset)).mean);
+  EXPECT_NE(splits.normalization.mean, measure_normalization(all_of(splits.train.images)).mean);
 }
 
 TEST(Builtin, GivenStatisticsAreTakenAndChecked) {
   DataConfig config = small();
   config.mean = Value::list({0.5});
   config.std = Value::list({0.25});
-  EXPECT_EQ(load_data(config, 1).normalization.mean, std::vector<double>{0.5});
-  EXPECT_EQ(load_data(config, 1).normalization.stddev, std::vector<double>{0.25});
+  EXPECT_EQ(load_images(config, 1).normalization.mean, std::vector<double>{0.5});
+  EXPECT_EQ(load_images(config, 1).normalization.stddev, std::vector<double>{0.25});
   config.std = Value::list({0.25, 0.25, 0.25});
   EXPECT_THROW(load_data(config, 1), ConfigError);
 }
 
 TEST(Builtin, ReadsItsBlock) {
-  const DataConfig config = read<DataConfig>(
-      parse_json(R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})",
-          "x.json"));
+  const DataConfig config = read<DataConfig>(parse_json(
+      R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})", "x.json"));
   EXPECT_EQ(config.batch, 64);
   ASSERT_EQ(config.augment.size(), 2u);
   EXPECT_EQ(config.augment[0].pad_crop, 4);
@@ -72,7 +71,7 @@ TEST(Builtin, RefusesWhatItWouldIgnore) {
 }
 
 TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
-  EXPECT_EQ(sample_shape(small()), load_data(small(), 1).train.dataset->batch_shape(1));
+  EXPECT_EQ(sample_shape(small()), sample_shape(load_data(small(), 1)));
   const auto of = [](std::string_view json) { return sample_shape(read<DataConfig>(parse_json(json, "x.json"), "data")); };
   EXPECT_EQ(of(R"({"name": "fashion-mnist", "root": "/nowhere"})"), Shape({1, 28, 28, 1}));
   EXPECT_EQ(of(R"({"name": "cifar100", "root": "/nowhere"})"), Shape({1, 32, 32, 3}));

@@ -6,6 +6,7 @@
 
 #include "core/support/error.h"
 #include "train/data/glyphs.h"
+#include "train/data/labelled_images.h"
 #include "train/data/loader.h"
 
 namespace tessera {
@@ -39,12 +40,12 @@ class HostRing final : public StagingRing {
 };
 
 Batch numbered(std::int64_t number) {
-  return {Tensor::full({2, 1}, static_cast<double>(number)), Tensor::full({2}, 0, DType::i64)};
+  return {{"image", Tensor::full({2, 1}, static_cast<double>(number))}, {"label", Tensor::full({2}, 0, DType::i64)}};
 }
 
 class DeviceFeedTest : public ::testing::Test {
  protected:
-  double next() { return static_cast<double>(feed_.next().x.data<float>()[0]); }
+  double next() { return static_cast<double>(feed_.next().at("image").data<float>()[0]); }
 
   std::int64_t made_ = 0;
   std::int64_t bad_ = -1;
@@ -88,12 +89,13 @@ TEST_F(DeviceFeedTest, AfterARestartNothingOfThePastIsGiven) {
 // On the CPU a batch is what was assembled: one owner, no copy.
 TEST(LoaderOnTheCpu, BatchesPassThroughUntouched) {
   for (const int threads : {0, 2}) {
-    LoaderOptions options = evaluation_options(5, {{0.0}, {1.0}}, threads, Device::cpu());
-    Loader loader(all_of(std::make_shared<MemoryDataset>(make_glyphs(5, "train", 20))), options);
+    const auto images = std::make_shared<MemoryDataset>(make_glyphs(5, "train", 20));
+    Loader loader(all_of(std::make_shared<LabelledImages>(images, Normalization{{0.0}, {1.0}})),
+                  evaluation_options(5, threads, Device::cpu()));
     const Batch batch = loader.next();
-    EXPECT_TRUE(batch.x.device().is_cpu());
-    EXPECT_TRUE(batch.x.sole_owner());
-    EXPECT_TRUE(batch.y.sole_owner());
+    EXPECT_TRUE(batch.at("image").device().is_cpu());
+    EXPECT_TRUE(batch.at("image").sole_owner());
+    EXPECT_TRUE(batch.at("label").sole_owner());
   }
 }
 

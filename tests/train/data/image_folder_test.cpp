@@ -51,32 +51,32 @@ TEST_F(ImageFolderTest, ClassesAreTheSortedFolders) {
   images_.write("train/cat/.hidden.png", "litter");
   images_.write("train/cat/Thumbs.db", "litter");
   images_.write("train/README.txt", "about");
-  const DataSplits data = load_data(config_, 1);
-  EXPECT_EQ(data.train.dataset->classes, (std::vector<std::string>{"ant", "cat", "dog"}));
-  EXPECT_EQ(class_counts(all_of(data.train.dataset)), (std::vector<std::int64_t>{1, 10, 10}));
-  EXPECT_EQ(data.train.dataset->origin(0), path("train/ant/deep/er/x.png"));
-  EXPECT_EQ(data.train.dataset->batch_shape(5), (Shape{5, 8, 8, 3}));
-  EXPECT_EQ(data.test.dataset->classes, data.train.dataset->classes);
+  const ImageSplits data = load_images(config_, 1);
+  EXPECT_EQ(data.train.images->classes, (std::vector<std::string>{"ant", "cat", "dog"}));
+  EXPECT_EQ(class_counts(all_of(data.train.images)), (std::vector<std::int64_t>{1, 10, 10}));
+  EXPECT_EQ(data.train.images->origin(0), path("train/ant/deep/er/x.png"));
+  EXPECT_EQ(data.train.images->sample_shape(), (Shape{8, 8, 3}));
+  EXPECT_EQ(data.test.images->classes, data.train.images->classes);
 }
 
 TEST_F(ImageFolderTest, ValidationIsAShareOfEachClassOrAFolder) {
   config_.val = 0.2;
-  DataSplits data = load_data(config_, 1);
+  ImageSplits data = load_images(config_, 1);
   EXPECT_EQ(class_counts(data.val), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(data.train.size(), 16);
-  EXPECT_EQ(data.train.dataset, data.val.dataset);
+  EXPECT_EQ(data.train.images, data.val.images);
   images_.add_split("valid", 2, 70);
   config_.val = "valid";
-  data = load_data(config_, 1);
+  data = load_images(config_, 1);
   EXPECT_EQ(data.train.size(), 20);
   EXPECT_EQ(class_counts(data.val), (std::vector<std::int64_t>{2, 2}));
-  EXPECT_EQ(data.val.dataset->origin(3), path("valid/dog/1.png"));
+  EXPECT_EQ(data.val.images->origin(3), path("valid/dog/1.png"));
 }
 
 TEST_F(ImageFolderTest, ASampleIsTheResizedCentre) {
-  const DataSplits data = load_data(config_, 1);
+  const ImageSplits data = load_images(config_, 1);
   std::vector<std::uint8_t> sample(8 * 8 * 3);
-  data.train.dataset->read(0, {}, sample);
+  data.train.images->read(0, {}, sample);
   const Image image = read_image(path("train/cat/0.png"));
   std::vector<std::uint8_t> expected(8 * 8 * 3);
   resample(image, choose_frame({}, 12, 15, 10, 8), 8, expected);
@@ -85,21 +85,21 @@ TEST_F(ImageFolderTest, ASampleIsTheResizedCentre) {
 
 TEST_F(ImageFolderTest, StatisticsAreThoseOfTheTrainingSamples) {
   config_.val = 0;
-  const DataSplits data = load_data(config_, 1);
+  const ImageSplits data = load_images(config_, 1);
   std::vector<std::uint8_t> sample(8 * 8 * 3);
   double red = 0;
   double green = 0;
   for (std::int64_t i = 0; i < 20; ++i) {
-    data.train.dataset->read(i, {}, sample);
+    data.train.images->read(i, {}, sample);
     for (std::size_t at = 0; at < sample.size(); at += 3) red += sample[at], green += sample[at + 1];
   }
   EXPECT_NEAR(data.normalization.mean[0], red / (20 * 64 * 255), 1e-12);
   EXPECT_NEAR(data.normalization.mean[1], green / (20 * 64 * 255), 1e-12);
-  EXPECT_EQ(load_data(config_, 2).normalization.stddev, data.normalization.stddev);
+  EXPECT_EQ(load_images(config_, 2).normalization.stddev, data.normalization.stddev);
   // Of a large set, samples spread evenly: every fifth here.
   double fifth = 0;
   for (std::int64_t i = 0; i < 20; i += 5) {
-    data.train.dataset->read(i, {}, sample);
+    data.train.images->read(i, {}, sample);
     for (std::size_t at = 0; at < sample.size(); at += 3) fifth += sample[at];
   }
   EXPECT_NEAR(measure_normalization(data.train, 4).mean[0], fifth / (4 * 64 * 255), 1e-12);
@@ -109,17 +109,17 @@ TEST_F(ImageFolderTest, GivenStatisticsReadNoImage) {
   images_.write("train/cat/0.png", testing::encode_png(2, 2, testing::pattern(2, 2)).substr(0, 60));  // would fail
   config_.mean = Value::list({0.5, 0.25, 0.125});
   config_.std = Value::list({0.5, 0.25, 0.125});
-  EXPECT_EQ(load_data(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
+  EXPECT_EQ(load_images(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
   config_.mean = Value::list({0.5});
   EXPECT_EQ(error(), "data.mean has 1 values; images have 3 channels");
 }
 
 std::vector<float> epochs(const DataSplits& data, const DataConfig& config, int threads, std::int64_t skip) {
-  Loader loader(data.train, training_options(config, data.normalization, 5, threads));
+  Loader loader(data.train, training_options(config, 5, threads));
   loader.seek(skip / loader.batches_per_epoch(), skip % loader.batches_per_epoch());
   std::vector<float> all;
   for (std::int64_t i = skip; i < 3 * loader.batches_per_epoch(); ++i) {
-    const auto x = loader.next().x.to_vector<float>();
+    const auto x = loader.next().at("image").to_vector<float>();
     all.insert(all.end(), x.begin(), x.end());
   }
   return all;
@@ -149,7 +149,7 @@ TEST_F(ImageFolderTest, ABrokenImageStopsTheLoaderAndIsNamed) {
   config_.val = 0;
   for (const int threads : {0, 2}) {
     const DataSplits data = load_data(config_, 1);
-    Loader loader(data.train, training_options(config_, data.normalization, 1, threads));
+    Loader loader(data.train, training_options(config_, 1, threads));
     try {
       for (int i = 0; i < 5; ++i) loader.next();
       FAIL();
@@ -169,8 +169,8 @@ TEST_F(ImageFolderTest, SkipLeavesBadFilesOutAndWarns) {
   config_.on_bad_image = "skip";
   std::string warning;
   set_log_sink([&](LogLevel, std::string_view text) { warning = text; });
-  const DataSplits data = load_data(config_, 1);
-  EXPECT_EQ(class_counts(all_of(data.train.dataset)), (std::vector<std::int64_t>{10, 9}));
+  const ImageSplits data = load_images(config_, 1);
+  EXPECT_EQ(class_counts(all_of(data.train.images)), (std::vector<std::int64_t>{10, 9}));
   EXPECT_EQ(warning, path("train") + ": leaves out 2 files:\n  " + path("train/cat/notes.txt") + ": not a JPEG or PNG file\n  " +
                          path("train/dog/3.png") + ": broken PNG: the file ends early");
 }
@@ -202,7 +202,7 @@ TEST_F(ImageFolderTest, AClassWithoutAReadableImageIsAnErrorUnderSkipToo) {
 }
 
 TEST_F(ImageFolderTest, FingerprintSeesNamesBytesAndSizes) {
-  const auto text = [this] { return fingerprint(*load_data(config_, 1).train.dataset); };
+  const auto text = [this] { return load_data(config_, 1).train.dataset->fingerprint(); };
   const std::string first = text();
   EXPECT_EQ(text(), first);
   const auto changes = [&](const std::function<void()>& change, const std::function<void()>& back) {
@@ -247,7 +247,7 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   const testing::VariableScope kept_in("TESSERA_CACHE", cache);
   images_.write("train/dog/3.png", testing::encode_png(9, 9, testing::pattern(9, 9)).substr(0, 90));
   config_.on_bad_image = "skip";
-  const Normalization first = load_data(config_, 1).normalization;
+  const Normalization first = load_images(config_, 1).normalization;
   std::set<fs::path> kept;
   for (const auto& entry : fs::directory_iterator(cache)) kept.insert(entry.path());
   EXPECT_EQ(kept.size(), 3u) << "statistics, and what cannot be decoded of each folder";
@@ -262,20 +262,19 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   set_log_sink([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warning = text;
   });
-  EXPECT_EQ(load_data(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
+  EXPECT_EQ(load_images(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
   EXPECT_NE(warning.find("dog/3.png: as kept"), std::string::npos) << warning;
-  EXPECT_NE(load_data(config_, 2).normalization.mean[0], 0.5) << "another seed holds out other samples";
+  EXPECT_NE(load_images(config_, 2).normalization.mean[0], 0.5) << "another seed holds out other samples";
   for (const fs::path& file : kept) std::ofstream(file) << "{\"mean\": 3";
-  const Normalization again = load_data(config_, 1).normalization;
+  const Normalization again = load_images(config_, 1).normalization;
   EXPECT_EQ(again.mean, first.mean);
   EXPECT_EQ(again.stddev, first.stddev);
 }
 
 TEST_F(ImageFolderTest, OnlyOneItemOfAugmentFrames) {
   config_.augment = {{.crop = "random"}, {.resized_crop = 0.5}};
-  const DataSplits data = load_data(config_, 1);
   try {
-    Loader loader(data.train, training_options(config_, data.normalization, 1, 0));
+    load_data(config_, 1);
     FAIL();
   } catch (const ConfigError& e) {
     EXPECT_STREQ(e.what(), "data.augment[1]: crop and resized_crop stand once in augment");

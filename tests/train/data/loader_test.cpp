@@ -6,22 +6,26 @@
 
 #include "core/support/error.h"
 #include "train/data/glyphs.h"
+#include "train/data/labelled_images.h"
 
 namespace tessera {
 namespace {
 
-// Labels are the sample numbers, so that a batch tells what it drew.
-std::shared_ptr<const MemoryDataset> numbered(std::int64_t count) {
+std::shared_ptr<const MemoryDataset> images(std::int64_t count) {
   auto data = std::make_shared<MemoryDataset>(make_glyphs(5, "train", count));
   for (std::int64_t i = 0; i < count; ++i) data->labels.data<std::int64_t>()[i] = i;
   return data;
 }
 
+// Labels are the sample numbers, so that a batch tells what it drew.
+std::shared_ptr<const Dataset> numbered(std::int64_t count) {
+  const std::vector<AugmentConfig> augment{{.pad_crop = 3}, {.flip = "horizontal"}, {.cutout = 7}};
+  return std::make_shared<LabelledImages>(images(count), Normalization{{0.25}, {0.5}}, augment, 11);
+}
+
 LoaderOptions options(int threads) {
   LoaderOptions o;
   o.batch = 5;
-  o.augment = {{.pad_crop = 3}, {.flip = "horizontal"}, {.cutout = 7}};
-  o.normalization = {{0.25}, {0.5}};
   o.seed = 11;
   o.threads = threads;
   o.prefetch = 3;
@@ -29,15 +33,15 @@ LoaderOptions options(int threads) {
 }
 
 void expect_equal(const Batch& a, const Batch& b) {
-  EXPECT_EQ(a.x.shape(), b.x.shape());
-  EXPECT_EQ(a.x.to_vector<float>(), b.x.to_vector<float>());
-  EXPECT_EQ(a.y.to_vector<std::int64_t>(), b.y.to_vector<std::int64_t>());
+  EXPECT_EQ(a.at("image").shape(), b.at("image").shape());
+  EXPECT_EQ(a.at("image").to_vector<float>(), b.at("image").to_vector<float>());
+  EXPECT_EQ(a.at("label").to_vector<std::int64_t>(), b.at("label").to_vector<std::int64_t>());
 }
 
 std::vector<std::int64_t> labels_of_epoch(Loader& loader) {
   std::vector<std::int64_t> labels;
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
-    const auto y = loader.next().y.to_vector<std::int64_t>();
+    const auto y = loader.next().at("label").to_vector<std::int64_t>();
     labels.insert(labels.end(), y.begin(), y.end());
   }
   return labels;
@@ -61,7 +65,7 @@ TEST(Loader, EachEpochIsAnotherPermutation) {
 TEST(Loader, DropLastKeepsFullBatchesOnly) {
   Loader loader(all_of(numbered(23)), options(0));
   EXPECT_EQ(loader.batches_per_epoch(), 4);
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(loader.next().x.shape(), (Shape{5, 28, 28, 1}));
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(loader.next().at("image").shape(), (Shape{5, 28, 28, 1}));
   EXPECT_EQ(loader.epoch(), 2);
   EXPECT_EQ(loader.batch(), 1);
 }
@@ -91,13 +95,14 @@ TEST(Loader, StartsInTheMiddleOfAnEpoch) {
 
 TEST(Loader, EvaluationCoversEverythingInOrder) {
   const auto data = numbered(13);
-  Loader loader(all_of(data), evaluation_options(5, {{0.0}, {1.0}}, 2));
+  Loader loader(all_of(data), evaluation_options(5, 2));
   EXPECT_EQ(labels_of_epoch(loader), all_of(data).indices);
   EXPECT_EQ(labels_of_epoch(loader), all_of(data).indices);
   loader.seek(0, 2);
   const Batch last = loader.next();
-  EXPECT_EQ(last.x.shape(), (Shape{3, 28, 28, 1}));
-  EXPECT_EQ(last.x.to_vector<float>()[0], static_cast<float>(data->images.to_vector<std::uint8_t>()[10 * 784] / 255.0));
+  EXPECT_EQ(last.at("image").shape(), (Shape{3, 28, 28, 1}));
+  EXPECT_EQ(last.at("image").to_vector<float>()[0],
+            static_cast<float>((images(13)->images.to_vector<std::uint8_t>()[10 * 784] / 255.0 - 0.25) / 0.5));
 }
 
 TEST(Loader, WorkersFailuresReachTheCaller) {
@@ -105,7 +110,6 @@ TEST(Loader, WorkersFailuresReachTheCaller) {
   for (const int threads : {0, 2}) {
     LoaderOptions o = options(threads);
     o.batch = 23;
-    o.augment.clear();
     set_memory_limit({}, 1);  // no batch can be allocated
     Loader loader(subset, o);
     EXPECT_THROW(loader.next(), OutOfMemoryError);
@@ -130,10 +134,48 @@ TEST(Loader, RefusesABatchLargerThanTheData) {
   }
 }
 
+// Tokens of a text, as a language model reads them: no image, no label, another dtype, and a fact about the epoch.
+class Tokens final : public Dataset {
+ public:
+  std::string_view name() const override { return "tokens"; }
+  std::int64_t size() const override { return 7; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::size_t bytes() const override { return 0; }
+  void assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const override {
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      for (std::size_t k = 0; k < 3; ++k) {
+        out.at("tokens").data<std::int64_t>()[3 * i + k] = 10 * samples[i] + static_cast<std::int64_t>(k);
+      }
+      out.at("epoch").data<std::int32_t>()[i] = static_cast<std::int32_t>(epoch.value_or(-1));
+    }
+  }
+  std::string fingerprint() const override { return "tokens"; }
+  Value description() const override { return Value::map(); }
+  std::string origin(std::int64_t index) const override { return str("tokens[", index, ']'); }
+
+ private:
+  std::vector<Field> fields_{{"tokens", DType::i64, {3}}, {"epoch", DType::i32, {}}};
+};
+
+TEST(Loader, KnowsNothingOfImages) {
+  LoaderOptions o = options(2);
+  o.batch = 3;
+  o.shuffle = false;
+  o.drop_last = false;
+  Loader loader(all_of(std::make_shared<Tokens>()), o);
+  loader.seek(4, 2);
+  const Batch last = loader.next();
+  EXPECT_EQ(last.fields(), Tokens().fields());
+  EXPECT_EQ(last.input().to_vector<std::int64_t>(), (std::vector<std::int64_t>{60, 61, 62}));
+  EXPECT_EQ(last.at("epoch").to_vector<std::int32_t>(), std::vector<std::int32_t>{4});
+  Loader evaluated(all_of(std::make_shared<Tokens>()), evaluation_options(7, 0));
+  EXPECT_EQ(evaluated.next().at("epoch").to_vector<std::int32_t>(), std::vector<std::int32_t>(7, -1));
+}
+
 TEST(Loader, AnEmptySubsetHasNoBatches) {
   Subset empty = all_of(numbered(4));
   empty.indices.clear();
-  Loader loader(empty, evaluation_options(5, {{0.0}, {1.0}}, 2));
+  Loader loader(empty, evaluation_options(5, 2));
   EXPECT_EQ(loader.batches_per_epoch(), 0);
   EXPECT_THROW(loader.next(), InternalError);
 }

@@ -15,9 +15,12 @@
 #include "train/run/model_state.h"
 #include "train/run/session.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 constexpr const char* kConv =
     "model: {name: layers, layers: [{conv2d: {out: 16, kernel: 3, padding: 1, name: conv1}}, batch_norm, relu,\n"
@@ -35,10 +38,10 @@ std::int64_t measured_peak(const Experiment& experiment) {
   const ExperimentConfig& config = experiment.config;
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   const DataSplits data = load_data(config.data, 0);
-  const std::unique_ptr<Module> model = build_model(config.model, data.train.dataset->batch_shape(1));
+  const std::unique_ptr<Module> model = build_model(config.model, sample_shape(data));
   initialize(*model, 0);
-  StageTrainer trainer(*model, config.stages[0].training, 0, 10, 10, compute_dtype_of(config));
-  Loader loader(data.train, training_options(config.data, data.normalization, 0, 0));
+  StageTrainer trainer(*model, config.stages[0].training, kTask, 0, 10, 10, compute_dtype_of(config));
+  Loader loader(data.train, training_options(config.data, 0, 0));
   trainer.step(loader.next(), 0, 0);
   std::vector<Tensor> snapshot;  // as an asynchronous save holds it
   const auto copy = [&](const State& state) {
@@ -136,12 +139,12 @@ TEST(PlanMemory, CountsTheBatchesThatTheLoaderHoldsAhead) {
 TEST(PlanMemory, LeavesTheModelAlone) {
   const ExperimentConfig config = experiment(str(kConv, kTrain)).config;
   const DataSplits data = load_data(config.data, 0);
-  const Shape input = data.train.dataset->batch_shape(1);
+  const Shape input = sample_shape(data);
   const std::unique_ptr<Module> model = build_model(config.model, input);
   initialize(*model, 0);
   State before = model_state(*model);
   for (auto& [path, tensor] : before.tensors) tensor = tensor.clone();
-  plan_memory(*model, config, config.stages[0].training, data, input);
+  plan_memory(*model, config, config.stages[0].training, data);
   for (const auto& [path, tensor] : model_state(*model).tensors) {
     EXPECT_EQ(tensor.to(DType::f64).to_vector<double>(), before.tensors.at(path).to(DType::f64).to_vector<double>()) << path;
   }

@@ -11,24 +11,24 @@ Table two_stages() {
   TableRow dense;
   dense.experiment = "small";
   dense.stage = "dense";
-  dense.accuracies = {0.9, 0.92};
+  dense.values = {0.9, 0.92};
   dense.parameters = 1000;
   dense.macs = 2500000;
   dense.file_bytes = 4096;
   dense.latency = {{8, {2, 1.5, 3}, {1, 1, 1}}};
   TableRow factored = dense;
   factored.stage = "factored";
-  factored.accuracies = {0.875};
+  factored.values = {0.875};
   factored.latency = {{8, {1, 0.75, 1.5}, {2, 1.75, 2.25}}};
   return {"a processor", 2, {dense, factored}};
 }
 
 TEST(TableFormat, StandardDeviationIsOfTheSample) {
   const TableRow row = two_stages().rows[0];
-  EXPECT_DOUBLE_EQ(row.mean_accuracy(), 0.91);
-  EXPECT_NEAR(row.stddev_accuracy(), 0.02 / std::sqrt(2.0), 1e-15);
-  EXPECT_EQ(two_stages().rows[1].stddev_accuracy(), 0.0);
-  EXPECT_EQ(TableRow{}.mean_accuracy(), 0.0);
+  EXPECT_DOUBLE_EQ(row.mean(), 0.91);
+  EXPECT_NEAR(row.stddev(), 0.02 / std::sqrt(2.0), 1e-15);
+  EXPECT_EQ(two_stages().rows[1].stddev(), 0.0);
+  EXPECT_EQ(TableRow{}.mean(), 0.0);
 }
 
 TEST(TableFormat, MarkdownHasARowPerStage) {

@@ -30,7 +30,7 @@ stages: [{name: a, train: 1e, optimizer: {lr: 0.3}}, {name: b, train: 2e}]
     return make_cell(table_, arm, seed, tuned);
   }
   static Value settings(const Cell& cell) {
-    return settings_for_accuracy(cell.experiment.config, describe_environment(cell.experiment.config));
+    return settings_for_figures(cell.experiment.config, describe_environment(cell.experiment.config));
   }
 
   TemporaryFolder folder_;
@@ -72,8 +72,8 @@ TEST_F(Cells, TheMachineCountsWhereAClockDecides) {
   const Cell faster = with_stage(factorise + "faster}", none);
   Value elsewhere = describe_environment(faster.experiment.config);
   elsewhere.set("processor", "another");
-  EXPECT_EQ(shared_stages(settings(faster), settings_for_accuracy(faster.experiment.config, elsewhere)), 1u);
-  EXPECT_EQ(settings(with({})), settings_for_accuracy(with({}).experiment.config, elsewhere));
+  EXPECT_EQ(shared_stages(settings(faster), settings_for_figures(faster.experiment.config, elsewhere)), 1u);
+  EXPECT_EQ(settings(with({})), settings_for_figures(with({}).experiment.config, elsewhere));
 }
 
 // What is held by ADMM's ranks asks no clock of its own.

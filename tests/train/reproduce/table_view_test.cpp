@@ -20,7 +20,7 @@ CellResult cell(const std::string& arm, std::int64_t seed, double top1, double t
   result.tuned = tuned;
   StageOutcome stage;
   stage.stage = "only";
-  stage.top1 = top1;
+  stage.test = Scored{"accuracy", top1};
   stage.val = val;
   stage.parameters = 1000;
   stage.macs = 2500000;

@@ -23,18 +23,22 @@
 #include "tests/support/relative_error.h"
 #include "train/run/stage_hooks.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera::testing {
 namespace {
+
+const Classification kTask;
 
 constexpr std::int64_t kSteps = 8;
 const Shape kImages{16, 32, 32, 3};
 
 Batch make_batch(const Shape& shape, std::uint64_t step, Device device) {
-  Batch batch{Tensor::empty(shape), Tensor::empty({shape[0]}, DType::i64)};
-  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1, step);
-  for (std::int64_t i = 0; i < shape[0]; ++i) batch.y.data<std::int64_t>()[i] = (i + static_cast<std::int64_t>(step)) % 3;
-  return {batch.x.to(device), batch.y.to(device)};
+  Batch batch{{"image", Tensor::empty(shape)}, {"label", Tensor::empty({shape[0]}, DType::i64)}};
+  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1, step);
+  for (std::int64_t i = 0; i < shape[0]; ++i)
+    batch.at("label").data<std::int64_t>()[i] = (i + static_cast<std::int64_t>(step)) % 3;
+  return batch.to(device);
 }
 
 std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) {
@@ -132,7 +136,7 @@ TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
   int recordings = 0;
   for (const bool recorded : {false, true}) {
     const auto model = residual_network(gpu());
-    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
+    StageTrainer trainer(*model, with_everything(), kTask, 1, kSteps, kSteps, compute());
     trainer.record_with(recorded ? counting(recordings) : StepGraph::Recorder());
     train(trainer, kImages, 0, 5);
     EXPECT_NO_THROW(interrupt(trainer, *model, compute()));
@@ -157,7 +161,7 @@ TEST_P(CudaStep, RecordedStepsOfADistillingStageHaveTheBytesOfEagerOnes) {
     const auto model = residual_network(gpu());
     std::vector<MakeHook> hooks;
     if (way < 2) hooks = stage_hooks(stage, {.results = {}, .teacher = teacher.get(), .compute = compute()});
-    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute(), hooks);
+    StageTrainer trainer(*model, with_everything(), kTask, 1, kSteps, kSteps, compute(), hooks);
     trainer.record_with(way == 1 ? counting(recordings) : StepGraph::Recorder());
     train(trainer, kImages, 0, 4);
     const Batch batch = make_batch(kImages, 4, gpu());
@@ -177,7 +181,7 @@ TEST_P(CudaStep, NeitherWaitsNorReadsRecordedOrNot) {
   for (const bool recorded : {true, false}) {
     SCOPED_TRACE(recorded ? "recorded" : "eager");
     const auto model = residual_network(gpu());
-    StageTrainer trainer(*model, with_everything(), 1, kSteps, kSteps, compute());
+    StageTrainer trainer(*model, with_everything(), kTask, 1, kSteps, kSteps, compute());
     if (!recorded) trainer.record_with({});
     train(trainer, kImages, 0, 4);
     const Batch batch = make_batch(kImages, 4, gpu());
@@ -190,11 +194,11 @@ TEST_P(CudaStep, NeitherWaitsNorReadsRecordedOrNot) {
 TEST_P(CudaStep, GoesOnFromItsState) {
   const Tf32Products products(GetParam() == "tf32");
   const auto whole = residual_network(gpu());
-  StageTrainer through(*whole, with_everything(), 1, kSteps, kSteps, compute());
+  StageTrainer through(*whole, with_everything(), kTask, 1, kSteps, kSteps, compute());
   train(through, kImages, 0, kSteps);
 
   const auto first = residual_network(gpu());
-  StageTrainer stopped(*first, with_everything(), 1, kSteps, kSteps, compute());
+  StageTrainer stopped(*first, with_everything(), kTask, 1, kSteps, kSteps, compute());
   train(stopped, kImages, 0, 5);
   std::map<std::string, State> saved = stopped.state();
   for (auto& [name, part] : saved) {
@@ -205,7 +209,7 @@ TEST_P(CudaStep, GoesOnFromItsState) {
   for (const NamedParameter& entry : named_parameters(*second)) entry.parameter->set_value(values.at(entry.path));
   for (const NamedBuffer& entry : named_buffers(*second)) entry.buffer->value.copy_from(values.at(entry.path));
   move_to(*second, gpu());
-  StageTrainer resumed(*second, with_everything(), 1, kSteps, kSteps, compute());
+  StageTrainer resumed(*second, with_everything(), kTask, 1, kSteps, kSteps, compute());
   resumed.load_state(saved);
   train(resumed, kImages, 5, kSteps);
   expect_same(values_of(*second), values_of(*whole));
@@ -222,7 +226,7 @@ TEST_F(CudaSteps, FollowTheCpus) {
     const auto model = smooth_network(device);
     TrainingConfig config = with_everything();
     config.micro_batch = 8;
-    StageTrainer trainer(*model, config, 1, kSteps, kSteps);
+    StageTrainer trainer(*model, config, kTask, 1, kSteps, kSteps);
     for (std::int64_t step = 0; step < 3; ++step) {
       trainer.step(make_batch({16, 13, 13, 3}, static_cast<std::uint64_t>(step), device), step, step);
     }
@@ -237,7 +241,7 @@ TEST_F(CudaSteps, DropoutFollowsTheStepInReplays) {
     const auto model = network_with_dropout(gpu());
     TrainingConfig config = with_everything();
     config.micro_batch = 6;
-    StageTrainer trainer(*model, config, 1, kSteps, kSteps);
+    StageTrainer trainer(*model, config, kTask, 1, kSteps, kSteps);
     if (!recorded) trainer.record_with({});
     train(trainer, {18, 40}, 0, kSteps);
     results[recorded ? 1 : 0] = values_of(*model);
@@ -248,7 +252,7 @@ TEST_F(CudaSteps, DropoutFollowsTheStepInReplays) {
 TEST_F(CudaSteps, AnotherShapeIsRecordedAnew) {
   int recordings = 0;
   const auto model = network_with_dropout(gpu());
-  StageTrainer trainer(*model, with_everything(), 1, 40, 40);
+  StageTrainer trainer(*model, with_everything(), kTask, 1, 40, 40);
   trainer.record_with(counting(recordings));
   train(trainer, {18, 40}, 0, 5);
   EXPECT_EQ(recordings, 1);

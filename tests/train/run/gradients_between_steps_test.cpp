@@ -7,9 +7,12 @@
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera::testing {
 namespace {
+
+const Classification kTask;
 
 std::unique_ptr<Module> network(bool plain = false) {
   auto model = std::make_unique<Sequential>();
@@ -22,9 +25,9 @@ std::unique_ptr<Module> network(bool plain = false) {
 }
 
 Batch make_batch(std::int64_t samples) {
-  Batch batch{Tensor::empty({samples, 5}), Tensor::zeros({samples}, DType::i64)};
-  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
-  for (std::int64_t i = 0; i < samples; ++i) batch.y.data<std::int64_t>()[i] = i % 3;
+  Batch batch{{"image", Tensor::empty({samples, 5})}, {"label", Tensor::zeros({samples}, DType::i64)}};
+  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
+  for (std::int64_t i = 0; i < samples; ++i) batch.at("label").data<std::int64_t>()[i] = i % 3;
   return batch;
 }
 
@@ -44,7 +47,7 @@ TEST(GradientsBetweenSteps, AreThoseOfAStepAndDisturbNothing) {
   config.ema = EmaConfig{.decay = 0.9};
   config.micro_batch = 3;
   const auto asked = network(), plain = network();
-  StageTrainer trainer(*asked, config, 1, 10, 10), reference(*plain, config, 1, 10, 10);
+  StageTrainer trainer(*asked, config, kTask, 1, 10, 10), reference(*plain, config, kTask, 1, 10, 10);
   for (int step = 0; step < 4; ++step) {
     trainer.step(make_batch(6), step, step);
     reference.step(make_batch(6), step, step);
@@ -70,7 +73,7 @@ TEST(GradientsBetweenSteps, MoveWeightsAsAStepDoes) {
   const std::vector<float> start = weights_of(*model);
   TrainingConfig config;
   config.optimizer.form = SgdConfig{.lr = 1, .momentum = 0};
-  StageTrainer trainer(*model, config, 1, 10, 10);
+  StageTrainer trainer(*model, config, kTask, 1, 10, 10);
   std::vector<float> moved = start;
   trainer.with_gradients(make_batch(6), [&] {
     std::size_t at = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config/read.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera {
 namespace {
@@ -13,8 +14,8 @@ RunHistory three_stages() {
   dense.done = true;
   dense.steps = dense.end_step = 26;
   dense.loss = 1.234567891;
-  dense.accuracy = 0.75;
-  dense.best_accuracy = 0.8125;
+  dense.last = Scored{"accuracy", 0.75};
+  dense.best = Scored{"accuracy", 0.8125};
   dense.best_step = 13;
   StageRecord& factorised = history.of("factorised");
   factorised.done = true;
@@ -39,10 +40,9 @@ constexpr const char* kStages =
     "| factorised | 0 | 27 | - | - | - |\n";
 
 TEST(RunHistory, ReportsTheStagesThatAreDone) {
-  const std::string report = report_markdown("small", 3, three_stages());
+  const std::string report = report_markdown("small", 3, usual_metric(), three_stages());
   EXPECT_TRUE(report.starts_with(kStages)) << report;
-  EXPECT_NE(report.find("\n## factorised: factorise\n\nAsked: out 8 in 4. 0 of 1 matched layers changed.\n"),
-            std::string::npos);
+  EXPECT_NE(report.find("\n## factorised: factorise\n\nAsked: out 8 in 4. 0 of 1 matched layers changed.\n"), std::string::npos);
   EXPECT_EQ(report.find("under way"), std::string::npos);
 }
 
@@ -55,7 +55,7 @@ TEST(RunHistory, ARecordIsMadeOnceForAStage) {
 TEST(RunHistory, ComesBackFromACheckpoint) {
   const RunHistory history = three_stages();
   const RunHistory again = read<RunHistory>(parse_json(to_json(write(history)), "test"));
-  EXPECT_EQ(report_markdown("small", 3, again), report_markdown("small", 3, history));
+  EXPECT_EQ(report_markdown("small", 3, usual_metric(), again), report_markdown("small", 3, usual_metric(), history));
   EXPECT_EQ(layers_csv(again), layers_csv(history));
   EXPECT_EQ(again.stages.back().steps, 3);
 }

@@ -11,9 +11,12 @@
 #include "optim/loss_scale.h"
 #include "tests/support/message_of.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 // Gradients of 2/3 of it, at f32's end of 2^128 when they are multiplied by 2^14.
 constexpr double kInput = 0x1p114;
@@ -23,9 +26,7 @@ class Wide final : public Module {
   Wide() : w_(add_parameter("w", Tensor::zeros({1, 3}))) {}
   std::string_view kind() const override { return "wide"; }
   Value config() const override { return Value::map(); }
-  Var forward(const Var& x, const Context&) override {
-    return matmul(Var(Tensor::full(x.shape(), kInput)), w_.var());
-  }
+  Var forward(const Var& x, const Context&) override { return matmul(Var(Tensor::full(x.shape(), kInput)), w_.var()); }
   Shape output_shape(const Shape& input, Trace*) const override { return {input[0], 3}; }
   std::vector<float> weights() const { return w_.value().to_vector<float>(); }
 
@@ -43,13 +44,13 @@ class LossScaleStep : public ::testing::Test {
     return config;
   }
   static void step(StageTrainer& trainer, std::int64_t index) {
-    trainer.step({Tensor::full({1, 1}, 1), Tensor::zeros({1}, DType::i64)}, index, index);
+    trainer.step({{"x", Tensor::full({1, 1}, 1)}, {"label", Tensor::zeros({1}, DType::i64)}}, index, index);
   }
   static Value kept(const StageTrainer& trainer) { return trainer.state().at("trainer").meta; }
 
   const std::vector<float> zeros_{0, 0, 0};
   Wide model_;
-  StageTrainer trainer_{model_, config(), 1, 8, 8, DType::f16};
+  StageTrainer trainer_{model_, config(), kTask, 1, 8, 8, DType::f16};
 };
 
 TEST_F(LossScaleStep, IsSkippedUntilGradientsFit) {
@@ -74,7 +75,7 @@ TEST_F(LossScaleStep, IsSkippedUntilGradientsFit) {
 TEST_F(LossScaleStep, GoesOnAtTheScaleOfItsState) {
   step(trainer_, 0);
   Wide other;
-  StageTrainer resumed(other, config(), 1, 8, 8, DType::f16);
+  StageTrainer resumed(other, config(), kTask, 1, 8, 8, DType::f16);
   resumed.load_state(trainer_.state());
   for (StageTrainer* trainer : {&trainer_, &resumed}) {
     step(*trainer, 1);

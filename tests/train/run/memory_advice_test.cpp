@@ -11,9 +11,12 @@
 #include "train/config/yaml.h"
 #include "train/run/decisions_file.h"
 #include "train/run/session.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 // The device's limit for the time of a test.
 class MemoryLimit {
@@ -53,11 +56,11 @@ class OutOfMemory : public ::testing::Test {
   }
   static std::int64_t planned(const Experiment& experiment, std::int64_t micro_batch) {
     const DataSplits data = load_data(experiment.config.data, 0);
-    const Shape sample = data.train.dataset->batch_shape(1);
+    const Shape sample = sample_shape(data);
     const std::unique_ptr<Module> model = build_model(experiment.config.model, sample);
     TrainingConfig training = experiment.config.stages[0].training;
     training.micro_batch = micro_batch;
-    return plan_memory(*model, experiment.config, training, data, sample).peak();
+    return plan_memory(*model, experiment.config, training, data).peak();
   }
 
   TemporaryFolder runs_;
@@ -77,7 +80,8 @@ TEST_F(OutOfMemory, SaysWhichMicroBatchFitsAndItDoes) {
     const MemoryLimit scope(limit);
     const std::string message = train(whole);
     EXPECT_NE(message.find("ward: cpu: out of memory: asked for "), std::string::npos) << message;
-    EXPECT_TRUE(message.ends_with(str(" bytes in use, limit ", limit, " bytes; micro_batch 16 is expected to fit; there is no "
+    EXPECT_TRUE(message.ends_with(str(" bytes in use, limit ", limit,
+                                      " bytes; micro_batch 16 is expected to fit; there is no "
                                       "checkpoint yet: train again with, say, micro_batch=16")))
         << message;
     EXPECT_EQ(train(experiment("micro_batch: 16\n")), "");
@@ -107,8 +111,8 @@ TEST_F(OutOfMemory, NamesForkWhereThereIsACheckpoint) {
   const auto before = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   const MemoryLimit scope(static_cast<std::size_t>(before + (planned(grows, 16) + planned(grows, 32)) / 2));
   const std::string message = train(two);
-  EXPECT_TRUE(message.ends_with(str("; micro_batch 16 is expected to fit; step 4 was good: tessera fork ", run_,
-                                    " --at 4 micro_batch=16")))
+  EXPECT_TRUE(message.ends_with(
+      str("; micro_batch 16 is expected to fit; step 4 was good: tessera fork ", run_, " --at 4 micro_batch=16")))
       << message;
 }
 
@@ -140,11 +144,11 @@ TEST_F(OutOfMemory, AdvisesASmallerTimedBatchOnlyWhereTimingHadNoRoom) {
 TEST_F(OutOfMemory, EachAllocationOfAStepMayFail) {
   const Experiment made = experiment("");
   const DataSplits data = load_data(made.config.data, 0);
-  const Shape sample = data.train.dataset->batch_shape(1);
+  const Shape sample = sample_shape(data);
   const std::unique_ptr<Module> model = build_model(made.config.model, sample);
   initialize(*model, 0);
-  StageTrainer trainer(*model, made.config.stages[0].training, 0, 10, 10);
-  const Batch batch{Tensor::zeros({64, 28, 28, 1}), Tensor::zeros({64}, DType::i64)};
+  StageTrainer trainer(*model, made.config.stages[0].training, kTask, 0, 10, 10);
+  const Batch batch{{"image", Tensor::zeros({64, 28, 28, 1})}, {"label", Tensor::zeros({64}, DType::i64)}};
   trainer.step(batch, 0, 0);  // what is kept for good is there
   const std::size_t before = memory_stats(Device::cpu()).in_use;
   std::set<std::string> places;

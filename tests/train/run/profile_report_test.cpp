@@ -36,30 +36,30 @@ ProfileReport sample() {
 }
 
 TEST(ProfileReport, TellsOpsLayersAndTheEngine) {
-  EXPECT_EQ(
-      to_text(sample()),
-      "profile of stage dense, steps 4 to 5, 32 samples each: 10.00 ms a step, median 10.00 (p10-p90 9.20-10.80), 3200 img/s\n"
-      "peaks of A Processor, 2 threads: 100.0 GFLOP/s (f32 multiply-add), 10.0 GB/s (scaling an array)\n"
-      "\n"
-      "op                       part      calls     ms     share  GFLOP/s  of peak  GB/s  of peak\n"
-      "conv2d                   backward      1   3.00   30.00 %     66.7     67 %     -        -\n"
-      "conv2d                   forward       2   2.50   25.00 %     50.0     50 %   2.0     20 %\n"
-      "wait for the batch       data          1   1.00   10.00 %        -        -     -        -\n"
-      "sgd                      update        1   0.50    5.00 %        -        -     -        -\n"
-      "engine, outside kernels                    2.50   25.00 %\n"
-      "profiler                                   0.50    5.00 %\n"
-      "step                                      10.00  100.00 %\n"
-      "\n"
-      "layer                    forward ms  backward ms     ms     share  GFLOP/s  of peak  GB/s  of peak\n"
-      "conv1                          2.00         3.00   5.00   50.00 %     60.0     60 %   0.8      8 %\n"
-      "conv2                          0.50         0.00   0.50    5.00 %     50.0     50 %   2.0     20 %\n"
-      "outside the layers                                 1.50   15.00 %\n"
-      "engine, outside kernels                            2.50   25.00 %\n"
-      "profiler                                           0.50    5.00 %\n"
-      "step                                              10.00  100.00 %\n"
-      "\n"
-      "engine overhead: 25.00 % of a step, 2.50 ms outside of kernels and of waiting for data\n"
-      "between two steps, not in the tables: 3.00 ms (logging, validation, saving)");
+  EXPECT_EQ(to_text(sample()),
+            "profile of stage dense, steps 4 to 5, 32 samples each: 10.00 ms a step, median 10.00 (p10-p90 9.20-10.80), 3200 "
+            "samples/s\n"
+            "peaks of A Processor, 2 threads: 100.0 GFLOP/s (f32 multiply-add), 10.0 GB/s (scaling an array)\n"
+            "\n"
+            "op                       part      calls     ms     share  GFLOP/s  of peak  GB/s  of peak\n"
+            "conv2d                   backward      1   3.00   30.00 %     66.7     67 %     -        -\n"
+            "conv2d                   forward       2   2.50   25.00 %     50.0     50 %   2.0     20 %\n"
+            "wait for the batch       data          1   1.00   10.00 %        -        -     -        -\n"
+            "sgd                      update        1   0.50    5.00 %        -        -     -        -\n"
+            "engine, outside kernels                    2.50   25.00 %\n"
+            "profiler                                   0.50    5.00 %\n"
+            "step                                      10.00  100.00 %\n"
+            "\n"
+            "layer                    forward ms  backward ms     ms     share  GFLOP/s  of peak  GB/s  of peak\n"
+            "conv1                          2.00         3.00   5.00   50.00 %     60.0     60 %   0.8      8 %\n"
+            "conv2                          0.50         0.00   0.50    5.00 %     50.0     50 %   2.0     20 %\n"
+            "outside the layers                                 1.50   15.00 %\n"
+            "engine, outside kernels                            2.50   25.00 %\n"
+            "profiler                                           0.50    5.00 %\n"
+            "step                                              10.00  100.00 %\n"
+            "\n"
+            "engine overhead: 25.00 % of a step, 2.50 ms outside of kernels and of waiting for data\n"
+            "between two steps, not in the tables: 3.00 ms (logging, validation, saving)");
 }
 
 TEST(ProfileReport, AddsUpWhatIsBelowTheTopTen) {

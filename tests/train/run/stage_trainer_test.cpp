@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/autograd/numeric_check.h"
+#include "core/ops/mse.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "layers/linear.h"
@@ -14,9 +16,12 @@
 #include "layers/sequential.h"
 #include "tests/support/message_of.h"
 #include "tests/train/run/kept_work.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 std::unique_ptr<Module> make_model() {
   auto model = std::make_unique<Sequential>();
@@ -27,9 +32,9 @@ std::unique_ptr<Module> make_model() {
 }
 
 Batch make_batch(std::int64_t samples) {
-  Batch batch{Tensor::empty({samples, 5}), Tensor::zeros({samples}, DType::i64)};
-  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
-  for (std::int64_t i = 0; i < samples; ++i) batch.y.data<std::int64_t>()[i] = i % 3;
+  Batch batch{{"image", Tensor::empty({samples, 5})}, {"label", Tensor::zeros({samples}, DType::i64)}};
+  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
+  for (std::int64_t i = 0; i < samples; ++i) batch.at("label").data<std::int64_t>()[i] = i % 3;
   return batch;
 }
 
@@ -67,7 +72,7 @@ std::string non_finite(const StageTrainer& trainer) {
 TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
   const auto whole = make_model();
   const std::vector<float> start = weights_of(*whole);
-  StageTrainer reference(*whole, plain_sgd(1), 1, 10, 10);
+  StageTrainer reference(*whole, plain_sgd(1), kTask, 1, 10, 10);
   reference.step(make_batch(12), 0, 0);
   const double loss = reference.take_mean_loss();
   ASSERT_NE(weights_of(*whole), start);
@@ -76,7 +81,7 @@ TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
     const auto split = make_model();
     TrainingConfig config = plain_sgd(1);
     config.micro_batch = micro;
-    StageTrainer trainer(*split, config, 1, 10, 10);
+    StageTrainer trainer(*split, config, kTask, 1, 10, 10);
     trainer.step(make_batch(12), 0, 0);
     expect_near(weights_of(*split), weights_of(*whole), 1e-5);
     EXPECT_NEAR(trainer.take_mean_loss(), loss, 1e-5);
@@ -92,7 +97,7 @@ TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
   config.ema = EmaConfig{.decay = 0.9};
   const auto train = [&](bool replays, int* recordings) {
     const auto model = make_model();
-    StageTrainer trainer(*model, config, 1, 4, 8);
+    StageTrainer trainer(*model, config, kTask, 1, 4, 8);
     if (replays) {
       trainer.record_with([&](const std::function<void()>& work) {
         ++*recordings;
@@ -101,7 +106,7 @@ TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
     }
     for (int step = 0; step < 8; ++step) {
       Batch batch = make_batch(12);
-      batch.x.fill(0.1 * step);
+      batch.at("image").fill(0.1 * step);
       trainer.step(batch, step, step);
       if (step == 5) trainer.with_evaluation_weights([] {});
     }
@@ -119,17 +124,17 @@ TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
 
 TEST(StageTrainer, ARestOfTheBatchCountsByItsSamples) {
   const auto whole = make_model();
-  StageTrainer(*whole, plain_sgd(1), 1, 10, 10).step(make_batch(7), 0, 0);
+  StageTrainer(*whole, plain_sgd(1), kTask, 1, 10, 10).step(make_batch(7), 0, 0);
   const auto split = make_model();
   TrainingConfig config = plain_sgd(1);
   config.micro_batch = 4;  // an epoch's smaller last batch need not be a multiple
-  StageTrainer(*split, config, 1, 10, 10).step(make_batch(7), 0, 0);
+  StageTrainer(*split, config, kTask, 1, 10, 10).step(make_batch(7), 0, 0);
   expect_near(weights_of(*split), weights_of(*whole), 1e-5);
 }
 
 TEST(StageTrainer, MeanLossIsOverStepsAndStartsAgain) {
   const auto model = make_model();
-  StageTrainer trainer(*model, plain_sgd(0), 1, 10, 10);  // weights stand still, so that every step has one loss
+  StageTrainer trainer(*model, plain_sgd(0), kTask, 1, 10, 10);  // weights stand still, so that every step has one loss
   trainer.step(make_batch(6), 0, 0);
   const double one = trainer.take_mean_loss();
   trainer.step(make_batch(6), 1, 1);
@@ -143,7 +148,7 @@ TEST(StageTrainer, ClipsTheStepToTheNorm) {
   const std::vector<float> start = weights_of(*model);
   TrainingConfig config = plain_sgd(1);
   config.clip_norm = 1e-3;
-  StageTrainer(*model, config, 1, 10, 10).step(make_batch(6), 0, 0);
+  StageTrainer(*model, config, kTask, 1, 10, 10).step(make_batch(6), 0, 0);
   EXPECT_NEAR(distance(weights_of(*model), start), 1e-3, 1e-5);  // f32 weights near 0.4 round each difference by 3e-8
 }
 
@@ -155,13 +160,13 @@ TEST(StageTrainer, ClippingCountsTheKeptWeights) {
   const std::vector<float> start = weights_of(*model);
   TrainingConfig config = plain_sgd(1);
   config.clip_norm = 1e-3;
-  StageTrainer(*model, config, 1, 10, 10).step(make_batch(6), 0, 0);
+  StageTrainer(*model, config, kTask, 1, 10, 10).step(make_batch(6), 0, 0);
   EXPECT_NEAR(distance(weights_of(*model), start), 1e-3, 1e-5) << "gradients of pruned weights take no share of the norm";
 }
 
 TEST(StageTrainer, NamesTheWeightThatIsNoNumber) {
   const auto model = make_model();
-  const StageTrainer trainer(*model, plain_sgd(0.1), 1, 10, 10);
+  const StageTrainer trainer(*model, plain_sgd(0.1), kTask, 1, 10, 10);
   EXPECT_EQ(non_finite(trainer), "");
   model->child("fc2").parameter("weight").value().slice(0, 2, 3).fill(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(non_finite(trainer),
@@ -179,13 +184,13 @@ std::unique_ptr<Module> masked_model() {
 
 Batch huge_batch() {
   Batch batch = make_batch(4);  // one class more often than the others: gradients do not cancel
-  batch.x.fill(3e38);
+  batch.at("image").fill(3e38);
   return batch;
 }
 
 TEST(StageTrainer, RemembersAGradientThatAMaskHides) {
   const auto model = masked_model();
-  StageTrainer trainer(*model, plain_sgd(1e-12), 1, 10, 10);
+  StageTrainer trainer(*model, plain_sgd(1e-12), kTask, 1, 10, 10);
   trainer.step(huge_batch(), 0, 0);
   EXPECT_TRUE(std::isfinite(trainer.take_mean_loss()));
   for (const float weight : weights_of(*model)) EXPECT_TRUE(std::isfinite(weight));
@@ -203,7 +208,7 @@ TEST(StageTrainer, NoSettingHidesABadGradient) {
       const auto model = masked_model();
       TrainingConfig config = plain_sgd(lr);
       if (clip) config.clip_norm = 1.0;
-      StageTrainer trainer(*model, config, 1, 10, 10);
+      StageTrainer trainer(*model, config, kTask, 1, 10, 10);
       trainer.step(huge_batch(), 0, 0);
       EXPECT_NE(non_finite(trainer), "");
     }
@@ -217,7 +222,7 @@ std::string checked_step(StageTrainer& trainer, const Batch& batch) {
 
 TEST(StageTrainer, ACheckedStepNamesTheOp) {
   const auto model = masked_model();
-  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  StageTrainer trainer(*model, plain_sgd(1), kTask, 1, 10, 10);
   const std::string message = checked_step(trainer, huge_batch());
   EXPECT_TRUE(message.starts_with("linear (fc1) backward made the first Inf: gradient of input 1 f32 [7, 5] at [0, 0] is "))
       << message;
@@ -225,16 +230,16 @@ TEST(StageTrainer, ACheckedStepNamesTheOp) {
 
 TEST(StageTrainer, ACheckedStepNamesTheBatch) {
   const auto model = make_model();
-  StageTrainer trainer(*model, plain_sgd(1), 1, 10, 10);
+  StageTrainer trainer(*model, plain_sgd(1), kTask, 1, 10, 10);
   Batch batch = make_batch(6);
-  batch.x.slice(0, 2, 3).slice(1, 4, 5).fill(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_EQ(checked_step(trainer, batch), "the batch brought the first NaN: images f32 [6, 5] at [2, 4] is nan");
+  batch.at("image").slice(0, 2, 3).slice(1, 4, 5).fill(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(checked_step(trainer, batch), "the batch brought the first NaN: image f32 [6, 5] at [2, 4] is nan");
 }
 
 TEST(StageTrainer, ACheckedStepNamesTheWeightThatAnUpdateSpoils) {
   const auto model = make_model();
   model->child("fc1").parameter("weight").set_trainable(false);
-  StageTrainer trainer(*model, plain_sgd(1e300), 1, 10, 10);  // not a float any more
+  StageTrainer trainer(*model, plain_sgd(1e300), kTask, 1, 10, 10);  // not a float any more
   const std::string message = checked_step(trainer, make_batch(6));
   EXPECT_TRUE(message.starts_with("the update made the first ")) << message;
   EXPECT_NE(message.find(": fc1.bias f32 [7] at [0] is "), std::string::npos) << message;
@@ -243,18 +248,18 @@ TEST(StageTrainer, ACheckedStepNamesTheWeightThatAnUpdateSpoils) {
 
 TEST(StageTrainer, ACheckedStepTakesTheSameStep) {
   const auto plain = make_model();
-  StageTrainer(*plain, plain_sgd(1), 1, 10, 10).step(make_batch(6), 0, 0);
+  StageTrainer(*plain, plain_sgd(1), kTask, 1, 10, 10).step(make_batch(6), 0, 0);
   const auto checked = make_model();
-  StageTrainer trainer(*checked, plain_sgd(1), 1, 10, 10);
+  StageTrainer trainer(*checked, plain_sgd(1), kTask, 1, 10, 10);
   EXPECT_EQ(checked_step(trainer, make_batch(6)), "");
   EXPECT_EQ(weights_of(*checked), weights_of(*plain));
 }
 
 TEST(StageTrainer, ALossThatIsNoNumberIsAnError) {
   const auto model = make_model();
-  StageTrainer trainer(*model, plain_sgd(0), 1, 10, 10);
+  StageTrainer trainer(*model, plain_sgd(0), kTask, 1, 10, 10);
   Batch batch = make_batch(6);
-  batch.x.fill(std::numeric_limits<double>::infinity());
+  batch.at("image").fill(std::numeric_limits<double>::infinity());
   trainer.step(batch, 0, 0);
   EXPECT_THROW(trainer.take_mean_loss(), NumericError);
 }
@@ -301,13 +306,12 @@ TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
   const auto model = make_model();
   const auto plain = make_model();
   std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{
-      [&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
+  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
   TrainingConfig config = plain_sgd(1);
   config.ema = EmaConfig{.decay = 0.9};  // has a slot of its own
   config.micro_batch = 3;  // two of them, and one call of each hook
-  StageTrainer trainer(*model, config, 1, 2, 4, DType::f32, hooks);
-  StageTrainer without(*plain, config, 1, 2, 4);
+  StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, hooks);
+  StageTrainer without(*plain, config, kTask, 1, 2, 4);
   EXPECT_TRUE(trainer.state().contains("hook.witness"));
 
   trainer.step(make_batch(6), 0, 0);
@@ -337,11 +341,10 @@ TEST(StageTrainer, WhatHooksAddToGradientsIsClipped) {
   const auto model = make_model();
   const std::vector<float> start = weights_of(*model);
   std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{
-      [&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
+  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
   TrainingConfig config = plain_sgd(1);
   config.clip_norm = 0.01;
-  StageTrainer trainer(*model, config, 1, 4, 4, DType::f32, hooks);
+  StageTrainer trainer(*model, config, kTask, 1, 4, 4, DType::f32, hooks);
   trainer.step(make_batch(6), 3, 3);  // the hook adds 0.75 to every element
   const std::vector<float> end = weights_of(*model);
   double squares = 0;
@@ -355,7 +358,7 @@ TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
   const std::vector<float> start = weights_of(*model);
   TrainingConfig config = plain_sgd(1);
   config.ema = EmaConfig{.decay = 0.75};
-  StageTrainer trainer(*model, config, 1, 10, 10);
+  StageTrainer trainer(*model, config, kTask, 1, 10, 10);
   trainer.step(make_batch(6), 0, 0);
   const std::vector<float> end = weights_of(*model);
   std::vector<float> average(start.size());
@@ -373,7 +376,7 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};
   config.ema = EmaConfig{.decay = 0.5};
   const auto straight = make_model();
-  StageTrainer trainer(*straight, config, 1, 10, 10);
+  StageTrainer trainer(*straight, config, kTask, 1, 10, 10);
   trainer.step(make_batch(6), 0, 0);
   std::map<std::string, State> saved;
   for (const auto& [part, state] : trainer.state()) {
@@ -386,7 +389,7 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   for (std::size_t i = 0; i < source.size(); ++i) target[i].parameter->set_value(source[i].parameter->value().clone());
   trainer.step(make_batch(6), 1, 1);
 
-  StageTrainer second(*resumed, config, 1, 10, 10);
+  StageTrainer second(*resumed, config, kTask, 1, 10, 10);
   second.load_state(saved);
   second.step(make_batch(6), 1, 1);
   EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
@@ -398,6 +401,42 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(), "checkpoint: the part 'hook.ema' is missing");
   }
+}
+
+// No classes and no labels: the distance to numbers that the batch brings, of which less is better.
+class Regression final : public Task {
+ public:
+  std::string_view name() const override { return "regression"; }
+  std::span<const Metric> metrics() const override {
+    static constexpr std::array<Metric, 1> metrics{
+        Metric{.key = "distance", .column = "distance", .heading = "distance", .more_is_better = false}};
+    return metrics;
+  }
+  std::string_view throughput_unit() const override { return "rows/s"; }
+  std::span<const Table> tables() const override { return {}; }
+  Var loss(const Var& output, const Batch& batch, const LossConfig&) const override {
+    return mse(output, Var(batch.at("target")));
+  }
+  void check_output(const Shape&, const Dataset&) const override {}
+  std::unique_ptr<TaskScore> score() const override { return nullptr; }
+  std::unique_ptr<TaskDetails> details(const Subset&, const DetailOptions&) const override { return nullptr; }
+};
+
+TEST(StageTrainer, LearnsWhatItsTaskAsks) {
+  const Regression task;
+  const auto model = make_model();
+  Batch batch{{"x", Tensor::empty({6, 5})}, {"weight", Tensor::zeros({6})}, {"target", Tensor::full({6, 3}, 0.5)}};
+  fill_normal(batch.input(), RngStream(3, "test", "x"), 0, 1);
+  TrainingConfig config = plain_sgd(0.1);
+  config.micro_batch = 4;
+  StageTrainer trainer(*model, config, task, 1, 40, 40);
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step < 40; ++step) {
+    trainer.step(batch, step, step);
+    losses.push_back(trainer.take_mean_loss());
+  }
+  EXPECT_GT(losses.front(), 0.2);
+  EXPECT_LT(losses.back(), losses.front() / 10);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(Status, RoundTripAddsWhoWroteItAndWhen) {
   status.stage_steps = 10;
   status.global_step = 13;
   status.loss = 0.1;
-  status.best_accuracy = 0.75;
+  status.best = 0.75;
   status.last_checkpoint_step = 12;
   status.last_checkpoint_time = 1700000000;
   const std::int64_t before = std::time(nullptr);
@@ -40,7 +40,8 @@ TEST(Status, RoundTripAddsWhoWroteItAndWhen) {
   EXPECT_EQ(loaded.stage_steps, 10);
   EXPECT_EQ(loaded.global_step, 13);
   EXPECT_EQ(loaded.loss, 0.1);
-  EXPECT_EQ(loaded.best_accuracy, 0.75);
+  EXPECT_EQ(loaded.metric, "accuracy");
+  EXPECT_EQ(loaded.best, 0.75);
   EXPECT_EQ(loaded.last_checkpoint_step, 12);
   EXPECT_EQ(loaded.last_checkpoint_time, 1700000000);
   EXPECT_GE(loaded.time, before);

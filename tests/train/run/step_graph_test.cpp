@@ -14,7 +14,7 @@ namespace {
 using Took = StepGraph::Took;
 
 Batch batch_of(std::int64_t samples, double value = 0) {
-  return {Tensor::full({samples, 2}, value), Tensor::full({samples}, value, DType::i64)};
+  return {{"image", Tensor::full({samples, 2}, value)}, {"label", Tensor::full({samples}, value, DType::i64)}};
 }
 
 class StepGraphTest : public ::testing::Test {
@@ -32,8 +32,9 @@ class StepGraphTest : public ::testing::Test {
   std::vector<const void*> memory_{this};
   StepGraph::Work work_{.run =
                             [this](const Batch& batch) {
-                              EXPECT_EQ(static_cast<double>(batch.y.data<std::int64_t>()[0]), batch.x.data<float>()[0]);
-                              seen_.push_back(batch.x.data<float>()[0]);
+                              EXPECT_EQ(static_cast<double>(batch.at("label").data<std::int64_t>()[0]),
+                                        batch.at("image").data<float>()[0]);
+                              seen_.push_back(batch.at("image").data<float>()[0]);
                             },
                         .abandon = [this] { ++abandoned_; }};
   StepGraph graph_{[this](const std::function<void()>& work) {

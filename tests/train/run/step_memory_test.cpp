@@ -11,9 +11,12 @@
 #include "layers/models/model.h"
 #include "layers/sequential.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 long page_faults() {
   rusage usage{};
@@ -55,9 +58,9 @@ class StepsOfOneShape : public ::testing::TestWithParam<Steps> {
 // Faults are of one page each or, where the system has huge ones, of 512: what goes back to it is counted besides.
 TEST_P(StepsOfOneShape, UseTheMemoryOfTheFirst) {
   const DecisionScope scope({.forced = GetParam().forced});
-  Batch batch{Tensor::empty(shape_), Tensor::zeros({shape_[0]}, DType::i64)};
-  fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
-  StageTrainer trainer(*model_, TrainingConfig(), 1, 8, 8, GetParam().compute);
+  Batch batch{{"image", Tensor::empty(shape_)}, {"label", Tensor::zeros({shape_[0]}, DType::i64)}};
+  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
+  StageTrainer trainer(*model_, TrainingConfig(), kTask, 1, 8, 8, GetParam().compute);
   for (std::int64_t step = 0; step < 3; ++step) trainer.step(batch, step, step);
   const long faults = page_faults();
   const std::size_t ran = runs();

@@ -8,9 +8,12 @@
 #include "core/rng.h"
 #include "layers/models/model.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 const MachinePeaks kPeaks{.threads = 1, .gflops = 100, .gbytes = 10};
 constexpr std::int64_t kBatch = 2;
@@ -21,12 +24,12 @@ class ProfiledSteps : public ::testing::Test {
     initialize(*model_, 1);
     TrainingConfig config;
     config.ema = EmaConfig{.decay = 0.9};
-    trainer_ = std::make_unique<StageTrainer>(*model_, config, 1, 100, 100);
+    trainer_ = std::make_unique<StageTrainer>(*model_, config, kTask, 1, 100, 100);
   }
 
   Batch make_batch() const {
-    Batch batch{Tensor::empty(shape_), Tensor::zeros({kBatch}, DType::i64)};
-    fill_normal(batch.x, RngStream(3, "test", "x"), 0, 1);
+    Batch batch{{"image", Tensor::empty(shape_)}, {"label", Tensor::zeros({kBatch}, DType::i64)}};
+    fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
     return batch;
   }
 

@@ -20,9 +20,12 @@
 #include "train/run/saved_point.h"
 #include "train/run/session.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
+
+const Classification kTask;
 
 // Single precision over some tens of layers and some thousand terms each; logits are of the order of 1.
 constexpr double kTolerance = 1e-4;
@@ -95,9 +98,9 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   const Tensor before = model_state(*model).tensors.at("layer1.0.conv2.core").clone();
   TrainingConfig training;
   training.optimizer.form = SgdConfig{.lr = 1e-5};  // random weights and statistics are no trained network: small steps
-  StageTrainer trainer(*model, training, 1, 3, 3);
+  StageTrainer trainer(*model, training, kTask, 1, 3, 3);
   for (std::int64_t step = 0; step < 3; ++step) {
-    trainer.step({testing::random_input(input), Tensor::from<std::int64_t>({1, 4}, {2})}, step, step);
+    trainer.step({{"image", testing::random_input(input)}, {"label", Tensor::from<std::int64_t>({1, 4}, {2})}}, step, step);
   }
   trainer.check_finite();
   EXPECT_NE(model_state(*model).tensors.at("layer1.0.conv2.core").to_vector<float>(), before.to_vector<float>());

@@ -1,4 +1,4 @@
-#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-std::shared_ptr<const Dataset> uneven() {  // 11 of class 0, 5 of class 1, 1 of class 2, none of class 3
+std::shared_ptr<const ImageDataset> uneven() {  // 11 of class 0, 5 of class 1, 1 of class 2, none of class 3
   std::vector<std::int64_t> labels(17, 0);
   for (const std::size_t i : {1u, 4u, 7u, 10u, 16u}) labels[i] = 1;
   labels[5] = 2;
@@ -22,7 +22,7 @@ std::shared_ptr<const Dataset> uneven() {  // 11 of class 0, 5 of class 1, 1 of 
   return data;
 }
 
-TEST(Dataset, SplitHoldsOutOfEachClassAndLosesNothing) {
+TEST(ImageDataset, SplitHoldsOutOfEachClassAndLosesNothing) {
   const TrainVal split = split_validation(uneven(), 0.2, 7);
   EXPECT_EQ(class_counts(split.val), (std::vector<std::int64_t>{2, 1, 0, 0}));
   EXPECT_EQ(class_counts(split.train), (std::vector<std::int64_t>{9, 4, 1, 0}));
@@ -33,7 +33,7 @@ TEST(Dataset, SplitHoldsOutOfEachClassAndLosesNothing) {
   EXPECT_TRUE(std::ranges::is_sorted(split.train.indices));
 }
 
-TEST(Dataset, SplitIsAFunctionOfTheSeed) {
+TEST(ImageDataset, SplitIsAFunctionOfTheSeed) {
   const auto data = std::make_shared<const MemoryDataset>(make_glyphs(1, "train", 200));
   const auto held = [&](std::uint64_t seed) { return split_validation(data, 0.1, seed).val.indices; };
   EXPECT_EQ(held(3), held(3));
@@ -41,12 +41,12 @@ TEST(Dataset, SplitIsAFunctionOfTheSeed) {
   EXPECT_EQ(held(3).size(), 20u);
 }
 
-TEST(Dataset, SplitOfNothingLeavesValEmpty) {
+TEST(ImageDataset, SplitOfNothingLeavesValEmpty) {
   EXPECT_EQ(split_validation(uneven(), 0.0, 7).val.size(), 0);
   EXPECT_THROW(split_validation(uneven(), 1.0, 7), ConfigError);
 }
 
-TEST(Dataset, FingerprintSeesPixelsLabelsAndShape) {
+TEST(ImageDataset, FingerprintSeesPixelsLabelsAndShape) {
   MemoryDataset data = make_glyphs(1, "train", 20);
   const std::string first = fingerprint(data);
   EXPECT_EQ(first.size(), 32u);
@@ -61,7 +61,7 @@ TEST(Dataset, FingerprintSeesPixelsLabelsAndShape) {
   EXPECT_NE(first, fingerprint(data));
 }
 
-TEST(Dataset, CheckNamesTheSampleOfABadLabel) {
+TEST(ImageDataset, CheckNamesTheSampleOfABadLabel) {
   MemoryDataset data = make_glyphs(1, "train", 20);
   data.labels.data<std::int64_t>()[13] = -1;
   try {

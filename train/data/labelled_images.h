@@ -1,0 +1,40 @@
+// Labelled images as a network takes them: "image" f32 [h, w, c], augmented where a training sample is asked for, and normalised;
+// "label" i64 [], the number of its class.
+#pragma once
+
+#include <memory>
+
+#include "train/data/dataset.h"
+#include "train/data/image_dataset.h"
+#include "train/data/transforms.h"
+
+namespace tessera {
+
+class LabelledImages final : public Dataset {
+ public:
+  // Throws ConfigError on a normalisation or augmentation that does not fit the images.
+  LabelledImages(std::shared_ptr<const ImageDataset> images, const Normalization& normalization,
+                 const std::vector<AugmentConfig>& augment = {}, std::uint64_t seed = 0);
+
+  std::string_view name() const override { return images_->name; }
+  std::int64_t size() const override { return images_->size(); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::size_t bytes() const override { return images_->pixel_bytes() + images_->labels.bytes(); }
+  void assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const override;
+  std::string fingerprint() const override { return tessera::fingerprint(*images_); }
+  Value description() const override;  // {classes: [...]}
+  std::string origin(std::int64_t index) const override { return images_->origin(index); }
+  bool has_files() const override { return images_->has_files(); }
+
+ private:
+  std::shared_ptr<const ImageDataset> images_;
+  std::vector<Field> fields_;
+  NormalizationTable table_;
+  Augmentation augmentation_;
+  Augmentation unaugmented_;
+};
+
+// The names of the classes that a description tells, in the order of their numbers.
+std::vector<std::string> class_names(const Value& description);
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// The whole list of tasks.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "train/data/builtin.h"
+#include "train/tasks/task.h"
+
+namespace tessera {
+
+std::span<const Task* const> builtin_tasks();
+
+// That of the data set which the block names.
+const Task& task_of(const DataConfig& data);
+
+// That which decides in the first task: of tables that have no row yet.
+const Metric& usual_metric();
+
+// The metric of this key that decides in some task. Throws InternalError where there is none.
+const Metric& metric_of(std::string_view key);
+
+}  // namespace tessera

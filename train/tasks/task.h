@@ -1,0 +1,66 @@
+// What a network is trained for: its loss, the metrics that judge it, and what else `tessera eval` tells. Which task a run has
+// follows from its data set.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/autograd/var.h"
+#include "train/data/dataset.h"
+#include "train/tasks/loss_config.h"
+#include "train/tasks/metric.h"
+
+namespace tessera {
+
+// Takes in what a network answers, batch after batch of a split in its order.
+class TaskScore {
+ public:
+  virtual ~TaskScore() = default;
+  // `output`: the network's scores of the batch; both are where the network computed.
+  virtual void add(const Tensor& output, const Batch& batch) = 0;
+  // Of the task's metrics, in their order, over all samples so far; 0 before the first.
+  virtual std::vector<double> values() const = 0;
+};
+
+struct DetailOptions {
+  bool predictions = false;  // keep a row per sample
+  bool probabilities = false;  // with the probability of every answer
+};
+
+// A score that keeps more than the metrics: what the answers were.
+class TaskDetails : public TaskScore {
+ public:
+  virtual std::string summary() const = 0;  // for people, of the whole split: metrics and what else fits a line
+  virtual std::string text() const = 0;  // for people, below it
+  virtual Value keys() const = 0;  // for programs: a map, in the order in which keys are shown
+  virtual std::string predictions() const = 0;  // CSV, when asked for
+  virtual std::string csv(std::string_view table) const = 0;  // one of Task::tables()
+};
+
+class Task {
+ public:
+  // A CSV file that `tessera eval --<name>` writes.
+  struct Table {
+    std::string_view name;
+    std::string_view help;
+  };
+
+  virtual ~Task() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::span<const Metric> metrics() const = 0;  // the first one chooses the best checkpoint
+  virtual std::string_view throughput_unit() const = 0;  // of samples per second
+  virtual std::span<const Table> tables() const = 0;
+
+  // The mean loss of a batch, a scalar; f32 scores in, differentiable.
+  virtual Var loss(const Var& output, const Batch& batch, const LossConfig& config) const = 0;
+  // Throws ConfigError where answers of this shape, for one sample, are none to the data.
+  virtual void check_output(const Shape& output, const Dataset& data) const = 0;
+  virtual std::unique_ptr<TaskScore> score() const = 0;
+  // Of this split, batches of which come in its order.
+  virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;
+};
+
+}  // namespace tessera
