@@ -31,7 +31,8 @@ void EvalReport::fields(Fields& f) {
 
 Value to_value(const EvalReport& report) {
   Value value = write(report);
-  for (const Value::Entry& entry : report.details->keys().as_map()) value.set(entry.key, entry.value);
+  const Value details = report.details->keys();
+  for (const Value::Entry& entry : details.as_map()) value.set(entry.key, entry.value);
   return value;
 }
 

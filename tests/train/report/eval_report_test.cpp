@@ -74,6 +74,10 @@ TEST_F(EvalReportNan, NumbersAloneAreCounted) {
   EXPECT_GT(right(report), 0);
   EXPECT_GE(*counts_of(report).top5, right(report));
   EXPECT_NE(report.details->predictions().find(",1,"), std::string::npos);
+  const Value json = parse_json(to_json(to_value(report)), "eval");  // the report's keys, then the task's
+  EXPECT_EQ(json.at("samples"), Value(40));
+  EXPECT_EQ(json.at("top1").as_double(), report.total.deciding());
+  EXPECT_EQ(json.at("confusion").as_list().size(), 10u);
 }
 
 TEST_F(EvalReportNan, NoSampleOfANetworkThatSaysNothingIsRight) {
