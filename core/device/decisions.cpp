@@ -100,7 +100,10 @@ void record(const InForce& scope, const std::string& key, const std::string& cho
 
 std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
                          const std::function<double(std::size_t)>& seconds) {
-  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
+  if (const auto forced = find(candidates, scope.policy->forced)) {
+    scope.log->forced.insert(key);
+    return *forced;
+  }
   if (const std::string* known = recall(scope, key)) {
     if (const auto index = find(candidates, *known)) return *index;
     log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",

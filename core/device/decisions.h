@@ -34,6 +34,7 @@ struct DecisionPolicy {
 struct DecisionLog {
   std::set<std::string> replayed;  // known at the start
   std::set<std::string> measured;
+  std::set<std::string> forced;
 };
 
 // Makes `policy` the process's for its lifetime; the newest scope decides, without one nothing is measured. Not for several

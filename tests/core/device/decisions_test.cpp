@@ -124,6 +124,9 @@ TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
     first = decision_epoch();
     EXPECT_NE(first, epoch) << "what was cached outside is not used inside";
     EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+    EXPECT_EQ(decide("other", std::vector<std::string>{"a", "b"}, no_clock), 0u);
+    EXPECT_EQ(inner.log().forced, (std::set<std::string>{"k"}));
+    EXPECT_TRUE(inner.log().replayed.empty());
   }
   EXPECT_EQ(decision_epoch(), epoch) << "what was cached before is used again";
   EXPECT_EQ(decide("k", kNames, no_clock), 1u);
