@@ -17,13 +17,17 @@ std::string name_of(const PatternConfig& pattern) {
   return pattern.pattern;
 }
 
+Tensor pattern_mask(const PatternConfig& pattern, double density, const Tensor& weight) {
+  const Tensor scores = magnitudes(weight);
+  const std::int64_t kept = std::llround(density * static_cast<double>(scores.numel()));
+  return make_pattern(pattern)->project({&scores, 1}, kept).front();
+}
+
 LayerPair sparse_pair(const SparseCase& of) {
   const std::shared_ptr<Module> dense = dense_of(of.shape);
   Parameter& weight = dense->parameter("weight");
   weight.set_value(random_tensor(weight.value().shape(), "weight"));
-  const Tensor scores = magnitudes(weight.value());
-  const std::int64_t kept = std::llround(of.density * static_cast<double>(scores.numel()));
-  weight.set_mask(make_pattern(of.pattern)->project({&scores, 1}, kept).front());
+  weight.set_mask(pattern_mask(of.pattern, of.density, weight.value()));
   return {name_of(of.pattern), of.shape, sparse_layer(*dense), dense, random_tensor(input_of(of.shape), "x")};
 }
 
