@@ -183,6 +183,8 @@ Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& 
   row.set("density", density_of(mask));
   row.set("weights", constant ? "constant" : "changing");
   row.set("execution", execution_of(decisions));
+  fmt::print("{:>11} density {:.4f}, weights {}, way of ours: {}\n", "", row.at("density").as_double(),
+             row.at("weights").as_string(), row.at("execution").as_string());
   return row;
 }
 
