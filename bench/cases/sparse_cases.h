@@ -15,7 +15,7 @@ struct SparseCase {
 // "unstructured", "block 16x16", "tile 64".
 std::string name_of(const PatternConfig& pattern);
 
-// u8: the largest magnitudes that the pattern may keep, `density` of them or just below.
+// u8: the largest magnitudes that the pattern may keep, `density` of them, or as many whole units as fit.
 Tensor pattern_mask(const PatternConfig& pattern, double density, const Tensor& weight);
 
 // Random values, of which the pattern keeps the largest. Layers without bias.
