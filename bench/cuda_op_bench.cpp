@@ -170,7 +170,7 @@ void measure_dense_part(const Options& options, Device device, Rows& rows) {
 // Weights are constant in the forward alone, as in inference: what the rivals derive from theirs is never timed.
 Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& mask, const char* precision, Device device,
                       const Options& options) {
-  const DecisionScope decisions({.measure = true, .forced = "sparse"});
+  const DecisionScope decisions({.measure = true, .forced = way_of(of.pattern)});
   std::optional<ConstantWeights> constant;
   if (pass == ConvPass::forward) constant.emplace();
   const RotatedCase rotated = cuda_sparse_case(pass, of, mask, precision, device);
@@ -182,7 +182,7 @@ Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& 
   }
   row.set("density", density_of(mask));
   row.set("weights", constant ? "constant" : "changing");
-  row.set("execution", execution_of(decisions));
+  row.set("execution", execution_of(decisions, way_of(of.pattern)));
   fmt::print("{:>11} density {:.4f}, weights {}, way of ours: {}\n", "", row.at("density").as_double(),
              row.at("weights").as_string(), row.at("execution").as_string());
   return row;

@@ -186,9 +186,13 @@ RotatedCase cuda_sparse_case(ConvPass pass, const SparseProductCase& of, const T
           .tolerance = tolerance_of(dtype)};
 }
 
-std::string execution_of(const DecisionScope& decisions) {
+std::string way_of(const PatternConfig& pattern) {
+  return pattern.pattern == "block" || pattern.pattern == "tile" ? "pieces" : "sparse";
+}
+
+std::string execution_of(const DecisionScope& decisions, const std::string& forced) {
   const auto of_an_op = [](const std::string& key) { return key.find("sparse.") != std::string::npos; };
-  if (std::ranges::any_of(decisions.log().forced, of_an_op)) return "sparse";
+  if (std::ranges::any_of(decisions.log().forced, of_an_op)) return forced;
   for (const auto& [key, choice] : decisions.taken()) {
     if (of_an_op(key)) return choice;
   }

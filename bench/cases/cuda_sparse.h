@@ -33,8 +33,12 @@ double density_of(const Tensor& mask);
 RotatedCase cuda_sparse_case(ConvPass pass, const SparseProductCase& of, const Tensor& mask, const std::string& precision,
                              Device device);
 
-// Which way the ops took since the scope, which forces "sparse", began: this, or what the clock chose, "not decided" where they
-// offered no choice.
-std::string execution_of(const DecisionScope& decisions);
+// The way of ours that is to be forced, where the ops offer it: "pieces" of rows that share columns for blocks and tiles, else
+// "sparse".
+std::string way_of(const PatternConfig& pattern);
+
+// Which way the ops took since the scope began: the one that it forces, or what the clock chose, "not decided" where they offered
+// no choice.
+std::string execution_of(const DecisionScope& decisions, const std::string& forced);
 
 }  // namespace tessera::bench

@@ -20,7 +20,7 @@ class CudaSparse : public GpuTest {};
 
 Value measured(ConvPass pass, const SparseProductCase& of, const std::string& precision) {
   SCOPED_TRACE(str(to_string(of), ' ', to_string(pass), ' ', precision));
-  const DecisionScope decisions({.measure = true, .forced = "sparse"});
+  const DecisionScope decisions({.measure = true, .forced = way_of(of.pattern)});
   const RotatedCase rotated = cuda_sparse_case(pass, of, sparse_mask(of), precision, Device::cuda());
   Value row = measure_rotated(rotated, Device::cuda(), 2);  // throws where no rival agrees
   EXPECT_EQ(row.at("ways").as_list().size(), 1u);
@@ -102,16 +102,18 @@ TEST(CudaSparseCases, MasksHaveTheDensityThatTheyAreAskedFor) {
 }
 
 TEST(CudaSparseCases, TheClocksOrTheForcedWayIsTold) {
+  EXPECT_EQ(way_of(kSingle), "sparse");
+  EXPECT_EQ(way_of({.pattern = "tile"}), "pieces");
   const std::vector<std::string> names{"sparse", "dense"};
   const DecisionScope forced({.forced = "sparse"});
-  EXPECT_EQ(execution_of(forced), "not decided");
+  EXPECT_EQ(execution_of(forced, "sparse"), "not decided");
   decide("cuda.conv2d forward", std::vector<std::string>{"first"}, {});
-  EXPECT_EQ(execution_of(forced), "not decided");
+  EXPECT_EQ(execution_of(forced, "sparse"), "not decided");
   decide("cuda.sparse.forward", names, {});
-  EXPECT_EQ(execution_of(forced), "sparse");
+  EXPECT_EQ(execution_of(forced, "sparse"), "sparse");
   const DecisionScope measured({.measure = true});
   decide("cuda.sparse.forward", names, [](std::size_t i) { return i == 0 ? 2.0 : 1.0; });
-  EXPECT_EQ(execution_of(measured), "dense");
+  EXPECT_EQ(execution_of(measured, "pieces"), "dense");
 }
 
 TEST(CuSparse, ItsVersionIsKnownWithoutAGpu) {
