@@ -49,19 +49,12 @@ void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std:
   }
 }
 
-// to [width][kQueries] from `count` rows [pitch], zeros behind them.
-void turn(const float* rows, std::int64_t count, std::int64_t pitch, std::int64_t width, float* to) {
-  for (std::int64_t c = 0; c < width; ++c) {
-    for (std::int64_t i = 0; i < count; ++i) to[c * kQueries + i] = rows[i * pitch + c];
-    std::fill(to + c * kQueries + count, to + (c + 1) * kQueries, 0.0F);
-  }
-}
-
 template <class T>
-void turn_back(const float* from, float scale, std::int64_t first, std::int64_t count, std::int64_t width, const Rows<T>& to) {
+void write_rows(const float* from, std::int64_t pitch, float scale, std::int64_t first, std::int64_t count, std::int64_t width,
+                const Rows<T>& to) {
   for (std::int64_t i = 0; i < count; ++i) {
     T* const row = to.row(first + i);
-    for (std::int64_t c = 0; c < width; ++c) row[c] = static_cast<T>(scale * from[c * kQueries + i]);
+    for (std::int64_t c = 0; c < width; ++c) row[c] = static_cast<T>(scale * from[i * pitch + c]);
   }
 }
 
@@ -94,7 +87,8 @@ class Worker {
   void forward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results) {
     const attention::Queries queries = take_queries(batch, head, first);
     kernels().forward({f_, dropout_, keys(batch), queries, scores_, out_, log_sums_});
-    turn_back<T>(out_, 1, first, queries.count, f_.width, rows_of<T>(results.y, batch, head));
+    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    write_rows<T>(y_rows_, pitch_, 1, first, queries.count, f_.width, rows_of<T>(results.y, batch, head));
     std::copy_n(log_sums_, queries.count, results.log_sums.data<float>() + queries.row);
   }
 
@@ -106,10 +100,9 @@ class Worker {
   void backward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results, const Tensor& grad_y,
                 const Tensor& grad_q) {
     const attention::Queries queries = take_queries(batch, head, first);
-    std::fill(q_rows_ + queries.count * pitch_, q_rows_ + kQueries * pitch_, 0.0F);
     copy_rows<T>(rows_of<T>(grad_y, batch, head), first, queries.count, f_.width, 1, g_rows_, pitch_);
     std::fill(g_rows_ + queries.count * pitch_, g_rows_ + kQueries * pitch_, 0.0F);
-    turn(g_rows_, queries.count, pitch_, f_.width, g_);
+    kernels().turn(g_rows_, pitch_, f_.width, g_);
     copy_rows<T>(rows_of<T>(results.y, batch, head), first, queries.count, f_.width, 1, y_rows_, pitch_);
     std::fill_n(inner_, kQueries, 0.0F);
     for (std::int64_t i = 0; i < queries.count; ++i) {
@@ -119,16 +112,13 @@ class Worker {
     std::copy_n(results.log_sums.data<float>() + queries.row, queries.count, log_sums_);
     kernels().backward(
         {f_, dropout_, keys(batch), queries, q_rows_, g_, g_rows_, log_sums_, inner_, scores_, out_, grad_k_, grad_v_});
-    turn_back<T>(out_, static_cast<float>(f_.scale), first, queries.count, f_.width, rows_of<T>(grad_q, batch, head));
+    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    write_rows<T>(y_rows_, pitch_, static_cast<float>(f_.scale), first, queries.count, f_.width, rows_of<T>(grad_q, batch, head));
   }
 
   void write_gradients(std::int64_t unit, const AttentionGrads& grads) const {
     for (const auto& [from, tensor] : {std::pair(grad_k_, grads.k), std::pair(grad_v_, grads.v)}) {
-      const Rows<T> to = rows_of<T>(tensor, unit / f_.kv_heads, unit % f_.kv_heads);
-      for (std::int64_t j = 0; j < f_.keys; ++j) {
-        T* const row = to.row(j);
-        for (std::int64_t c = 0; c < f_.width; ++c) row[c] = static_cast<T>(from[j * pitch_ + c]);
-      }
+      write_rows<T>(from, pitch_, 1, 0, f_.keys, f_.width, rows_of<T>(tensor, unit / f_.kv_heads, unit % f_.kv_heads));
     }
   }
 
@@ -141,7 +131,8 @@ class Worker {
   attention::Queries take_queries(std::int64_t batch, std::int64_t head, std::int64_t first) {
     const std::int64_t count = std::min(kQueries, f_.queries - first);
     copy_rows<T>(rows_of<T>(o_.q, batch, head), first, count, f_.width, static_cast<float>(f_.scale), q_rows_, pitch_);
-    turn(q_rows_, count, pitch_, f_.width, q_);
+    std::fill(q_rows_ + count * pitch_, q_rows_ + kQueries * pitch_, 0.0F);
+    kernels().turn(q_rows_, pitch_, f_.width, q_);
     return {first, count, (batch * f_.heads + head) * f_.queries + first, q_};
   }
 

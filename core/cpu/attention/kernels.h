@@ -37,7 +37,7 @@ template <int W>
   p = p * f + 0.5F;
   p = p * f + 1.0F;
   p = p * f + 1.0F;
-  Lanes<W> bits;
+  IntVec<W> bits;
   std::memcpy(&bits, &shifted, sizeof bits);
   bits = (bits - (std::bit_cast<std::int32_t>(kToInteger) - 127)) << 23;
   Vec<W> power;
@@ -55,7 +55,7 @@ class Sight {
       const std::int64_t query = queries.first + lesser(i, queries.count - 1);
       const std::int64_t first = form.first_key(query), end = form.end_key(query);
       first_[i] = static_cast<std::int32_t>(first);
-      ends_[i] = static_cast<std::int32_t>(end);
+      ends_[i] = static_cast<std::int32_t>(greater(end, first));
       begin_ = lesser(begin_, first);
       end_ = greater(end_, end);
       all_from_ = greater(all_from_, first);
@@ -70,13 +70,24 @@ class Sight {
     return seen_by_mask(from, to) == to - from;
   }
   bool sees_none(std::int64_t from, std::int64_t to) const { return seen_by_mask(from, to) == 0; }
-  Lanes<W> lanes(std::int64_t key, std::int64_t lane) const {
-    const Lanes<W> at = Lanes<W>{} + static_cast<std::int32_t>(key);
-    Lanes<W> first, last;
+  // Vectors of lanes, [first, end), outside of which none sees a key of [from, to): bounds rise from query to query.
+  std::int64_t first_vector(std::int64_t from) const {
+    std::int64_t v = 0;
+    while (v < kQueries / W && ends_[v * W + W - 1] <= from) ++v;
+    return v;
+  }
+  std::int64_t end_vector(std::int64_t to) const {
+    std::int64_t v = kQueries / W;
+    while (v > 0 && first_[(v - 1) * W] >= to) --v;
+    return v;
+  }
+  IntVec<W> lanes(std::int64_t key, std::int64_t lane) const {
+    const IntVec<W> at = IntVec<W>{} + static_cast<std::int32_t>(key);
+    IntVec<W> first, last;
     std::memcpy(&first, first_ + lane, sizeof first);
     std::memcpy(&last, ends_ + lane, sizeof last);
-    const Lanes<W> seen = (at >= first) & (at < last);
-    return mask_ != nullptr && mask_[key] == 0 ? Lanes<W>{} : seen;
+    const IntVec<W> seen = (at >= first) & (at < last);
+    return mask_ != nullptr && mask_[key] == 0 ? IntVec<W>{} : seen;
   }
 
  private:
@@ -107,18 +118,21 @@ inline void drop_factors(const Dropout& dropout, const AttentionForm& form, cons
   }
 }
 
-// The keys of a tile.
+// The keys of a tile, and the lanes that may see some of them: whole vectors.
 struct KeyTile {
   std::int64_t first, count;
+  std::int64_t lane, lanes;
 };
 
 // Calls body(KeyTile, whether all lanes see all of it) for the tiles of keys that some lane may see, in ascending order. They
 // begin at multiples of kKeys, so that sums do not depend on what else a query sees.
-template <class SightOf, class Body>
-void for_each_tile(const SightOf& sight, Body&& body) {
+template <int W, class Body>
+void for_each_tile(const Sight<W>& sight, Body&& body) {
   for (std::int64_t first = sight.begin() / kKeys * kKeys; first < sight.end(); first += kKeys) {
-    const std::int64_t count = lesser(kKeys, sight.end() - first);
-    if (!sight.sees_none(first, first + count)) body(KeyTile{first, count}, sight.sees_all(first, first + count));
+    const std::int64_t end = lesser(first + kKeys, sight.end());
+    const std::int64_t from = sight.first_vector(first), to = sight.end_vector(end);
+    if (from >= to || sight.sees_none(first, end)) continue;
+    body(KeyTile{first, end - first, from * W, (to - from) * W}, sight.sees_all(first, end));
   }
 }
 
@@ -152,9 +166,9 @@ Vec<W> exponentials(const Sight<W>& sight, const KeyTile& keys, std::int64_t lan
 }
 
 template <int W>
-void multiply_rows(const Vec<W>* factors, std::int64_t rows, float* y) {
+void multiply_rows(const Vec<W>* factors, std::int64_t vectors, std::int64_t rows, float* y) {
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t v = 0; v < kQueries / W; ++v) {
+    for (std::int64_t v = 0; v < vectors; ++v) {
       store<W>(load<W>(y + r * kQueries + v * W) * factors[v], y + r * kQueries + v * W);
     }
   }
@@ -172,21 +186,24 @@ void forward(const ForwardTile& t) {
   Running<W> running[kVectors];
   fill(t.y, width * kQueries, 0);
   for_each_tile(sight, [&](const KeyTile& keys, bool all) {
-    multiply<W>({.rows = keys.count, .columns = kQueries, .depth = width},
-                {.at = t.keys.k + keys.first * pitch, .row = pitch, .step = 1}, t.queries.q, kQueries, t.scores, kQueries, false);
+    multiply<W>({.rows = keys.count, .columns = keys.lanes, .depth = width},
+                {.at = t.keys.k + keys.first * pitch, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries,
+                t.scores + keys.lane, kQueries, false);
     Vec<W> rescale[kVectors];
-    for (std::int64_t v = 0; v < kVectors; ++v) {
-      rescale[v] = all ? exponentials<W, true>(sight, keys, v * W, t.scores, running[v])
-                       : exponentials<W, false>(sight, keys, v * W, t.scores, running[v]);
+    for (std::int64_t v = 0; v < keys.lanes / W; ++v) {
+      const std::int64_t lane = keys.lane + v * W;
+      rescale[v] = all ? exponentials<W, true>(sight, keys, lane, t.scores, running[lane / W])
+                       : exponentials<W, false>(sight, keys, lane, t.scores, running[lane / W]);
     }
-    multiply_rows<W>(rescale, width, t.y);
+    multiply_rows<W>(rescale, keys.lanes / W, width, t.y + keys.lane);
     if (t.dropout.rate > 0) {
       float* const factors = t.scores + kKeys * kQueries;
       drop_factors(t.dropout, t.form, t.queries, keys.first, keys.count, factors);
       multiply_all(factors, keys.count * kQueries, t.scores);
     }
-    multiply<W>({.rows = width, .columns = kQueries, .depth = keys.count},
-                {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, t.scores, kQueries, t.y, kQueries, true);
+    multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count},
+                {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, t.scores + keys.lane, kQueries, t.y + keys.lane,
+                kQueries, true);
   });
   Vec<W> inverse[kVectors];
   for (std::int64_t v = 0; v < kVectors; ++v) {
@@ -194,13 +211,13 @@ void forward(const ForwardTile& t) {
     inverse[v] = total == 0.0F ? Vec<W>{} : 1.0F / total;
     for (int i = 0; i < W; ++i) t.log_sums[v * W + i] = total[i] == 0 ? 0.0F : running[v].top[i] + std::log(total[i]);
   }
-  multiply_rows<W>(inverse, width, t.y);
+  multiply_rows<W>(inverse, kVectors, width, t.y);
 }
 
 // scores become probabilities p, and grads, the gradients of what was dropped from them, those of the scores: p (grads - inner).
 template <int W, bool kAll>
 void score_gradients(const Sight<W>& sight, const KeyTile& keys, const BackwardTile& t, float* p, float* grads) {
-  for (std::int64_t lane = 0; lane < kQueries; lane += W) {
+  for (std::int64_t lane = keys.lane; lane < keys.lane + keys.lanes; lane += W) {
     const Vec<W> log_sum = load<W>(t.log_sums + lane), inner = load<W>(t.inner + lane);
     for (std::int64_t j = 0; j < keys.count; ++j) {
       const std::int64_t at = j * kQueries + lane;
@@ -222,26 +239,61 @@ void backward(const BackwardTile& t) {
   fill(t.grad_q, width * kQueries, 0);
   for_each_tile(sight, [&](const KeyTile& keys, bool all) {
     const std::int64_t first = keys.first * pitch;
-    const Extents scores{.rows = keys.count, .columns = kQueries, .depth = width};
-    const Extents rows{.rows = keys.count, .columns = pitch, .depth = kQueries};
-    multiply<W>(scores, {.at = t.keys.k + first, .row = pitch, .step = 1}, t.queries.q, kQueries, p, kQueries, false);
-    multiply<W>(scores, {.at = t.keys.v + first, .row = pitch, .step = 1}, t.grad_y, kQueries, grads, kQueries, false);
+    const Scalars k{.at = t.keys.k + first, .row = pitch, .step = 1}, v{.at = t.keys.v + first, .row = pitch, .step = 1};
+    const Extents scores{.rows = keys.count, .columns = keys.lanes, .depth = width};
+    const Extents rows{.rows = keys.count, .columns = pitch, .depth = keys.lanes};
+    multiply<W>(scores, k, t.queries.q + keys.lane, kQueries, p + keys.lane, kQueries, false);
+    multiply<W>(scores, v, t.grad_y + keys.lane, kQueries, grads + keys.lane, kQueries, false);
     if (t.dropout.rate > 0) {
       drop_factors(t.dropout, t.form, t.queries, keys.first, keys.count, factors);
       multiply_all(factors, keys.count * kQueries, grads);
     }
     all ? score_gradients<W, true>(sight, keys, t, p, grads) : score_gradients<W, false>(sight, keys, t, p, grads);
-    multiply<W>({.rows = width, .columns = kQueries, .depth = keys.count}, {.at = t.keys.k + first, .row = 1, .step = pitch},
-                grads, kQueries, t.grad_q, kQueries, true);
-    multiply<W>(rows, {.at = grads, .row = kQueries, .step = 1}, t.q_rows, pitch, t.grad_k + first, pitch, true);
+    multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count}, {.at = t.keys.k + first, .row = 1, .step = pitch},
+                grads + keys.lane, kQueries, t.grad_q + keys.lane, kQueries, true);
+    multiply<W>(rows, {.at = grads + keys.lane, .row = kQueries, .step = 1}, t.q_rows + keys.lane * pitch, pitch,
+                t.grad_k + first, pitch, true);
     if (t.dropout.rate > 0) multiply_all(factors, keys.count * kQueries, p);
-    multiply<W>(rows, {.at = p, .row = kQueries, .step = 1}, t.grad_y_rows, pitch, t.grad_v + first, pitch, true);
+    multiply<W>(rows, {.at = p + keys.lane, .row = kQueries, .step = 1}, t.grad_y_rows + keys.lane * pitch, pitch,
+                t.grad_v + first, pitch, true);
   });
+}
+
+// to [width][kQueries] from rows [kQueries][pitch].
+template <int W>
+void turn(const float* rows, std::int64_t pitch, std::int64_t width, float* to) {
+  for (std::int64_t i = 0; i < kQueries; i += W) {
+    for (std::int64_t c = 0; c < width; c += W) {
+      Vec<W> v[W];
+#pragma GCC unroll 16
+      for (int r = 0; r < W; ++r) v[r] = load<W>(rows + (i + r) * pitch + c);
+      transpose<W>(v);
+#pragma GCC unroll 16
+      for (int r = 0; r < W; ++r) {
+        if (c + r < width) store<W>(v[r], to + (c + r) * kQueries + i);
+      }
+    }
+  }
+}
+
+// The way back; what lies behind `width` is written too.
+template <int W>
+void turn_back(const float* from, std::int64_t width, float* rows, std::int64_t pitch) {
+  for (std::int64_t i = 0; i < kQueries; i += W) {
+    for (std::int64_t c = 0; c < width; c += W) {
+      Vec<W> v[W];
+#pragma GCC unroll 16
+      for (int r = 0; r < W; ++r) v[r] = c + r < width ? load<W>(from + (c + r) * kQueries + i) : Vec<W>{};
+      transpose<W>(v);
+#pragma GCC unroll 16
+      for (int r = 0; r < W; ++r) store<W>(v[r], rows + (i + r) * pitch + c);
+    }
+  }
 }
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {forward<W>, backward<W>};
+  return {forward<W>, backward<W>, turn<W>, turn_back<W>};
 }
 
 }  // namespace

@@ -66,6 +66,9 @@ struct BackwardTile {
 struct Kernels {
   void (*forward)(const ForwardTile& tile);
   void (*backward)(const BackwardTile& tile);
+  // to [width][kQueries] from rows [kQueries][pitch], and back; whole vectors of rows are read and written.
+  void (*turn)(const float* rows, std::int64_t pitch, std::int64_t width, float* to);
+  void (*turn_back)(const float* from, std::int64_t width, float* rows, std::int64_t pitch);
 };
 
 extern const Kernels kAvx2Kernels;

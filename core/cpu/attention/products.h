@@ -2,32 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
+
+#include "core/cpu/vectors.h"
 
 namespace tessera::cpu::attention {
 namespace {
-
-template <int W>
-struct Vector {
-  typedef float type __attribute__((vector_size(4 * W)));  // the attribute needs a declarator: no alias
-  typedef std::int32_t lanes __attribute__((vector_size(4 * W)));
-};
-template <int W>
-using Vec = typename Vector<W>::type;
-template <int W>
-using Lanes = typename Vector<W>::lanes;
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load(const float* from) {
-  Vec<W> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store(const Vec<W>& v, float* to) {
-  std::memcpy(to, &v, sizeof v);
-}
 
 struct Extents {
   std::int64_t rows, columns, depth;  // columns are a multiple of the lanes
