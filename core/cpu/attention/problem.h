@@ -11,8 +11,8 @@
 namespace tessera::cpu::attention {
 
 inline constexpr std::int64_t kQueries = 64;  // of a tile
-inline constexpr std::int64_t kKeys =
-    48;  // of a tile: with as many rows of sums as fill the registers, no remainder; a multiple of 4
+// Of a tile. A multiple of 4, for random words, and of the rows of sums that fill the registers.
+inline constexpr std::int64_t kKeys = 48;
 inline constexpr std::int64_t kLanes = 16;  // of the widest vector: rows of a head are padded with zeros to a multiple
 
 struct Dropout {
