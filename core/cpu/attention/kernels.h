@@ -2,12 +2,12 @@
 // lanes of a vector, tells their instances apart.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "core/cpu/attention/problem.h"
 #include "core/cpu/attention/products.h"
+#include "core/cpu/vector_math.h"
 
 namespace tessera::cpu::attention {
 namespace {
@@ -19,30 +19,6 @@ inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : 
 inline std::int64_t greater(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 inline void fill(float* values, std::int64_t count, float value) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value;
-}
-
-// exp(x) for x up to some 80, to 2 units in the last place: 2^n exp(f) with |f| <= log(2) / 2. What is below the least normal
-// number gives that number. NaN stays NaN.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> exp_of(Vec<W> x) {
-  constexpr float kLeast = -87.3F, kToInteger = 0x1.8p23F;  // to which a sum is rounded, in the lowest bits
-  x = x < kLeast ? Vec<W>{} + kLeast : x;
-  const Vec<W> shifted = x * 1.44269504F + kToInteger;
-  const Vec<W> n = shifted - kToInteger;
-  const Vec<W> f = x - n * 0.693145752F - n * 1.42860677e-6F;  // log(2) in two parts, of which the first times n is exact
-  Vec<W> p = f * (1.0F / 5040) + 1.0F / 720;
-  p = p * f + 1.0F / 120;
-  p = p * f + 1.0F / 24;
-  p = p * f + 1.0F / 6;
-  p = p * f + 0.5F;
-  p = p * f + 1.0F;
-  p = p * f + 1.0F;
-  IntVec<W> bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits - (std::bit_cast<std::int32_t>(kToInteger) - 127)) << 23;
-  Vec<W> power;
-  std::memcpy(&power, &bits, sizeof power);
-  return p * power;
 }
 
 // Which lanes of a tile see key `key`: all bits set where they do.
