@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/result_lines.h"
+#include "core/cpu/fma_peak.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {
@@ -100,9 +101,51 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
       variants.push_back(way);
       variants.back().settings.tuned_malloc = true;
     }
+    if (options.other_isa && __builtin_cpu_supports("avx512vl")) {
+      variants.push_back(way);
+      variants.back().settings.avx512 = !way.settings.avx512;
+    }
     return variants;
   };
   return sweep_torch(ways, variants_of, measure_way);
+}
+
+std::vector<TorchSettings> first_settings(bool images) {
+  std::vector<TorchSettings> all = all_torch_settings();
+  std::erase_if(all, [&](const TorchSettings& settings) { return settings.tuned_malloc || (settings.channels_last && !images); });
+  return all;
+}
+
+void compare_with_modes(Value& row, const SelfTimed& ours, const std::vector<float>& values, const ModesComparison& how) {
+  const auto swept = sweep_ways(how.program, how.sweep, values);
+  std::vector<std::unique_ptr<ModesRival>> rivals;
+  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(how.program, way, values));
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
+  const std::size_t finalists = rivals.size();
+  if (!how.aside.empty()) {
+    const ModeWay aside{swept.finalists.front().settings, how.aside};
+    rivals.push_back(std::make_unique<ModesRival>(how.program, aside, values));
+  }
+  std::vector<SelfTimed> sides{ours};
+  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_in_turns(sides, how.rounds, calls_per_turn(sides));
+  const auto theirs = samples.begin() + 1;
+  const FinalistTimes times(samples[0], {theirs, theirs + static_cast<std::ptrdiff_t>(finalists)});
+
+  row.set("rounds", how.rounds);
+  row.set("sweep_runs", how.sweep.least_runs);
+  report_times(row, times, swept.finalists);
+  if (!how.aside.empty()) {
+    Value aside = Value::map();
+    aside.set("mode", how.aside);
+    aside.set("ms", to_value(summarise(samples.back())));
+    row.set("torch_aside", aside);
+    row.set("aside_ratio", to_value(summarise(ratios(samples.back(), times.ours))));
+  }
+  row.set("value_difference", rivals[times.best]->value_difference());
+  row.set("torch", rivals[times.best]->torch().environment());
+  row.set("torch_sweep", swept.rows);
+  set_product(row, products[times.best]);
 }
 
 }  // namespace tessera::bench
