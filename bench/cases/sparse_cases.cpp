@@ -16,20 +16,29 @@
 namespace tessera::bench {
 namespace {
 
-// MEASURED
-constexpr double kRowSpread = 0.5, kColumnSpread = 0.5;
+// Measured in fc2 [1024, 1024] of configs/fashion-mnist/mlp.yaml after 5 epochs, seed 1: by how much the logarithm of a row's and
+// of a column's root mean square varies. Below that the weights are the uniform ones that they began as, moved a little. At a
+// density of 0.1, where a row keeps 102 on average, the tenth and the ninetieth percentile of what one keeps are 26 and 172
+// there, 32 and 180 of these weights; of a column 56 and 151, and 49 and 164.
+constexpr double kRowSpread = 0.089, kColumnSpread = 0.070;
+constexpr double kMoved = 0.1;  // of the bound of the uniform weights
+
+Tensor normal_numbers(const Shape& shape, const char* purpose, double deviation) {
+  Tensor numbers = Tensor::empty(shape);
+  fill_normal(numbers, RngStream(1, "sparse_bench", purpose), 0, deviation);
+  return numbers;
+}
 
 Tensor trained_weight(const Shape& shape) {
-  Tensor weight = Tensor::empty(shape);
-  Tensor rows = Tensor::empty({shape[0]}), columns = Tensor::empty({shape[1]});
-  fill_normal(weight, RngStream(1, "sparse_bench", "weight"), 0, 1);
-  fill_normal(rows, RngStream(1, "sparse_bench", "rows"), 0, kRowSpread);
-  fill_normal(columns, RngStream(1, "sparse_bench", "columns"), 0, kColumnSpread);
+  Tensor weight = random_tensor(shape, "weight");
+  const std::int64_t row_size = shape.numel() / shape[0];
+  const Tensor moved = normal_numbers(shape, "moved", kMoved);
+  const Tensor rows = normal_numbers({shape[0]}, "rows", kRowSpread);
+  const Tensor columns = normal_numbers({row_size}, "columns", kColumnSpread);
   float* const w = weight.data<float>();
-  for (std::int64_t r = 0; r < shape[0]; ++r) {
-    for (std::int64_t c = 0; c < shape[1]; ++c) {
-      w[r * shape[1] + c] *= std::exp(rows.data<float>()[r] + columns.data<float>()[c]);
-    }
+  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+    const float scale = std::exp(rows.data<float>()[i / row_size] + columns.data<float>()[i % row_size]);
+    w[i] = (w[i] + moved.data<float>()[i]) * scale;
   }
   return weight;
 }
