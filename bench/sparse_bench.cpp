@@ -42,7 +42,7 @@ std::string share_of(const Value& timed) {
 }
 
 std::string case_of(const Value& row) {
-  return fmt::format("{:<14} {:<28} density {:.3f} {} {:<8}", row.at("format").as_string(), row.at("shape").as_string(),
+  return fmt::format("{:<26} {:<24} density {:.3f} {} {:<8}", row.at("format").as_string(), row.at("shape").as_string(),
                      row.at("density").as_double(), row.at("precision").as_string(), row.at("phase").as_string());
 }
 

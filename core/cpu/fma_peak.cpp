@@ -63,13 +63,13 @@ double gflops(void (*run)(), int lanes, int threads) {
 
 }  // namespace
 
-double isa_peak_gflops(Isa isa, int threads) {
-  return isa == Isa::avx512 ? gflops(run_avx512, 16, threads) : gflops(run_avx2, 8, threads);
-}
-
 double fma_peak_gflops(int threads) {
   const double narrow = gflops(run_avx2, 8, threads);
   return __builtin_cpu_supports("avx512f") ? std::max(narrow, gflops(run_avx512, 16, threads)) : narrow;
+}
+
+double isa_peak_gflops(Isa isa, int threads) {
+  return isa == Isa::avx2 ? gflops(run_avx2, 8, threads) : fma_peak_gflops(threads);
 }
 
 }  // namespace tessera::cpu

@@ -8,7 +8,7 @@ namespace tessera::cpu {
 // GFLOP/s of independent multiply-add chains held in registers on `threads` OpenMP threads, with the widest vectors that the
 // processor has: the best of several short runs.
 double fma_peak_gflops(int threads);
-// The same with the vectors of one instruction set, which the processor must have.
+// The same with no wider vectors than one instruction set has.
 double isa_peak_gflops(Isa isa, int threads);
 
 }  // namespace tessera::cpu
