@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kSweepMs = 300;  // a way's runs take about this long, or `least_runs` forwards
 constexpr std::int64_t kMostRuns = 100;
+constexpr double kHopeless = 10;  // of the best median before: such a way is run no further
 
 // Empty where torch cannot build the mode: `row` then says why.
 std::optional<std::vector<double>> values_of(TorchRival& rival, const std::string& mode, Value& row) {
@@ -30,13 +31,16 @@ std::vector<double> forwards(TorchRival& rival, const std::string& mode, std::in
   return numbers(rival.ask(str("time ", mode, ' ', count)).at("ms"));
 }
 
-void measure(TorchRival& rival, const ModeWay& way, std::int64_t least_runs, const std::vector<float>& values, Value& row) {
+void measure(TorchRival& rival, const ModeWay& way, std::int64_t least_runs, const std::vector<float>& values, double& best,
+             Value& row) {
   const std::optional<std::vector<double>> theirs = values_of(rival, way.mode, row);
   if (!theirs) return;
   check_values(values, *theirs, to_string(way));
   const double once = forwards(rival, way.mode, 1).front();
   const auto runs = std::max(least_runs, std::min(static_cast<std::int64_t>(kSweepMs / once), kMostRuns));
-  row.set("ms", quantile(forwards(rival, way.mode, runs), 0.5));
+  const double ms = once > kHopeless * best ? once : quantile(forwards(rival, way.mode, runs), 0.5);
+  best = std::min(best, ms);
+  row.set("ms", ms);
 }
 
 std::vector<ModeWay> first_pass(const std::vector<TorchSettings>& all, const Value& modes) {
@@ -83,13 +87,14 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
   TorchSettings settings = options.settings.front();
   auto rival = std::make_unique<TorchRival>(program, settings);
   const std::vector<ModeWay> ways = first_pass(options.settings, rival->environment().at("modes"));
+  double best = INFINITY;
   const auto measure_way = [&](const ModeWay& way, Value& row) {
     std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
     if (current == nullptr || settings != way.settings) {
       current = nullptr;  // two at once would share the processor
       current = std::make_unique<TorchRival>(program, settings = way.settings);
     }
-    measure(*current, way, options.least_runs, values, row);
+    measure(*current, way, options.least_runs, values, best, row);
     rival = std::move(current);
   };
   const auto variants_of = [&](const ModeWay& way) {
