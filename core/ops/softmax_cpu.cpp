@@ -4,6 +4,7 @@
 
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/rows/problem.h"
 #include "core/ops/exp_row_cpu.h"
 #include "core/ops/softmax.h"
 
@@ -11,7 +12,11 @@ namespace tessera::cpu {
 namespace {
 
 template <class T>
-void softmax_row(const T* x, std::int64_t n, T* y) {
+void softmax_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    rows::kernels().softmax(x, n, stores, y);
+    return;
+  }
   const T scale = T(1) / exp_row(x, n, y).total;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
@@ -29,7 +34,8 @@ void log_softmax_row(const T* x, std::int64_t n, T* y) {
 }
 
 template <class T>
-void softmax_backward_row(const T* y, const T* g, std::int64_t n, T* grad_x) {
+void softmax_backward_row(const T* y, const T* g, std::int64_t n, rows::Stores stores, T* grad_x) {
+  if constexpr (std::is_same_v<T, float>) return rows::kernels().softmax_backward(y, g, n, stores, grad_x);
   T dot = 0;
 #pragma omp simd reduction(+ : dot)
   for (std::int64_t i = 0; i < n; ++i) dot += g[i] * y[i];
@@ -62,23 +68,24 @@ void for_each_last_row(const char* operation, const Tensor& x, F&& f) {
 
 void softmax_forward(const Tensor& x, const Tensor& y) {
   if (x.dtype() == DType::bf16) return in_f32(softmax_forward, y, x);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
   for_each_last_row("softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
-    softmax_row(x.data<T>() + at, n, y.data<T>() + at);
+    softmax_row(x.data<T>() + at, n, stores, y.data<T>() + at);
   });
 }
 
 void softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {
   if (y.dtype() == DType::bf16) return in_f32(softmax_backward, grad_x, y, grad_y);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
   for_each_last_row("softmax_backward", y, [&]<class T>(std::int64_t at, std::int64_t n) {
-    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, grad_x.data<T>() + at);
+    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, stores, grad_x.data<T>() + at);
   });
 }
 
 void log_softmax_forward(const Tensor& x, const Tensor& y) {
   if (x.dtype() == DType::bf16) return in_f32(log_softmax_forward, y, x);
-  for_each_last_row("log_softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
-    log_softmax_row(x.data<T>() + at, n, y.data<T>() + at);
-  });
+  for_each_last_row("log_softmax", x,
+                    [&]<class T>(std::int64_t at, std::int64_t n) { log_softmax_row(x.data<T>() + at, n, y.data<T>() + at); });
 }
 
 void log_softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {

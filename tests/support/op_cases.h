@@ -46,6 +46,7 @@ std::vector<OpCase> view_op_cases();         // op_cases_view.cpp: reshape, perm
 std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, linear, conv2d
 std::vector<OpCase> pool_op_cases();         // op_cases_pool.cpp
 std::vector<OpCase> norm_op_cases();         // op_cases_norm.cpp
+std::vector<OpCase> attention_op_cases();   // op_cases_attention.cpp
 std::vector<OpCase> all_op_cases();
 
 }  // namespace tessera::testing
