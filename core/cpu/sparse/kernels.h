@@ -50,7 +50,7 @@ void add_single_rows(const Lists& lists, const float* weights, const float* x, c
     const std::int32_t* c = lists.column_list + piece->columns;
     const std::int32_t* const last = c + piece->column_count;
     const float* a = weights + piece->weights;
-    float* const to = y + lists.row_list[piece->rows] * kPanel;
+    float* const to = y + (lists.row_list[piece->rows] - lists.first_row) * kPanel;
     Vec<W> sum[N], other[N]{};
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sum[n] = load<W>(to + n * W);
@@ -79,7 +79,7 @@ void add_piece(const Piece& piece, const Lists& lists, const float* weights, con
   Vec<W> sum[R][N];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
-    to[r] = y + lists.row_list[piece.rows + r] * kPanel;
+    to[r] = y + (lists.row_list[piece.rows + r] - lists.first_row) * kPanel;
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sum[r][n] = load<W>(to[r] + n * W);
   }
@@ -137,7 +137,7 @@ void walk_product(const Lists& lists, const float* weights, const float* x, cons
   for (const Piece *first = lists.pieces, *next = nullptr; first != end; first = next) {
     next = first + 1;
     while (first->row_count == 1 && next != end && next->row_count == 1) ++next;
-    const Lists run{first, next - first, lists.row_list, lists.column_list};
+    const Lists run{first, next - first, lists.row_list, lists.column_list, lists.first_row};
     switch (first->row_count) {
       case 1: add_rows<W, 1>(run, weights, x, walk, width, y); break;
       case 2: add_rows<W, 2>(run, weights, x, walk, width, y); break;

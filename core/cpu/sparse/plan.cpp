@@ -10,9 +10,8 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr int kParts = 8;  // as many threads as share a single panel
-// Columns of a panel that are multiplied together: 48 KiB, near the first-level cache. Fewer would be read faster, but every row
-// of y is read and written once for each so many columns.
-constexpr std::int64_t kCached = 192;
+constexpr std::int64_t kCached = 144;  // columns of a panel by which many rows are multiplied while they stay near: 36 KiB
+constexpr double kSparseCached = 64;  // likewise for single rows, over the square root of the density
 constexpr std::size_t kSharedRows = 4;  // that keep the same columns, from which loads of x no longer bound their product
 
 // Rows that keep the same columns.
@@ -164,7 +163,7 @@ class RowPlanner {
       : index_(index),
         taps_(taps),
         width_(index.columns / taps),
-        channels_(channels_of_block(taps)),
+        channels_(channels_of_block(index, taps)),
         blocks_((width_ + channels_ - 1) / channels_),
         groups_(groups_of(index)),
         builder_(index.rows, index.columns, 1 + blocks_) {}
@@ -181,12 +180,16 @@ class RowPlanner {
   }
 
  private:
-  // Neighbouring positions share the pixels that their taps read: kPanel positions in strips (strips.h) reach this many times
-  // kStripLanes pixels.
-  static std::int64_t channels_of_block(std::int64_t taps) {
+  // Every row of y is read and written once for each block, so that the fewer elements a row keeps, the wider blocks have to be;
+  // and the wider they are, the less of x is read from the first-level cache. Neighbouring positions share the pixels that their
+  // taps read: kPanel positions in strips (strips.h) reach this many times kStripLanes pixels.
+  static std::int64_t channels_of_block(const SparseIndex& index, std::int64_t taps) {
     constexpr std::int64_t kAtOnce = kPanel / kStripLanes;
+    const double elements = static_cast<double>(index.rows) * static_cast<double>(index.columns);
+    const double density = elements == 0 ? 1 : static_cast<double>(index.count()) / elements;
+    const double columns = std::min(kSparseCached / std::sqrt(std::max(density, 1e-3)), 512.0);
     const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(taps))));
-    return std::max<std::int64_t>(1, kCached * kAtOnce / (side * (side + kAtOnce - 1)));
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(columns) * kAtOnce / (side * (side + kAtOnce - 1)));
   }
 
   static bool is_shared(const Group& group) { return group.rows.size() >= kSharedRows; }

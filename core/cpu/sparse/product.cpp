@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::int64_t kLine = 16;  // floats of a cache line
 constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threads before they sum
-constexpr std::size_t kPartsAtOnce =
-    2;  // whose panel of y stays in the second-level cache beside x, while x is read once for all
-constexpr std::int64_t kTurns = 16;  // in which what is read and written next is fetched while a panel is multiplied
+constexpr std::int64_t kRowsAtOnce = 128;  // of y, which stay in the caches while their parts are multiplied: 32 KiB
+// What is read and written next is fetched in turns while a panel is multiplied: so many for all blocks of a part, of so many
+// pieces at least.
+constexpr std::int64_t kTurns = 16, kPiecesOfATurn = 16;
 
 // Fetches `rows` rows of `floats` each into the second-level cache, a share at each turn.
 class Fetch {
@@ -55,29 +56,42 @@ Lists slice(const Lists& lists, std::int64_t turn, std::int64_t turns) {
 class Multiplier {
  public:
   Multiplier(const Kernels& kernels, const Plan& plan, const float* weights, const float* bias, bool relu, float* y)
-      : kernels_(kernels),
-        plan_(plan),
-        weights_(weights),
-        bias_(bias),
-        relu_(relu),
-        y_(y),
-        turns_(std::max<std::int64_t>(1, kTurns / plan.blocks)) {}
+      : kernels_(kernels), plan_(plan), weights_(weights), bias_(bias), relu_(relu), y_(y) {
+    const std::int64_t lists = plan.blocks * static_cast<std::int64_t>(plan.parts.size());
+    const std::int64_t pieces = static_cast<std::int64_t>(plan.pieces.size()) / std::max<std::int64_t>(1, lists);
+    turns_ = std::max<std::int64_t>(1, std::min(kTurns / plan.blocks, pieces / kPiecesOfATurn));
+  }
 
   // Turns that multiply() takes for so many parts.
   std::int64_t turns(std::size_t parts) const { return turns_ * plan_.blocks * static_cast<std::int64_t>(parts); }
 
-  // `next`: what is read after this panel.
+  std::int64_t panel_rows() const {
+    std::int64_t most = 0;
+    for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
+      most = std::max(most, plan_.parts[end_of(part, plan_.parts.size()) - 1].last - plan_.parts[part].first);
+    }
+    return most;
+  }
+
+  // `next`: what is read after this panel; `panel`: panel_rows() rows of y.
   void multiply(const PanelWork& work, Fetch next, float* panel) const {
-    for (std::size_t part = work.part; part < work.part + work.parts; part += kPartsAtOnce) {
-      multiply_parts(work, part, std::min(part + kPartsAtOnce, work.part + work.parts), next, panel);
+    const std::size_t last = work.part + work.parts;
+    for (std::size_t begin = work.part, end = 0; begin < last; begin = end) {
+      multiply_parts(work, begin, end = end_of(begin, last), next, panel);
     }
   }
 
  private:
+  // Behind the parts that are multiplied together.
+  std::size_t end_of(std::size_t begin, std::size_t last) const {
+    std::size_t end = begin + 1;
+    while (end < last && plan_.parts[end].last - plan_.parts[begin].first <= kRowsAtOnce) ++end;
+    return end;
+  }
+
   void multiply_parts(const PanelWork& work, std::size_t begin, std::size_t end, Fetch& next, float* panel) const {
     const std::int64_t first = plan_.parts[begin].first, rows = plan_.parts[end - 1].last - first;
-    for (std::int64_t r = first; r < first + rows; ++r)
-      std::fill_n(panel + r * kPanel, kPanel, bias_ != nullptr ? bias_[r] : 0.0F);
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(panel + r * kPanel, kPanel, bias_ != nullptr ? bias_[first + r] : 0.0F);
     float* const to = y_ + work.first * plan_.rows + first;
     Fetch results(to, work.count, rows, plan_.rows, turns(end - begin));
     for (std::int64_t block = 0; block < plan_.blocks; ++block) {
@@ -85,13 +99,15 @@ class Multiplier {
         for (std::int64_t turn = 0; turn < turns_; ++turn) {
           next.turn();
           results.turn();
-          kernels_.product(slice(plan_.lists(part, block), turn, turns_), weights_, work.x, work.count, panel);
+          Lists lists = slice(plan_.lists(part, block), turn, turns_);
+          lists.first_row = first;
+          kernels_.product(lists, weights_, work.x, work.count, panel);
         }
       }
     }
     float* to_rows[kPanel];
     for (std::int64_t i = 0; i < work.count; ++i) to_rows[i] = to + i * plan_.rows;
-    kernels_.unpack(panel + first * kPanel, kPanel, work.count, rows, relu_, to_rows);
+    kernels_.unpack(panel, kPanel, work.count, rows, relu_, to_rows);
   }
 
   const Kernels& kernels_;
@@ -100,7 +116,7 @@ class Multiplier {
   const float* bias_;
   bool relu_;
   float* y_;
-  std::int64_t turns_;  // of each part and block
+  std::int64_t turns_ = 1;  // of each part and block
 };
 
 }  // namespace
@@ -119,9 +135,9 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t tasks = panels * shares;
   const int parts = static_cast<int>(std::min<std::int64_t>(threads, tasks));
-  const std::int64_t each = (plan.columns + plan.rows) * kPanel;
-  const Tensor panel_memory = Tensor::empty({parts, each});
   const Multiplier multiplier(kernels, plan, weights, bias, relu, y);
+  const std::int64_t each = (plan.columns + multiplier.panel_rows()) * kPanel;
+  const Tensor panel_memory = Tensor::empty({parts, each});
   parallel_parts(tasks, parts, [&](std::int64_t begin, std::int64_t end, int thread) {
     Packer packer(kernels, window, x, kPanel);
     float* const x_panel = panel_memory.data<float>() + thread * each;
