@@ -23,21 +23,23 @@ constexpr std::int64_t kTurns = 16, kPiecesOfATurn = 16;
 class Fetch {
  public:
   Fetch(const float* from, std::int64_t rows, std::int64_t floats, std::int64_t pitch, std::int64_t turns)
-      : from_(from),
+      : row_(from),
+        rows_(rows),
+        floats_(floats),
         pitch_(pitch),
-        lines_((floats + kLine - 1) / kLine),
-        end_(rows * lines_),
-        share_((end_ + turns - 1) / turns) {}
+        share_((rows * ((floats + kLine - 1) / kLine) + turns - 1) / turns) {}
 
   void turn() {
-    for (const std::int64_t end = std::min(end_, next_ + share_); next_ < end; ++next_) {
-      __builtin_prefetch(from_ + next_ / lines_ * pitch_ + next_ % lines_ * kLine, 0, 2);
+    for (std::int64_t i = 0; i < share_ && rows_ > 0; ++i) {
+      __builtin_prefetch(row_ + next_, 0, 2);
+      next_ += kLine;
+      if (next_ >= floats_) row_ += pitch_, next_ = 0, --rows_;
     }
   }
 
  private:
-  const float* from_;
-  std::int64_t pitch_, lines_, end_, share_, next_ = 0;
+  const float* row_;
+  std::int64_t rows_, floats_, pitch_, share_, next_ = 0;
 };
 
 // What a thread multiplies: one panel of x by some parts of A.
