@@ -55,7 +55,7 @@ std::int64_t SparseWeight::rows_together() const {
 
 const cpu::sparse::Plan& SparseWeight::row_plan() const {
   const std::scoped_lock lock(lock_);
-  if (!row_plan_) row_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::row_plan(index_));
+  if (!row_plan_) row_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::row_plan(index_, taps()));
   return *row_plan_;
 }
 

@@ -25,6 +25,7 @@ struct Lists {
   std::int64_t count;
   const std::int32_t* row_list;
   const std::int32_t* column_list;
+  std::int64_t first_row = 0;  // of a product's y, which may be a part of the result
 };
 
 inline constexpr std::int64_t kSpill = 15;  // floats behind what is copied that a whole vector may overwrite
@@ -38,7 +39,8 @@ struct Segment {
 
 // Built for one instruction set.
 struct Kernels {
-  // y [rows][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole vectors.
+  // y [rows from lists.first_row on][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole
+  // vectors.
   void (*product)(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y);
   // Likewise of strips: the column list holds offsets in floats, and each kStripLanes positions read `stride` floats behind those
   // before them.

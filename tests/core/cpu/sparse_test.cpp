@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/reference/conv2d.h"
@@ -24,7 +26,7 @@ struct Case {
 };
 
 // Positions that fill no panel and more than the panels of one pass; channels that fill no vector; single rows, pieces of every
-// number of rows; borders, strides and dilations.
+// number of rows; more columns than are multiplied together; borders, strides and dilations.
 const std::vector<Case> kCases{
     {1, 1, 1, 1, 1, 1, 1, 1},
     {70, 1, 1, 200, 37, 1, .1, 1},
@@ -38,6 +40,8 @@ const std::vector<Case> kCases{
     {2, 11, 8, 20, 16, 3, .2, 1, {.stride = {2, 1}, .padding = {1, 0}}},
     {1, 13, 9, 6, 24, 3, .3, 8, {.stride = {2, 2}, .padding = {2, 1}, .dilation = {2, 1}}},
     {2, 7, 7, 16, 8, 1, .3, 1, {.stride = {2, 2}}},
+    {1, 6, 5, 90, 7, 3, .1, 1, {.padding = {1, 1}}},
+    {66, 1, 1, 450, 35, 1, .5, 7},
 };
 
 Tensor random(const Shape& shape, std::uint64_t index) {
@@ -114,7 +118,7 @@ TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
     const Tensor y = Tensor::empty(p.y_shape()), want = Tensor::empty(p.y_shape(), DType::f64);
     reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
                                       bias.to(DType::f64).data<double>(), want.data<double>());
-    const Plan plan = row_plan(p.index);
+    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
     for (const bool relu : {false, true}) {
       y.fill(NAN);
       multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), bias.data<float>(), relu,
@@ -138,7 +142,7 @@ TEST_P(SparseKernels, StripsOfAnySize) {
     reference::conv2d_backward_input<double>(p.g, grad_y.to(DType::f64).data<double>(), p.weight.data<double>(),
                                              want_x.data<double>());
     const Window forward(p.g, Conv2dPass::forward), backward(p.g, Conv2dPass::backward_input);
-    const Plan rows = row_plan(p.index), columns = column_plan(p.index, c.kernel * c.kernel);
+    const Plan rows = row_plan(p.index, c.kernel * c.kernel), columns = column_plan(p.index, c.kernel * c.kernel);
     for (const auto& [height, width] : {Extent{1, 1}, Extent{2, 3}, Extent{3, 6}, Extent{20, 4}}) {
       y.fill(NAN);
       multiply_strips(*used, rows, p.packed(rows).data(), forward, strips_of(forward, height, width), x.data<float>(),
@@ -156,7 +160,7 @@ TEST_P(SparseKernels, StripsOfAnySize) {
 TEST(SparseStrips, AreForManyImagesAndNotForOne) {
   const Conv2dGeometry many{32, 8, 8, 64, 64, 3, 3, 8, 8, {.padding = {1, 1}}};
   const Problem few({1, 4, 4, 64, 16, 3, .25, 16, {.padding = {1, 1}}});
-  const Plan plan = row_plan(few.index);
+  const Plan plan = row_plan(few.index, 9);
   const auto strips = best_strips({many, Conv2dPass::forward}, plan);
   ASSERT_TRUE(strips);
   EXPECT_GE(strips->groups({many, Conv2dPass::forward}), 4);
@@ -186,7 +190,7 @@ TEST_P(SparseKernels, GradientOfTheValues) {
     const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
     reference::conv2d_backward_weight<double>(p.g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
                                               dense.data<double>(), nullptr);
-    const Plan plan = row_plan(p.index);
+    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
     std::vector<float> grad(plan.from.size(), NAN);
     gradient(*used, plan, {p.g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), grad.data());
     std::vector<double> got(grad.size()), want;
@@ -203,7 +207,7 @@ TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
   for (const Case& c : kCases) {
     const Problem p(c);
     const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
-    const Plan plan = row_plan(p.index);
+    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3, 16}) {
       omp_set_num_threads(threads);
@@ -223,9 +227,30 @@ INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, testing::Values("avx2", "avx512"), 
 
 TEST(SparsePlan, RowsThatShareColumnsArePiecesTogether) {
   const Problem tiles({65, 1, 1, 40, 48, 1, .5, 16});
-  for (const Piece& piece : row_plan(tiles.index).pieces) EXPECT_GE(piece.row_count, 2);
+  for (const Piece& piece : row_plan(tiles.index, 1).pieces) EXPECT_GE(piece.row_count, 2);
   const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
-  for (const Piece& piece : row_plan(scattered.index).pieces) EXPECT_EQ(piece.row_count, 1);
+  for (const Piece& piece : row_plan(scattered.index, 1).pieces) EXPECT_EQ(piece.row_count, 1);
+}
+
+TEST(SparsePlan, RowsAreCutIntoPiecesOfAboutOneSize) {
+  const Plan plan = row_plan(Problem({65, 1, 1, 40, 16, 1, .5, 16}).index, 1);
+  ASSERT_EQ(plan.pieces.size(), 3U);
+  for (const Piece& piece : plan.pieces) EXPECT_GE(piece.row_count, 5);
+}
+
+TEST(SparsePlan, SingleRowsOfABlockGoByTheirLength) {
+  const Plan plan = row_plan(Problem({1, 1, 1, 500, 70, 1, .1, 1}).index, 1);
+  ASSERT_GE(plan.blocks, 3);
+  std::int64_t pieces = 0;
+  for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+    for (std::int64_t block = 0; block < plan.blocks; ++block) {
+      const Lists lists = plan.lists(part, block);
+      const std::span<const Piece> here(lists.pieces, static_cast<std::size_t>(lists.count));
+      EXPECT_TRUE(std::ranges::is_sorted(here, {}, &Piece::column_count)) << "part " << part << " block " << block;
+      pieces += lists.count;
+    }
+  }
+  EXPECT_EQ(pieces, static_cast<std::int64_t>(plan.pieces.size()));
 }
 
 }  // namespace
