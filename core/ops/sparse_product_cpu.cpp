@@ -8,6 +8,7 @@
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/row_dots.h"
 #include "core/device/constant_weights.h"

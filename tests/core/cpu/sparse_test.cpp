@@ -7,6 +7,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/reference/conv2d.h"
+#include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/strips.h"
 #include "core/rng.h"
