@@ -1,6 +1,8 @@
-// Sums over panels at kept elements (gradient.h). Included only by kernels.h; W, the lanes of a vector, tells the instances
-// apart.
+// Sums over positions at kept elements (gradient.h): dot products of single rows, and small dense products of rows that share
+// columns. Included only by kernels.h; W, the lanes of a vector, tells the instances apart.
 #pragma once
+
+#include <type_traits>
 
 #include "core/cpu/sparse/problem.h"
 #include "core/cpu/sparse/vector.h"
@@ -8,100 +10,161 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-// The sum of all lanes, halves added to halves.
+// Sums of neighbouring lanes of a, then of b, within each 128 bits.
 template <int W>
-[[gnu::always_inline]] inline float sum_of(const Vec<W>& v) {
-  if constexpr (W == 1) {
-    return v[0];
-  } else if constexpr (W == 2) {
-    return v[0] + v[1];
-  } else {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v, sizeof v);
-    return sum_of<W / 2>(half[0] + half[1]);
+[[gnu::always_inline]] inline Vec<W> add_neighbours(const Vec<W>& a, const Vec<W>& b) {
+  typename Vector<W>::lanes even, odd;
+  for (int i = 0; i < W; ++i) {
+    const int from = i / 4 * 4 + i % 2 * 2 + (i % 4 < 2 ? 0 : W);
+    even[i] = from, odd[i] = from + 1;
   }
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
 }
 
-// The sums of four vectors' lanes.
+// Sums of neighbouring 128 bits of a, then of b.
 template <int W>
-[[gnu::always_inline]] inline Vec<4> sums_of(const Vec<W>* v) {
-  Vec<4> four[4];
-  for (int i = 0; i < 4; ++i) {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v[i], sizeof v[i]);
-    Vec<W / 2> folded = half[0] + half[1];
-    if constexpr (W == 16) {
-      Vec<4> quarter[2];
-      std::memcpy(quarter, &folded, sizeof folded);
-      four[i] = quarter[0] + quarter[1];
-    } else {
-      four[i] = folded;
-    }
+[[gnu::always_inline]] inline Vec<W> add_quarters(const Vec<W>& a, const Vec<W>& b) {
+  typename Vector<W>::lanes even, odd;
+  for (int i = 0; i < W; ++i) {
+    const int half = i % (W / 2);
+    const int from = half / 4 * 8 + half % 4 + (i < W / 2 ? 0 : W);
+    even[i] = from, odd[i] = from + 4;
   }
-  using Lanes = typename Vector<4>::lanes;
-  const Vec<4> low01 = __builtin_shuffle(four[0], four[1], Lanes{0, 4, 1, 5});
-  const Vec<4> high01 = __builtin_shuffle(four[0], four[1], Lanes{2, 6, 3, 7});
-  const Vec<4> low23 = __builtin_shuffle(four[2], four[3], Lanes{0, 4, 1, 5});
-  const Vec<4> high23 = __builtin_shuffle(four[2], four[3], Lanes{2, 6, 3, 7});
-  const Vec<4> s01 = low01 + high01;  // 0, 1, 0, 1
-  const Vec<4> s23 = low23 + high23;
-  return __builtin_shuffle(s01, s23, Lanes{0, 1, 4, 5}) + __builtin_shuffle(s01, s23, Lanes{2, 3, 6, 7});
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
 }
 
-// R rows by C columns of a piece.
-template <int W, int R, int C>
-void add_sums(const float* const* y, const float* const* x, std::int64_t width, float* to, std::int64_t pitch) {
-  Vec<W> sum[R][C]{};
-  for (std::int64_t p = 0; p < width; p += W) {
-    Vec<W> b[C];
+// Lane i is the sum of the lanes of v[i].
+template <int W>
+[[gnu::always_inline]] inline Vec<W> sums_of(const Vec<W>* v) {
+  Vec<W> four[W / 4];
 #pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) b[c] = load<W>(x[c] + p);
-#pragma GCC unroll 3
-    for (int r = 0; r < R; ++r) {
-      const Vec<W> a = load<W>(y[r] + p);
-#pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) sum[r][c] += a * b[c];
+  for (int i = 0; i < W / 4; ++i) {
+    four[i] = add_neighbours<W>(add_neighbours<W>(v[4 * i], v[4 * i + 1]), add_neighbours<W>(v[4 * i + 2], v[4 * i + 3]));
+  }
+  if constexpr (W == 8)
+    return add_quarters<W>(four[0], four[1]);
+  else
+    return add_quarters<W>(add_quarters<W>(four[0], four[1]), add_quarters<W>(four[2], four[3]));
+}
+
+template <int W>
+[[gnu::always_inline]] inline void add_to(const Vec<W>& v, float* to) {
+  store<W>(load<W>(to) + v, to);
+}
+
+// Dot products wait here, a vector each, until there are enough to add their lanes together.
+inline constexpr int kWaiting = kMostDots;
+
+template <int W, int N>
+void dots_of_vectors(const Dots& dots, const float* y, std::int64_t y_pitch, const float* x, float* sums) {
+  alignas(64) float ring[2 * kWaiting * W];
+  constexpr std::int64_t kMask = 2 * kWaiting - 1;
+  const std::int32_t* columns = dots.columns;
+  std::int64_t next = 0, added = 0;
+  const auto add = [&] {
+    Vec<W> v[W];
+#pragma GCC unroll 16
+    for (int i = 0; i < W; ++i) v[i] = load<W>(ring + ((added & kMask) + i) * W);
+    add_to<W>(sums_of<W>(v), sums + added);
+    added += W;
+  };
+  for (std::int64_t r = 0; r < dots.row_count; ++r) {
+    Vec<W> a[N];
+    const float* const row = y + dots.rows[r].row * y_pitch;
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) a[n] = load<W>(row + n * W);
+    for (const std::int32_t* const end = columns + dots.rows[r].count; columns != end; ++columns, ++next) {
+      const float* const column = x + *columns;
+      Vec<W> even = a[0] * load<W>(column), odd{};
+      if constexpr (N > 1) odd = a[1] * load<W>(column + W);
+#pragma GCC unroll 8
+      for (int n = 2; n < N; ++n) (n % 2 == 0 ? even : odd) += a[n] * load<W>(column + n * W);
+      store<W>(N > 1 ? even + odd : even, ring + (next & kMask) * W);
+    }
+    if (next - added >= kWaiting) {
+#pragma GCC unroll 1
+      for (int i = 0; i < kWaiting; i += W) add();
     }
   }
-#pragma GCC unroll 3
-  for (int r = 0; r < R; ++r) {
-    if constexpr (C == 4) {
-      const Vec<4> four = sums_of<W>(sum[r]);
-      for (int c = 0; c < 4; ++c) to[c * pitch + r] += four[c];
-    } else {
-      for (int c = 0; c < C; ++c) to[c * pitch + r] += sum_of<W>(sum[r][c]);
-    }
+  for (; next % W != 0; ++next) store<W>(Vec<W>{}, ring + (next & kMask) * W);
+  while (added < next) add();
+}
+
+template <int W>
+void dots(const Dots& dots, const float* y, std::int64_t y_pitch, const float* x, std::int64_t width, float* sums) {
+  std::int64_t p = 0;
+  for (; p + 8 * W <= width; p += 8 * W) dots_of_vectors<W, 8>(dots, y + p, y_pitch, x + p, sums);
+  switch ((width - p) / W) {
+    case 1: return dots_of_vectors<W, 1>(dots, y + p, y_pitch, x + p, sums);
+    case 2: return dots_of_vectors<W, 2>(dots, y + p, y_pitch, x + p, sums);
+    case 3: return dots_of_vectors<W, 3>(dots, y + p, y_pitch, x + p, sums);
+    case 4: return dots_of_vectors<W, 4>(dots, y + p, y_pitch, x + p, sums);
+    case 5: return dots_of_vectors<W, 5>(dots, y + p, y_pitch, x + p, sums);
+    case 6: return dots_of_vectors<W, 6>(dots, y + p, y_pitch, x + p, sums);
+    case 7: return dots_of_vectors<W, 7>(dots, y + p, y_pitch, x + p, sums);
+    default: return;
   }
 }
 
-template <int W, int R>
-void add_row_sums(const Piece& piece, const Lists& lists, int first, const float* y, const float* x, std::int64_t width,
-                  float* weights) {
-  const float* rows[R];
-  for (int r = 0; r < R; ++r) rows[r] = y + lists.row_list[piece.rows + first + r] * kSumPanel;
-  const std::int32_t* const columns = lists.column_list + piece.columns;
-  const std::int64_t pitch = piece.row_count;
-  float* const to = weights + piece.weights + first;
+// C columns with V vectors of rows, at `pitch` floats a position.
+template <int W, int V, int C>
+void tile_columns(const std::int32_t* columns, const float* y, std::int64_t pitch, const float* x, std::int64_t width,
+                  float* sums) {
+  Vec<W> sum[C][V]{};
+  const float* at[C];
+  for (int c = 0; c < C; ++c) at[c] = x + columns[c];
+  for (std::int64_t i = 0; i < width; ++i) {
+    Vec<W> b[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) b[v] = load<W>(y + i * pitch + v * W);
+#pragma GCC unroll 12
+    for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[c][v] += at[c][i] * b[v];
+    }
+  }
+#pragma GCC unroll 12
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) add_to<W>(sum[c][v], sums + c * pitch + v * W);
+  }
+}
+
+// Columns whose sums fill the registers, of which there are 32 with 16 lanes and 16 with 8, or the general registers by their
+// addresses.
+template <int W, int V>
+inline constexpr int kColumns = W == 16 ? (V == 1   ? 10
+                                           : V <= 3 ? 8
+                                                    : 6)
+                                        : (V == 1 ? 10 : 6);
+
+template <int W, int V>
+void tile_vectors(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t pitch, const float* x,
+                  std::int64_t width, float* sums) {
   std::int64_t c = 0;
-  for (; c + 4 <= piece.column_count; c += 4) {
-    const float* at[4];
-    for (int k = 0; k < 4; ++k) at[k] = x + columns[c + k] * kSumPanel;
-    add_sums<W, R, 4>(rows, at, width, to + c * pitch, pitch);
-  }
-  for (; c < piece.column_count; ++c) {
-    const float* const at = x + columns[c] * kSumPanel;
-    add_sums<W, R, 1>(rows, &at, width, to + c * pitch, pitch);
-  }
+  const auto add = [&]<int C>(std::integral_constant<int, C>) {
+    tile_columns<W, V, C>(columns + c, y, pitch, x, width, sums + c * pitch);
+    c += C;
+  };
+  while (c + kColumns<W, V> <= count) add(std::integral_constant<int, kColumns<W, V>>{});
+  while (c + 4 <= count) add(std::integral_constant<int, 4>{});
+  while (c < count) add(std::integral_constant<int, 1>{});
 }
 
 template <int W>
-void sums(const Lists& lists, const float* y, const float* x, std::int64_t width, float* weights) {
-  for (std::int64_t i = 0; i < lists.count; ++i) {
-    const Piece& piece = lists.pieces[i];
-    int first = 0;
-    for (; first + 3 <= piece.row_count; first += 3) add_row_sums<W, 3>(piece, lists, first, y, x, width, weights);
-    if (piece.row_count - first == 2) add_row_sums<W, 2>(piece, lists, first, y, x, width, weights);
-    if (piece.row_count - first == 1) add_row_sums<W, 1>(piece, lists, first, y, x, width, weights);
+void tile(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t vectors, const float* x,
+          std::int64_t width, float* sums) {
+  constexpr int kMost = W == 16 ? 4 : 2;
+  const std::int64_t pitch = vectors * kTileLanes;
+  std::int64_t r = 0;
+  for (; r + kMost * W <= pitch; r += kMost * W) tile_vectors<W, kMost>(columns, count, y + r, pitch, x, width, sums + r);
+  if constexpr (W == 16) {
+    switch ((pitch - r) / W) {
+      case 1: return tile_vectors<W, 1>(columns, count, y + r, pitch, x, width, sums + r);
+      case 2: return tile_vectors<W, 2>(columns, count, y + r, pitch, x, width, sums + r);
+      case 3: return tile_vectors<W, 3>(columns, count, y + r, pitch, x, width, sums + r);
+      default: return;
+    }
   }
 }
 

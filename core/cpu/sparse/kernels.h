@@ -195,7 +195,7 @@ void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {product<W>, strip_product<W>, sums<W>, pack<W>, copy<W>, unpack<W>};
+  return {product<W>, strip_product<W>, dots<W>, tile<W>, pack<W>, copy<W>, unpack<W>};
 }
 
 }  // namespace
