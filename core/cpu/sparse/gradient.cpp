@@ -30,13 +30,20 @@ class Summer {
     y_ = tile_y_ + kSumPanel * kMostTileVectors * kTileLanes;
   }
 
-  // Sums of parts [first, last) over units [begin, end).
-  void add(std::int64_t begin, std::int64_t end, std::size_t first, std::size_t last, float* sums) {
-    for (std::int64_t unit = begin; unit < end; ++unit) {
+  struct Range {
+    std::int64_t first, last;
+  };
+
+  // sums = those of these parts over these units.
+  void sum(const Range& units, const Range& parts, float* sums) {
+    for (std::int64_t i = parts.first; i < parts.last; ++i) {
+      std::fill_n(sums + plan_.parts[i].sums, plan_.parts[i].sum_count, 0.0F);
+    }
+    for (std::int64_t unit = units.first; unit < units.last; ++unit) {
       units_.pack_x(unit, x_);
       const std::span<const float* const> pixels = units_.pixels(unit);
       const std::span<const UnitRun> runs = units_.runs(unit);
-      for (std::size_t i = first; i < last; ++i) {
+      for (std::int64_t i = parts.first; i < parts.last; ++i) {
         add_tiles(plan_.parts[i], pixels, runs, sums);
         if (plan_.parts[i].blocks > 0) add_dots(plan_.parts[i], pixels, runs, sums);
       }
@@ -58,14 +65,16 @@ class Summer {
 
   // [positions][whole vectors of the tile's rows]
   void copy_rows(const GradientPlan::Tile& tile, const float* const* pixels, std::int64_t positions) {
-    const std::int32_t* const rows = plan_.tile_rows.data() + tile.rows;
+    const GradientPlan::TileRow* const rows = plan_.tile_rows.data() + tile.rows;
     const std::int64_t pitch = tile.vectors() * kTileLanes;
-    const bool neighbours = rows[tile.row_count - 1] - rows[0] == tile.row_count - 1;
+    const bool neighbours = rows[tile.row_count - 1].row - rows[0].row == tile.row_count - 1;
+    const std::int64_t whole = neighbours ? tile.row_count / kTileLanes * kTileLanes : 0;
     for (std::int64_t i = 0; i < positions; ++i) {
       float* const to = tile_y_ + i * pitch;
-      if (neighbours) std::memcpy(to, pixels[i] + rows[0], static_cast<std::size_t>(tile.row_count) * sizeof(float));
-      for (std::int64_t r = 0; !neighbours && r < tile.row_count; ++r) to[r] = pixels[i][rows[r]];
-      std::fill(to + tile.row_count, to + pitch, 0.0F);
+      const float* const from = pixels[i];
+      for (std::int64_t r = 0; r < whole; r += kTileLanes)
+        std::memcpy(to + r, from + rows[0].row + r, kTileLanes * sizeof(float));
+      for (std::int64_t r = whole; r < pitch; ++r) to[r] = r < tile.row_count ? from[rows[r].row] : 0.0F;
     }
   }
 
@@ -92,6 +101,44 @@ class Summer {
   std::vector<const float*> rows_;
 };
 
+// sums[0] += sums[1] + ... in a part; chunks lie `each` floats apart.
+void add_chunks(const GradientPlan::Part& part, std::int64_t chunks, std::int64_t each, float* sums) {
+  float* const to = sums + part.sums;
+  for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
+    const float* const from = to + chunk * each;
+#pragma omp simd
+    for (std::int64_t i = 0; i < part.sum_count; ++i) to[i] += from[i];
+  }
+}
+
+// A tile's sums, transposed by blocks whose lines stay in the first-level cache. Not inlined: its loops need the registers.
+[[gnu::noinline]] void take_tile(const GradientPlan::Tile& tile, const GradientPlan::TileRow* rows, const float* sums,
+                                 float* grad) {
+  const std::int64_t pitch = tile.vectors() * kTileLanes, row_count = tile.row_count, column_count = tile.column_count;
+  for (std::int64_t row = 0; row < row_count; row += kTileLanes) {
+    for (std::int64_t column = 0; column < column_count; column += kTileLanes) {
+      const std::int64_t width = std::min(kTileLanes, column_count - column);
+      for (std::int64_t r = row; r < std::min(row + kTileLanes, row_count); ++r) {
+        float* const to = grad + rows[r].element + column;
+        const float* const from = sums + column * pitch + r;
+        for (std::int64_t c = 0; c < width; ++c) to[c] = from[c * pitch];
+      }
+    }
+  }
+}
+
+void take_part(const GradientPlan& plan, const GradientPlan::Part& part, const float* sums, float* grad) {
+  for (std::int64_t t = part.tile; t < part.tile + part.tiles; ++t) {
+    const GradientPlan::Tile& tile = plan.tiles[t];
+    take_tile(tile, plan.tile_rows.data() + tile.rows, sums + tile.sums, grad);
+  }
+  for (std::int64_t b = part.block; b < part.block + part.blocks; ++b) {
+    const GradientPlan::Block& block = plan.blocks[b];
+    const std::int32_t* const elements = plan.dot_elements.data() + block.elements;
+    for (std::int64_t i = 0; i < block.element_count; ++i) grad[elements[i]] = sums[block.sums + i];
+  }
+}
+
 }  // namespace
 
 void gradient(const Kernels& kernels, const GradientPlan& plan, const Window& window, const float* x, const float* grad_y,
@@ -103,36 +150,31 @@ void gradient(const Kernels& kernels, const GradientPlan& plan, const Window& wi
               const float* x, const float* grad_y, float* grad) {
   const std::unique_ptr<GradientUnits> shared = gradient_units(kernels, plan, window, strips, x, grad_y);
   const std::span<const std::int32_t> columns = shared->offsets();
-  const std::int64_t units = shared->count(), each = static_cast<std::int64_t>(plan.from.size());
+  const std::int64_t units = shared->count(), each = plan.sum_count;
   const auto parts = static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t most = std::min({units, (kShares + parts - 1) / parts, kMostSums / std::max<std::int64_t>(each, 1)});
   const std::int64_t chunks = std::max<std::int64_t>(most, 1);
   const Tensor chunk_sums = Tensor::empty({chunks, each});
+  float* const all = chunk_sums.data<float>();
   const double flops = 2.0 * static_cast<double>(each) * static_cast<double>(window.positions());
   const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
   // Threads that share a chunk pack x once each.
-  parallel_parts(chunks * parts, static_cast<int>(std::min<std::int64_t>(threads, chunks * parts)),
-                 [&](std::int64_t begin, std::int64_t end, int) {
-                   const std::unique_ptr<GradientUnits> own = gradient_units(kernels, plan, window, strips, x, grad_y);
-                   Summer summer(kernels, plan, columns, *own);
-                   for (std::int64_t chunk = begin / parts; chunk * parts < end; ++chunk) {
-                     const std::int64_t first = std::max(begin - chunk * parts, std::int64_t{0}),
-                                        last = std::min(end - chunk * parts, parts);
-                     float* const sums = chunk_sums.data<float>() + chunk * each;
-                     for (std::int64_t i = first; i < last; ++i)
-                       std::fill_n(sums + plan.parts[i].sums, plan.parts[i].sum_count, 0.0F);
-                     summer.add(units * chunk / chunks, units * (chunk + 1) / chunks, static_cast<std::size_t>(first),
-                                static_cast<std::size_t>(last), sums);
-                   }
-                 });
-  parallel_for(each, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const float* const sums = chunk_sums.data<float>();
-    for (std::int64_t i = begin; i < end; ++i) {
-      float sum = sums[i];
-      for (std::int64_t chunk = 1; chunk < chunks; ++chunk) sum += sums[chunk * each + i];
-      if (plan.from[i] >= 0) grad[plan.from[i]] = sum;
+  const auto add = [&](std::int64_t begin, std::int64_t end, int) {
+    const std::unique_ptr<GradientUnits> own = gradient_units(kernels, plan, window, strips, x, grad_y);
+    Summer summer(kernels, plan, columns, *own);
+    for (std::int64_t chunk = begin / parts; chunk * parts < end; ++chunk) {
+      const std::int64_t first = std::max<std::int64_t>(begin - chunk * parts, 0), last = std::min(end - chunk * parts, parts);
+      summer.sum({units * chunk / chunks, units * (chunk + 1) / chunks}, {first, last}, all + chunk * each);
     }
-  });
+  };
+  parallel_parts(chunks * parts, static_cast<int>(std::min<std::int64_t>(threads, chunks * parts)), add);
+  const auto take = [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      add_chunks(plan.parts[i], chunks, each, all);
+      take_part(plan, plan.parts[i], all, grad);
+    }
+  };
+  parallel_parts(parts, static_cast<int>(std::min<std::int64_t>(threads, parts)), take);
 }
 
 }  // namespace tessera::cpu::sparse

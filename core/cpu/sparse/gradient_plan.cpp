@@ -41,7 +41,7 @@ class Builder {
   }
 
   void add_part(std::int64_t first, std::int64_t last) {
-    GradientPlan::Part part{first, last, size(plan_.tiles), 0, size(plan_.blocks), 0, size(plan_.from), 0};
+    GradientPlan::Part part{first, last, size(plan_.tiles), 0, size(plan_.blocks), 0, plan_.sum_count, 0};
     std::vector<std::int32_t> singles;
     for (const RowGroup& group : groups_) {
       std::span<const std::int32_t> rows = between(group.rows, first, last);
@@ -59,7 +59,7 @@ class Builder {
     add_blocks(singles, static_cast<std::int32_t>(first));
     part.tiles = size(plan_.tiles) - part.tile;
     part.blocks = size(plan_.blocks) - part.block;
-    part.sum_count = size(plan_.from) - part.sums;
+    part.sum_count = plan_.sum_count - part.sums;
     plan_.parts.push_back(part);
   }
 
@@ -78,14 +78,11 @@ class Builder {
 
   void add_tile(std::span<const std::int32_t> rows, std::span<const std::int32_t> columns) {
     const GradientPlan::Tile tile{size(plan_.tile_rows), static_cast<std::int64_t>(rows.size()), size(plan_.column_list),
-                                  static_cast<std::int64_t>(columns.size()), size(plan_.from)};
+                                  static_cast<std::int64_t>(columns.size()), plan_.sum_count};
     plan_.tiles.push_back(tile);
-    plan_.tile_rows.insert(plan_.tile_rows.end(), rows.begin(), rows.end());
+    plan_.sum_count += tile.column_count * tile.vectors() * kTileLanes;
+    for (const std::int32_t row : rows) plan_.tile_rows.push_back({row, static_cast<std::int32_t>(index_.offsets[row])});
     for (const std::int32_t column : columns) plan_.column_list.push_back(column * kPitch);
-    for (std::int64_t c = 0; c < tile.column_count; ++c) {
-      for (const std::int32_t row : rows) plan_.from.push_back(static_cast<std::int32_t>(index_.offsets[row] + c));
-      plan_.from.insert(plan_.from.end(), static_cast<std::size_t>(tile.vectors() * kTileLanes - tile.row_count), -1);
-    }
   }
 
   void add_blocks(std::span<const std::int32_t> rows, std::int32_t first_row) {
@@ -105,15 +102,18 @@ class Builder {
   }
 
   void add_block(const std::vector<Line>& lines, std::int32_t first_row) {
-    plan_.blocks.push_back({size(plan_.dot_rows), size(lines), size(plan_.column_list), size(plan_.from)});
+    GradientPlan::Block block{size(plan_.dot_rows),     size(lines), size(plan_.column_list),
+                              size(plan_.dot_elements), 0,           plan_.sum_count};
     for (const Line& line : lines) {
       plan_.dot_rows.push_back({line.row - first_row, static_cast<std::int32_t>(line.elements.size())});
       for (const std::int32_t element : line.elements) {
         plan_.column_list.push_back(index_.indices[element] * kPitch);
-        plan_.from.push_back(element);
+        plan_.dot_elements.push_back(element);
       }
     }
-    while (plan_.from.size() % kTileLanes != 0) plan_.from.push_back(-1);
+    block.element_count = size(plan_.dot_elements) - block.elements;
+    plan_.blocks.push_back(block);
+    plan_.sum_count += (block.element_count + kTileLanes - 1) / kTileLanes * kTileLanes;
   }
 
   const SparseIndex& index_;

@@ -14,15 +14,20 @@ struct GradientPlan {
   // Rows that keep the same columns. Their sums lie [columns][vectors * kTileLanes].
   struct Tile {
     std::int64_t rows, row_count;  // of `tile_rows`
-    std::int64_t columns, column_count;  // of `column_list`
+    std::int64_t columns, column_count;  // of `column_list`; as many kept elements of each row, one after another
     std::int64_t sums;
     std::int64_t vectors() const { return (row_count + kTileLanes - 1) / kTileLanes; }
   };
-  // Single rows of a part in some columns: `columns`, and the sums in their order.
+  // Single rows of a part in some columns, whose sums lie in the order of their elements.
   struct Block {
     std::int64_t rows, row_count;  // of `dot_rows`
-    std::int64_t columns;
+    std::int64_t columns;  // of `column_list`
+    std::int64_t elements, element_count;  // of `dot_elements`
     std::int64_t sums;
+  };
+  struct TileRow {
+    std::int32_t row;
+    std::int32_t element;  // its first
   };
   // Rows [first, last) of the matrix. Threads share positions by parts.
   struct Part {
@@ -37,9 +42,10 @@ struct GradientPlan {
   std::vector<Tile> tiles;
   std::vector<Block> blocks;
   std::vector<DotRow> dot_rows;  // counted from the first of their part
-  std::vector<std::int32_t> tile_rows;
+  std::vector<std::int32_t> dot_elements;
+  std::vector<TileRow> tile_rows;
   std::vector<std::int32_t> column_list;  // column * kSumPanel: where it lies in a panel
-  std::vector<std::int32_t> from;  // sum i is of the kept element from[i]; -1: of none
+  std::int64_t sum_count = 0;  // whole vectors: some are of no kept element
 };
 
 GradientPlan gradient_plan(const SparseIndex& index, std::int64_t taps);

@@ -191,16 +191,18 @@ double cost_of(const StripShape& strips, const Window& window, const GradientPla
   const auto runs = static_cast<double>(strips.height * up(strips.width, kMostVectors));
   const auto moved = static_cast<double>(strips.cells * window.channels + strips.results * plan.rows);
   return static_cast<double>(strips.groups) *
-         (static_cast<double>(plan.from.size()) * (results * kSum + runs * kPutAway) + moved * kStripLanes * kTranspose);
+         (static_cast<double>(plan.sum_count) * (results * kSum + runs * kPutAway) + moved * kStripLanes * kTranspose);
 }
 
 double cost_of_panels(const Window& window, const GradientPlan& plan) {
   const double vectors = static_cast<double>(up(window.positions(), kStripLanes));
   const double copies =
       static_cast<double>(up(window.x.results, kStripLanes) * kStripLanes) / static_cast<double>(window.x.results);
-  const double moved = static_cast<double>(window.channels + plan.rows);
-  return vectors * (static_cast<double>(plan.from.size()) * (kSum + kPutAway / kMostVectors) + moved * kStripLanes * kTranspose +
-                    static_cast<double>(plan.columns) * copies * kCopy);
+  const auto sources = static_cast<double>(window.images * window.y.sources * window.x.sources * window.channels);
+  return vectors *
+             (static_cast<double>(plan.sum_count) * (kSum + kPutAway / kMostVectors) +
+              static_cast<double>(plan.rows * kStripLanes) * kTranspose + static_cast<double>(plan.columns) * copies * kCopy) +
+         sources * kTranspose;
 }
 
 }  // namespace
