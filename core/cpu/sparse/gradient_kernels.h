@@ -133,10 +133,10 @@ void tile_columns(const std::int32_t* columns, const float* y, std::int64_t pitc
 // Columns whose sums fill the registers, of which there are 32 with 16 lanes and 16 with 8, or the general registers by their
 // addresses.
 template <int W, int V>
-inline constexpr int kColumns = W == 16 ? (V == 1   ? 10
-                                           : V <= 3 ? 8
-                                                    : 6)
-                                        : (V == 1 ? 10 : 6);
+inline constexpr int kColumns = W == 8   ? 6
+                                : V == 1 ? 10
+                                : V <= 3 ? 8
+                                         : 6;
 
 template <int W, int V>
 void tile_vectors(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t pitch, const float* x,

@@ -1,13 +1,16 @@
 #include "core/cpu/sparse/gradient_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/cpu/sparse/row_groups.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu::sparse {
 namespace {
 
-constexpr std::int64_t kMostParts = 8;
+constexpr std::int64_t kParts = 8;
+constexpr std::int64_t kMostPartRows = 512;  // on average: their y of a unit stays in the second-level cache
 constexpr std::int64_t kPartRows = kMostTileVectors * kTileLanes;  // parts start at multiples, where tiles usually do
 constexpr std::int64_t kLeastTileRows = 9;  // that use a vector of rows better than dot products would
 constexpr auto kPitch = static_cast<std::int32_t>(kSumPanel);
@@ -15,10 +18,11 @@ constexpr std::int64_t kCached = 480;  // vectors of x that stay in the first-le
 
 // Bounds of rows with about equal shares of the kept elements.
 std::vector<std::int64_t> part_bounds(const SparseIndex& index) {
+  const std::int64_t most = std::max(kParts, index.rows / kMostPartRows);
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t r = kPartRows; r < index.rows; r += kPartRows) {
-    if (static_cast<std::int64_t>(bounds.size()) < kMostParts &&
-        index.offsets[r] * kMostParts >= index.count() * static_cast<std::int64_t>(bounds.size()))
+    if (static_cast<std::int64_t>(bounds.size()) < most &&
+        index.offsets[r] * most >= index.count() * static_cast<std::int64_t>(bounds.size()))
       bounds.push_back(r);
   }
   bounds.push_back(index.rows);
@@ -125,6 +129,9 @@ class Builder {
 }  // namespace
 
 GradientPlan gradient_plan(const SparseIndex& index, std::int64_t taps) {
+  constexpr std::int64_t kMostColumns = std::numeric_limits<std::int32_t>::max() / kSumPanel;
+  TESSERA_CHECK(index.columns <= kMostColumns, ShapeError, "sparse gradient: rows of ", index.columns,
+                " weights are too long; needs at most ", kMostColumns);
   Builder builder(index, taps);
   const std::vector<std::int64_t> bounds = part_bounds(index);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) builder.add_part(bounds[i], bounds[i + 1]);

@@ -48,6 +48,7 @@ struct GradientPlan {
   std::int64_t sum_count = 0;  // whole vectors: some are of no kept element
 };
 
+// Throws ShapeError for rows of 2^24 columns and more.
 GradientPlan gradient_plan(const SparseIndex& index, std::int64_t taps);
 
 }  // namespace tessera::cpu::sparse

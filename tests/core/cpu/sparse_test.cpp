@@ -11,6 +11,7 @@
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/strips.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::sparse {
@@ -274,6 +275,16 @@ TEST(SparseGradientPlan, RowsThatShareColumnsAreTilesAndOthersDotProducts) {
   std::int64_t kept = 0;
   for (const DotRow& row : single.dot_rows) kept += row.count;
   EXPECT_EQ(kept, scattered.index.count());
+}
+
+TEST(SparseGradientPlan, RefusesRowsTooLongForItsOffsets) {
+  const SparseIndex index{.rows = 1, .columns = std::int64_t{1} << 24, .offsets = {0, 0}, .indices = {}};
+  try {
+    gradient_plan(index, 1);
+    FAIL() << "2^24 columns of 128 positions";
+  } catch (const ShapeError& error) {
+    EXPECT_STREQ(error.what(), "sparse gradient: rows of 16777216 weights are too long; needs at most 16777215");
+  }
 }
 
 }  // namespace
