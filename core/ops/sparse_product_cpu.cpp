@@ -8,6 +8,7 @@
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/row_dots.h"
 #include "core/device/constant_weights.h"
@@ -127,14 +128,8 @@ void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& gra
   if (x.dtype() == DType::bf16) {
     return backward_values(g, x.to(DType::f32), grad_y.to(DType::f32), weight, grad_values, grad_bias);
   }
-  const sparse::Plan& plan = weight.row_plan();
-  const Tensor sums = Tensor::empty(grad_values.shape());
-  sparse::gradient(sparse::kernels(), plan, {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), sums.data<float>());
-  float* const to = grad_values.data<float>();
-  const float* const from = sums.data<float>();
-  parallel_for(sums.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[plan.from[i]] = from[i];
-  });
+  sparse::gradient(sparse::kernels(), weight.gradient_plan(), {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(),
+                   grad_values.data<float>());
   if (grad_bias.defined()) reference::column_sums(g.n * g.oh * g.ow, g.out, grad_y.data<float>(), grad_bias.data<float>());
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "core/cpu/sparse/gradient_plan.h"
 #include "core/cpu/sparse/plan.h"
 #include "core/support/error.h"
 
@@ -63,6 +64,14 @@ const cpu::sparse::Plan& SparseWeight::column_plan() const {
   const std::scoped_lock lock(lock_);
   if (!column_plan_) column_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::column_plan(index_, taps()));
   return *column_plan_;
+}
+
+const cpu::sparse::GradientPlan& SparseWeight::gradient_plan() const {
+  const std::scoped_lock lock(lock_);
+  if (!gradient_plan_) {
+    gradient_plan_ = std::make_unique<cpu::sparse::GradientPlan>(cpu::sparse::gradient_plan(index_, taps()));
+  }
+  return *gradient_plan_;
 }
 
 }  // namespace tessera

@@ -10,8 +10,9 @@
 namespace tessera {
 
 namespace cpu::sparse {
+struct GradientPlan;
 struct Plan;
-}
+}  // namespace cpu::sparse
 
 class SparseWeight {
  public:
@@ -35,8 +36,9 @@ class SparseWeight {
   std::int64_t rows_together() const;
 
   // For the CPU's kernels, made when they are first asked for.
-  const cpu::sparse::Plan& row_plan() const;  // of the result, and of the values' gradient
+  const cpu::sparse::Plan& row_plan() const;  // of the result
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
+  const cpu::sparse::GradientPlan& gradient_plan() const;  // of the values' gradient
 
  private:
   Shape shape_;
@@ -45,6 +47,7 @@ class SparseWeight {
   mutable std::mutex lock_;
   mutable Tensor positions_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
+  mutable std::unique_ptr<cpu::sparse::GradientPlan> gradient_plan_;
 };
 
 using SparseWeightPtr = std::shared_ptr<const SparseWeight>;

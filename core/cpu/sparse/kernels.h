@@ -1,4 +1,4 @@
-// Products of sparse matrices with panels, sums over panels at kept elements, and the transpositions between images and panels.
+// Products of sparse matrices with panels, and the transpositions between images and panels.
 // Included only by the files that build it for one instruction set each; W, the lanes of a vector, tells their instances apart.
 #pragma once
 
@@ -6,30 +6,12 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/cpu/sparse/gradient_kernels.h"
 #include "core/cpu/sparse/problem.h"
+#include "core/cpu/vectors.h"
 
 namespace tessera::cpu::sparse {
 namespace {
-
-template <int W>
-struct Vector {
-  typedef float type __attribute__((vector_size(4 * W)));  // the attribute needs a declarator: no alias
-  typedef std::int32_t lanes __attribute__((vector_size(4 * W)));
-};
-template <int W>
-using Vec = typename Vector<W>::type;
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load(const float* from) {
-  Vec<W> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store(const Vec<W>& v, float* to) {
-  std::memcpy(to, &v, sizeof v);
-}
 
 // Where a piece reads its positions of a column: in a panel, or in strips.
 struct PanelWalk {
@@ -159,123 +141,6 @@ void strip_product(const Lists& lists, const float* weights, const float* x, std
   walk_product<W>(lists, weights, x, StripWalk{stride}, width, y);
 }
 
-// The sum of all lanes, halves added to halves.
-template <int W>
-[[gnu::always_inline]] inline float sum_of(const Vec<W>& v) {
-  if constexpr (W == 1) {
-    return v[0];
-  } else if constexpr (W == 2) {
-    return v[0] + v[1];
-  } else {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v, sizeof v);
-    return sum_of<W / 2>(half[0] + half[1]);
-  }
-}
-
-// The sums of four vectors' lanes.
-template <int W>
-[[gnu::always_inline]] inline Vec<4> sums_of(const Vec<W>* v) {
-  Vec<4> four[4];
-  for (int i = 0; i < 4; ++i) {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v[i], sizeof v[i]);
-    Vec<W / 2> folded = half[0] + half[1];
-    if constexpr (W == 16) {
-      Vec<4> quarter[2];
-      std::memcpy(quarter, &folded, sizeof folded);
-      four[i] = quarter[0] + quarter[1];
-    } else {
-      four[i] = folded;
-    }
-  }
-  using Lanes = typename Vector<4>::lanes;
-  const Vec<4> low01 = __builtin_shuffle(four[0], four[1], Lanes{0, 4, 1, 5});
-  const Vec<4> high01 = __builtin_shuffle(four[0], four[1], Lanes{2, 6, 3, 7});
-  const Vec<4> low23 = __builtin_shuffle(four[2], four[3], Lanes{0, 4, 1, 5});
-  const Vec<4> high23 = __builtin_shuffle(four[2], four[3], Lanes{2, 6, 3, 7});
-  const Vec<4> s01 = low01 + high01;  // 0, 1, 0, 1
-  const Vec<4> s23 = low23 + high23;
-  return __builtin_shuffle(s01, s23, Lanes{0, 1, 4, 5}) + __builtin_shuffle(s01, s23, Lanes{2, 3, 6, 7});
-}
-
-// R rows by C columns of a piece.
-template <int W, int R, int C>
-void add_sums(const float* const* y, const float* const* x, std::int64_t width, float* to, std::int64_t pitch) {
-  Vec<W> sum[R][C]{};
-  for (std::int64_t p = 0; p < width; p += W) {
-    Vec<W> b[C];
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) b[c] = load<W>(x[c] + p);
-#pragma GCC unroll 3
-    for (int r = 0; r < R; ++r) {
-      const Vec<W> a = load<W>(y[r] + p);
-#pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) sum[r][c] += a * b[c];
-    }
-  }
-#pragma GCC unroll 3
-  for (int r = 0; r < R; ++r) {
-    if constexpr (C == 4) {
-      const Vec<4> four = sums_of<W>(sum[r]);
-      for (int c = 0; c < 4; ++c) to[c * pitch + r] += four[c];
-    } else {
-      for (int c = 0; c < C; ++c) to[c * pitch + r] += sum_of<W>(sum[r][c]);
-    }
-  }
-}
-
-template <int W, int R>
-void add_row_sums(const Piece& piece, const Lists& lists, int first, const float* y, const float* x, std::int64_t width,
-                  float* weights) {
-  const float* rows[R];
-  for (int r = 0; r < R; ++r) rows[r] = y + lists.row_list[piece.rows + first + r] * kSumPanel;
-  const std::int32_t* const columns = lists.column_list + piece.columns;
-  const std::int64_t pitch = piece.row_count;
-  float* const to = weights + piece.weights + first;
-  std::int64_t c = 0;
-  for (; c + 4 <= piece.column_count; c += 4) {
-    const float* at[4];
-    for (int k = 0; k < 4; ++k) at[k] = x + columns[c + k] * kSumPanel;
-    add_sums<W, R, 4>(rows, at, width, to + c * pitch, pitch);
-  }
-  for (; c < piece.column_count; ++c) {
-    const float* const at = x + columns[c] * kSumPanel;
-    add_sums<W, R, 1>(rows, &at, width, to + c * pitch, pitch);
-  }
-}
-
-template <int W>
-void sums(const Lists& lists, const float* y, const float* x, std::int64_t width, float* weights) {
-  for (std::int64_t i = 0; i < lists.count; ++i) {
-    const Piece& piece = lists.pieces[i];
-    int first = 0;
-    for (; first + 3 <= piece.row_count; first += 3) add_row_sums<W, 3>(piece, lists, first, y, x, width, weights);
-    if (piece.row_count - first == 2) add_row_sums<W, 2>(piece, lists, first, y, x, width, weights);
-    if (piece.row_count - first == 1) add_row_sums<W, 1>(piece, lists, first, y, x, width, weights);
-  }
-}
-
-// Exchanges rows and lanes of v by exchanging blocks of 1, 2, 4, ... elements.
-template <int W, int Step = 1>
-[[gnu::always_inline]] inline void transpose(Vec<W> (&v)[W]) {
-  if constexpr (Step < W) {
-    typename Vector<W>::lanes low, high;
-    for (int j = 0; j < W; ++j) {
-      low[j] = (j & Step) == 0 ? j : W + j - Step;
-      high[j] = (j & Step) == 0 ? j + Step : W + j;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < W; ++i) {
-      if ((i & Step) != 0) continue;
-      const Vec<W> a = v[i], b = v[i + Step];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + Step] = __builtin_shuffle(a, b, high);
-    }
-    transpose<W, 2 * Step>(v);
-  }
-}
-
 template <int W>
 void pack(const float* const* rows, std::int64_t positions, std::int64_t channels, float* to, std::int64_t pitch) {
   for (std::int64_t p = 0; p < positions; p += W) {
@@ -347,7 +212,7 @@ void unpack(const float* from, std::int64_t pitch, std::int64_t positions, std::
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {product<W>, strip_product<W>, sums<W>, pack<W>, copy<W>, unpack<W>};
+  return {product<W>, strip_product<W>, dots<W>, tile<W>, pack<W>, copy<W>, unpack<W>};
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <span>
 #include <utility>
+
+#include "core/cpu/sparse/row_groups.h"
 
 namespace tessera::cpu::sparse {
 namespace {
@@ -13,33 +14,6 @@ constexpr int kParts = 8;  // as many threads as share a single panel
 constexpr std::int64_t kCached = 144;  // columns of a panel by which many rows are multiplied while they stay near: 36 KiB
 constexpr double kSparseCached = 64;  // likewise for single rows, over the square root of the density
 constexpr std::size_t kSharedRows = 4;  // that keep the same columns, from which loads of x no longer bound their product
-
-// Rows that keep the same columns.
-struct Group {
-  std::vector<std::int32_t> rows;
-  std::span<const std::int32_t> columns;
-};
-
-std::span<const std::int32_t> columns_of(const SparseIndex& index, std::int64_t row) {
-  return std::span(index.indices).subspan(index.offsets[row], index.offsets[row + 1] - index.offsets[row]);
-}
-
-// In the order of their first rows.
-std::vector<Group> groups_of(const SparseIndex& index) {
-  const auto less = [](std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-    return std::ranges::lexicographical_compare(a, b);
-  };
-  std::map<std::span<const std::int32_t>, std::size_t, decltype(less)> known(less);
-  std::vector<Group> groups;
-  for (std::int64_t r = 0; r < index.rows; ++r) {
-    const std::span<const std::int32_t> columns = columns_of(index, r);
-    if (columns.empty()) continue;
-    const auto [found, is_new] = known.emplace(columns, groups.size());
-    if (is_new) groups.push_back({{}, columns});
-    groups[found->second].rows.push_back(static_cast<std::int32_t>(r));
-  }
-  return groups;
-}
 
 constexpr std::int64_t kLanes = 16;  // of the widest vector: results leave their panel in blocks of so many rows
 
@@ -100,13 +74,8 @@ class Builder {
   Plan plan_;
 };
 
-std::span<const std::int32_t> between(std::span<const std::int32_t> sorted, std::int64_t first, std::int64_t last) {
-  const auto begin = std::ranges::lower_bound(sorted, first);
-  return {begin, std::lower_bound(begin, sorted.end(), last)};
-}
-
 // The outputs of A^T x that the pieces of A reach, tap by tap.
-Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std::int64_t taps) {
+Plan scattered_plan(const SparseIndex& index, std::span<const RowGroup> groups, std::int64_t taps) {
   const std::int64_t width = index.columns / taps;
   std::vector<double> load(static_cast<std::size_t>(width), 0);
   for (const std::int32_t column : index.indices) ++load[column % width];
@@ -114,7 +83,7 @@ Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std
   Builder builder(width, taps * index.rows, 1);
   for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
     builder.begin_part(bounds[part], bounds[part + 1]);
-    for (const Group& group : groups) {
+    for (const RowGroup& group : groups) {
       for (std::int64_t t = 0; t < taps; ++t) {
         const auto here = between(group.columns, t * width + bounds[part], t * width + bounds[part + 1]);
         std::vector<std::int32_t> outputs, inputs;
@@ -134,9 +103,9 @@ Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std
 }
 
 // How many rows share a column, on average of the columns: 1 where no rows do.
-double mean_rows_of(std::span<const Group> groups) {
+double mean_rows_of(std::span<const RowGroup> groups) {
   double elements = 0, columns = 0;
-  for (const Group& group : groups) {
+  for (const RowGroup& group : groups) {
     columns += static_cast<double>(group.columns.size());
     elements += static_cast<double>(group.columns.size() * group.rows.size());
   }
@@ -149,7 +118,7 @@ struct Share {
   std::vector<std::int32_t> columns;
   std::vector<std::int64_t> places;
 
-  void add(const Group& group, std::span<const std::int32_t> some) {
+  void add(const RowGroup& group, std::span<const std::int32_t> some) {
     for (const std::int32_t& column : some) {
       columns.push_back(column);
       places.push_back(&column - group.columns.data());
@@ -165,7 +134,7 @@ class RowPlanner {
         width_(index.columns / taps),
         channels_(channels_of_block(index, taps)),
         blocks_((width_ + channels_ - 1) / channels_),
-        groups_(groups_of(index)),
+        groups_(row_groups(index)),
         builder_(index.rows, index.columns, 1 + blocks_) {}
 
   Plan plan() {
@@ -192,11 +161,11 @@ class RowPlanner {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(columns) * kAtOnce / (side * (side + kAtOnce - 1)));
   }
 
-  static bool is_shared(const Group& group) { return group.rows.size() >= kSharedRows; }
+  static bool is_shared(const RowGroup& group) { return group.rows.size() >= kSharedRows; }
 
   // As many columns at a time as stay in the first-level cache, whichever they are.
   void add_shared(std::int64_t first, std::int64_t last) {
-    for (const Group& group : groups_) {
+    for (const RowGroup& group : groups_) {
       if (!is_shared(group)) continue;
       const std::size_t size = group.columns.size(), count = (size + kCached - 1) / kCached;
       for (std::size_t i = 0; i < count; ++i) {
@@ -213,7 +182,7 @@ class RowPlanner {
   // loops end.
   void add_block(std::int64_t first, std::int64_t last, std::int64_t block) {
     std::vector<Share> shares;
-    for (const Group& group : groups_) {
+    for (const RowGroup& group : groups_) {
       const auto rows = between(group.rows, first, last);
       if (is_shared(group) || rows.empty()) continue;
       Share& share = shares.emplace_back(Share{rows, {}, {}});
@@ -234,7 +203,7 @@ class RowPlanner {
 
   const SparseIndex& index_;
   std::int64_t taps_, width_, channels_, blocks_;
-  std::vector<Group> groups_;
+  std::vector<RowGroup> groups_;
   Builder builder_;
 };
 
@@ -244,8 +213,8 @@ Plan row_plan(const SparseIndex& index, std::int64_t taps) { return RowPlanner(i
 
 Plan column_plan(const SparseIndex& index, std::int64_t taps) {
   const TransposedIndex other = transposed(index, taps);
-  const std::vector<Group> groups = groups_of(index);
-  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(groups_of(other.index)) < kSharedRows) {
+  const std::vector<RowGroup> groups = row_groups(index);
+  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(row_groups(other.index)) < kSharedRows) {
     return scattered_plan(index, groups, taps);
   }
   Plan plan = row_plan(other.index, taps);
