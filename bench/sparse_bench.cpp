@@ -5,6 +5,7 @@
 
 #include "bench/cases/dense_cases.h"
 #include "bench/cases/sparse_cases.h"
+#include "bench/cases/sparse_network.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
 #include "core/support/error.h"
@@ -71,8 +72,9 @@ void print_row(const Value& row, double ratio_target, double share_target) {
 void measure(const Options& options) {
   std::vector<Target> chosen = targets();
   std::erase_if(chosen, [&](const Target& target) { return row_of(target.of).find(options.only) == std::string::npos; });
-  TESSERA_CHECK(!chosen.empty(), ConfigError, "sparse_bench: --only '", options.only, "' is in no row; they read like '",
-                row_of(targets().front().of), "'");
+  const std::vector<SparseNetwork> networks = sparse_networks(options.only);
+  TESSERA_CHECK(!chosen.empty() || !networks.empty(), ConfigError, "sparse_bench: --only '", options.only,
+                "' is in no row; they read like '", row_of(targets().front().of), "'");
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
@@ -91,6 +93,7 @@ void measure(const Options& options) {
       if (share > 0) row.set("share_target", share);
     }
   }
+  for (const SparseNetwork& of : networks) rows.push_back(measure_sparse_network(of, options.common.rounds));
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/sparse_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
 }
