@@ -1,7 +1,8 @@
 #include "core/cpu/depthwise/depthwise.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
-#include <vector>
 
 #include "core/cpu/depthwise/walk.h"
 #include "core/cpu/isa.h"
@@ -13,6 +14,8 @@ namespace {
 using reference::Conv2dGeometry;
 
 constexpr std::int64_t kPieces = 16;  // of a filter gradient's rows, in which threads find equal shares
+constexpr std::int64_t kLine = 16;  // floats of a cache line
+constexpr std::int64_t kLarge = std::int64_t{2} << 20;  // floats of a result that is written past the caches
 
 const Extent kOne{1, 1};
 
@@ -56,8 +59,15 @@ Shares shares(const Kernels& kernels, const Window& w) {
   return {{0, whole}, {whole, w.channels}};
 }
 
+// A result that the caches cannot hold: a line of it need not be read before it is written.
+bool past_caches(const Window& w, const Tensor& to) {
+  const bool whole_lines = w.channels % kLine == 0 && reinterpret_cast<std::uintptr_t>(to.raw()) % (kLine * sizeof(float)) == 0;
+  return whole_lines && to.numel() > kLarge;
+}
+
 void correlate(const Kernels& kernels, const Conv2dGeometry& g, const Window& w, const Tensor& from, const Tensor& filters,
-               const Epilogue& epilogue, const Tensor& to) {
+               Epilogue epilogue, const Tensor& to) {
+  epilogue.past_caches = past_caches(w, to);
   const std::int64_t rows = w.to.n * w.to.h;
   const auto [whole, rest] = shares(kernels, w);
   const Tensor zeros = Tensor::zeros({w.channels});
@@ -72,6 +82,7 @@ void correlate(const Kernels& kernels, const Conv2dGeometry& g, const Window& w,
         kernels.correlate(walk.row(strip, r), walk.taps(), weights, epilogue, rest, y + r * strip.y_row);
       }
     });
+    _mm_sfence();  // what went past the caches is there
   });
 }
 
@@ -96,11 +107,13 @@ void backward_input(const Kernels& kernels, const Conv2dGeometry& g, const Tenso
   const Window w = window_of(g);
   const std::int64_t rows = g.n * g.h;
   const Tensor zeros = Tensor::zeros({g.in});
+  const Epilogue epilogue{.past_caches = past_caches(w, grad_x)};
   parallel_parts(rows, threads_for(g, rows), [&](std::int64_t begin, std::int64_t end, int) {
     GatherWalk walk(w, grad_y.data<float>(), zeros.data<float>());
     walk.strips(begin, end, [&](const Strip& strip, const Taps& taps, std::int64_t pixel) {
-      kernels.correlate(strip, taps, filters.data<float>(), {}, {0, g.in}, grad_x.data<float>() + pixel * g.in);
+      kernels.correlate(strip, taps, filters.data<float>(), epilogue, {0, g.in}, grad_x.data<float>() + pixel * g.in);
     });
+    _mm_sfence();  // what went past the caches is there
   });
 }
 

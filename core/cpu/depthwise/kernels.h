@@ -78,6 +78,17 @@ template <int W, int S, int R, int T, class Use>
   });
 }
 
+// Into the second-level cache: these are more streams than the processor foresees.
+template <int S, int R, int T>
+[[gnu::always_inline]] inline void fetch_ahead(const Strip& strip, const float* const* const* rows, std::int64_t c) {
+  constexpr int kShared = kSide - S;  // rows of pixels that both strips read
+  repeat<R * S>([&](auto i) __attribute__((always_inline)) {
+    repeat<T * S>([&](auto j) __attribute__((always_inline)) {
+      __builtin_prefetch(rows[kShared + i][kSide / 2 + j] + c + strip.ahead, 0, 2);
+    });
+  });
+}
+
 template <int W, int S, int R, int T>
 void correlate_tile(const Strip& strip, const float* filters, const Epilogue& epilogue, std::int64_t first, Channels channels,
                     float* y) {
@@ -92,6 +103,7 @@ void correlate_tile(const Strip& strip, const float* filters, const Epilogue& ep
     repeat<R * T>([&](auto k) __attribute__((always_inline)) { sum[k / T][k % T] = bias; });
     for_each_product<W, S, R, T>(
         rows, c, [&](const Vec<W>& x, auto r, auto t, auto tap) __attribute__((always_inline)) { sum[r][t] += x * filter[tap]; });
+    if (strip.ahead != 0) fetch_ahead<S, R, T>(strip, rows, c);
     float* const to = y + first * strip.y_step + c;
     repeat<R * T>([&](auto k) __attribute__((always_inline)) {
       finish<W>(sum[k / T][k % T], epilogue, to + k / T * strip.y_row + k % T * strip.y_step);
@@ -114,6 +126,7 @@ void add_tile(const Strip& strip, const float* grad_y, std::int64_t first, Chann
     repeat<kTaps>([&](auto tap) __attribute__((always_inline)) { sum[tap] = load<W>(sums + tap * strip.channels + c); });
     for_each_product<W, S, R, T>(
         rows, c, [&](const Vec<W>& x, auto r, auto t, auto tap) __attribute__((always_inline)) { sum[tap] += x * grad[r][t]; });
+    if (strip.ahead != 0) fetch_ahead<S, R, T>(strip, rows, c);
     repeat<kTaps>([&](auto tap) __attribute__((always_inline)) { store<W>(sum[tap], sums + tap * strip.channels + c); });
   }
 }

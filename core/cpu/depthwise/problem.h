@@ -20,6 +20,7 @@ struct Strip {
   std::int64_t count;  // outputs in a row
   std::int64_t y_step, y_row;  // floats from an output to the next in its row, and to that below
   std::int64_t channels;
+  std::int64_t ahead;  // floats to the pixels that only the strip below reads, which are to be fetched; 0: none are
 };
 
 struct Taps {
@@ -34,6 +35,7 @@ struct Channels {
 struct Epilogue {
   const float* bias = nullptr;
   bool relu = false;
+  bool past_caches = false;  // whole cache lines of y may be written past the caches
 };
 
 // Built for one instruction set. `y` and `grad_y` are channel 0 of the strip's first output; filters, and sums of their

@@ -2,6 +2,8 @@
 // Included only by the files that build it for one instruction set each; W, the lanes of a vector, tells their instances apart.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -38,7 +40,13 @@ template <int W>
 
 template <int W>
 [[gnu::always_inline]] inline void finish(const Vec<W>& v, const Epilogue& epilogue, float* y) {
-  store<W>(epilogue.relu ? (v < 0 ? Vec<W>{} : v) : v, y);
+  const Vec<W> result = epilogue.relu ? (v < 0 ? Vec<W>{} : v) : v;
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    if (epilogue.past_caches) return _mm512_stream_ps(y, result);
+  }
+#endif
+  store<W>(result, y);
 }
 
 // step(std::integral_constant<int, i>()) for i from 0 to N - 1: sums that are indexed by them live in registers.

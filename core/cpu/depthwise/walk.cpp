@@ -5,6 +5,8 @@
 namespace tessera::cpu::depthwise {
 namespace {
 
+constexpr std::int64_t kNear = std::int64_t{1} << 19;  // floats that threads' second-level caches may hold
+
 // Where columns [first, first + count) of a row lie, of which `row` has `width`; null is a row of the border.
 void point(const float* row, std::int64_t width, std::int64_t channels, std::int64_t first, std::int64_t count,
            const float* zeros, const float** to) {
@@ -32,7 +34,7 @@ StripWalk::StripWalk(const Window& window, const float* from, const float* zeros
   for (std::int64_t i = 0; i < kernel.h; ++i) {
     for (std::int64_t j = 0; j < kernel.w; ++j) taps_.push_back({i * pitch + j * dilation.w, i * kernel.w + j});
   }
-  strip_ = {nullptr, pitch, stride.w, to.w, channels, to.w * channels, channels};
+  strip_ = {nullptr, pitch, stride.w, to.w, channels, to.w * channels, channels, 0};
 }
 
 const Strip& StripWalk::strip_at(std::int64_t row, std::int64_t count) {
@@ -45,6 +47,8 @@ const Strip& StripWalk::strip_at(std::int64_t row, std::int64_t count) {
     point(at, window_.from.w, window_.channels, -window_.padding.w, strip_.pitch, zeros_, pixels_.data() + i * strip_.pitch);
   }
   strip_.pixels = pixels_.data();
+  const std::int64_t below = window_.from.w * window_.channels;
+  strip_.ahead = window_.from.n * window_.from.h * below > kNear ? count * window_.stride.h * below : 0;
   return strip_;
 }
 
@@ -65,7 +69,7 @@ GatherWalk::GatherWalk(const Window& window, const float* outputs, const float* 
     }
     phase.columns = right - phase.left + phase.count;
   }
-  strip_ = {nullptr, 0, 1, 0, stride * window.channels, width * window.channels, window.channels};
+  strip_ = {nullptr, 0, 1, 0, stride * window.channels, width * window.channels, window.channels, 0};
 }
 
 void GatherWalk::find_rows(std::int64_t row) {

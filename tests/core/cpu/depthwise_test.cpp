@@ -179,6 +179,32 @@ TEST_P(DepthwiseKernels, ResultsHaveTheSameBytesWhateverTheThreads) {
   omp_set_num_threads(before);
 }
 
+// Whole lines of a result of more than 8 MiB, whose address is that of a line, go past the caches; pixels are fetched ahead.
+TEST_P(DepthwiseKernels, LargeResultsAreTheSameAtEveryAddress) {
+  for (const Extent& stride : {kOne, kTwo}) {
+    const Case c{5, 97, 70, 64, kThree, kOne, stride};
+    const Conv2dGeometry g = geometry(c);
+    const Tensor x = random({c.n, c.h, c.w, c.channels}, 0);
+    const Tensor grad_y = random({c.n, g.oh, g.ow, c.channels}, 1);
+    const Tensor weight = random({c.channels, 3, 3, 1}, 2);
+    Output y(grad_y.shape()), grad_x(x.shape());
+    forward(*kernels, g, x, filters(weight), {}, y.tensor());
+    backward_input(*kernels, g, grad_y, input_grad_filters(g, weight), grad_x.tensor());
+    const Tensor aligned_y = Tensor::empty(grad_y.shape()), aligned_grad_x = Tensor::empty(x.shape());
+    forward(*kernels, g, x, filters(weight), {}, aligned_y);
+    backward_input(*kernels, g, grad_y, input_grad_filters(g, weight), aligned_grad_x);
+    EXPECT_EQ(aligned_y.to_vector<float>(), y.tensor().to_vector<float>());
+    EXPECT_EQ(aligned_grad_x.to_vector<float>(), grad_x.tensor().to_vector<float>());
+    const Tensor want = Tensor::empty(y.tensor().shape(), DType::f64);
+    reference::conv2d_forward<double>(g, wide(x).data<double>(), wide(weight).data<double>(), nullptr, want.data<double>());
+    y.expect(want);
+    const Tensor want_grad_x = Tensor::empty(x.shape(), DType::f64);
+    reference::conv2d_backward_input<double>(g, wide(grad_y).data<double>(), wide(weight).data<double>(),
+                                             want_grad_x.data<double>());
+    grad_x.expect(want_grad_x);
+  }
+}
+
 TEST_P(DepthwiseKernels, NaNReachesItsNeighboursAndNoOtherChannel) {
   const Conv2dGeometry g = geometry({1, 8, 8, 32});
   const Tensor x = random({1, 8, 8, 32}, 0);
