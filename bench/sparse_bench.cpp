@@ -9,6 +9,7 @@
 
 #include "bench/cases/dense_cases.h"
 #include "bench/cases/sparse_cases.h"
+#include "bench/cases/sparse_network.h"
 #include "bench/cases/sparse_torch.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
@@ -92,6 +93,7 @@ void measure_torch(const LibraryOptions& options, const std::vector<SparseTorchT
 struct Rows {
   std::vector<SparseTarget> dense;
   std::vector<SparseTorchTarget> torch;
+  std::vector<SparseNetwork> networks;
 };
 
 Tensor weight_of(const Options& options) {
@@ -103,15 +105,16 @@ Tensor weight_of(const Options& options) {
 }
 
 Rows chosen_rows(const Options& options) {
-  Rows rows = options.isa.empty() ? Rows{sparse_targets(), sparse_torch_targets()} : Rows{avx2_targets(), {}};
+  Rows rows = options.isa.empty() ? Rows{sparse_targets(), sparse_torch_targets(), sparse_networks(options.only)}
+                                  : Rows{avx2_targets(), {}, {}};
   TESSERA_CHECK(options.weights.empty() == options.weight.empty(), ConfigError,
                 "sparse_bench: --weights names a file and --weight a tensor in it: they go together");
   if (!options.weights.empty()) take_weight(rows.dense, weight_of(options));
   const auto left_out = [&](const std::string& row) { return row.find(options.only) == std::string::npos; };
   std::erase_if(rows.dense, [&](const SparseTarget& target) { return left_out(row_of(target.of)); });
   std::erase_if(rows.torch, [&](const SparseTorchTarget& target) { return left_out(target.row()); });
-  TESSERA_CHECK(!rows.dense.empty() || !rows.torch.empty(), ConfigError, "sparse_bench: --only '", options.only,
-                "' is in no row; they read like '", row_of(sparse_targets().front().of), "' and '",
+  TESSERA_CHECK(!rows.dense.empty() || !rows.torch.empty() || !rows.networks.empty(), ConfigError, "sparse_bench: --only '",
+                options.only, "' is in no row; they read like '", row_of(sparse_targets().front().of), "' and '",
                 sparse_torch_targets().front().row(), "'");
   return rows;
 }
@@ -136,6 +139,7 @@ void measure(const Options& options) {
   Value::List rows;
   measure_dense(options, chosen.dense, rows);
   measure_torch(torch, chosen.torch, rows);
+  for (const SparseNetwork& of : chosen.networks) rows.push_back(measure_sparse_network(of, options.common.rounds));
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/sparse_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
 }
