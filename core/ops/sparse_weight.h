@@ -12,6 +12,9 @@ namespace tessera {
 namespace cpu::sparse {
 struct Plan;
 }
+namespace cuda::sparse {
+struct Matrix;
+}
 
 class SparseWeight {
  public:
@@ -38,6 +41,10 @@ class SparseWeight {
   const cpu::sparse::Plan& row_plan() const;  // of the result, and of the values' gradient
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
 
+  // For the kernels of a GPU, likewise, and made anew where another device asks.
+  const cuda::sparse::Matrix& row_matrix(Device device) const;
+  const cuda::sparse::Matrix& column_matrix(Device device) const;
+
  private:
   Shape shape_;
   SparseIndex index_;
@@ -45,6 +52,7 @@ class SparseWeight {
   mutable std::mutex lock_;
   mutable Tensor positions_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
+  mutable std::unique_ptr<cuda::sparse::Matrix> row_matrix_, column_matrix_;
 };
 
 using SparseWeightPtr = std::shared_ptr<const SparseWeight>;
