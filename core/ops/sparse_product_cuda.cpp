@@ -20,13 +20,19 @@ namespace tessera::cuda {
 namespace {
 
 using cpu::sparse::Window;
+using sparse::Walk;
 
 thread_local std::map<std::string, std::size_t> runs;
 
-std::string key_of(const SparseCall& call, Device device) {
+// Outside of a DecisionScope nothing is made for kernels that then do not run.
+bool may_choose(const SparseCall& call) {
+  return decisions_active() && (call.geometry.flops() >= kLeastFlopsToMeasure || choice_is_forced());
+}
+
+std::string key_of(const SparseCall& call, std::int64_t pieces, Device device) {
   const bool tf32 = call.dtype == DType::f32 && tf32_products();
   return str("cuda.sparse.", name_of(call.pass), ' ', call.weight.shape().rank() == 2 ? "linear " : "conv2d ",
-             describe(call.geometry), " kept", call.weight.count(), ' ', tf32 ? "tf32" : name_of(call.dtype),
+             describe(call.geometry), " kept", call.weight.count(), " pieces", pieces, ' ', tf32 ? "tf32" : name_of(call.dtype),
              call.relu ? " relu" : "", ConstantWeights::current() != nullptr ? " constant" : "", ' ', chip_name(device));
 }
 
@@ -34,10 +40,19 @@ std::string key_of(const SparseCall& call, Device device) {
 struct Ways {
   std::vector<std::string> names;
   std::vector<std::function<void()>> runs;
+  std::int64_t pieces = 0;  // that rows make which keep the same columns
 
   void add(const char* name, std::function<void()> run) {
     names.emplace_back(name);
     runs.push_back(std::move(run));
+  }
+  // By kernels of our own, where they can count the pixels: row by row, and in pieces where rows keep the same columns.
+  template <class Run>
+  void add_own(const Window& window, const sparse::Matrix& matrix, const Run& run) {
+    if (!sparse::fits(window)) return;
+    add("sparse", [&matrix, run] { run(matrix, Walk::rows); });
+    pieces = matrix.pieces.dim(0);
+    if (pieces > 0) add("pieces", [&matrix, run] { run(matrix, Walk::pieces); });
   }
 };
 
@@ -46,14 +61,14 @@ void by_choice(const SparseCall& call, Device device, const Ways& ways) {
     ++runs[ways.names[i]];
     ways.runs[i]();
   };
-  const bool worth = call.geometry.flops() >= kLeastFlopsToMeasure || choice_is_forced();
-  if (ways.names.size() == 1 || !decisions_active() || !worth) return run(0);
+  if (ways.names.size() == 1) return run(0);
   thread_local PlanCache<std::size_t> cache;
   std::vector<std::int64_t> key = call.cache_key();
   key.push_back(device.index());
   key.push_back(tf32_products());
-  const auto chosen = cache.get(
-      std::move(key), [&] { return std::make_unique<std::size_t>(choose_on(device, key_of(call, device), ways.names, run)); });
+  const auto chosen = cache.get(std::move(key), [&] {
+    return std::make_unique<std::size_t>(choose_on(device, key_of(call, ways.pieces, device), ways.names, run));
+  });
   run(*chosen);
 }
 
@@ -68,8 +83,10 @@ void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& w
   const Window window(call.geometry, call.pass);
   Ways ways;
   ways.add("dense", [&] { sparse_forward_by_dense(x, values, weight, bias, y, options, relu); });
-  if (sparse::fits(window)) {
-    ways.add("sparse", [&] { sparse::multiply(weight.row_matrix(x.device()), values, window, x, bias, relu, y); });
+  if (may_choose(call)) {
+    ways.add_own(window, weight.row_matrix(x.device()), [&](const sparse::Matrix& matrix, Walk walk) {
+      sparse::multiply(matrix, walk, values, window, x, bias, relu, y);
+    });
   }
   by_choice(call, x.device(), ways);
 }
@@ -81,9 +98,10 @@ void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const Spa
   const Window window(call.geometry, call.pass);
   Ways ways;
   ways.add("dense", [&] { sparse_backward_input_by_dense(grad_y, values, weight, grad_x, options); });
-  if (sparse::fits(window)) {
-    ways.add("sparse",
-             [&] { sparse::multiply(weight.column_matrix(grad_y.device()), values, window, grad_y, {}, false, grad_x); });
+  if (may_choose(call)) {
+    ways.add_own(window, weight.column_matrix(grad_y.device()), [&](const sparse::Matrix& matrix, Walk walk) {
+      sparse::multiply(matrix, walk, values, window, grad_y, {}, false, grad_x);
+    });
   }
   by_choice(call, grad_y.device(), ways);
 }
@@ -94,9 +112,9 @@ void sparse_backward_values(const Tensor& x, const Tensor& grad_y, const SparseW
   const Window window(call.geometry, Conv2dPass::forward);
   Ways ways;
   ways.add("dense", [&] { sparse_backward_values_by_dense(x, grad_y, weight, grad_values, grad_bias, options); });
-  if (sparse::fits(window)) {
-    ways.add("sparse", [&] {
-      sparse::gradient(weight.row_matrix(x.device()), window, x, grad_y, grad_values);
+  if (may_choose(call)) {
+    ways.add_own(window, weight.row_matrix(x.device()), [&](const sparse::Matrix& matrix, Walk walk) {
+      sparse::gradient(matrix, walk, window, x, grad_y, grad_values);
       if (grad_bias.defined()) column_sums(grad_y.reshape({window.positions(), weight.shape()[0]}), grad_bias);
     });
   }

@@ -6,8 +6,8 @@
 
 namespace tessera::cuda {
 
-// How often this thread ran the products by `way`, over all passes: shows that a forced choice was obeyed. Ways: `dense` and
-// `sparse`.
+// How often this thread ran the products by `way`, over all passes: shows that a forced choice was obeyed. Ways: `dense`,
+// `sparse` and `pieces`.
 std::size_t sparse_runs(const std::string& way);
 
 }  // namespace tessera::cuda

@@ -1,7 +1,6 @@
 #include "core/cpu/sparse/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 
 namespace tessera::cpu::sparse {
@@ -10,33 +9,6 @@ namespace {
 constexpr int kParts = 8;  // as many threads as share a single panel
 constexpr std::int64_t kCached = 192;  // columns of a panel that stay in the first-level cache: 48 KiB
 constexpr double kSharedRows = 4;  // mean rows of a piece from which A^T is multiplied by the pieces of A
-
-// Rows that keep the same columns.
-struct Group {
-  std::vector<std::int32_t> rows;
-  std::span<const std::int32_t> columns;
-};
-
-std::span<const std::int32_t> columns_of(const SparseIndex& index, std::int64_t row) {
-  return std::span(index.indices).subspan(index.offsets[row], index.offsets[row + 1] - index.offsets[row]);
-}
-
-// In the order of their first rows.
-std::vector<Group> groups_of(const SparseIndex& index) {
-  const auto less = [](std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-    return std::ranges::lexicographical_compare(a, b);
-  };
-  std::map<std::span<const std::int32_t>, std::size_t, decltype(less)> known(less);
-  std::vector<Group> groups;
-  for (std::int64_t r = 0; r < index.rows; ++r) {
-    const std::span<const std::int32_t> columns = columns_of(index, r);
-    if (columns.empty()) continue;
-    const auto [found, is_new] = known.emplace(columns, groups.size());
-    if (is_new) groups.push_back({{}, columns});
-    groups[found->second].rows.push_back(static_cast<std::int32_t>(r));
-  }
-  return groups;
-}
 
 constexpr std::int64_t kLanes = 16;  // of the widest vector: results leave their panel in blocks of so many rows
 
@@ -97,7 +69,7 @@ std::span<const std::int32_t> between(std::span<const std::int32_t> sorted, std:
 }
 
 // The outputs of A^T x that the pieces of A reach, tap by tap.
-Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std::int64_t taps) {
+Plan scattered_plan(const SparseIndex& index, std::span<const RowGroup> groups, std::int64_t taps) {
   const std::int64_t width = index.columns / taps;
   std::vector<double> load(static_cast<std::size_t>(width), 0);
   for (const std::int32_t column : index.indices) ++load[column % width];
@@ -105,7 +77,7 @@ Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std
   Builder builder(width, taps * index.rows);
   for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
     builder.begin_part(bounds[part], bounds[part + 1]);
-    for (const Group& group : groups) {
+    for (const RowGroup& group : groups) {
       for (std::int64_t t = 0; t < taps; ++t) {
         const auto here = between(group.columns, t * width + bounds[part], t * width + bounds[part + 1]);
         std::vector<std::int32_t> outputs, inputs;
@@ -124,9 +96,9 @@ Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std
 }
 
 // How many rows share a column, on average of the columns: 1 where no rows do.
-double mean_rows_of(std::span<const Group> groups) {
+double mean_rows_of(std::span<const RowGroup> groups) {
   double elements = 0, columns = 0;
-  for (const Group& group : groups) {
+  for (const RowGroup& group : groups) {
     columns += static_cast<double>(group.columns.size());
     elements += static_cast<double>(group.columns.size() * group.rows.size());
   }
@@ -136,14 +108,14 @@ double mean_rows_of(std::span<const Group> groups) {
 }  // namespace
 
 Plan row_plan(const SparseIndex& index) {
-  const std::vector<Group> groups = groups_of(index);
+  const std::vector<RowGroup> groups = rows_that_share_columns(index);
   const std::vector<std::int64_t> bounds =
       equal_shares(index.rows, [&](std::int64_t r) { return static_cast<double>(index.offsets[r + 1] - index.offsets[r]); });
   Builder builder(index.rows, index.columns);
   for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
     builder.begin_part(bounds[part], bounds[part + 1]);
     for (std::int64_t block = 0; block < index.columns; block += kCached) {
-      for (const Group& group : groups) {
+      for (const RowGroup& group : groups) {
         const auto rows = between(group.rows, bounds[part], bounds[part + 1]);
         const auto columns = between(group.columns, block, block + kCached);
         const std::int64_t before = columns.data() - group.columns.data();
@@ -156,7 +128,7 @@ Plan row_plan(const SparseIndex& index) {
 }
 
 Plan column_plan(const SparseIndex& index, std::int64_t taps) {
-  if (const std::vector<Group> groups = groups_of(index); mean_rows_of(groups) >= kSharedRows) {
+  if (const std::vector<RowGroup> groups = rows_that_share_columns(index); mean_rows_of(groups) >= kSharedRows) {
     return scattered_plan(index, groups, taps);
   }
   const TransposedIndex other = transposed(index, taps);

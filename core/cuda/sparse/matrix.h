@@ -12,6 +12,9 @@
 namespace tessera::cuda::sparse {
 
 inline constexpr int kChunk = 16;  // kept elements of one row whose gradients a subwarp sums together
+inline constexpr int kPieceRows = 16;  // most rows of a piece: those of a step on tensor cores
+inline constexpr int kLeastPieceRows = 8;  // of fewer rows that keep the same columns, each is walked by itself
+inline constexpr int kPieceColumns = 32;  // of a tile of a piece
 
 // Element i of row r, offsets[r] <= i < offsets[r + 1], is value from[i] at column indices[i], which is tap * width + channel.
 // All tensors are i32, on one device.
@@ -20,16 +23,21 @@ struct Matrix {
   Tensor offsets;  // [rows + 1]
   Tensor indices;  // [count]
   Tensor from;  // [count]; undefined where it is the identity
-  Tensor order;  // [rows]: the longest first, so that neighbours have about equal lengths and no long row begins last
-  Tensor chunks;  // [chunks, 2]: row and first element of each kChunk elements, or fewer at the end of a row
+  // Rows in this order: the longest first, so that neighbours have about equal lengths and no long row begins last. Their kept
+  // elements in chunks: row and first element of each kChunk elements, or fewer at the end of a row.
+  struct Rows {
+    Tensor order;  // [rows]
+    Tensor chunks;  // [chunks, 2]
+  };
+  Rows all, alone;  // alone: those of no piece
+  // Rows that keep the same columns: of blocks, of tiles, of a layer that whole inputs are pruned of.
+  Tensor pieces;  // [pieces, kPieceRows]: the rows, -1 behind the last; those with the most columns first
+  Tensor tiles;  // [tiles, 2]: piece and first of its columns, of kPieceColumns or fewer at the end of a piece
 };
 
 // y = A x, whose columns are `taps` equal parts.
 Matrix row_matrix(const SparseIndex& index, std::int64_t taps, Device device);
 // y = A^T x, with rows and columns exchanged within each tap (core/sparse_index.h, transposed()).
 Matrix column_matrix(const SparseIndex& index, std::int64_t taps, Device device);
-
-// Rows by descending length, in their own order where lengths are equal.
-std::vector<std::int32_t> rows_by_length(const SparseIndex& index);
 
 }  // namespace tessera::cuda::sparse

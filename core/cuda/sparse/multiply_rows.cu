@@ -28,7 +28,7 @@ struct Span {
 // The elements of the row at place `at` of the order; none behind the last.
 template <class Problem>
 __device__ Span span_of(const Problem& p, std::int64_t at) {
-  if (at >= p.rows) return {0, 0};
+  if (at >= p.row_count) return {0, 0};
   const std::int32_t row = p.order[at];
   return {p.elements.offsets[row], p.elements.offsets[row + 1]};
 }
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) multiply_rows_kernel(const __grid_co
   using Number = Compute<T>;
   __shared__ Kept<Number> tiles[kSubwarps][kTile];
   const int lane = static_cast<int>(threadIdx.x) % kLanes, subwarp = static_cast<int>(threadIdx.x) / kLanes;
-  const auto groups = static_cast<unsigned>(ceil_div(p.rows, kSubwarps));
+  const auto groups = static_cast<unsigned>(ceil_div(p.row_count, kSubwarps));
   const std::int64_t first_row = std::int64_t{blockIdx.x % groups} * kSubwarps;
   const Span mine = span_of(p, first_row + subwarp);
   // The warp's first row has the most elements: all its lanes go round as often.
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) multiply_rows_kernel(const __grid_co
     }
     __syncwarp();
   }
-  if (first_row + subwarp >= p.rows) return;
+  if (first_row + subwarp >= p.row_count) return;
   const std::int32_t row = p.order[first_row + subwarp];
   const Number bias = p.bias != nullptr ? p.bias[row] : Number{0};
   typename Reader<T, kGathers>::Some result;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads) multiply_rows_kernel(const __grid_co
 
 template <class T, bool kGathers>
 void launch_rows(const RowProblem<T, Compute<T>>& p, Device device) {
-  const auto groups = ceil_div(std::int64_t{p.rows}, kSubwarps);
+  const auto groups = ceil_div(std::int64_t{p.row_count}, kSubwarps);
   const auto strips = p.y_pitch / kStrip<T>;
   launch("sparse_rows", device, {dim3(static_cast<unsigned>(groups * strips)), dim3(kThreads)}, multiply_rows_kernel<T, kGathers>,
          p);
@@ -100,23 +100,23 @@ void launch_rows(const RowProblem<T, Compute<T>>& p, Device device) {
 
 }  // namespace
 
-void multiply_rows(const Matrix& matrix, const Tensor& values, const Panels& panels, const Tensor& bias, bool relu) {
+void multiply_rows(const Matrix& matrix, const Matrix::Rows& rows, const Tensor& values, const Panels& panels, const Tensor& bias,
+                   bool relu) {
   dispatch_numbers(panels.x.dtype(), "sparse_rows", [&]<class T>() {
     using Number = Compute<T>;
-    const bool gathers = panels.pixels.defined();
-    const RowProblem<T, Number> problem{.elements = {matrix.offsets.data<std::int32_t>(), matrix.indices.data<std::int32_t>(),
-                                                     static_cast<std::int32_t>(matrix.width)},
+    const RowProblem<T, Number> problem{.elements = elements_of(matrix),
                                         .values = values.data<Number>(),
-                                        .sources = {gathers ? panels.pixels.data<std::int32_t>() : nullptr, panels.y.dim(1)},
+                                        .sources = sources_of(panels),
                                         .x = panels.x.data<T>(),
                                         .x_pitch = panels.x.dim(1),
-                                        .order = matrix.order.data<std::int32_t>(),
-                                        .rows = static_cast<std::int32_t>(matrix.rows),
+                                        .order = rows.order.data<std::int32_t>(),
+                                        .row_count = static_cast<std::int32_t>(rows.order.numel()),
                                         .bias = bias.defined() ? bias.data<Number>() : nullptr,
                                         .relu = relu,
                                         .y = panels.y.data<T>(),
                                         .y_pitch = panels.y.dim(1)};
-    gathers ? launch_rows<T, true>(problem, panels.x.device()) : launch_rows<T, false>(problem, panels.x.device());
+    panels.pixels.defined() ? launch_rows<T, true>(problem, panels.x.device())
+                            : launch_rows<T, false>(problem, panels.x.device());
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/cuda/sparse/matrix.h"
+
 namespace tessera::cuda::sparse {
 
 inline constexpr int kLanes = 8;  // threads of a subwarp, which shares a row
@@ -32,8 +34,8 @@ struct RowProblem {
   Sources sources;
   const T* x;
   std::int64_t x_pitch;
-  const std::int32_t* order;  // [rows]
-  std::int32_t rows;
+  const std::int32_t* order;  // [row_count]
+  std::int32_t row_count;
   const Number* bias;  // or null
   bool relu;
   T* y;
@@ -52,6 +54,39 @@ struct DotProblem {
   const std::int32_t* chunks;  // [chunk_count][2]
   std::int32_t chunk_count;
   std::int64_t strips, strips_of_split;
+  std::int64_t count;
+  Number* sums;
+};
+
+// The rows of pieces in `y`, as in RowProblem.
+template <class T, class Number>
+struct PieceProblem {
+  Elements elements;
+  const Number* values;  // [count]
+  Sources sources;
+  const T* x;
+  std::int64_t x_pitch;
+  const std::int32_t* pieces;  // [piece_count][kPieceRows]
+  unsigned piece_count;
+  const Number* bias;  // or null
+  bool relu;
+  T* y;
+  std::int64_t y_pitch;
+};
+
+// The elements of pieces in `sums`, as in DotProblem; steps are of kPanelStep positions.
+template <class T, class Number>
+struct PieceDotProblem {
+  Elements elements;
+  Sources sources;
+  const T* x;
+  std::int64_t x_pitch;
+  const T* y;
+  std::int64_t y_pitch;
+  const std::int32_t* pieces;
+  const std::int32_t* tiles;  // [tile_count][2]
+  unsigned tile_count;
+  std::int64_t steps, steps_of_split;
   std::int64_t count;
   Number* sums;
 };

@@ -12,6 +12,11 @@ namespace {
 
 using cpu::sparse::Window;
 
+// Of a gradient: subwarps that any GPU is to be given, and the steps of positions that are worth one. No chip's number is asked
+// for, so that all give the same bytes.
+constexpr std::int64_t kWantedSubwarps = 16384;
+constexpr std::int64_t kLeastSteps = 8;
+
 std::int64_t pixels_of(const Window& window) { return window.images * window.y.sources * window.x.sources; }
 
 // [rows, channels] as a panel, zeros behind the rows.
@@ -49,22 +54,36 @@ bool fits(const Window& window) {
   return std::max(pixels_of(window), window.positions()) <= kMost;
 }
 
-void multiply(const Matrix& matrix, const Tensor& values, const Window& window, const Tensor& x, const Tensor& bias, bool relu,
-              const Tensor& y) {
+void multiply(const Matrix& matrix, Walk walk, const Tensor& values, const Window& window, const Tensor& x, const Tensor& bias,
+              bool relu, const Tensor& y) {
   const std::int64_t positions = window.positions();
   const std::int64_t pitch = round_up(positions, kPanelStep);
-  const Tensor panel = Tensor::empty({matrix.rows, pitch}, y.dtype(), y.device());
-  multiply_rows(matrix, in_order(matrix, values), {source_panel(window, x), panel, pixels_for(window, pitch, x.device())}, bias,
-                relu);
-  y.reshape({positions, matrix.rows}).copy_from(panel.slice(1, 0, positions).permute({1, 0}));
+  const Panels panels{source_panel(window, x), Tensor::empty({matrix.rows, pitch}, y.dtype(), y.device()),
+                      pixels_for(window, pitch, x.device())};
+  const Tensor weights = in_order(matrix, values);
+  if (walk == Walk::pieces) multiply_pieces(matrix, weights, panels, bias, relu);
+  multiply_rows(matrix, walk == Walk::pieces ? matrix.alone : matrix.all, weights, panels, bias, relu);
+  y.reshape({positions, matrix.rows}).copy_from(panels.y.slice(1, 0, positions).permute({1, 0}));
 }
 
-void gradient(const Matrix& matrix, const Window& window, const Tensor& x, const Tensor& grad_y, const Tensor& grad) {
+void gradient(const Matrix& matrix, Walk walk, const Window& window, const Tensor& x, const Tensor& grad_y, const Tensor& grad) {
   const std::int64_t positions = window.positions();
   if (positions == 0) return grad.fill(0);
+  if (matrix.count == 0) return;
   const std::int64_t pitch = round_up(positions, kPanelStep);
-  sum_dots(matrix,
-           {source_panel(window, x), turned(grad_y, positions, matrix.rows, pitch), pixels_for(window, pitch, x.device())}, grad);
+  const Panels panels{source_panel(window, x), turned(grad_y, positions, matrix.rows, pitch),
+                      pixels_for(window, pitch, x.device())};
+  const Matrix::Rows& rows = walk == Walk::pieces ? matrix.alone : matrix.all;
+  const std::int64_t tasks = rows.chunks.dim(0) + (walk == Walk::pieces ? matrix.tiles.dim(0) * kSubwarps : 0);
+  const std::int64_t steps = pitch / kPanelStep;
+  const std::int64_t wanted = std::min(ceil_div(kWantedSubwarps, tasks), ceil_div(steps, kLeastSteps));
+  const std::int64_t steps_of_split = ceil_div(steps, wanted);
+  const std::int64_t splits = ceil_div(steps, steps_of_split);
+  const Tensor sums =
+      splits == 1 ? grad.reshape({1, matrix.count}) : Tensor::empty({splits, matrix.count}, grad.dtype(), grad.device());
+  sum_dots(matrix, rows, panels, steps_of_split, sums);
+  if (walk == Walk::pieces) sum_pieces(matrix, panels, steps_of_split, sums);
+  if (splits > 1) sum_splits(sums, grad);
 }
 
 }  // namespace tessera::cuda::sparse

@@ -1,6 +1,5 @@
 // SDDMM after Gale et al., "Sparse GPU kernels for deep learning" (SC 2020): a subwarp sums neighbouring kept elements of one row
 // over the positions, and its lanes are added up at the end. Splits of the positions are summed behind one another.
-#include <algorithm>
 #include <cstdint>
 
 #include "core/cuda/kernel/compute_types.cuh"
@@ -12,10 +11,6 @@
 
 namespace tessera::cuda::sparse {
 namespace {
-
-// Subwarps that any GPU is to be given, and the strips that are worth one: bytes do not depend on the chip.
-constexpr std::int64_t kWantedSubwarps = 16384;
-constexpr std::int64_t kLeastStrips = 16;
 
 struct Place {
   std::int64_t row;  // of x, in elements from its first
@@ -72,33 +67,23 @@ void launch_dots(const DotProblem<T, Compute<T>>& p, Device device) {
 
 }  // namespace
 
-void sum_dots(const Matrix& matrix, const Panels& panels, const Tensor& sums) {
-  if (matrix.count == 0) return;
+void sum_dots(const Matrix& matrix, const Matrix::Rows& rows, const Panels& panels, std::int64_t steps_of_split,
+              const Tensor& sums) {
   dispatch_numbers(panels.x.dtype(), "sparse_dots", [&]<class T>() {
     using Number = Compute<T>;
-    const bool gathers = panels.pixels.defined();
-    const std::int64_t strips = panels.y.dim(1) / kStrip<T>;
-    const std::int64_t chunks = matrix.chunks.dim(0);
-    const std::int64_t wanted = std::min(ceil_div(kWantedSubwarps, chunks), ceil_div(strips, kLeastStrips));
-    const std::int64_t strips_of_split = ceil_div(strips, wanted);
-    const std::int64_t splits = ceil_div(strips, strips_of_split);
-    const Tensor partial =
-        splits == 1 ? sums.reshape({1, matrix.count}) : Tensor::empty({splits, matrix.count}, sums.dtype(), sums.device());
-    const DotProblem<T, Number> problem{.elements = {matrix.offsets.data<std::int32_t>(), matrix.indices.data<std::int32_t>(),
-                                                     static_cast<std::int32_t>(matrix.width)},
-                                        .sources = {gathers ? panels.pixels.data<std::int32_t>() : nullptr, panels.y.dim(1)},
+    const DotProblem<T, Number> problem{.elements = elements_of(matrix),
+                                        .sources = sources_of(panels),
                                         .x = panels.x.data<T>(),
                                         .x_pitch = panels.x.dim(1),
                                         .y = panels.y.data<T>(),
                                         .y_pitch = panels.y.dim(1),
-                                        .chunks = matrix.chunks.data<std::int32_t>(),
-                                        .chunk_count = static_cast<std::int32_t>(chunks),
-                                        .strips = strips,
-                                        .strips_of_split = strips_of_split,
+                                        .chunks = rows.chunks.data<std::int32_t>(),
+                                        .chunk_count = static_cast<std::int32_t>(rows.chunks.dim(0)),
+                                        .strips = panels.y.dim(1) / kStrip<T>,
+                                        .strips_of_split = steps_of_split * (kPanelStep / kStrip<T>),
                                         .count = matrix.count,
-                                        .sums = partial.data<Number>()};
-    gathers ? launch_dots<T, true>(problem, sums.device()) : launch_dots<T, false>(problem, sums.device());
-    if (splits > 1) sum_splits(partial, sums);
+                                        .sums = sums.data<Number>()};
+    panels.pixels.defined() ? launch_dots<T, true>(problem, sums.device()) : launch_dots<T, false>(problem, sums.device());
   });
 }
 

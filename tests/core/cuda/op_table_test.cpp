@@ -219,24 +219,40 @@ TEST_P(OpTable, AForcedWayRuns) {
   const bool any = forward(row, inputs).numel() > 0;
   EXPECT_EQ(cuda::sparse_runs(row.forced), before + (any ? 1 : 0));
   gradients(row, inputs);
-  EXPECT_EQ(cuda::sparse_runs(row.forced), before + (any ? 4 : 1)) << "forward again, gradients of the input and of the values";
+  // The forward again, the gradient of the values, and that of the input, whose rows are others: few of them may be alike.
+  const std::size_t after = cuda::sparse_runs(row.forced);
+  EXPECT_GE(after, before + (any ? 3 : 1));
+  EXPECT_LE(after, before + (any ? 4 : 1));
+  if (row.forced == "sparse") EXPECT_EQ(after, before + (any ? 4 : 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, OpTable, ::testing::ValuesIn(all_op_cases()),
                          [](const auto& test) { return test_name(test.param); });
 
 // Sparse products by kernels of their own; without a choice the libraries' dense ones run.
-std::vector<OpCase> sparse_op_cases(const std::string& way) {
+std::vector<OpCase> sparse_op_cases(const std::string& way, const std::function<bool(const std::string&)>& takes) {
   std::vector<OpCase> rows;
   for (OpCase& row : dense_op_cases()) {
-    if (!row.name.starts_with("sparse_")) continue;
+    if (!row.name.starts_with("sparse_") || !takes(row.name)) continue;
     row.forced = way;
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-INSTANTIATE_TEST_SUITE_P(CudaSparse, OpTable, ::testing::ValuesIn(sparse_op_cases("sparse")),
+INSTANTIATE_TEST_SUITE_P(CudaSparse, OpTable,
+                         ::testing::ValuesIn(sparse_op_cases("sparse", [](const std::string&) { return true; })),
+                         [](const auto& test) { return test_name(test.param); });
+
+// Eight rows and more that keep the same columns.
+bool has_pieces(const std::string& name) {
+  for (const char* mask : {"tiles_of_16", "blocks_of_16", "blocks_of_8", "pad1_tiles", "pointwise_tiles"}) {
+    if (name.find(mask) != std::string::npos) return true;
+  }
+  return false;
+}
+
+INSTANTIATE_TEST_SUITE_P(CudaSparsePieces, OpTable, ::testing::ValuesIn(sparse_op_cases("pieces", has_pieces)),
                          [](const auto& test) { return test_name(test.param); });
 
 }  // namespace

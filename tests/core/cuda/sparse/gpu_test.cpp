@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/cpu/reference/conv2d.h"
 #include "core/cuda/sparse/product.h"
@@ -103,6 +104,10 @@ double tolerance_of(DType dtype, bool rounded) {
   return dtype == DType::bf16 ? kBf16Rounding + 2e-6 : kF16Rounding + 2e-6;
 }
 
+constexpr sparse::Walk kWalks[] = {sparse::Walk::rows, sparse::Walk::pieces};
+
+std::string title(const Case& c, sparse::Walk walk) { return str(c.name, walk == sparse::Walk::rows ? ", rows" : ", pieces"); }
+
 class CudaSparse : public GpuTestWithParam<DType> {
  protected:
   // Between margins that show writes outside of it, and off the alignment of every vector.
@@ -116,15 +121,19 @@ TEST_P(CudaSparse, ForwardWithBiasAndRectifier) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     const Problem p(c, GetParam());
-    Tensor want = Tensor::empty(p.y_shape, DType::f64);
+    const Tensor want = Tensor::empty(p.y_shape, DType::f64);
     cpu::reference::conv2d_forward<double>(p.g, p.x.to(DType::f64).data<double>(), p.weight.data<double>(),
                                            p.bias.to(DType::f64).data<double>(), want.data<double>());
+    const Tensor rectified = want.clone();
+    for (std::int64_t i = 0; i < want.numel(); ++i) rectified.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
     const sparse::Matrix matrix = sparse::row_matrix(p.index, p.taps(), gpu());
-    for (const bool relu : {false, true}) {
+    for (const int i : {0, 1, 2, 3}) {
+      const sparse::Walk walk = kWalks[i / 2];
+      const bool relu = i % 2 == 1;
       const Guarded y = unwritten(p.y_shape, GetParam());
-      sparse::multiply(matrix, moved(p.values), {p.g, Conv2dPass::forward}, moved(p.x), moved(p.bias), relu, y.tensor());
-      for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
-      EXPECT_LE(relative_error(y.tensor(), want), tolerance_of(GetParam(), true)) << (relu ? "with relu" : "without relu");
+      sparse::multiply(matrix, walk, moved(p.values), {p.g, Conv2dPass::forward}, moved(p.x), moved(p.bias), relu, y.tensor());
+      const Tensor& expected = relu ? rectified : want;
+      EXPECT_LE(relative_error(y.tensor(), expected), tolerance_of(GetParam(), true)) << title(c, walk) << (relu ? ", relu" : "");
       EXPECT_TRUE(y.margins_intact());
     }
   }
@@ -138,10 +147,13 @@ TEST_P(CudaSparse, GradientOfTheInput) {
     cpu::reference::conv2d_backward_input<double>(p.g, p.grad_y.to(DType::f64).data<double>(), p.weight.data<double>(),
                                                   want.data<double>());
     const sparse::Matrix matrix = sparse::column_matrix(p.index, p.taps(), gpu());
-    const Guarded grad_x = unwritten(c.x, GetParam());
-    sparse::multiply(matrix, moved(p.values), {p.g, Conv2dPass::backward_input}, moved(p.grad_y), {}, false, grad_x.tensor());
-    EXPECT_LE(relative_error(grad_x.tensor(), want), tolerance_of(GetParam(), true));
-    EXPECT_TRUE(grad_x.margins_intact());
+    for (const sparse::Walk walk : kWalks) {
+      const Guarded grad_x = unwritten(c.x, GetParam());
+      sparse::multiply(matrix, walk, moved(p.values), {p.g, Conv2dPass::backward_input}, moved(p.grad_y), {}, false,
+                       grad_x.tensor());
+      EXPECT_LE(relative_error(grad_x.tensor(), want), tolerance_of(GetParam(), true)) << title(c, walk);
+      EXPECT_TRUE(grad_x.margins_intact());
+    }
   }
 }
 
@@ -157,11 +169,13 @@ TEST_P(CudaSparse, GradientOfTheValues) {
       if (p.mask.data<std::uint8_t>()[i] != 0) want.push_back(dense.data<double>()[i]);
     }
     const sparse::Matrix matrix = sparse::row_matrix(p.index, p.taps(), gpu());
-    const Guarded grad = unwritten({p.index.count()}, parameter_dtype(GetParam()));
-    sparse::gradient(matrix, {p.g, Conv2dPass::forward}, moved(p.x), moved(p.grad_y), grad.tensor());
-    EXPECT_LE(relative_error(grad.tensor().to(Device::cpu()).to(DType::f64).to_vector<double>(), want),
-              tolerance_of(GetParam(), false));
-    EXPECT_TRUE(grad.margins_intact());
+    for (const sparse::Walk walk : kWalks) {
+      const Guarded grad = unwritten({p.index.count()}, parameter_dtype(GetParam()));
+      sparse::gradient(matrix, walk, {p.g, Conv2dPass::forward}, moved(p.x), moved(p.grad_y), grad.tensor());
+      EXPECT_LE(relative_error(grad.tensor().to(DType::f64).to_vector<double>(), want), tolerance_of(GetParam(), false))
+          << title(c, walk);
+      EXPECT_TRUE(grad.margins_intact());
+    }
   }
 }
 
@@ -174,11 +188,14 @@ TEST_P(CudaSparse, TwoRunsGiveTheSameBytes) {
     const Tensor x = p.x.to(gpu()), grad_y = p.grad_y.to(gpu()), values = p.values.to(gpu()), bias = p.bias.to(gpu());
     std::vector<Tensor> results[2];
     for (std::vector<Tensor>& run : results) {
-      run = {unwritten(p.y_shape, GetParam()).tensor(), unwritten(c.x, GetParam()).tensor(),
-             unwritten({p.index.count()}, parameter_dtype(GetParam())).tensor()};
-      sparse::multiply(rows, values, {p.g, Conv2dPass::forward}, x, bias, false, run[0]);
-      sparse::multiply(columns, values, {p.g, Conv2dPass::backward_input}, grad_y, {}, false, run[1]);
-      sparse::gradient(rows, {p.g, Conv2dPass::forward}, x, grad_y, run[2]);
+      for (const sparse::Walk walk : kWalks) {
+        run.push_back(unwritten(p.y_shape, GetParam()).tensor());
+        sparse::multiply(rows, walk, values, {p.g, Conv2dPass::forward}, x, bias, false, run.back());
+        run.push_back(unwritten(c.x, GetParam()).tensor());
+        sparse::multiply(columns, walk, values, {p.g, Conv2dPass::backward_input}, grad_y, {}, false, run.back());
+        run.push_back(unwritten({p.index.count()}, parameter_dtype(GetParam())).tensor());
+        sparse::gradient(rows, walk, {p.g, Conv2dPass::forward}, x, grad_y, run.back());
+      }
     }
     for (std::size_t i = 0; i < results[0].size(); ++i) {
       EXPECT_TRUE(same_bytes(results[0][i].contiguous(), results[1][i].contiguous())) << "result " << i;
