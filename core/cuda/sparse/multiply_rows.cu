@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kTile = 32;  // kept elements of a row in shared memory
 constexpr int kRowsOfWarp = 32 / kLanes;
+constexpr int kResident = 6;  // blocks of a processor, whose registers hold the loads of four elements
 
 template <class Number>
 struct Kept {
@@ -52,7 +53,7 @@ __device__ void add(const Kept<Number>& kept, const T* x, Source& source, Number
 }
 
 template <class T, bool kGathers>
-__global__ void __launch_bounds__(kThreads) multiply_rows_kernel(const __grid_constant__ RowProblem<T, Compute<T>> p) {
+__global__ void __launch_bounds__(kThreads, kResident) multiply_rows_kernel(const __grid_constant__ RowProblem<T, Compute<T>> p) {
   using Number = Compute<T>;
   __shared__ Kept<Number> tiles[kSubwarps][kTile];
   const int lane = static_cast<int>(threadIdx.x) % kLanes, subwarp = static_cast<int>(threadIdx.x) / kLanes;
@@ -71,9 +72,10 @@ __global__ void __launch_bounds__(kThreads) multiply_rows_kernel(const __grid_co
     __syncwarp();
     const std::int32_t left = mine.end - first;
     if (left >= kTile) {
-#pragma unroll 8
+#pragma unroll 4
       for (int i = 0; i < kTile; ++i) add(tile[i], p.x, source, sums);
     } else {
+#pragma unroll 1
       for (int i = 0; i < left; ++i) add(tile[i], p.x, source, sums);
     }
     __syncwarp();

@@ -12,13 +12,18 @@
 namespace tessera::cuda::sparse {
 namespace {
 
+// Blocks of a processor that leave room for the registers of each kind.
+template <bool kGathers>
+constexpr int kResident = kGathers ? 6 : 8;
+
 struct Place {
   std::int64_t row;  // of x, in elements from its first
   std::int32_t tap;
 };
 
 template <class T, bool kGathers>
-__global__ void __launch_bounds__(kThreads) sum_dots_kernel(const __grid_constant__ DotProblem<T, Compute<T>> p) {
+__global__ void __launch_bounds__(kThreads, kResident<kGathers>)
+    sum_dots_kernel(const __grid_constant__ DotProblem<T, Compute<T>> p) {
   using Number = Compute<T>;
   __shared__ Place places[kSubwarps][kChunk];
   const int lane = static_cast<int>(threadIdx.x) % kLanes, subwarp = static_cast<int>(threadIdx.x) / kLanes;
