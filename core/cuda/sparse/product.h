@@ -11,9 +11,8 @@ namespace tessera::cuda::sparse {
 // tensor cores in half types; then values are rounded to x's dtype.
 enum class Walk { rows, pieces };
 
-// y [positions, matrix.rows] = A x + bias, rounded once, clamped from below at 0 with `relu` where it is a number. x of the
-// window's images, as rows of channels; values and bias, which may be undefined, of parameter_dtype(x.dtype()). f32, f64, bf16,
-// f16.
+// y [positions, matrix.rows] = A x + bias, rounded once; with `relu` negative sums become 0 and NaN stays. x of the window's
+// images, as rows of channels; values and bias of parameter_dtype(x.dtype()), the bias may be undefined. f32, f64, bf16, f16.
 void multiply(const Matrix& matrix, Walk walk, const Tensor& values, const cpu::sparse::Window& window, const Tensor& x,
               const Tensor& bias, bool relu, const Tensor& y);
 
