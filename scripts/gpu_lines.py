@@ -16,7 +16,7 @@ SANITIZED = (("test_cuda_core", 400), ("test_cuda_tucker_conv", 200), ("test_cud
 # Calls that fail are no findings: tests ask for more memory than there is, libraries for symbols that a driver may lack.
 CHECKS = {"memcheck": ("--report-api-errors", "no"), "racecheck": ()}
 # Suites of a GPU, without the checks of the op table that only repeat its kernels.
-KERNEL_TESTS = "Cuda*.*:-Cuda/OpTable.RunsGive*:Cuda/OpTable.InputsAnd*:Cuda/OpTable.CanBeRecorded/*"
+KERNEL_TESTS = "Cuda*.*:-Cuda*/OpTable.RunsGive*:Cuda*/OpTable.InputsAnd*:Cuda*/OpTable.CanBeRecorded/*"
 CLOCK_TESTS = ("test_compress_clock",)  # need a quiet machine, and no GPU
 # (name, words behind --part, seconds). A line appends its rows as it goes: one that is cut short leaves what it measured. All
 # limits together are more than a part has: the first lines get what they need, the last what is left.

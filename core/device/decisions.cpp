@@ -134,6 +134,8 @@ std::uint64_t decision_epoch() noexcept { return epoch; }
 
 bool decisions_active() noexcept { return !in_force.empty(); }
 
+bool choice_is_forced() noexcept { return !in_force.empty() && !in_force.back().policy->forced.empty(); }
+
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);

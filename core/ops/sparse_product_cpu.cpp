@@ -15,6 +15,7 @@
 #include "core/device/decisions.h"
 #include "core/device/plan_cache.h"
 #include "core/ops/sparse_by_dense.h"
+#include "core/ops/sparse_choice.h"
 
 namespace tessera::cpu {
 namespace {
@@ -25,15 +26,6 @@ constexpr double kSparseDensity = 0.25;
 // A product with a few vectors waits for memory, not for multiplications, so that a far smaller one than kLeastFlopsToMeasure is
 // worth a choice.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
-
-// x of the forward, or its gradient; likewise y. Rows are images of one pixel.
-Conv2dGeometry geometry(const Tensor& x, const SparseWeight& weight, const Tensor& y, const Conv2dOptions& options) {
-  const Shape& shape = weight.shape();
-  if (shape.rank() == 4) {
-    return {x.dim(0), x.dim(1), x.dim(2), x.dim(3), shape[0], shape[1], shape[2], y.dim(1), y.dim(2), options};
-  }
-  return {x.dim(0), 1, 1, x.dim(1), shape[0], 1, 1, 1, 1, {}};
-}
 
 std::string key_of(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, bool constant) {
   return str("sparse.", name_of(pass), ' ', weight.shape().rank() == 2 ? "linear " : "conv2d ", describe(g), " kept",
@@ -53,23 +45,9 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const bool few = g.n * g.oh * g.ow <= sparse::kFewVectors;
   if (!decisions_active() || g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure)) return run(0);
   thread_local PlanCache<std::size_t> cache;
-  const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()),
-                                      static_cast<std::int64_t>(pass),
-                                      g.n,
-                                      g.h,
-                                      g.w,
-                                      g.options.stride.h,
-                                      g.options.stride.w,
-                                      g.options.padding.h,
-                                      g.options.padding.w,
-                                      g.options.dilation.h,
-                                      g.options.dilation.w,
-                                      static_cast<std::int64_t>(dtype),
-                                      relu,
-                                      constant,
-                                      omp_get_max_threads(),
-                                      static_cast<std::int64_t>(decision_epoch())};
-  const auto chosen = cache.get(key, [&] {
+  std::vector<std::int64_t> key = SparseCall{pass, g, weight, dtype, relu}.cache_key();
+  key.push_back(omp_get_max_threads());
+  const auto chosen = cache.get(std::move(key), [&] {
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
     const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
     return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));
@@ -138,7 +116,7 @@ void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& gra
 void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& weight, const Tensor& bias, const Tensor& y,
                     const Conv2dOptions& options, bool relu) {
   if (y.numel() == 0) return;
-  const Conv2dGeometry g = geometry(x, weight, y, options);
+  const Conv2dGeometry g = sparse_geometry(x, weight, y, options);
   by_choice(
       Conv2dPass::forward, g, weight, x.dtype(), relu, [&] { forward(g, x, values, weight, bias, y, relu); },
       [&] { sparse_forward_by_dense(x, values, weight, bias, y, options, relu); });
@@ -147,7 +125,7 @@ void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& w
 void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const SparseWeight& weight, const Tensor& grad_x,
                            const Conv2dOptions& options) {
   if (grad_x.numel() == 0) return;
-  const Conv2dGeometry g = geometry(grad_x, weight, grad_y, options);
+  const Conv2dGeometry g = sparse_geometry(grad_x, weight, grad_y, options);
   by_choice(
       Conv2dPass::backward_input, g, weight, grad_y.dtype(), false, [&] { backward_input(g, grad_y, values, weight, grad_x); },
       [&] { sparse_backward_input_by_dense(grad_y, values, weight, grad_x, options); });
@@ -155,7 +133,7 @@ void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const Spa
 
 void sparse_backward_values(const Tensor& x, const Tensor& grad_y, const SparseWeight& weight, const Tensor& grad_values,
                             const Tensor& grad_bias, const Conv2dOptions& options) {
-  const Conv2dGeometry g = geometry(x, weight, grad_y, options);
+  const Conv2dGeometry g = sparse_geometry(x, weight, grad_y, options);
   by_choice(
       Conv2dPass::backward_weight, g, weight, x.dtype(), false,
       [&] { backward_values(g, x, grad_y, weight, grad_values, grad_bias); },

@@ -4,6 +4,7 @@
 
 #include "core/cpu/sparse/gradient_plan.h"
 #include "core/cpu/sparse/plan.h"
+#include "core/cuda/sparse/matrix.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -72,6 +73,22 @@ const cpu::sparse::GradientPlan& SparseWeight::gradient_plan() const {
     gradient_plan_ = std::make_unique<cpu::sparse::GradientPlan>(cpu::sparse::gradient_plan(index_, taps()));
   }
   return *gradient_plan_;
+}
+
+const cuda::sparse::Matrix& SparseWeight::row_matrix(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!row_matrix_ || row_matrix_->offsets.device() != device) {
+    row_matrix_ = std::make_unique<cuda::sparse::Matrix>(cuda::sparse::row_matrix(index_, taps(), device));
+  }
+  return *row_matrix_;
+}
+
+const cuda::sparse::Matrix& SparseWeight::column_matrix(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!column_matrix_ || column_matrix_->offsets.device() != device) {
+    column_matrix_ = std::make_unique<cuda::sparse::Matrix>(cuda::sparse::column_matrix(index_, taps(), device));
+  }
+  return *column_matrix_;
 }
 
 }  // namespace tessera

@@ -13,6 +13,9 @@ namespace cpu::sparse {
 struct GradientPlan;
 struct Plan;
 }  // namespace cpu::sparse
+namespace cuda::sparse {
+struct Matrix;
+}  // namespace cuda::sparse
 
 class SparseWeight {
  public:
@@ -40,6 +43,10 @@ class SparseWeight {
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
   const cpu::sparse::GradientPlan& gradient_plan() const;  // of the values' gradient
 
+  // For the kernels of a GPU, likewise, and made anew where another device asks.
+  const cuda::sparse::Matrix& row_matrix(Device device) const;
+  const cuda::sparse::Matrix& column_matrix(Device device) const;
+
  private:
   Shape shape_;
   SparseIndex index_;
@@ -48,6 +55,7 @@ class SparseWeight {
   mutable Tensor positions_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
   mutable std::unique_ptr<cpu::sparse::GradientPlan> gradient_plan_;
+  mutable std::unique_ptr<cuda::sparse::Matrix> row_matrix_, column_matrix_;
 };
 
 using SparseWeightPtr = std::shared_ptr<const SparseWeight>;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cpu/sparse/row_groups.h"
+#include "core/cpu/sparse/between.h"
 #include "core/support/error.h"
 
 namespace tessera::cpu::sparse {
@@ -38,7 +38,7 @@ std::int64_t channels_of_block(std::int64_t taps) {
 
 class Builder {
  public:
-  Builder(const SparseIndex& index, std::int64_t taps) : index_(index), groups_(row_groups(index)) {
+  Builder(const SparseIndex& index, std::int64_t taps) : index_(index), groups_(rows_that_share_columns(index)) {
     plan_.rows = index.rows, plan_.columns = index.columns, plan_.taps = taps;
     width_ = index.columns / taps;
     block_channels_ = channels_of_block(taps);

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "core/cpu/sparse/row_groups.h"
+#include "core/cpu/sparse/between.h"
 
 namespace tessera::cpu::sparse {
 namespace {
@@ -134,7 +134,7 @@ class RowPlanner {
         width_(index.columns / taps),
         channels_(channels_of_block(index, taps)),
         blocks_((width_ + channels_ - 1) / channels_),
-        groups_(row_groups(index)),
+        groups_(rows_that_share_columns(index)),
         builder_(index.rows, index.columns, 1 + blocks_) {}
 
   Plan plan() {
@@ -213,8 +213,8 @@ Plan row_plan(const SparseIndex& index, std::int64_t taps) { return RowPlanner(i
 
 Plan column_plan(const SparseIndex& index, std::int64_t taps) {
   const TransposedIndex other = transposed(index, taps);
-  const std::vector<RowGroup> groups = row_groups(index);
-  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(row_groups(other.index)) < kSharedRows) {
+  const std::vector<RowGroup> groups = rows_that_share_columns(index);
+  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(rows_that_share_columns(other.index)) < kSharedRows) {
     return scattered_plan(index, groups, taps);
   }
   Plan plan = row_plan(other.index, taps);
