@@ -22,9 +22,29 @@ ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
   return {top, total};
 }
 
+template <class T>
+void softmax_row(const T* x, std::int64_t n, T* y) {
+  const T scale = T(1) / exp_row(x, n, y).total;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+template <class T>
+void softmax_backward_row(const T* y, const T* g, std::int64_t n, T scale, T* grad_x) {
+  T dot = 0;
+#pragma omp simd reduction(+ : dot)
+  for (std::int64_t i = 0; i < n; ++i) dot += g[i] * y[i];
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) grad_x[i] = scale * y[i] * (g[i] - dot);
+}
+
 template float largest(const float* x, std::int64_t n);
 template double largest(const double* x, std::int64_t n);
 template ExpRow<float> exp_row(const float* x, std::int64_t n, float* y);
 template ExpRow<double> exp_row(const double* x, std::int64_t n, double* y);
+template void softmax_row(const float* x, std::int64_t n, float* y);
+template void softmax_row(const double* x, std::int64_t n, double* y);
+template void softmax_backward_row(const float* y, const float* g, std::int64_t n, float scale, float* grad_x);
+template void softmax_backward_row(const double* y, const double* g, std::int64_t n, double scale, double* grad_x);
 
 }  // namespace tessera::cpu

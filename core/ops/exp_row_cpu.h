@@ -1,4 +1,4 @@
-// What softmax and cross-entropy share of a row.
+// What softmax, dense and sparse, and cross-entropy share of a row.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,12 @@ struct ExpRow {
 // y = exp(x - top) of n > 0 elements, for float and double. y may be x.
 template <class T>
 ExpRow<T> exp_row(const T* x, std::int64_t n, T* y);
+
+// Softmax of n > 0 elements, and its gradient where they were scaled first: scale * y * (g - sum(g * y)); for float and double. y
+// may be x. A NaN fills its row: it enters the sum, and the sum divides every element.
+template <class T>
+void softmax_row(const T* x, std::int64_t n, T* y);
+template <class T>
+void softmax_backward_row(const T* y, const T* g, std::int64_t n, T scale, T* grad_x);
 
 }  // namespace tessera::cpu
