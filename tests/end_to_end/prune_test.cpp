@@ -53,6 +53,10 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(rows.front().at("step").as_int(), 2);
   EXPECT_EQ(rows.back().at("asked").as_double(), 0.8);
   EXPECT_NEAR(rows.back().at("sparsity").as_double(), 1 - 115.0 / 576, 1e-9);
+  const std::string report = read_bytes(run_in("runs") + "/report.md");
+  for (const char* const part : {"| best val accuracy | sparsity |", "| dense | 13 | 13 |"}) expect_in(report, part);
+  // conv1, conv2 and fc have 72, 576 and 80 weights.
+  expect_in(report, str(" | ", formatted("%.2f", 100.0 * (576 - 115) / (72 + 576 + 80)), " % |"));
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
 }
 
