@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
                                       omp_get_max_threads(),
                                       static_cast<std::int64_t>(decision_epoch())};
   const auto chosen = cache.get(key, [&] {
+    // What each way derives from constant weights for the clock is not kept behind it.
+    const std::optional<ConstantWeights> scope = constant ? std::make_optional<ConstantWeights>() : std::nullopt;
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
     const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
     return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));
