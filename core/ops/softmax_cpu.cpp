@@ -1,4 +1,4 @@
-// Built with fast-math, which vectorises exp. A NaN still fills its row: it enters the sum, and the sum divides every element.
+// Built with fast-math, which vectorises exp. A NaN fills its row: it enters the sum, which log takes.
 #include <algorithm>
 #include <cmath>
 
@@ -12,17 +12,6 @@ namespace tessera::cpu {
 namespace {
 
 template <class T>
-void softmax_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().softmax(x, n, stores, y);
-    return;
-  }
-  const T scale = T(1) / exp_row(x, n, y).total;
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
-}
-
-template <class T>
 void log_softmax_row(const T* x, std::int64_t n, T* y) {
   const T top = largest(x, n);
   T total = 0;
@@ -31,16 +20,6 @@ void log_softmax_row(const T* x, std::int64_t n, T* y) {
   const T log_total = std::log(total);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - top - log_total;
-}
-
-template <class T>
-void softmax_backward_row(const T* y, const T* g, std::int64_t n, rows::Stores stores, T* grad_x) {
-  if constexpr (std::is_same_v<T, float>) return rows::kernels().softmax_backward(y, g, n, stores, grad_x);
-  T dot = 0;
-#pragma omp simd reduction(+ : dot)
-  for (std::int64_t i = 0; i < n; ++i) dot += g[i] * y[i];
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) grad_x[i] = y[i] * (g[i] - dot);
 }
 
 template <class T>
@@ -78,7 +57,7 @@ void softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_
   if (y.dtype() == DType::bf16) return in_f32(softmax_backward, grad_x, y, grad_y);
   const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
   for_each_last_row("softmax_backward", y, [&]<class T>(std::int64_t at, std::int64_t n) {
-    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, stores, grad_x.data<T>() + at);
+    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, T(1), stores, grad_x.data<T>() + at);
   });
 }
 

@@ -45,6 +45,13 @@ const Tensor& SparseWeight::positions(Device device) const {
   return positions_;
 }
 
+const Tensor& SparseWeight::offsets(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!offsets_.defined()) offsets_ = Tensor::from(index_.offsets, {index_.rows + 1});
+  if (offsets_.device() != device) offsets_ = offsets_.to(device);
+  return offsets_;
+}
+
 std::int64_t SparseWeight::rows_together() const {
   std::int64_t weighted = 0, kept = 0;
   for (const cpu::sparse::Piece& piece : row_plan().pieces) {

@@ -1,5 +1,5 @@
-// Where the kept elements of a layer's weight lie, and all that kernels derive from it. The values are a tensor of their own, in
-// the order of the weight's elements.
+// Where the kept elements of a layer's weight lie, or of any matrix, and all that kernels derive from it. The values are a tensor
+// of their own, in the order of the weight's elements.
 #pragma once
 
 #include <memory>
@@ -33,6 +33,8 @@ class SparseWeight {
 
   // i64 [count]: where in the dense weight each value lies.
   const Tensor& positions(Device device) const;
+  // i64 [rows + 1]: the values of row r are [offsets[r], offsets[r + 1]).
+  const Tensor& offsets(Device device) const;
 
   // How many rows the forward multiplies at once, because they share columns: the mean over the kept elements, rounded. 1 of
   // single weights; 0 where nothing is kept.
@@ -52,7 +54,7 @@ class SparseWeight {
   SparseIndex index_;
   std::uint64_t id_;
   mutable std::mutex lock_;
-  mutable Tensor positions_;
+  mutable Tensor positions_, offsets_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
   mutable std::unique_ptr<cpu::sparse::GradientPlan> gradient_plan_;
   mutable std::unique_ptr<cuda::sparse::Matrix> row_matrix_, column_matrix_;

@@ -4,6 +4,7 @@
 
 #include "core/io/safetensors.h"
 #include "layers/model_tree.h"
+#include "layers/weight_count.h"
 #include "train/checkpoint/manifest.h"
 #include "train/run/decisions_file.h"
 #include "train/run/model_state.h"
@@ -61,8 +62,9 @@ void fill_errors(StageRecord& record) {
   }
 }
 
-void finish(StageRecord& record, bool trains) {
+void finish(StageRecord& record, bool trains, Module& model) {
   record.done = true;
+  if (count_weights(model).sparsity() > 0) record.sparsity = kLongNumber;
   if (!trains) return;
   record.loss = record.accuracy = record.best_accuracy = kLongNumber;
   record.best_step = 0;
@@ -97,7 +99,7 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
   const State weights = model_state(model);
   fill_errors(history.of(stage.name));
   if (!stage.train) {
-    finish(history.of(stage.name), false);
+    finish(history.of(stage.name), false, model);
     teachers.stage_ends(config, index);
     plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, classes);
     return plan;
@@ -107,7 +109,7 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
                                            .state();
   parts["model"] = weights;
   plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, classes);
-  finish(history.of(stage.name), true);
+  finish(history.of(stage.name), true, model);
   teachers.stage_ends(config, index);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
   plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, classes);

@@ -11,13 +11,16 @@ namespace {
 
 std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : std::string("-"); }
 
-std::string stage_row(const StageRecord& stage) {
+std::string stage_row(const StageRecord& stage, bool sparse) {
   const std::string loss = stage.loss ? formatted("%.6g", *stage.loss) : std::string("-");
   std::string best = percent_or_dash(stage.best_accuracy);
   if (stage.best_step) best += str(" (step ", *stage.best_step, ')');
   return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ",
-             percent_or_dash(stage.accuracy), " | ", best, " |\n");
+             percent_or_dash(stage.accuracy), " | ", best, sparse ? str(" | ", percent_or_dash(stage.sparsity)) : "", " |\n");
 }
+
+// A column for it stands where a stage has one.
+bool is_pruned(const StageRecord& stage) { return stage.done && stage.sparsity; }
 
 }  // namespace
 
@@ -32,6 +35,7 @@ void StageRecord::fields(Fields& f) {
   f.add("accuracy", accuracy, {.help = "validation accuracy at its end"});
   f.add("best_accuracy", best_accuracy, {.help = "best validation accuracy"});
   f.add("best_step", best_step, {.help = "where it was reached"});
+  f.add("sparsity", sparsity, {.help = "share of the network's weights that pruning has made zero at its end"});
   f.add("passes", passes, {.help = "what the stage's passes did"});
 }
 
@@ -60,14 +64,15 @@ std::string layers_csv(const RunHistory& history) {
 }
 
 std::string report_markdown(const std::string& name, std::int64_t seed, const RunHistory& history) {
+  const bool sparse = std::ranges::any_of(history.stages, is_pruned);
   std::string text = str("# ", name, "\n\nSeed ", seed, ". In this folder:\n\n```sh\n",
                          "tessera resume .   # go on with the run\n"
                          "tessera table .    # test accuracy, size and speed of its stages\n```\n\n"
                          "## Stages\n\n"
-                         "| stage | steps | ends at step | train loss | val accuracy | best val accuracy |\n"
-                         "|---|---:|---:|---:|---:|---:|\n");
+                         "| stage | steps | ends at step | train loss | val accuracy | best val accuracy |",
+                         sparse ? " sparsity |" : "", "\n|---|---:|---:|---:|---:|---:|", sparse ? "---:|\n" : "\n");
   for (const StageRecord& stage : history.stages) {
-    if (stage.done) text += stage_row(stage);
+    if (stage.done) text += stage_row(stage, sparse);
   }
   for (const StageRecord& stage : history.stages) {
     if (!stage.done) continue;

@@ -209,7 +209,7 @@ void shift_and_scale(const float* x, std::int64_t count, float shift, float fact
 }
 
 template <int W>
-void softmax_backward(const float* y, const float* g, std::int64_t n, Stores stores, float* grad_x) {
+void softmax_backward(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, std::int64_t lanes)
@@ -217,7 +217,7 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, Stores sto
   const float dot = sum_of<W>(sums);
   map<W>(
       y, g, n, stores,
-      grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return v * (grad - dot); });
+      grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
 }
 
 template <int W>

@@ -31,7 +31,8 @@ struct Kernels {
   // Of one row of n > 0 elements.
   ExpSum (*exp_sum)(const float* x, std::int64_t n);
   ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
-  void (*softmax_backward)(const float* y, const float* g, std::int64_t n, Stores stores, float* grad_x);
+  // grad_x = scale y (g - sum(g y)).
+  void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
   NormRow (*layer_norm)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores,
                         float* y);
   void (*layer_norm_backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n,
