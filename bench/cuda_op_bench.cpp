@@ -1,20 +1,23 @@
-// Times our ops on a GPU: products and convolutions against the best of cuBLASLt and cuDNN called directly, TDC's core
-// convolutions against cuDNN, Tucker-2 layers around them against three convolutions, ResNet-18 in TDC's ranks against the dense
-// network, the rest against the bandwidth of a copy. Sides take turns in one process, work is recorded as graphs, sets of tensors
-// rotate so that no cache holds them. Prints a table and which targets are reached; appends one line per op, shape and pass as it
-// goes, then one per op and target. Exit codes: 0 measured, whatever is reached, 1 the comparison is void, 2 bad arguments or no
-// GPU.
+// Times our ops on a GPU: products and convolutions against the best of cuBLASLt and cuDNN called directly, products with a
+// sparse weight against cuSPARSE, TDC's core convolutions against cuDNN, Tucker-2 layers around them against three convolutions,
+// ResNet-18 in TDC's ranks against the dense network, the rest against the bandwidth of a copy. Sides take turns in one process,
+// work is recorded as graphs, sets of tensors rotate so that no cache holds them. Prints a table and which targets are reached;
+// appends one line per op, shape and pass as it goes, then one per op and target. Exit codes: 0 measured, whatever is reached, 1
+// the comparison is void, 2 bad arguments or no GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "bench/cases/cuda_cases.h"
 #include "bench/cases/cuda_core.h"
 #include "bench/cases/cuda_network.h"
+#include "bench/cases/cuda_sparse.h"
 #include "bench/cases/cuda_tucker.h"
 #include "bench/cases/memory_cases.h"
 #include "bench/result_lines.h"
+#include "bench/rivals/cusparse_rival.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/device/device_info.h"
@@ -32,7 +35,7 @@ struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/cuda_op_bench.jsonl"};
   std::string part;
   std::string only;
-  std::string precision;  // of part dense; empty: all
+  std::string precision;  // of parts dense and sparse; empty: all
   std::int64_t megabytes = 1024;
 
   bool wants(const std::string& op, const std::string& shape) const {
@@ -54,21 +57,29 @@ Value surroundings_of(const Options& options, Device device) {
   const DeviceInfo info = device_info(device);
   shared.set("gpu", info.name);
   shared.set("driver", info.driver);
-  shared.set("libraries", info.libraries);
+  shared.set("libraries", str(info.libraries, ", ", cusparse_version()));
   shared.set("part", options.part);
   return shared;
 }
 
 void print_rotated(const Value& row) {
-  const Value& ratio = row.at("ratio");
-  fmt::print("{:<11} {:<38} {:<15} {:<4} {:9.4f} ms ({:.4f}-{:.4f}) {:8.0f} GF/s  {:5.2f} ({:.2f}-{:.2f}) x {}\n",
-             row.at("op").as_string(), row.at("shape").as_string(), row.at("pass").as_string(), row.at("precision").as_string(),
+  fmt::print("{:<11} {:<38} {:<15} {:<4} {:9.4f} ms ({:.4f}-{:.4f}) {:8.0f} GF/s  ", row.at("op").as_string(),
+             row.at("shape").as_string(), row.at("pass").as_string(), row.at("precision").as_string(),
              row.at("tessera_ms").at("median").as_double(), row.at("tessera_ms").at("p10").as_double(),
-             row.at("tessera_ms").at("p90").as_double(), row.at("gflops").as_double(), ratio.at("median").as_double(),
-             ratio.at("p10").as_double(), ratio.at("p90").as_double(), row.at("rival").at("name").as_string());
+             row.at("tessera_ms").at("p90").as_double(), row.at("gflops").as_double());
+  if (const Value* ratio = row.find("ratio")) {
+    fmt::print("{:5.2f} ({:.2f}-{:.2f}) x {}\n", ratio->at("median").as_double(), ratio->at("p10").as_double(),
+               ratio->at("p90").as_double(), row.at("rival").at("name").as_string());
+  } else {
+    fmt::print("no rival\n");
+  }
   for (const Value& way : row.at("ways").as_list()) {
     fmt::print("{:>11} {}: {:.4f} ms, {:.2f} of the first's time\n", "", way.at("name").as_string(),
                way.at("ms").at("median").as_double(), way.at("ratio").at("median").as_double());
+  }
+  if (const Value* dense = row.find("dense")) {
+    fmt::print("{:>11} dense product, {}: {:.4f} ms, {:.2f} of ours\n", "", dense->at("name").as_string(),
+               dense->at("ms").at("median").as_double(), row.at("dense_ratio").at("median").as_double());
   }
   std::fflush(stdout);
 }
@@ -86,7 +97,7 @@ class Rows {
     try {
       const Value row = measure();
       output_.line(row);
-      ratios.add(row);
+      if (row.find("ratio") != nullptr) ratios.add(row);
     } catch (const Error& error) {
       ++ratios.failed;
       fmt::print("{} {} failed: {}\n", op, shape, error.what());
@@ -156,6 +167,47 @@ void measure_dense_part(const Options& options, Device device, Rows& rows) {
   rows.conclude(kDenseTargets);
 }
 
+// Weights are constant in the forward alone, as in inference: what the rivals derive from theirs is never timed.
+Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& mask, const char* precision, Device device,
+                      const Options& options) {
+  const DecisionScope decisions({.measure = true, .forced = way_of(of.pattern)});
+  std::optional<ConstantWeights> constant;
+  if (pass == ConvPass::forward) constant.emplace();
+  const RotatedCase rotated = cuda_sparse_case(pass, of, mask, precision, device);
+  Value row = measured(rotated, device, options);
+  const Value::List& refused = row.at("rivals_refused").as_list();  // what is unsupported first
+  for (std::size_t i = 0; i < refused.size(); ++i) {
+    fmt::print("{:>11} {}: {}: {}\n", "", i < rotated.unsupported.size() ? "unsupported" : "refused",
+               refused[i].at("name").as_string(), refused[i].at("why").as_string());
+  }
+  row.set("density", density_of(mask));
+  row.set("weights", constant ? "constant" : "changing");
+  row.set("execution", execution_of(decisions, way_of(of.pattern)));
+  fmt::print("{:>11} density {:.4f}, weights {}, way of ours: {}\n", "", row.at("density").as_double(),
+             row.at("weights").as_string(), row.at("execution").as_string());
+  return row;
+}
+
+void measure_sparse_part(const Options& options, Device device, Rows& rows) {
+  Ratios of_dense{"every op, cuBLASLt's dense product"};  // its time over ours
+  for (const char* precision : {"f32", "bf16", "f16"}) {
+    if (!options.wants_precision(precision)) continue;
+    for (const SparseProductCase& of : cuda_sparse_cases()) {
+      Tensor mask;
+      for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+        rows.row(str("sparse ", to_string(pass)), to_string(of), [&] {
+          if (!mask.defined()) mask = sparse_mask(of);
+          Value row = measured_sparse(pass, of, mask, precision, device, options);
+          if (const Value* ratio = row.find("dense_ratio")) of_dense.values.push_back(ratio->at("median").as_double());
+          return row;
+        });
+      }
+    }
+  }
+  rows.judge(of_dense, {});
+  rows.conclude({});
+}
+
 double median_ms(const Value& way) { return way.at("ms").at("median").as_double(); }
 
 // An op whose tile a model chooses.
@@ -221,36 +273,51 @@ void measure_network_part(const Options& options, Device device, Rows& rows) {
   rows.conclude(kNetworkTargets);
 }
 
+void measure_core_part(const Options& options, Device device, Rows& rows) {
+  measure_swept<ConvShape>({"core conv2d", core_shapes(), &core_pick, &core_case, kCoreTargets}, options, device, rows);
+}
+
+void measure_tucker_part(const Options& options, Device device, Rows& rows) {
+  measure_swept<cuda::TuckerConvShape>({"Tucker-2", tucker_shapes(), &tucker_pick, &tucker_case}, options, device, rows);
+}
+
+struct Part {
+  std::string_view name;
+  void (*measure)(const Options& options, Device device, Rows& rows);
+};
+constexpr Part kParts[]{{"dense", measure_dense_part},   {"sparse", measure_sparse_part}, {"core", measure_core_part},
+                        {"tucker", measure_tucker_part}, {"memory", measure_memory_part}, {"network", measure_network_part}};
+
+std::string part_names() {
+  std::string names;
+  for (const Part& part : kParts) {
+    names += str(names.empty() ? "" : &part == std::end(kParts) - 1 ? " or " : ", ", part.name);
+  }
+  return names;
+}
+
 void measure(const Options& options) {
+  const auto* const part = std::ranges::find(kParts, options.part, &Part::name);
+  TESSERA_CHECK(part != std::end(kParts), ConfigError, "cuda_op_bench: --part is '", options.part, "'; needs ", part_names());
+  TESSERA_CHECK(options.precision.empty() || options.part == "dense" || options.part == "sparse", ConfigError,
+                "cuda_op_bench: --precision is '", options.precision, "', --part '", options.part,
+                "'; only dense and sparse have several");
   TESSERA_CHECK(cuda_device_count() > 0, ConfigError, "cuda_op_bench: needs a GPU: ", why_no_cuda());
-  TESSERA_CHECK(options.precision.empty() || options.part == "dense", ConfigError, "cuda_op_bench: --precision is '",
-                options.precision, "', --part '", options.part, "'; only dense has several");
   const Device device = Device::cuda();
   const Output output{options.common, surroundings_of(options, device)};
   fmt::print("{}, driver for CUDA {}, {}\n", output.surroundings.at("gpu").as_string(),
              output.surroundings.at("driver").as_string(), output.surroundings.at("libraries").as_string());
   Rows rows(options, output);
-  if (options.part == "dense") return measure_dense_part(options, device, rows);
-  if (options.part == "core") {
-    const SweptPart<ConvShape> part{"core conv2d", core_shapes(), &core_pick, &core_case, kCoreTargets};
-    return measure_swept(part, options, device, rows);
-  }
-  if (options.part == "tucker") {
-    const SweptPart<cuda::TuckerConvShape> part{"Tucker-2", tucker_shapes(), &tucker_pick, &tucker_case};
-    return measure_swept(part, options, device, rows);
-  }
-  if (options.part == "memory") return measure_memory_part(options, device, rows);
-  if (options.part == "network") return measure_network_part(options, device, rows);
-  throw ConfigError(str("cuda_op_bench: --part is '", options.part, "'; needs dense, core, tucker, memory or network"));
+  part->measure(options, device, rows);
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
-  Arguments arguments("cuda_op_bench", "times ops on a GPU against cuBLASLt, cuDNN and the bandwidth of a copy");
+  Arguments arguments("cuda_op_bench", "times ops on a GPU against cuBLASLt, cuDNN, cuSPARSE and the bandwidth of a copy");
   add_common(arguments, options.common);
-  arguments.text("--part", options.part, "dense, core, tucker, memory or network")
+  arguments.text("--part", options.part, part_names())
       .text("--only", options.only, "op and shape to measure, or a part of them")
-      .text("--precision", options.precision, "of part dense: bf16, tf32 or f32; all without")
+      .text("--precision", options.precision, "of part dense: bf16, tf32 or f32; of sparse: f32, bf16 or f16; all without")
       .count("--megabytes", options.megabytes, "size of an operand of memory-bound ops, MiB");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }

@@ -28,7 +28,7 @@ constexpr std::int64_t kComparedElements = 1 << 20;  // from either end
 struct Refusals {
   Value::List rows;
 
-  void add(const std::string& name, const char* why) {
+  void add(const std::string& name, const std::string& why) {
     Value& row = rows.emplace_back(Value::map());
     row.set("name", name);
     row.set("why", why);
@@ -102,36 +102,58 @@ bool usable(const RotatedSide& rival, Refusals& refusals, const Use& use) {
   return false;
 }
 
+// What sides are to give: what the first way of ours does. Throws NumericError where further ways differ.
+std::vector<float> expected_of(const RotatedCase& rotated) {
+  std::vector<float> expected = sample_of(rotated.ours.front());
+  for (const RotatedSide& way : std::span(rotated.ours).subspan(1)) check_close(expected, way, rotated.tolerance);
+  return expected;
+}
+
 struct Admitted {
   std::vector<Contestant> graphs;
-  std::size_t timed = 0;  // rivals that agree
+  std::size_t timed = 0;  // sides that agree
 };
 
-// Graphs of the rivals that agree with ours, can be recorded, and are not far slower than others when called once: recording runs
-// each of the sets. Throws NumericError where ways of ours differ.
-Admitted admitted(const RotatedCase& rotated, Device device, std::size_t calls, Refusals& refusals) {
-  const std::vector<float> expected = sample_of(rotated.ours.front());
-  for (const RotatedSide& way : std::span(rotated.ours).subspan(1)) check_close(expected, way, rotated.tolerance);
-  std::vector<double> seconds(rotated.rivals.size(), std::numeric_limits<double>::infinity());
+// Graphs of the sides that agree with ours, can be recorded, and are not far slower than others when called once: recording runs
+// each of the sets.
+Admitted admitted(std::span<const RotatedSide> sides, const std::vector<float>& expected, const RotatedCase& rotated,
+                  Device device, std::size_t calls, Refusals& refusals) {
+  std::vector<double> seconds(sides.size(), std::numeric_limits<double>::infinity());
   for (std::size_t i = 0; i < seconds.size(); ++i) {
-    const RotatedSide& rival = rotated.rivals[i];
-    usable(rival, refusals, [&] {
-      check_close(expected, rival, rotated.tolerance);
-      seconds[i] = eager_seconds(rival, device);
+    usable(sides[i], refusals, [&] {
+      check_close(expected, sides[i], rotated.tolerance);
+      seconds[i] = eager_seconds(sides[i], device);
     });
   }
   Admitted found;
-  if (seconds.empty()) return found;
   const double limit = kEagerShare * *std::ranges::min_element(seconds) + kLaunchSeconds;
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     if (!std::isfinite(seconds[i])) continue;
-    const RotatedSide& rival = rotated.rivals[i];
     const auto record = [&] {
-      if (seconds[i] <= limit) found.graphs.emplace_back(recorded(rival, device, rotated.sets, calls));
+      if (seconds[i] <= limit) found.graphs.emplace_back(recorded(sides[i], device, rotated.sets, calls));
     };
-    if (usable(rival, refusals, record)) ++found.timed;
+    if (usable(sides[i], refusals, record)) ++found.timed;
   }
   return found;
+}
+
+// What is compared with ours: the best of some sides, and what the line says of the others. Empty of none.
+struct Field {
+  std::vector<Contestant> finalists;
+  Value sweep = Value::list();
+  std::size_t timed = 0;
+};
+
+// Throws InternalError where no side is left.
+Field field_of(std::span<const RotatedSide> sides, const std::vector<float>& expected, const RotatedCase& rotated, Device device,
+               std::size_t calls, Refusals& refusals) {
+  if (sides.empty()) return {};
+  Admitted found = admitted(sides, expected, rotated, device, calls, refusals);
+  TESSERA_CHECK(!found.graphs.empty(), InternalError, rotated.op, ' ', rotated.shape, ", ", rotated.pass, ", ", rotated.precision,
+                ": no rival agrees with ours; refused: ", to_json(Value::list(refusals.rows)));
+  Sweep swept =
+      sweep(near_the_fastest(std::move(found.graphs), device), {.rounds = kSweepRounds, .seconds = 0, .device = device});
+  return {std::move(swept.finalists), std::move(swept.rows), found.timed};
 }
 
 Samples per_call(const Samples& samples, std::size_t calls) {
@@ -145,6 +167,14 @@ Value timed(const std::string& name, const Samples& samples) {
   row.set("name", name);
   row.set("ms", to_value(summarise(samples)));
   return row;
+}
+
+// Under these keys the fastest of the sides begin <= side < end.
+void set_best(Value& row, const char* name, const char* ratio, std::span<const Contestant> sides,
+              std::span<const Samples> samples, std::size_t begin, std::size_t end) {
+  const std::size_t best = begin + fastest(samples.subspan(begin, end - begin));
+  row.set(name, timed(sides[best].name, samples[best]));
+  row.set(ratio, to_value(summarise(ratios(samples[best], samples[0]))));
 }
 
 Value::List rows_of_ways(const RotatedCase& rotated, std::span<const Samples> samples) {
@@ -204,31 +234,33 @@ std::size_t calls_per_replay(const RotatedSide& side, Device device, std::size_t
 }
 
 Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t rounds) {
+  TESSERA_CHECK(!rotated.rivals.empty() || !rotated.dense.empty(), InternalError, rotated.op, ' ', rotated.shape, ", ",
+                rotated.pass, ", ", rotated.precision, ": there is nothing to compare ours with");
   const std::size_t calls = calls_per_replay(rotated.ours.front(), device, rotated.sets);
   Refusals refusals;
-  Admitted rivals = admitted(rotated, device, calls, refusals);
-  TESSERA_CHECK(!rivals.graphs.empty(), InternalError, rotated.op, ' ', rotated.shape, ", ", rotated.pass, ", ",
-                rotated.precision, ": no rival agrees with ours; refused: ", to_json(Value::list(refusals.rows)));
-  const Sweep swept =
-      sweep(near_the_fastest(std::move(rivals.graphs), device), {.rounds = kSweepRounds, .seconds = 0, .device = device});
+  for (const Refused& rival : rotated.unsupported) refusals.add(rival.name, rival.why);
+  const std::vector<float> expected = expected_of(rotated);
+  const Field rivals = field_of(rotated.rivals, expected, rotated, device, calls, refusals);
+  const Field dense = field_of(rotated.dense, expected, rotated, device, calls, refusals);
 
   std::vector<Contestant> sides;
   for (const RotatedSide& way : rotated.ours) sides.emplace_back(recorded(way, device, rotated.sets, calls));
-  const std::size_t first_rival = sides.size();
-  sides.insert(sides.end(), swept.finalists.begin(), swept.finalists.end());
+  for (const Field* field : {&rivals, &dense}) sides.insert(sides.end(), field->finalists.begin(), field->finalists.end());
   std::vector<Samples> samples;
   for (const Samples& side : time_in_turns(sides, {.rounds = rounds, .seconds = kReplaySeconds, .device = device})) {
     samples.emplace_back(per_call(side, calls));
   }
-  const std::size_t rival = first_rival + fastest(std::span(samples).subspan(first_rival));
 
   Value row = describe(rotated, rounds, calls);
   row.set("tessera_ms", to_value(summarise(samples[0])));
-  row.set("rival", timed(sides[rival].name, samples[rival]));
-  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  const std::size_t first_rival = rotated.ours.size(), first_dense = first_rival + rivals.finalists.size();
+  if (!rivals.finalists.empty()) set_best(row, "rival", "ratio", sides, samples, first_rival, first_dense);
+  if (!dense.finalists.empty()) set_best(row, "dense", "dense_ratio", sides, samples, first_dense, sides.size());
   row.set("ways", Value::list(rows_of_ways(rotated, samples)));
   row.set("rivals_timed", static_cast<std::int64_t>(rivals.timed));
-  row.set("rival_sweep", swept.rows);
+  row.set("rival_sweep", rivals.sweep);
+  row.set("dense_timed", static_cast<std::int64_t>(dense.timed));
+  row.set("dense_sweep", dense.sweep);
   row.set("rivals_refused", Value::list(std::move(refusals.rows)));
   row.set("gflops", rotated.flops / quantile(samples[0], 0.5) * 1e-6);
   return row;

@@ -15,9 +15,14 @@ struct RotatedSide {
   std::string name;
   std::function<void(std::size_t set)> run;  // queues one call and does not wait
   Tensor output;  // of set 0, contiguous
-  std::vector<int> axes = {};  // that bring the output into the order of the other sides'; none: it is in it
+  std::function<Tensor(const Tensor& output)> in_order = {};  // brings it into the order of the other sides'; none: it is in it
 
-  Tensor result() const { return axes.empty() ? output : output.permute(axes); }
+  Tensor result() const { return in_order ? in_order(output) : output; }
+};
+
+// A rival that takes no part.
+struct Refused {
+  std::string name, why;
 };
 
 struct RotatedCase {
@@ -26,6 +31,8 @@ struct RotatedCase {
   std::size_t sets = 1;
   std::vector<RotatedSide> ours;  // one, or several ways of ours; the first is compared with the rivals
   std::vector<RotatedSide> rivals;
+  std::vector<RotatedSide> dense = {};  // the same by libraries that skip nothing: timed beside the rivals, not one of them
+  std::vector<Refused> unsupported = {};  // rivals that cannot be called
   double tolerance = 0;  // of the largest value, between any two sides
 };
 
@@ -43,11 +50,12 @@ Contestant recorded(const RotatedSide& side, Device device, std::size_t sets, st
 // A multiple of `sets` whose calls take about a millisecond: a replay's own costs are then small.
 std::size_t calls_per_replay(const RotatedSide& side, Device device, std::size_t sets);
 
-// Leaves out, with the reason, rivals that disagree with ours or cannot be recorded; throws InternalError where none is left.
-// Times all the others once, records and sweeps those near the fastest, and times the best in turns with ours. Throws
-// NumericError where further ways of ours disagree with the first. The line: op, shape, pass, precision, rounds, sets, calls,
-// tessera_ms, rival {name, ms}, ratio (rival / tessera), rivals_timed, rival_sweep, rivals_refused [{name, why}], gflops; of
-// further ways of ours `ways` [{name, ms, ratio (the way's time over the first's)}].
+// Leaves out, with the reason, rivals that disagree with ours or cannot be recorded; throws InternalError where none is left of
+// those that there are. Times all the others once, records and sweeps those near the fastest, and times the best in turns with
+// ours; likewise the dense sides. Throws NumericError where further ways of ours disagree with the first. The line: op, shape,
+// pass, precision, rounds, sets, calls, tessera_ms, rivals_timed, rival_sweep, dense_timed, dense_sweep, rivals_refused [{name,
+// why}], gflops; where there are rivals, rival {name, ms} and ratio (rival / tessera); where there are dense sides, dense and
+// dense_ratio; of further ways of ours `ways` [{name, ms, ratio (the way's time over the first's)}].
 Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t rounds);
 
 }  // namespace tessera::bench

@@ -46,10 +46,12 @@ std::vector<double> time_forwards(Module& network, const Tensor& x, std::int64_t
 
 }  // namespace
 
-InferWorkload::InferWorkload(const InferCase& timed) : x_(Tensor::empty({timed.batch, timed.side, timed.side, kColours})) {
+InferWorkload::InferWorkload(const InferCase& timed, const std::function<void(std::unique_ptr<Module>&)>& change)
+    : x_(Tensor::empty({timed.batch, timed.side, timed.side, kColours})) {
   network_ = build_model({.name = timed.model, .classes = timed.classes}, x_.shape());
   initialize(*network_, kSeed);
   randomise_norms(*network_);
+  if (change) change(network_);
   folded_ = folded(*network_, builtin_layers());
   fill_normal(x_, RngStream(kSeed, "bench", "images"), 0, 1);
 }

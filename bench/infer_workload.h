@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct InferCase {
 
 class InferWorkload {
  public:
-  explicit InferWorkload(const InferCase& timed);
+  // `change` is made to the initialised network before its norms are folded.
+  explicit InferWorkload(const InferCase& timed, const std::function<void(std::unique_ptr<Module>&)>& change = {});
 
   // The network before folding as an export for PyTorch, and the batch as x.safetensors (x, NHWC).
   void write_inputs(const std::filesystem::path& directory);

@@ -95,6 +95,7 @@ std::string verdict_of(const Ratios& ratios, std::span<const Target> targets) {
   std::string text =
       fmt::format("{}: {} rows{}, geometric_mean {:.3f}, least {:.3f}", ratios.op, ratios.values.size(),
                   ratios.failed > 0 ? fmt::format(" and {} failed", ratios.failed) : "", ratios.geometric_mean(), ratios.least());
+  if (targets.empty()) text += "; no target";
   for (const Target& target : targets) {
     const bool reached = verdict_row(ratios, target).at("reached").as_bool();
     text += fmt::format("; {} {}: {}", target.of, target.value, reached ? "reached" : "missed");

@@ -46,7 +46,8 @@ struct Target {
 Value summary_row(const Ratios& ratios);
 Value verdict_row(const Ratios& ratios, const Target& target);
 
-// "conv2d: 29 rows, geometric_mean 1.021, least 0.953; least 0.97: missed", with a verdict on each of the targets, if any.
+// "conv2d: 29 rows, geometric_mean 1.021, least 0.953; least 0.97: missed", with a verdict on each of the targets, or "no
+// target".
 std::string verdict_of(const Ratios& ratios, std::span<const Target> targets);
 
 // What scripts/gpu_check shows of a benchmark: the last such line.

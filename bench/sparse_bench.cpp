@@ -1,12 +1,20 @@
 // Times sparse layers against the best dense layer that computes the same function: ours, or oneDNN called directly, Winograd
-// included; inference, in which either side keeps what it derives from its weights, and training (forward and both backwards).
-// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 bad arguments.
+// included; inference, in which either side keeps what it derives from its weights, and training (forward and both backwards, and
+// each of these passes alone). Then the product with an unstructured matrix against PyTorch's of a CSR matrix.
+// With --isa avx2 all sides are held back to AVX2, and a few rows show what a processor without AVX-512 gains.
+// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "bench/cases/dense_cases.h"
 #include "bench/cases/sparse_cases.h"
+#include "bench/cases/sparse_network.h"
+#include "bench/cases/sparse_torch.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
+#include "core/io/safetensors.h"
+#include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "train/run/environment.h"
 
@@ -15,91 +23,138 @@ namespace {
 
 struct Options {
   CommonOptions common = {};
+  std::string python = "/usr/bin/python3";
+  std::string script = TESSERA_BENCH_DIR "/sparse_bench_torch.py";
+  std::int64_t sweep_runs = 3;
+  std::string weights = {}, weight = {};
+  std::string isa = {};
   std::string only = {};
 };
 
-struct Target {
-  SparseCase of;
-  double forward, training;  // least ratio on a processor without fast bf16 units; 0 where none is set
-  double share;  // of the multiply-add peak, on what is left; 0 where none is set
-};
-
-std::vector<Target> targets() {
-  const PatternConfig any{.pattern = "unstructured"}, blocks{.pattern = "block"};
-  const PatternConfig tiles{.pattern = "tile", .group = 64};
-  const auto linear = [](std::int64_t rows, std::int64_t in, std::int64_t out) { return LayerShape(LinearShape{rows, in, out}); };
-  const LayerShape square = linear(1024, 1024, 1024);
-  const LayerShape conv = ConvShape{8, 128, 128, 28, 3};
-  std::vector<Target> all{{{any, .05, square}, 9.5, 0, .45},
-                          {{any, .1, square}, 4.8, 0, .45},
-                          {{any, .2, square}, 2.5, 0, .45},
-                          {{any, .3, square}, 1.65, 0, .45},
-                          {{any, .45, square}, 1, 0, 0},
-                          {{blocks, .1, square}, 8, 0, .75},
-                          {{blocks, .25, square}, 3.7, 0, .75},
-                          {{blocks, .5, square}, 1.95, 0, .75},
-                          {{any, .1, linear(512, 1024, 1024)}, 0, 3.3, 0},
-                          {{tiles, .25, linear(512, 1024, 1024)}, 0, 2.8, 0}};
-  for (const auto& [in, out] : {std::pair(768, 768), std::pair(768, 3072), std::pair(3072, 768)}) {
-    all.push_back({{tiles, .25, linear(1024, in, out)}, 3.0, 0, .70});
-    all.push_back({{tiles, .5, linear(1024, in, out)}, 1.6, 0, .70});
-  }
-  all.push_back({{any, .1, conv}, 1.8, 1.5, 0});
-  all.push_back({{tiles, .25, conv}, 0, 0, .70});
-  // The last block of a CIFAR ResNet-8.
-  all.push_back({{{.pattern = "tile", .group = 16}, .25, ConvShape{128, 64, 64, 8, 3}}, 0, 0, .70});
-  return all;
+// " (target 0.45: met)"; nothing where no target is set.
+std::string verdict(double reached, const Value* target) {
+  if (target == nullptr) return "";
+  return fmt::format(" (target {:.2f}: {})", target->as_double(), reached >= target->as_double() ? "met" : "missed");
 }
 
-std::string row_of(const SparseCase& of) { return str(name_of(of.pattern), " of ", to_string(of.shape)); }
+std::string share_of(const Value& timed) {
+  const double share = timed.at("peak_share").as_double();
+  return fmt::format("{:.2f} of peak{}", share, verdict(share, timed.find("share_target")));
+}
 
-void print_row(const Value& row, double ratio_target, double share_target) {
+std::string case_of(const Value& row) {
+  return fmt::format("{:<26} {:<24} density {:.3f} {} {:<8}", row.at("format").as_string(), row.at("shape").as_string(),
+                     row.at("density").as_double(), row.at("precision").as_string(), row.at("phase").as_string());
+}
+
+std::string ratio_of(const Value& row) {
   const Value& ratio = row.at("ratio");
   const double median = ratio.at("median").as_double();
-  const auto verdict = [](double reached, double target) {
-    return target > 0 ? fmt::format(" (target {:.2f}: {})", target, reached >= target ? "met" : "missed") : std::string();
-  };
-  fmt::print(
-      "{:<14} {:<28} density {:.3f} {:<8} {:8.3f} ms, dense {:8.3f} ms {:<30} {:5.2f}x ({:.2f}-{:.2f}){}, {:.2f} of peak{}\n",
-      row.at("format").as_string(), row.at("shape").as_string(), row.at("density").as_double(), row.at("phase").as_string(),
-      row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
-      row.at("rival").at("name").as_string().substr(0, 30), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-      verdict(median, ratio_target), row.at("peak_share").as_double(), verdict(row.at("peak_share").as_double(), share_target));
+  return fmt::format("{:5.2f}x ({:.2f}-{:.2f}){}", median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
+                     verdict(median, row.find("target")));
+}
+
+void print_row(const Value& row) {
+  fmt::print("{} {:8.3f} ms, dense {:8.3f} ms {:<30} {}, {}\n", case_of(row),
+             row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
+             row.at("rival").at("name").as_string().substr(0, 30), ratio_of(row), share_of(row));
+  for (const Value& pass : row.at("parts").as_list()) {
+    fmt::print("  {:<18} {:8.3f} ms {}\n", pass.at("name").as_string(), pass.at("ms").at("median").as_double(), share_of(pass));
+  }
   std::fflush(stdout);
 }
 
-void measure(const Options& options) {
-  std::vector<Target> chosen = targets();
-  std::erase_if(chosen, [&](const Target& target) { return row_of(target.of).find(options.only) == std::string::npos; });
-  TESSERA_CHECK(!chosen.empty(), ConfigError, "sparse_bench: --only '", options.only, "' is in no row; they read like '",
-                row_of(targets().front().of), "'");
-  set_compute_threads(options.common.threads);
-  const Value surroundings = describe_surroundings(options.common.threads);
-  const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
+void measure_dense(const Options& options, const std::vector<SparseTarget>& chosen, Value::List& rows) {
+  if (chosen.empty()) return;
+  const double peak = cpu::isa_peak_gflops(cpu::isa(), static_cast<int>(options.common.threads));
   fmt::print("multiply-add peak {:.0f} GFLOP/s, oneDNN's 1024^3 product {:.0f}\n", peak, guarded_rival_gflops(peak));
-  Value::List rows;
-  for (const Target& target : chosen) {
+  for (const SparseTarget& target : chosen) {
     const LayerPair pair = sparse_pair(target.of);
     for (const Phase phase : {Phase::inference, Phase::training}) {
-      const bool forward = phase == Phase::inference;
-      const double least = forward ? target.forward : target.training;
-      const double share = forward ? target.share : 0;
-      if (!forward && least == 0 && target.share > 0) continue;
-      Value& row = rows.emplace_back(measure_sparse(target.of, pair, phase, {.rounds = options.common.rounds}, peak));
-      print_row(row, least, share);
-      if (least > 0) row.set("target", least);
-      if (share > 0) row.set("share_target", share);
+      if (phase == Phase::training && !target.trains()) continue;
+      Value& row = rows.emplace_back(measure_sparse(target, pair, phase, {.rounds = options.common.rounds}, peak));
+      if (!options.isa.empty()) row.set("held_to", options.isa);
+      print_row(row);
     }
   }
+}
+
+void measure_torch(const LibraryOptions& options, const std::vector<SparseTorchTarget>& chosen, Value::List& rows) {
+  for (const SparseTorchTarget& target : chosen) {
+    const Value& row = rows.emplace_back(measure_against_torch(target, options));
+    fmt::print("{} {:8.3f} ms, PyTorch {} {:8.3f} ms {:<14} {}; its dense product {:.2f}x\n", case_of(row),
+               row.at("tessera_ms").at("median").as_double(), row.at("torch").at("version").as_string(),
+               row.at("torch_ms").at("median").as_double(), row.at("torch_settings").at("mode").as_string(), ratio_of(row),
+               row.at("aside_ratio").at("median").as_double());
+    std::fflush(stdout);
+  }
+}
+
+struct Rows {
+  std::vector<SparseTarget> dense;
+  std::vector<SparseTorchTarget> torch;
+  std::vector<SparseNetwork> networks;
+};
+
+Tensor weight_of(const Options& options) {
+  SafetensorsFile file = decode_safetensors(real_vfs().read_file(options.weights), options.weights);
+  const auto found = file.tensors.find(options.weight);
+  TESSERA_CHECK(found != file.tensors.end(), ConfigError, "sparse_bench: --weight '", options.weight, "' is not in ",
+                options.weights);
+  return found->second;
+}
+
+Rows chosen_rows(const Options& options) {
+  Rows rows = options.isa.empty() ? Rows{sparse_targets(), sparse_torch_targets(), sparse_networks(options.only)}
+                                  : Rows{avx2_targets(), {}, {}};
+  TESSERA_CHECK(options.weights.empty() == options.weight.empty(), ConfigError,
+                "sparse_bench: --weights names a file and --weight a tensor in it: they go together");
+  if (!options.weights.empty()) take_weight(rows.dense, weight_of(options));
+  const auto left_out = [&](const std::string& row) { return row.find(options.only) == std::string::npos; };
+  std::erase_if(rows.dense, [&](const SparseTarget& target) { return left_out(row_of(target.of)); });
+  std::erase_if(rows.torch, [&](const SparseTorchTarget& target) { return left_out(target.row()); });
+  TESSERA_CHECK(!rows.dense.empty() || !rows.torch.empty() || !rows.networks.empty(), ConfigError, "sparse_bench: --only '",
+                options.only, "' is in no row; they read like '", row_of(sparse_targets().front().of), "' and '",
+                sparse_torch_targets().front().row(), "'");
+  return rows;
+}
+
+// Before either side first asks what it may use. The rival is held back as we are.
+void hold_back(const std::string& isa) {
+  if (isa.empty()) return;
+  TESSERA_CHECK(isa == "avx2", ConfigError, "sparse_bench: --isa is '", isa,
+                "'; it is avx2, or left out for all that the processor has");
+  setenv("TESSERA_ISA", "avx2", 1);
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+}
+
+void measure(const Options& options) {
+  hold_back(options.isa);
+  const Rows chosen = chosen_rows(options);
+  const LibraryOptions torch{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
+                             options.sweep_runs};
+  if (!chosen.torch.empty()) or_explain_missing_torch([&] { check_torch(torch); });  // before minutes of other rows
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  Value::List rows;
+  measure_dense(options, chosen.dense, rows);
+  measure_torch(torch, chosen.torch, rows);
+  for (const SparseNetwork& of : chosen.networks) rows.push_back(measure_sparse_network(of, options.common.rounds));
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/sparse_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
-  Arguments arguments("sparse_bench", "times sparse layers against the best dense ones");
+  Arguments arguments("sparse_bench", "times sparse layers against the best dense ones and PyTorch's CSR matrices");
   add_common(arguments, options.common);
-  arguments.text("--only", options.only, "rows whose pattern and shape contain this; without --results printed only");
+  arguments.text("--python", options.python, str("interpreter that has torch (", options.python, ')'))
+      .text("--script", options.script, "the Python side")
+      .count("--sweep-runs", options.sweep_runs, "least runs of each of torch's ways before the fastest are timed")
+      .text("--weights", options.weights, "safetensors file of a trained network, for the rows of one, which are else drawn")
+      .text("--weight", options.weight, "the tensor in it: a linear layer's")
+      .text("--isa", options.isa, "avx2 holds all sides back to AVX2, for a few rows")
+      .text("--only", options.only, "rows whose pattern, shape and rival contain this; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

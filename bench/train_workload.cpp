@@ -69,9 +69,10 @@ WorkloadConfig workload_named(const std::string& model, Device device) {
   throw ConfigError(str("train_bench: --model is ", model, "; needs resnet20 or resnet18, on a GPU resnet50 too"));
 }
 
-TrainWorkload::TrainWorkload(const WorkloadConfig& config)
+TrainWorkload::TrainWorkload(const WorkloadConfig& config, const std::function<void(std::unique_ptr<Module>&)>& change)
     : config_(config), model_(build_model({.name = config.model, .classes = config.classes}, images(config))) {
   initialize(*model_, config.seed);
+  if (change) change(model_);
   move_to(*model_, config.device);
   for (std::int64_t i = 0; i < config.batches; ++i) {
     const Batch batch = synthetic_batch(config, i);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ WorkloadConfig workload_named(const std::string& model, Device device = {});
 
 class TrainWorkload {
  public:
-  explicit TrainWorkload(const WorkloadConfig& config);
+  // `change` is made to the initialised network before the first step.
+  explicit TrainWorkload(const WorkloadConfig& config, const std::function<void(std::unique_ptr<Module>&)>& change = {});
 
   // The network as it is now and the batches, for a rival that is to start from the same numbers: an export for PyTorch,
   // batches.safetensors (x0, y0, x1, ..., images NHWC), and config.json with SGD's settings.

@@ -67,6 +67,14 @@ std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_
   });
 }
 
+SelfTimed self_timed(Contestant contestant) {
+  return [contestant = std::move(contestant)](std::int64_t count) {
+    std::vector<double> ms;
+    for (std::int64_t i = 0; i < count; ++i) ms.push_back(seconds_of(contestant) * 1e3);
+    return ms;
+  };
+}
+
 std::int64_t calls_per_turn(std::span<const SelfTimed> sides) {
   double slowest = 0;
   for (const SelfTimed& side : sides) slowest = std::max(slowest, side(2).back());

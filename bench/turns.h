@@ -43,6 +43,7 @@ std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, cons
 // calls. A turn is `calls` and a first one that is not counted; its sample is their median.
 using SelfTimed = std::function<std::vector<double>(std::int64_t count)>;
 std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_t rounds, std::int64_t calls);
+SelfTimed self_timed(Contestant contestant);  // on the CPU
 // Calls that take the slowest of them about 200 ms; 1 to 50.
 std::int64_t calls_per_turn(std::span<const SelfTimed> sides);
 

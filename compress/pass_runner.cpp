@@ -21,10 +21,9 @@ Costs by_path(const Trace& trace) {
   return costs;
 }
 
-void verify(std::string_view pass, const Module& before, const Module& after, const LayerCost& cost) {
-  for (const auto& parameter : after.parameters()) {
-    TESSERA_CHECK(all_finite(parameter->value()), NumericError, "pass '", pass,
-                  "': ", join_path(before.path(), parameter->name()),
+void verify(std::string_view pass, const Module& before, Module& after, const LayerCost& cost) {
+  for (const NamedParameter& entry : named_parameters(after)) {
+    TESSERA_CHECK(all_finite(entry.parameter->value()), NumericError, "pass '", pass, "': ", join_path(before.path(), entry.path),
                   " contains NaN or Inf after the rewrite; the dense layer is kept");
   }
   const Shape output = after.output_shape(cost.input);

@@ -9,6 +9,19 @@
 #include "layers/compressed.h"
 
 namespace tessera {
+namespace {
+
+// Of a sparse layer, or of all that are in a chain.
+Ranks kept_in(Module& made) {
+  std::int64_t kept = 0;
+  for_each_module(made, [&](const Module& module) {
+    if (const CompressedLayer* const sparse = as_compressed(module)) kept += sparse->ranks().front().value;
+  });
+  return {{"kept", kept}};
+}
+
+}  // namespace
+
 void SparsifyConfig::fields(Fields& f) {
   f.add("layers", layers,
         {.help = "selector of layers, or a list of selectors; every layer whose weight a prune block masked",
@@ -30,7 +43,7 @@ std::vector<BlockProblem> SparsifyPass::try_prepare(std::unique_ptr<Module>& roo
   std::vector<const Module*> layers;
   std::vector<std::string> paths;
   for_each_module(*root, [&](const Module& module) {
-    if (sparse_candidate(module) == nullptr) return;
+    if (sparse_candidates(module).empty()) return;
     layers.push_back(&module);
     paths.push_back(module.path());
   });
@@ -44,7 +57,7 @@ std::vector<BlockProblem> SparsifyPass::try_prepare(std::unique_ptr<Module>& roo
   }
   bool masked = false;
   for (const Module* const layer : layers) {
-    const bool has_mask = sparse_candidate(*layer)->mask().defined();
+    const bool has_mask = std::ranges::any_of(sparse_candidates(*layer), [](const Parameter* w) { return w->mask().defined(); });
     masked = masked || has_mask;
     if (std::ranges::find(selected, layer->path()) == selected.end() || (!config_.layers && !has_mask)) continue;
     reasons_[layer->path()] = why_not_sparse(*layer);
@@ -60,7 +73,7 @@ std::unique_ptr<Module> SparsifyPass::rewrite(const Module& module, LayerReport&
   if (!report.reason.empty()) return nullptr;
   report.ranks_asked = "mask";
   std::unique_ptr<Module> made = sparse_layer(module);
-  report.ranks = as_compressed(*made)->ranks();
+  report.ranks = kept_in(*made);
   return made;
 }
 

@@ -19,8 +19,9 @@ struct SparsifyConfig {
   void fields(Fields& f);
 };
 
-// Linear layers and convolutions whose weight has a mask become SparseLinear and SparseConv2d. What goes back keeps its mask.
-// Selected layers that cannot be sparse are reported dense with the reason.
+// Linear layers and convolutions whose weight has a mask become SparseLinear and SparseConv2d; factored layers that are a chain
+// of them a Sequential of such (compress/formats/sparse_layer.h). What goes back keeps its mask. Selected layers that cannot be
+// sparse are reported dense with the reason.
 class SparsifyPass final : public Pass {
  public:
   explicit SparsifyPass(SparsifyConfig config) : config_(std::move(config)) {}

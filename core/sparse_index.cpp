@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "core/support/error.h"
 
@@ -33,6 +34,22 @@ Tensor mask_of(const SparseIndex& index, const Shape& shape) {
     for (std::int64_t i = index.offsets[r]; i < index.offsets[r + 1]; ++i) kept[r * index.columns + index.indices[i]] = 1;
   }
   return mask;
+}
+
+std::vector<RowGroup> rows_that_share_columns(const SparseIndex& index) {
+  using Columns = std::span<const std::int32_t>;
+  const auto less = [](Columns a, Columns b) { return std::ranges::lexicographical_compare(a, b); };
+  std::map<Columns, std::size_t, decltype(less)> known(less);
+  std::vector<RowGroup> groups;
+  for (std::int64_t r = 0; r < index.rows; ++r) {
+    const auto begin = static_cast<std::size_t>(index.offsets[r]), end = static_cast<std::size_t>(index.offsets[r + 1]);
+    if (begin == end) continue;
+    const Columns columns = Columns(index.indices).subspan(begin, end - begin);
+    const auto [found, is_new] = known.emplace(columns, groups.size());
+    if (is_new) groups.push_back({{}, columns});
+    groups[found->second].rows.push_back(static_cast<std::int32_t>(r));
+  }
+  return groups;
 }
 
 TransposedIndex transposed(const SparseIndex& index, std::int64_t taps) {

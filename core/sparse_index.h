@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/tensor.h"
@@ -23,6 +24,15 @@ SparseIndex sparse_index(const Tensor& mask);
 
 // The mask (u8 on the CPU) of `shape` that keeps what the index keeps.
 Tensor mask_of(const SparseIndex& index, const Shape& shape);
+
+// Rows that keep the same columns, which are the index's own.
+struct RowGroup {
+  std::vector<std::int32_t> rows;  // ascending
+  std::span<const std::int32_t> columns;
+};
+
+// Those of all rows that are not empty, in the order of their first rows.
+std::vector<RowGroup> rows_that_share_columns(const SparseIndex& index);
 
 struct TransposedIndex {
   SparseIndex index;

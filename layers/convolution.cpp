@@ -2,6 +2,7 @@
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/sequential.h"
 
 namespace tessera {
 
@@ -24,9 +25,18 @@ Tensor scaled_bias(const Tensor& bias, const Tensor& scale, const Tensor& shift)
   return result.to(bias.dtype());
 }
 
+bool ends_in_convolution(const Module& module) {
+  if (dynamic_cast<const Convolution*>(&module) != nullptr) return true;
+  const auto* const chain = dynamic_cast<const Sequential*>(&module);
+  return chain != nullptr && !chain->children().empty() &&
+         dynamic_cast<const Convolution*>(chain->children().back().module.get()) != nullptr;
+}
+
 Var conv_norm_add_relu(Module& conv, Module& norm, const Var& x, const Var& residual, const Context& context) {
-  auto* const convolution = dynamic_cast<Convolution*>(&conv);
-  if (convolution != nullptr && dynamic_cast<Identity*>(&norm) != nullptr) return convolution->add_relu(x, residual, context);
+  if (dynamic_cast<Identity*>(&norm) != nullptr && ends_in_convolution(conv)) {
+    if (auto* const convolution = dynamic_cast<Convolution*>(&conv)) return convolution->add_relu(x, residual, context);
+    return dynamic_cast<Sequential&>(conv).add_relu(x, residual, context);
+  }
   return norm_add_relu(norm, conv(x, context), residual, context);
 }
 

@@ -37,11 +37,13 @@ void copy_values(const Module& from, Module& to) {
 }
 
 void fold_pair(Module& parent, const Module::Child& first, const Module::Child& second) {
-  const auto* const conv = dynamic_cast<const Convolution*>(first.module.get());
   const auto* const norm = dynamic_cast<const BatchNorm*>(second.module.get());
-  if (conv == nullptr || norm == nullptr) return;
+  if (norm == nullptr || !ends_in_convolution(*first.module)) return;
   const auto [scale, shift] = norm->inference_map();
-  parent.replace_child(first.name, conv->scaled(scale, shift));
+  const bool alone = dynamic_cast<const Convolution*>(first.module.get()) != nullptr;
+  Module& holder = alone ? parent : *first.module;  // of the convolution
+  const Module::Child& last = alone ? first : first.module->children().back();
+  holder.replace_child(last.name, dynamic_cast<const Convolution&>(*last.module).scaled(scale, shift));
   parent.replace_child(second.name, std::make_unique<Identity>());
 }
 

@@ -105,6 +105,21 @@ def failures(lines):
     return f"{'' if len(set(counts)) == 1 else 'Up to '}{failed} of {tried} settings of PyTorch failed. "
 
 
+def torch_way(line, mode):
+    """The rival's mode, threads and what these do while they wait, which is not what ours do."""
+    settings = line.value.get("torch_settings", {})
+    if "wait_policy" not in settings:  # from before there was a choice
+        return mode
+    threads = line["torch"]["threads"]
+    return f"{mode}, {threads} thread{'' if threads == 1 else 's'}, {settings['wait_policy']} wait"
+
+
+def verdict(line):
+    if "target" not in line.value:
+        return ""
+    return f"{line['target']:g}: {'met' if line['ratio']['median'] >= line['target'] else 'missed'}"
+
+
 def streaming(lines):
     """What set the pace of memory; the fastest pass may differ between rows."""
     passes = " or ".join(dict.fromkeys(line["stream"] for line in lines if "stream" in line.value))
@@ -139,9 +154,15 @@ def linalg_key(line):
     return line["op"], line["equation"] if line["op"] == "contract" else line["spectrum"], line["size"]
 
 
+def sparse_key(line):
+    density = f"{line['density']:.2g}" if "density" in line.value else ""
+    key = line["format"], density, line["shape"], precision_of(line), line["phase"], line.value.get("held_to", "")
+    return (*key, line["library"], line["torch"]["version"]) if "library" in line.value else key
+
+
 # What tells a row from the others of a run.
 KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key,
-        "linalg_bench": linalg_key}
+        "linalg_bench": linalg_key, "sparse_bench": sparse_key}
 
 
 @functools.cache
@@ -158,6 +179,18 @@ def factored_runs(lines):
     """The last lines against dense layers, and the last against libraries: a run may be without the latter."""
     library = [line for line in lines if "library" in line.value]
     return last_run([line for line in lines if "library" not in line.value]), last_run(library)
+
+
+def sparse_runs(lines):
+    """The last line of each row, those of like conditions together: against dense layers, and against libraries."""
+    newest = {}
+    for line in reversed(lines):
+        newest.setdefault(sparse_key(line), line)
+    dense, library = {}, {}
+    for line in reversed(newest.values()):
+        group = (line.value.get("held_to"), line["torch"]["version"] if "library" in line.value else "", *conditions_of(line))
+        (library if "library" in line.value else dense).setdefault(group, []).append(line)
+    return list(dense.values()), list(library.values())
 
 
 def train_runs(lines):

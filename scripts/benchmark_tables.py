@@ -9,8 +9,8 @@ Usage: benchmark_tables.py [--check | --compare] [ROOT]
 docs/benchmarks.md has all that bench/results/*.jsonl gives. Its tables show the last run of each program: the lines that share
 its date. Of train_bench, whose run is one line, they show, for each network, precision and version of PyTorch, every line of the
 last one's commit and conditions (processor, threads, builds: what is printed above the table); of infer_bench, for each version
-of PyTorch, the last line of each network and batch among these. A line from a changed checkout ("-dirty") is ignored, which is
-said. A program without results has no table.
+of PyTorch, the last line of each network and batch among these; of sparse_bench the last line of each row, whatever its run.
+A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
 README.md has the least ratio of each kind among these (of training in f32, for each network), and the table of
 configs/fashion-mnist/resnet20_tucker.md.
 Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page cannot be used.
@@ -23,7 +23,8 @@ import sys
 from benchmark_linalg import compared_linalg, linalg_tables
 from benchmark_markdown import milliseconds, paragraph, spread, table
 from benchmark_results import (Unusable, compare, conditions, factored_runs, failures, infer_runs, last_run, precision_of, results,
-                               streaming, train_runs, where)
+                               streaming, torch_way, train_runs, verdict, where)
+from benchmark_sparse import compared_sparse, sparse_tables
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
 ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
@@ -31,15 +32,6 @@ REPRODUCED = "configs/tables/results/admm_resnet8.md"
 
 
 NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
-
-
-def torch_way(line, mode):
-    """The rival's mode, threads and what these do while they wait, which is not what ours do."""
-    settings = line.value.get("torch_settings", {})
-    if "wait_policy" not in settings:  # from before there was a choice
-        return mode
-    threads = line["torch"]["threads"]
-    return f"{mode}, {threads} thread{'' if threads == 1 else 's'}, {settings['wait_policy']} wait"
 
 
 def train_mode(line):
@@ -137,12 +129,6 @@ def op_tables(lines):
     return sum(parts, [])
 
 
-def verdict(line):
-    if "target" not in line.value:
-        return ""
-    return f"{line['target']:g}: {'met' if line['ratio']['median'] >= line['target'] else 'missed'}"
-
-
 def factored_tables(lines):
     dense, library = factored_runs(lines)
     return (dense_rival_table(dense) if dense else []) + (library_table(library) if library else [])
@@ -193,7 +179,7 @@ def library_table(lines):
 
 
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "factored_bench": factored_tables,
-          "linalg_bench": linalg_tables}
+          "linalg_bench": linalg_tables, "sparse_bench": sparse_tables}
 
 
 def tables(root):
@@ -240,6 +226,7 @@ def compared_rows(root):
     yield library, lambda line: (factored_case(line), f"{line['library']}, {line['torch_settings']['mode']}", line["tessera_ms"],
                                  line["torch_ms"])
     yield from compared_linalg(results(root, "linalg_bench"))
+    yield from compared_sparse(results(root, "sparse_bench"))
 
 
 def least_rows(root):

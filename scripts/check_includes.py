@@ -64,7 +64,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # the folder's own files. Headers *_math.h are formulas that kernels of every room share, and stand outside of the order.
 ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
-             ("cuda/core_conv", "cuda/tucker_conv"), "autograd", ("ops", "linalg"), "nn"),
+             ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
     "train": ("config", ("checkpoint", "data"), "tasks", "", "torch", "run", "plan", "report", "reproduce"),
 }

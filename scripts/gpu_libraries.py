@@ -17,7 +17,8 @@ DRIVER_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/
 PARTS = (
     (r"libcudnn", "cuDNN 9: pip install nvidia-cudnn-cu13, or PyTorch for CUDA 13"),
     (r"libcublas", "cuBLAS of CUDA 13: pip install nvidia-cublas"),
-    (r"libcusolver|libcusparse|libnvJitLink", "cuSOLVER of CUDA 13: pip install nvidia-cusolver"),
+    (r"libcusparse", "cuSPARSE of CUDA 13: pip install nvidia-cusparse"),
+    (r"libcusolver|libnvJitLink", "cuSOLVER of CUDA 13: pip install nvidia-cusolver"),
     (r"libcudart|libnvrtc", "the CUDA 13 runtime: pip install nvidia-cuda-runtime"),
     (r"libcuda\.", "the NVIDIA driver"),
 )

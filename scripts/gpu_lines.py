@@ -16,11 +16,10 @@ SANITIZED = (("test_cuda_core", 400), ("test_cuda_tucker_conv", 200), ("test_cud
 # Calls that fail are no findings: tests ask for more memory than there is, libraries for symbols that a driver may lack.
 CHECKS = {"memcheck": ("--report-api-errors", "no"), "racecheck": ()}
 # Suites of a GPU, without the checks of the op table that only repeat its kernels.
-KERNEL_TESTS = "Cuda*.*:-Cuda/OpTable.RunsGive*:Cuda/OpTable.InputsAnd*:Cuda/OpTable.CanBeRecorded/*"
+KERNEL_TESTS = "Cuda*.*:-Cuda*/OpTable.RunsGive*:Cuda*/OpTable.InputsAnd*:Cuda*/OpTable.CanBeRecorded/*"
 CLOCK_TESTS = ("test_compress_clock",)  # need a quiet machine, and no GPU
 # (name, words behind --part, seconds). A line appends its rows as it goes: one that is cut short leaves what it measured. All
-# limits together are more than a part has: the first lines get what they need, the last what is left. No target waits for tucker,
-# which comes behind the training.
+# limits together are more than a part has: the first lines get what they need, the last what is left.
 BENCHES = (
     ("core", ("core",), 170),
     ("memory", ("memory",), 60),
@@ -28,7 +27,13 @@ BENCHES = (
     ("matmul", ("dense", "--only", "matmul"), 90),
     ("conv2d-bf16", ("dense", "--only", "conv2d", "--precision", "bf16"), 100),
     ("conv2d-f32", ("dense", "--only", "conv2d", "--precision", "f32"), 100),
+)
+# No target waits for these: they come behind the training.
+UNTARGETED = (
     ("tucker", ("tucker",), 170),
+    ("sparse-f32", ("sparse", "--precision", "f32"), 240),
+    ("sparse-bf16", ("sparse", "--precision", "bf16"), 240),
+    ("sparse-f16", ("sparse", "--precision", "f16"), 240),
 )
 # Model: (precision, seconds alone, seconds against PyTorch). A line gives its only row at its end; the rivals time our side too.
 # Against PyTorch the limits together are more than a part has, for one that compiles slowly: 5 ways are swept, 3 take part.
@@ -71,12 +76,15 @@ def test_lines(options, gpu):
 
 def bench_lines(options, gpu):
     del gpu
-    results = ["--results", options.out / "cuda_op_bench.jsonl"]
-    ops = [Line("bench", f"op-{name}", [options.bin / "cuda_op_bench", "--part", *words, *results], limit)
-           for name, words, limit in BENCHES]
     training = [Line("bench", f"train-{model}", [*train_command(options, model, precision), "--alone"], limit)
                 for model, (precision, limit, _) in TRAINING.items()]
-    return ops[:-1] + training + ops[-1:]
+    return op_lines(options, BENCHES) + training + op_lines(options, UNTARGETED)
+
+
+def op_lines(options, benches):
+    results = ["--results", options.out / "cuda_op_bench.jsonl"]
+    return [Line("bench", f"op-{name}", [options.bin / "cuda_op_bench", "--part", *words, *results], limit)
+            for name, words, limit in benches]
 
 
 def rival_lines(options, gpu):

@@ -25,6 +25,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kAgreement = 1e-3;  // of the largest value: several convolutions against one, Winograd among them
+constexpr double kBf16Agreement = 1e-2;  // operands and results have eight digits
 constexpr TurnOptions kSweepTurns{.rounds = 15, .seconds = 2e-3};
 
 // Of an inference every way there is; of training the ways of its passes that a sweep found the fastest, one after the other.
@@ -113,24 +114,17 @@ Value timed(const std::string& name, const Samples& samples, double flops) {
   return row;
 }
 
-// A step of the factored layer, alone.
-struct Part {
-  Contestant side;
-  double flops;
-  std::string order;  // that it is a step of, where the layer has more than one
-};
-
 // Where every step is one of our layers.
-std::vector<Part> layer_parts(const LayerPair& sides, Phase phase) {
+std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
   std::vector<Part> parts;
   Shape input = sides.x.shape();
   const auto add = [&](const std::string& name, std::shared_ptr<Module> layer) {
     layer->reset_parameters(1);
     const double flops = flops_of(*layer, input, phase);
-    parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops, ""});
+    parts.push_back({layer_side(name, layer, random_tensor(input, "x"), phase), flops});
     input = layer->output_shape(input);
   };
-  if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.compressed.get())) {
+  if (const auto* chain = dynamic_cast<const FactoredConv2d*>(sides.factored.get())) {
     for (const FactoredConv2d::Filter& filter : chain->filters()) {
       const Shape& shape = filter.parameter->value().shape();
       const Conv2dOptions& options = filter.options;
@@ -144,8 +138,8 @@ std::vector<Part> layer_parts(const LayerPair& sides, Phase phase) {
                                                                           .bias = false}));
     }
   }
-  if (sides.compressed->kind() == "svd_linear") {
-    for (const auto& factor : sides.compressed->parameters()) {
+  if (sides.factored->kind() == "svd_linear") {
+    for (const auto& factor : sides.factored->parameters()) {
       const Shape& shape = factor->value().shape();
       add(factor->name(), std::make_shared<Linear>(LinearConfig{.in = shape[1], .out = shape[0], .bias = false}));
     }
@@ -157,7 +151,7 @@ std::vector<Part> layer_parts(const LayerPair& sides, Phase phase) {
 Part direct_part(const std::string& name, const DirectCalls& direct, double flops) {
   Contestant side = sweep(direct.sides, kSweepTurns).finalists.front();
   side.name = name + ", " + side.name;
-  return {std::move(side), flops, ""};
+  return {std::move(side), flops};
 }
 
 Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
@@ -207,13 +201,13 @@ std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Ph
           product_part("left-first", "right", {rows * o_left, r * i_right, o_right}, phase)};
 }
 
-std::vector<Part> parts_of(const LayerPair& sides, Phase phase) {
-  const Module& layer = *sides.compressed;
+std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
+  const Module& layer = *sides.factored;
   if (layer.kind() == "tt_conv2d") {
-    return train_parts(read<TtConv2dConfig>(layer.config()), std::get<ConvShape>(sides.shape), phase);
+    return train_parts(read<TtConv2dConfig>(layer.config()), std::get<ConvShape>(sides.of.shape), phase);
   }
   if (layer.kind() == "tt_linear") {
-    return train_parts(read<TtLinearConfig>(layer.config()), std::get<LinearShape>(sides.shape).rows, phase);
+    return train_parts(read<TtLinearConfig>(layer.config()), std::get<LinearShape>(sides.of.shape).rows, phase);
   }
   return layer_parts(sides, phase);
 }
@@ -284,7 +278,7 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
     return {std::move(name), run, {}, [=] { return *y; }};
   }
   const Var x(input, true);
-  const Tensor grad_y = gradient_of_output(*layer, input.shape());
+  const Tensor grad_y = gradient_of_output(*layer, input.shape()).to(input.dtype());
   const auto clear = [=] {
     x.set_grad({});
     for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
@@ -325,11 +319,12 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
   const DirectCalls direct =
       conv ? conv_calls(dense, *conv, phase, conv_rivals) : product_calls(dense, std::get<LinearShape>(sides.shape), phase);
   const DirectCalls blocked = conv ? conv_calls(dense, *conv, phase, blocked_conv_rivals) : DirectCalls{};
-  const std::vector<Part> parts = parts_of(sides, phase);
-  std::vector<Contestant> all{layer_side(sides.name, sides.compressed, sides.x, phase),
-                              layer_side("tessera, dense", sides.dense, sides.x, phase)};
+  const std::vector<Part> parts = sides.parts ? sides.parts(phase) : std::vector<Part>();
+  const Tensor x = sides.x.to(sides.compute);
+  std::vector<Contestant> all{layer_side(sides.name, sides.compressed, x, phase),
+                              layer_side("tessera, dense", sides.dense, x, phase)};
   all.insert(all.end(), direct.sides.begin(), direct.sides.end());
-  check_agreement(all, direct.spoil, kAgreement);
+  check_agreement(all, direct.spoil, sides.compute == DType::f32 ? kAgreement : kBf16Agreement);
   const std::size_t first_blocked = all.size();
   all.insert(all.end(), blocked.sides.begin(), blocked.sides.end());
   const std::size_t first_part = all.size();
@@ -359,8 +354,9 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
 }
 
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns) {
-  return measure_pair({sides.of.format, sides.of.shape, sides.factored, sides.dense, sides.x}, describe_factored(sides, phase),
-                      phase, turns);
+  const auto parts = [&](Phase of) { return parts_of(sides, of); };
+  return measure_pair({sides.of.format, sides.of.shape, sides.factored, sides.dense, sides.x, DType::f32, parts},
+                      describe_factored(sides, phase), phase, turns);
 }
 
 }  // namespace tessera::bench

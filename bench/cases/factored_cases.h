@@ -47,12 +47,21 @@ Tensor gradient_of_output(const Module& layer, const Shape& input);  // that bac
 // Format, shape, ranks ("out 64 in 64"), phase (forward, which is inference, or training), weights (constant or changing).
 Value describe_factored(const FactoredSides& sides, Phase phase);
 
+// A step of a compressed layer, alone.
+struct Part {
+  Contestant side;
+  double flops;
+  std::string order = {};  // that it is a step of, where the layer has more than one
+};
+
 // Layers that compute the same.
 struct LayerPair {
   std::string name;  // of the compressed one
   LayerShape shape;
   std::shared_ptr<Module> compressed, dense;
-  Tensor x;
+  Tensor x;  // f32
+  DType compute = DType::f32;  // of both layers; what oneDNN is called for directly stays f32
+  std::function<std::vector<Part>(Phase)> parts = {};  // steps of the compressed layer, made where the sides are
 };
 
 // Times all sides under a DecisionScope of its own: in inference every side keeps what it derives from its constant weights,

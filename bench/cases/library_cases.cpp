@@ -5,7 +5,6 @@
 
 #include "bench/cases/dense_cases.h"
 #include "bench/result_lines.h"
-#include "core/cpu/fma_peak.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/io/safetensors.h"
@@ -43,14 +42,6 @@ std::vector<std::pair<std::string, Tensor>> factors_of(const Module& layer) {
   std::vector<std::pair<std::string, Tensor>> factors;
   for (const auto& factor : layer.parameters()) factors.emplace_back(factor->name(), factor->value());
   return factors;
-}
-
-std::vector<TorchSettings> settings_of(const FactoredCase& of) {
-  std::vector<TorchSettings> all = all_torch_settings();
-  std::erase_if(all, [&](const TorchSettings& settings) {
-    return settings.tuned_malloc || (settings.channels_last && !is_conv(of));  // malloc is the second pass's, rows have no layout
-  });
-  return all;
 }
 
 TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
@@ -103,15 +94,7 @@ std::vector<float> LibraryWorkload::values() const {
 }
 
 std::vector<double> LibraryWorkload::run(std::int64_t count) const {
-  const Contestant ours = layer_side("ours", sides_.factored, sides_.x, phase_);
-  std::vector<double> ms;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (ours.prepare) ours.prepare();
-    const double start = steady_seconds();
-    ours.run();
-    ms.push_back((steady_seconds() - start) * 1e3);
-  }
-  return ms;
+  return self_timed(layer_side("ours", sides_.factored, sides_.x, phase_))(count);
 }
 
 Value LibraryWorkload::describe() const {
@@ -142,28 +125,11 @@ Value measure_library(const LibraryCase& of, Phase phase, const LibraryOptions& 
   const LibraryWorkload workload(of, phase);
   const ScratchFolder folder("tessera_bench");
   workload.write_inputs(folder.path());
-  const std::vector<float> values = workload.values();
-
-  const TorchProgram program = program_of(options, folder.path());
-  const auto swept = sweep_ways(
-      program, {.least_runs = options.sweep_runs, .one_thread = true, .settings = settings_of(of.of), .tuned_malloc = true},
-      values);
-  std::vector<std::unique_ptr<ModesRival>> rivals;
-  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(program, way, values));
-  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
-  std::vector<SelfTimed> sides{[&](std::int64_t count) { return workload.run(count); }};
-  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
-  const std::vector<Samples> samples = time_in_turns(sides, options.rounds, calls_per_turn(sides));
-  const FinalistTimes times(samples[0], {samples.begin() + 1, samples.end()});
-
   Value row = workload.describe();
-  row.set("rounds", options.rounds);
-  row.set("sweep_runs", options.sweep_runs);
-  report_times(row, times, swept.finalists);
-  row.set("value_difference", rivals[times.best]->value_difference());
-  row.set("torch", rivals[times.best]->torch().environment());
-  row.set("torch_sweep", swept.rows);
-  set_product(row, products[times.best]);
+  const ModeSweepOptions sweep{
+      .least_runs = options.sweep_runs, .one_thread = true, .settings = first_settings(is_conv(of.of)), .tuned_malloc = true};
+  compare_with_modes(row, [&](std::int64_t count) { return workload.run(count); }, workload.values(),
+                     {program_of(options, folder.path()), sweep, options.rounds});
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }
@@ -171,7 +137,7 @@ Value measure_library(const LibraryCase& of, Phase phase, const LibraryOptions& 
 void check_library(const LibraryOptions& options) {
   const ScratchFolder folder("tessera_bench");
   LibraryWorkload({{"svd", {{"rank", 1}}, LinearShape{1, 2, 2}}}, Phase::inference).write_inputs(folder.path());
-  TorchRival(program_of(options, folder.path()), settings_of({"svd", {}, LinearShape{}}).front());
+  TorchRival(program_of(options, folder.path()), first_settings(false).front());
 }
 
 }  // namespace tessera::bench

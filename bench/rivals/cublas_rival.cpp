@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/cuda/libraries/blas_handle.h"
 #include "core/cuda/runtime/context.h"
 #include "core/cuda/runtime/handle.h"
 #include "core/support/error.h"
@@ -23,9 +24,11 @@ void check(cublasStatus_t status, const char* call) {
   TESSERA_CHECK(status == CUBLAS_STATUS_SUCCESS, DeviceError, call, ": ", cublasLtGetStatusName(status));
 }
 
-Layout column_major(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+// A row-major matrix: to cuBLASLt the column-major one that it is the transposed of.
+Layout layout_of(const Tensor& t) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows),
+  check(cublasLtMatrixLayoutCreate(&layout, cuda::blas_type(t.dtype()), static_cast<std::uint64_t>(t.dim(1)),
+                                   static_cast<std::uint64_t>(t.dim(0)), t.dim(1)),
         "cublasLtMatrixLayoutCreate");
   return Layout(layout);
 }
@@ -34,8 +37,6 @@ Layout column_major(cudaDataType_t type, std::int64_t rows, std::int64_t columns
 class CublasProduct {
  public:
   CublasProduct(const Product& product, bool tf32) {
-    const auto [m, n, k] = product.shape;
-    const cudaDataType_t type = product.a.dtype() == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     cublasLtHandle_t handle = nullptr;
     check(cublasLtCreate(&handle), "cublasLtCreate");
     handle_ = Handle(handle);
@@ -43,9 +44,11 @@ class CublasProduct {
     check(cublasLtMatmulDescCreate(&description, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     description_ = Description(description);
-    b_ = column_major(type, n, k);
-    a_ = column_major(type, k, m);
-    y_ = column_major(type, n, m);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_b);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_a);
+    b_ = layout_of(product.b);
+    a_ = layout_of(product.a);
+    y_ = layout_of(product.y);
     workspace_ = Tensor::empty({static_cast<std::int64_t>(kWorkspace)}, DType::u8, product.a.device());
   }
 
@@ -78,6 +81,11 @@ class CublasProduct {
   }
 
  private:
+  void transpose(cublasLtMatmulDescAttributes_t operand, bool transposed) const {
+    const cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(cublasLtMatmulDescSetAttribute(description_.get(), operand, &op, sizeof op), "cublasLtMatmulDescSetAttribute");
+  }
+
   Handle handle_;
   Description description_;
   Layout a_, b_, y_;

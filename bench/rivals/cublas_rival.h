@@ -6,7 +6,7 @@
 
 namespace tessera::bench {
 
-// `sets`: the same product on other tensors, of one dtype, f32 or bf16; nothing transposed. `tf32`: f32 operands may be rounded.
+// `sets`: the same product on other tensors, of one dtype, f32, bf16 or f16. `tf32`: f32 operands may be rounded.
 std::vector<RotatedSide> cublas_rivals(const std::vector<Product>& sets, bool tf32);
 
 }  // namespace tessera::bench

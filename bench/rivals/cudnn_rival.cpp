@@ -52,13 +52,14 @@ void add_rivals(const std::shared_ptr<const DnnHandle>& handle, ConvPass pass, c
   for (const ConvTensors& set : shared->sets) {
     shared->packs.emplace_back(variant_pack({set.x.raw(), set.weight.raw(), set.y.raw()}, shared->workspace.raw()));
   }
-  const std::vector<int> axes = layout == ImageLayout::channels_first ? std::vector{0, 2, 3, 1} : std::vector<int>{};
+  std::function<Tensor(const Tensor&)> in_order;
+  if (layout == ImageLayout::channels_first) in_order = [](const Tensor& y) { return y.permute({0, 2, 3, 1}); };
   for (ConvPlan& made : plans) {
     const auto plan = std::make_shared<const ConvPlan>(std::move(made));
     const auto run = [shared, plan](std::size_t set) {
       check(cudnnBackendExecute(shared->handle->get(), plan->plan.get(), shared->packs[set].get()), plan->name.c_str());
     };
-    rivals.push_back({plan->name, run, shared->sets.front().result(pass), axes});
+    rivals.push_back({plan->name, run, shared->sets.front().result(pass), in_order});
   }
 }
 

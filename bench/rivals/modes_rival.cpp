@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/result_lines.h"
+#include "core/cpu/fma_peak.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr double kSweepMs = 300;  // a way's runs take about this long, or `least_runs` forwards
 constexpr std::int64_t kMostRuns = 100;
+constexpr double kHopeless = 10;  // of the best median before: such a way is run no further
 
 // Empty where torch cannot build the mode: `row` then says why.
 std::optional<std::vector<double>> values_of(TorchRival& rival, const std::string& mode, Value& row) {
@@ -29,13 +31,16 @@ std::vector<double> forwards(TorchRival& rival, const std::string& mode, std::in
   return numbers(rival.ask(str("time ", mode, ' ', count)).at("ms"));
 }
 
-void measure(TorchRival& rival, const ModeWay& way, std::int64_t least_runs, const std::vector<float>& values, Value& row) {
+void measure(TorchRival& rival, const ModeWay& way, std::int64_t least_runs, const std::vector<float>& values, double& best,
+             Value& row) {
   const std::optional<std::vector<double>> theirs = values_of(rival, way.mode, row);
   if (!theirs) return;
   check_values(values, *theirs, to_string(way));
   const double once = forwards(rival, way.mode, 1).front();
   const auto runs = std::max(least_runs, std::min(static_cast<std::int64_t>(kSweepMs / once), kMostRuns));
-  row.set("ms", quantile(forwards(rival, way.mode, runs), 0.5));
+  const double ms = once > kHopeless * best ? once : quantile(forwards(rival, way.mode, runs), 0.5);
+  best = std::min(best, ms);
+  row.set("ms", ms);
 }
 
 std::vector<ModeWay> first_pass(const std::vector<TorchSettings>& all, const Value& modes) {
@@ -82,13 +87,14 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
   TorchSettings settings = options.settings.front();
   auto rival = std::make_unique<TorchRival>(program, settings);
   const std::vector<ModeWay> ways = first_pass(options.settings, rival->environment().at("modes"));
+  double best = INFINITY;
   const auto measure_way = [&](const ModeWay& way, Value& row) {
     std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
     if (current == nullptr || settings != way.settings) {
       current = nullptr;  // two at once would share the processor
       current = std::make_unique<TorchRival>(program, settings = way.settings);
     }
-    measure(*current, way, options.least_runs, values, row);
+    measure(*current, way, options.least_runs, values, best, row);
     rival = std::move(current);
   };
   const auto variants_of = [&](const ModeWay& way) {
@@ -100,9 +106,51 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
       variants.push_back(way);
       variants.back().settings.tuned_malloc = true;
     }
+    if (options.other_isa && __builtin_cpu_supports("avx512vl")) {
+      variants.push_back(way);
+      variants.back().settings.avx512 = !way.settings.avx512;
+    }
     return variants;
   };
   return sweep_torch(ways, variants_of, measure_way);
+}
+
+std::vector<TorchSettings> first_settings(bool images) {
+  std::vector<TorchSettings> all = all_torch_settings();
+  std::erase_if(all, [&](const TorchSettings& settings) { return settings.tuned_malloc || (settings.channels_last && !images); });
+  return all;
+}
+
+void compare_with_modes(Value& row, const SelfTimed& ours, const std::vector<float>& values, const ModesComparison& how) {
+  const auto swept = sweep_ways(how.program, how.sweep, values);
+  std::vector<std::unique_ptr<ModesRival>> rivals;
+  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(how.program, way, values));
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
+  const std::size_t finalists = rivals.size();
+  if (!how.aside.empty()) {
+    const ModeWay aside{swept.finalists.front().settings, how.aside};
+    rivals.push_back(std::make_unique<ModesRival>(how.program, aside, values));
+  }
+  std::vector<SelfTimed> sides{ours};
+  for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_in_turns(sides, how.rounds, calls_per_turn(sides));
+  const auto theirs = samples.begin() + 1;
+  const FinalistTimes times(samples[0], {theirs, theirs + static_cast<std::ptrdiff_t>(finalists)});
+
+  row.set("rounds", how.rounds);
+  row.set("sweep_runs", how.sweep.least_runs);
+  report_times(row, times, swept.finalists);
+  if (!how.aside.empty()) {
+    Value aside = Value::map();
+    aside.set("mode", how.aside);
+    aside.set("ms", to_value(summarise(samples.back())));
+    row.set("torch_aside", aside);
+    row.set("aside_ratio", to_value(summarise(ratios(samples.back(), times.ours))));
+  }
+  row.set("value_difference", rivals[times.best]->value_difference());
+  row.set("torch", rivals[times.best]->torch().environment());
+  row.set("torch_sweep", swept.rows);
+  set_product(row, products[times.best]);
 }
 
 }  // namespace tessera::bench

@@ -40,11 +40,27 @@ struct ModeSweepOptions {
   bool one_thread = false;  // in the second pass: small work may be done faster so
   std::vector<TorchSettings> settings = all_torch_settings();  // of the first pass
   bool tuned_malloc = false;  // tried in the second pass, where no setting of the first has it
+  bool other_isa = false;  // likewise ATen's other instruction set, where the processor has both
 };
 
 // Short runs of every way with sleeping threads, then of the best with ones that spin before they sleep and with what else the
 // options say; a process for each of the settings. All must give our values; a mode that this torch cannot build is shown and
 // left out.
 TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptions& options, const std::vector<float>& values);
+
+// all_torch_settings() without tuned malloc, which is for the second pass, and without the layouts of images where there are none.
+std::vector<TorchSettings> first_settings(bool images);
+
+// Times our side beside the finalists of a sweep. `aside` is a further mode, no rival, under the settings of the fastest.
+struct ModesComparison {
+  TorchProgram program;
+  ModeSweepOptions sweep = {};
+  std::int64_t rounds = 30;
+  std::string aside = {};
+};
+// Sets rounds, sweep_runs, tessera_ms, torch_ms, ratio (torch_ms / tessera_ms), torch_settings, torch_finalists,
+// value_difference, torch, torch_sweep, torch_matmul_gflops, fma_peak_gflops, fma_peak_threads; with `aside` torch_aside {mode,
+// ms} and aside_ratio, its time over ours. Throws NumericError when they compute different things, TorchMissing without torch.
+void compare_with_modes(Value& row, const SelfTimed& ours, const std::vector<float>& values, const ModesComparison& how);
 
 }  // namespace tessera::bench

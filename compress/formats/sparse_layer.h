@@ -3,18 +3,21 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/nn/module.h"
 
 namespace tessera {
 
-// The weight of a layer that has a sparse form, a linear one or a convolution; null for every other module.
-const Parameter* sparse_candidate(const Module& module);
+// The weights of a layer that has a sparse form, in the order of its forward: of a linear layer, a convolution, or a layer that
+// is a chain of them (SvdLinear, FactoredConv2d) each factor. None for every other module.
+std::vector<const Parameter*> sparse_candidates(const Module& module);
 
-// Why a candidate cannot be sparse: "has 4 groups; sparse kernels need 1". "" where it can.
+// Why a layer of candidates cannot be sparse: "has 4 groups; sparse kernels need 1". "" where it can.
 std::string why_not_sparse(const Module& module);
 
-// The layer that keeps what the mask keeps, with the candidate's values, bias and trainability.
+// The layer that keeps what the masks keep, with the candidates' values, bias and trainability. A chain becomes a Sequential of
+// its factors, sparse where they have a mask and one group, else dense, and of its norms: in PyTorch's layout the same.
 std::unique_ptr<Module> sparse_layer(const Module& module);
 
 }  // namespace tessera

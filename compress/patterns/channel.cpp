@@ -1,5 +1,7 @@
 #include "compress/patterns/channel.h"
 
+#include <algorithm>
+
 #include "compress/patterns/units.h"
 
 namespace tessera {
@@ -9,14 +11,15 @@ std::string ChannelPattern::why_not(const Shape& weight) const { return weight.r
 void ChannelPattern::choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const {
   const std::vector<std::int64_t> outputs = all_outputs(scores);
   std::vector<Unit> units = output_units(scores, outputs);
-  std::vector<Unit*> best(scores.size(), nullptr);  // of each weight
-  for (Unit& unit : units) {
-    Unit*& own = best[unit.weight];
-    if (own == nullptr || unit.score > own->score) own = &unit;
+  sort_best_first(units);
+  double total = 0;
+  for (const Tensor& each : scores) total += static_cast<double>(each.numel());
+  std::vector<std::int64_t> left;  // of each weight's best outputs, that are kept in any case
+  for (const Tensor& each : scores) {
+    const double least = kLeastShare * static_cast<double>(kept) / total * static_cast<double>(each.dim(0));
+    left.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(least)));
   }
-  for (Unit* const unit : best) {
-    if (unit != nullptr) unit->must = true;
-  }
+  for (Unit& unit : units) unit.must = left[unit.weight]-- > 0;
   keep_best(std::move(units), kept, scores, masks);
 }
 

@@ -1,4 +1,6 @@
-// Whole outputs: all of their weights. One output of each weight is kept at least, so that no layer goes.
+// Whole outputs: all of their weights. Each weight keeps one at least, so that no layer goes, and a tenth of the share that is
+// asked of all, so that none of a budget of several becomes so narrow that nothing passes it: scores of layers of different sizes
+// compare badly, and a global ranking may else take all of one ("layer collapse", Tanaka et al., NeurIPS 2020).
 #pragma once
 
 #include "compress/patterns/pattern.h"
@@ -8,6 +10,7 @@ namespace tessera {
 class ChannelPattern final : public Pattern {
  public:
   static constexpr std::string_view kName = "channel";
+  static constexpr double kLeastShare = 0.1;  // of its outputs, as a fraction of the share of elements that is asked
   std::string_view name() const override { return kName; }
   std::string why_not(const Shape& weight) const override;
 

@@ -71,16 +71,65 @@ std::vector<std::span<const std::int64_t>> tiles_of(const Outputs& outputs, std:
   return tiles;
 }
 
-// The positions of the tiles of one weight's outputs, but what is gone. Spans of `outputs`.
-void add_units(std::span<const Tensor> scores, std::size_t weight, const Outputs& outputs, std::int64_t group,
-               std::vector<Unit>& units) {
-  const std::int64_t positions = matrix_of(scores[weight].shape()).positions();
-  for (const std::span<const std::int64_t> tile : tiles_of(outputs, group, scores[weight])) {
-    for (std::int64_t k = 0; k < positions; ++k) {
-      const Unit unit = scored({.weight = weight, .outputs = tile, .begin = k, .end = k + 1}, scores);
-      if (unit.present > 0) units.push_back(unit);
-    }
+// What the outputs of a tile that grows hold in common.
+class Common {
+ public:
+  Common(std::span<const float> scores, std::int64_t positions, std::int64_t output)
+      : scores_(scores), size_(static_cast<std::size_t>(positions)), held_(size_) {
+    for (std::size_t k = 0; k < size_; ++k) held_[k] = holds(output, k);
   }
+  // Adds an output that lacks at most half the share of them that it lacks of all positions: one of another tile lacks about that
+  // share, one of this tile single elements of the outputs before it alone.
+  bool take(std::int64_t output) {
+    std::size_t own = 0, common = 0, lacking = 0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      const bool has = holds(output, k);
+      own += has ? 1 : 0;
+      common += held_[k] ? 1 : 0;
+      lacking += held_[k] && !has ? 1 : 0;
+    }
+    if (2 * lacking * size_ > common * (size_ - own)) return false;
+    for (std::size_t k = 0; k < size_; ++k) held_[k] = held_[k] && holds(output, k);
+    return true;
+  }
+
+ private:
+  bool holds(std::int64_t output, std::size_t k) const { return scores_[static_cast<std::size_t>(output) * size_ + k] >= 0; }
+
+  std::span<const float> scores_;
+  std::size_t size_;
+  std::vector<bool> held_;
+};
+
+// The same where single elements may be beside the tiles.
+std::vector<std::span<const std::int64_t>> nearly_tiles_of(const Outputs& outputs, std::int64_t group, const Tensor& scores) {
+  const std::int64_t positions = matrix_of(scores.shape()).positions();
+  std::vector<std::span<const std::int64_t>> tiles;
+  std::span<const std::int64_t> left(outputs);
+  while (!left.empty()) {
+    Common common(elements(scores), positions, left[0]);
+    const std::size_t most = std::min(static_cast<std::size_t>(group), left.size());
+    std::size_t width = 1;
+    while (width < most && common.take(left[width])) ++width;
+    tiles.push_back(left.first(width));
+    left = left.subspan(width);
+  }
+  return tiles;
+}
+
+// The positions of one tile, but what is gone, or is there for some of its outputs only, where tiles have to be full.
+void add_positions(std::span<const Tensor> scores, std::size_t weight, std::span<const std::int64_t> tile, bool full,
+                   std::vector<Unit>& units) {
+  const std::int64_t positions = matrix_of(scores[weight].shape()).positions();
+  const auto least = full ? static_cast<std::int64_t>(tile.size()) : 1;
+  for (std::int64_t k = 0; k < positions; ++k) {
+    const Unit unit = scored({.weight = weight, .outputs = tile, .begin = k, .end = k + 1}, scores);
+    if (unit.present >= least) units.push_back(unit);
+  }
+}
+
+bool some_gone(const Tensor& scores) {
+  return std::ranges::any_of(elements(scores), [](float score) { return score < 0; });
 }
 
 }  // namespace
@@ -91,7 +140,14 @@ void TilePattern::choose(std::span<const Tensor> scores, std::int64_t kept, std:
   const KeptOutputs outputs = kept_outputs(scores, kept);
   std::vector<Unit> units;
   for (const std::vector<Outputs>* const each : {&outputs.scored, &outputs.zero}) {
-    for (std::size_t i = 0; i < scores.size(); ++i) add_units(scores, i, (*each)[i], group_, units);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const bool full = beside_elements_ && some_gone(scores[i]);
+      const auto tiles = full ? nearly_tiles_of((*each)[i], group_, scores[i]) : tiles_of((*each)[i], group_, scores[i]);
+      for (const std::span<const std::int64_t> tile : tiles) {
+        if (full && tile.size() == 1 && group_ > 1) continue;  // its elements are single ones
+        add_positions(scores, i, tile, full, units);
+      }
+    }
   }
   keep_best(std::move(units), kept, scores, masks);
 }

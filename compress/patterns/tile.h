@@ -14,7 +14,10 @@ namespace tessera {
 class TilePattern final : public Pattern {
  public:
   static constexpr std::string_view kName = "tile";
-  explicit TilePattern(std::int64_t group) : group_(group) {}
+  // `beside_elements`: scores of which some are gone may have single elements beside the tiles of the pruning before. Tiles are
+  // then of outputs that hold nearly the same positions, and have only positions that all of their outputs hold, so that they are
+  // full; a pruning may keep less than is asked.
+  explicit TilePattern(std::int64_t group, bool beside_elements = false) : group_(group), beside_elements_(beside_elements) {}
 
   std::string_view name() const override { return kName; }
   std::string why_not(const Shape& weight) const override;
@@ -24,6 +27,7 @@ class TilePattern final : public Pattern {
 
  private:
   std::int64_t group_;
+  bool beside_elements_;
 };
 
 }  // namespace tessera

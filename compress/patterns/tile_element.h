@@ -1,5 +1,7 @@
 // Tiles and single elements (Guo et al., SC 2020): tiles with fewer elements than asked for, by a share of all, then the elements
-// of the highest scores among what tiles leave, up to what is asked for.
+// of the highest scores among what tiles leave, up to what is asked for. In scores of which some are gone tiles are full all the
+// same: what is left of the tiles of the pruning before, where all outputs of a tile hold it. What then is short of tiles is made
+// up for by single elements.
 #pragma once
 
 #include "compress/patterns/tile.h"
@@ -9,7 +11,7 @@ namespace tessera {
 class TileElementPattern final : public Pattern {
  public:
   static constexpr std::string_view kName = "tile_element";
-  TileElementPattern(std::int64_t group, double extra) : tiles_(group), extra_(extra) {}
+  TileElementPattern(std::int64_t group, double extra) : tiles_(group, /*beside_elements=*/true), extra_(extra) {}
 
   std::string_view name() const override { return kName; }
   std::string why_not(const Shape& weight) const override { return tiles_.why_not(weight); }

@@ -83,6 +83,15 @@ double mean(std::span<const PrunedWeight> weights, std::span<const double> spars
   return zeros / all;
 }
 
+double sparsity_of(std::span<const PrunedWeight> weights) {
+  std::int64_t kept = 0, all = 0;
+  for (const PrunedWeight& weight : weights) {
+    kept += weight.kept();
+    all += weight.numel();
+  }
+  return 1 - static_cast<double>(kept) / static_cast<double>(all);
+}
+
 std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
   std::vector<double> targets;
   for (const PrunedWeight& weight : weights) targets.push_back(weight.target);
@@ -106,21 +115,12 @@ std::vector<double> Prune::initial_sparsities() const {
   return each;
 }
 
-double Prune::sparsity() const {
-  std::int64_t kept = 0, all = 0;
-  for (const PrunedWeight& weight : weights_) {
-    kept += weight.kept();
-    all += weight.numel();
-  }
-  return 1 - static_cast<double>(kept) / static_cast<double>(all);
-}
+double Prune::sparsity() const { return sparsity_of(weights_); }
 
 void Prune::on_stage_begin(Module& model) {
+  const std::vector<BlockProblem> problems = mask_problems(config_, model);
+  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
   initial_ = initial_sparsities();
-  const double now = sparsity(), target = mean(weights_, targets_of(weights_));
-  TESSERA_CHECK(now < target, ConfigError, "prune: ", shortest(now), " of these weights are zero already; ",
-                config_.sparsity.targets.empty() ? "sparsity.target " : "targets of together ", shortest(target),
-                " would prune nothing");
   tell_left_out(config_, model);
   between_steps(model, 0);
 }
@@ -172,6 +172,23 @@ void prune_to_target(const PruneConfig& config, Module& model) {
   if (!problems.empty()) return;
   const std::string score = config.score == "taylor" ? "magnitude" : config.score;
   mask_weights(config, weights, targets_of(weights), scores_of(score, weights, {}));
+}
+
+std::vector<BlockProblem> mask_problems(const PruneConfig& config, Module& model) {
+  std::vector<BlockProblem> unfit;
+  const std::vector<PrunedWeight> weights = pruned_weights(config, model, unfit);
+  if (!unfit.empty() || weights.empty()) return {};
+  if (config.sr_ste) {
+    const auto masked = std::ranges::find_if(weights, [](const PrunedWeight& w) { return w.parameter->mask().defined(); });
+    if (masked == weights.end()) return {};
+    return {{"sr_ste", str("trains dense weights; ", masked->path, " has a mask of an earlier stage")}};
+  }
+  const double now = sparsity_of(weights), target = mean(weights, targets_of(weights));
+  if (now < target) return {};
+  const bool rules = !config.sparsity.targets.empty();
+  return {{rules ? "sparsity.targets" : "sparsity.target",
+           str(rules ? "of together " : "is ", shortest(target), "; ", formatted("%.4g", now),
+               " of these weights are zero already: it would prune nothing")}};
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {

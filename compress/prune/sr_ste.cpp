@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compress/prune/prune.h"
 #include "compress/prune/pruning_row.h"
 #include "compress/prune/schedule.h"
 #include "compress/prune/scores.h"
@@ -47,10 +48,8 @@ SrSte::SrSte(const PruneConfig& config, Module& model, const StageLength& stage)
 }
 
 void SrSte::on_stage_begin(Module& model) {
-  for (const Layer& layer : layers_) {
-    TESSERA_CHECK(!layer.frozen(), ConfigError, "prune: sr_ste trains dense weights; ", layer.weight.path,
-                  " has a mask of an earlier stage");
-  }
+  const std::vector<BlockProblem> problems = mask_problems(config_, model);
+  TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
   tell_left_out(config_, model);
 }
 

@@ -56,6 +56,14 @@ std::string layer_key(const Module& module) {
   return str(module.kind(), to_json(module.config()), structure.empty() ? "" : " of ", structure, frozen);
 }
 
+// The same of a layer that computes by its children.
+std::string chain_key(const Module& module) {
+  std::string key = layer_key(module);
+  if (!module.parameters().empty()) return key;
+  for (const Module::Child& child : module.children()) key += str(" [", chain_key(*child.module), ']');
+  return key;
+}
+
 }  // namespace
 
 void KeepForConfig::fields(Fields& f) {
@@ -90,7 +98,7 @@ struct Veto::Timing {
 Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const {
   const Shape batch = with_batch(input, options_.batch);
   const bool input_gradient = !first || options_.timing.phase != Phase::training;
-  const std::string key = str("layer ", layer_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
+  const std::string key = str("layer ", chain_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
                               input_gradient ? "" : "first ", where());
   return {key, [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
             return time_layer(dense, compressed, batch, input_gradient, options);

@@ -68,4 +68,8 @@ double fma_peak_gflops(int threads) {
   return __builtin_cpu_supports("avx512f") ? std::max(narrow, gflops(run_avx512, 16, threads)) : narrow;
 }
 
+double isa_peak_gflops(Isa isa, int threads) {
+  return isa == Isa::avx2 ? gflops(run_avx2, 8, threads) : fma_peak_gflops(threads);
+}
+
 }  // namespace tessera::cpu

@@ -100,7 +100,10 @@ void record(const InForce& scope, const std::string& key, const std::string& cho
 
 std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
                          const std::function<double(std::size_t)>& seconds) {
-  if (const auto forced = find(candidates, scope.policy->forced)) return *forced;
+  if (const auto forced = find(candidates, scope.policy->forced)) {
+    scope.log->forced.insert(key);
+    return *forced;
+  }
   if (const std::string* known = recall(scope, key)) {
     if (const auto index = find(candidates, *known)) return *index;
     log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
@@ -130,6 +133,8 @@ const DecisionMap& DecisionScope::taken() const { return policy_.known; }
 std::uint64_t decision_epoch() noexcept { return epoch; }
 
 bool decisions_active() noexcept { return !in_force.empty(); }
+
+bool choice_is_forced() noexcept { return !in_force.empty() && !in_force.back().policy->forced.empty(); }
 
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {

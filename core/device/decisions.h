@@ -34,6 +34,7 @@ struct DecisionPolicy {
 struct DecisionLog {
   std::set<std::string> replayed;  // known at the start
   std::set<std::string> measured;
+  std::set<std::string> forced;
 };
 
 // Makes `policy` the process's for its lifetime; the newest scope decides, without one nothing is measured. Not for several
@@ -60,6 +61,9 @@ std::uint64_t decision_epoch() noexcept;
 
 // Whether a scope is in force; without one, candidates beyond the first need not be prepared.
 bool decisions_active() noexcept;
+
+// Whether the policy in force names a choice, which is then taken where it is offered, however small the work.
+bool choice_is_forced() noexcept;
 
 // Index of the candidate to use for `key`. `seconds(i)` runs candidate i once and returns its time; it is called only where
 // a clock decides. Candidates take turns, 5 to 15 each, and a later one displaces an earlier one when its median is below 0.97

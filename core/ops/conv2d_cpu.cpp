@@ -1,6 +1,7 @@
 #include <map>
 
 #include "core/autograd/accumulate.h"
+#include "core/cpu/depthwise/depthwise.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/map.h"
 #include "core/cpu/onednn.h"
@@ -63,18 +64,17 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
 void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
   onednn::Primitive& primitive = *plan.primitive;
   const auto described = [&] { return plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight; };
-  const Tensor& packed =
-      ConstantWeights::current()->derived(plan.primitive, weight,
-                                          [&] { return primitive.reordered(kWeight, described().raw()); });
+  const Tensor& packed = ConstantWeights::current()->derived(plan.primitive, weight,
+                                                             [&] { return primitive.reordered(kWeight, described().raw()); });
   if (!packed.defined()) return execute(primitive, x, described(), y, bias);
   std::vector<void*> data{x.raw(), packed.raw(), y.raw()};
   if (bias.defined()) data.push_back(bias.raw());
   primitive.execute(data, kWeight);
 }
 
-// Transformed filters, once per ConstantWeights scope where there is one.
-Tensor winograd_filters(const Conv2dPlan& plan, const Tensor& weight) {
-  const auto derive = [&] { return winograd::filters(winograd::kernels(), weight); };
+// Filters as the plan's kernels take them, once per ConstantWeights scope where there is one.
+template <class Derive>
+Tensor laid_out(const Conv2dPlan& plan, const Tensor& weight, Derive&& derive) {
   return ConstantWeights::current() != nullptr ? ConstantWeights::current()->derived(plan.user, weight, derive) : derive();
 }
 
@@ -105,13 +105,18 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
   if (y.numel() == 0) return;
   const Conv2dGeometry g = geometry_of(x, weight, y, options);
   const Conv2dForm form{bias.defined(), relu, ConstantWeights::current() != nullptr};
+  const auto offset = [&]() -> const float* { return bias.defined() ? bias.data<float>() : nullptr; };
   const auto run = [&](const Conv2dPlan& plan) {
     if (plan.method == Method::onednn) {
       return form.constant_weight ? execute_constant(plan, x, weight, y, bias) : execute(*plan.primitive, x, weight, y, bias);
     }
+    if (plan.method == Method::depthwise) {
+      const Tensor filters = laid_out(plan, weight, [&] { return depthwise::filters(weight); });
+      return depthwise::forward(depthwise::kernels(), g, x, filters, {offset(), relu}, y);
+    }
     if (plan.method == Method::winograd) {
-      return winograd::forward(winograd::kernels(), g, x, winograd_filters(plan, weight),
-                               {bias.defined() ? bias.data<float>() : nullptr, relu}, y);
+      const Tensor filters = laid_out(plan, weight, [&] { return winograd::filters(winograd::kernels(), weight); });
+      return winograd::forward(winograd::kernels(), g, x, filters, {offset(), relu}, y);
     }
     if (plan.method == Method::gemm) {
       return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y), relu);
@@ -148,6 +153,8 @@ void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
   const auto run = [&](const Conv2dPlan& plan) {
     switch (plan.method) {
       case Method::gemm: return linear_backward_input(as_pixels(grad_y), as_matrix(weight), as_pixels(grad_x));
+      case Method::depthwise:
+        return depthwise::backward_input(depthwise::kernels(), g, grad_y, depthwise::input_grad_filters(g, weight), grad_x);
       case Method::onednn: return execute(*plan.primitive, grad_x, weight, grad_y, Tensor());
       case Method::winograd:
         return winograd::backward_input(winograd::kernels(), g, grad_y, winograd::turned_filters(winograd::kernels(), weight),
@@ -177,13 +184,16 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
     switch (plan.method) {
       case Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
       case Method::onednn: return execute(*plan.primitive, x, grad_weight, grad_y, grad_bias);
+      case Method::depthwise:
+        depthwise::backward_weight(depthwise::kernels(), g, x, grad_y, grad_weight);
+        if (grad_bias.defined()) sum_forward(grad_y, 1, grad_bias);
+        return;
       case Method::winograd:
         winograd::backward_weight(winograd::kernels(), g, x, grad_y, grad_weight);
         if (grad_bias.defined()) sum_forward(grad_y, 1, grad_bias);
         return;
       case Method::split: return execute_parts(plan, x, grad_weight, grad_y, grad_bias);
-      case Method::f32:
-        return conv2d_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias, options);
+      case Method::f32: return conv2d_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias, options);
       case Method::reference:
         dispatch_real(x.dtype(), "conv2d", [&]<class T>() {
           reference::conv2d_backward_weight<T>(g, x.data<T>(), grad_y.data<T>(), grad_weight.data<T>(),

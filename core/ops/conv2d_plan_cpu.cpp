@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "core/cpu/depthwise/depthwise.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/winograd/winograd.h"
@@ -171,8 +172,8 @@ Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2
   return {Method::onednn, "winograd", std::move(primitive), {}, form.constant_weight};
 }
 
-Conv2dPlan winograd_nhwc() {
-  Conv2dPlan plan{Method::winograd, "winograd_nhwc", nullptr};
+Conv2dPlan with_filters(Method method, const char* algorithm) {
+  Conv2dPlan plan{method, algorithm, nullptr};
   plan.user = std::make_shared<char>();
   return plan;
 }
@@ -199,6 +200,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   };
   const bool choose = decisions_active() && g.flops() >= kLeastFlopsToMeasure;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm", nullptr});
+  if (dtype == DType::f32 && depthwise::suits(g)) all.push_back(with_filters(Method::depthwise, "depthwise"));
   const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
   const bool evenly = !all.empty() && !all.back().parts.empty() && g.n % onednn::threads_now() == 0;
@@ -213,7 +215,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   }
   if (choose && dtype == DType::f32 && winograd::suits(g)) {
     offer(onednn_winograd(pass, g, form));
-    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(winograd_nhwc());
+    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, "winograd_nhwc"));
   }
   return all;
 }

@@ -25,12 +25,12 @@ struct Conv2dForm {
 };
 
 struct Conv2dPlan {
-  enum class Method { gemm, onednn, winograd, split, reference, f32 };
+  enum class Method { gemm, depthwise, onednn, winograd, split, reference, f32 };
   Method method;
-  std::string algorithm;  // gemm, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
+  std::string algorithm;  // gemm, depthwise, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
-  // Of our Winograd: whom its transformed filters are kept for.
+  // Of winograd and depthwise: whom their filters, laid out for them, are kept for.
   std::shared_ptr<const void> user = {};
   bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
   std::vector<std::shared_ptr<onednn::Primitive>> parts = {};  // of split: each takes its share of the images on one thread
@@ -38,11 +38,11 @@ struct Conv2dPlan {
 
 // The only place that decides; `dtype` is that of the images. Under a DecisionScope the algorithms of oneDNN that take the shape
 // are candidates: direct from NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray
-// 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. For 1x1 over every
-// pixel the matrix product over pixels comes before them all. bf16 has no Winograd; its weight gradient is the sum of those of
-// parts of the images, one for each thread (split), first choice with or without a scope; and where the library has no
-// convolution at all, that of f32 runs on widened operands.
-// `run` executes a plan on the caller's operands, for timing.
+// 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Before them all come
+// for 1x1 over every pixel the matrix product over pixels, and for depthwise convolutions of f32 our kernels
+// (core/cpu/depthwise). bf16 has no Winograd; its weight gradient is the sum of those of parts of the images, one for each thread
+// (split), first choice with or without a scope; and where the library has no convolution at all, that of f32 runs on widened
+// operands. `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/cpu/parallel.h"
+#include "core/cpu/rows/problem.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/exp_row_cpu.h"
 #include "core/support/error.h"
@@ -26,6 +27,21 @@ template <class T>
 void scale_row(T* x, std::int64_t n, T factor) {
 #pragma omp simd
   for (std::int64_t k = 0; k < n; ++k) x[k] *= factor;
+}
+
+// The sum of a row's exponentials; its probabilities go to `kept`, where that is not null.
+template <class T>
+ExpRow<T> probabilities_row(const T* x, std::int64_t classes, rows::Stores stores, std::vector<T>& scratch, T* kept) {
+  if constexpr (std::is_same_v<T, float>) {
+    const rows::ExpSum sum =
+        kept == nullptr ? rows::kernels().exp_sum(x, classes) : rows::kernels().softmax(x, classes, stores, kept);
+    return {sum.top, sum.total};
+  } else {
+    scratch.resize(static_cast<std::size_t>(classes));
+    const ExpRow<T> row = exp_row(x, classes, kept == nullptr ? scratch.data() : kept);
+    if (kept != nullptr) scale_row(kept, classes, T(1) / row.total);
+    return row;
+  }
 }
 
 // The loss of a row whose exponentials `row` is of.
@@ -54,13 +70,13 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
     const int parts = static_cast<int>(std::min<std::int64_t>(parts_for(n * classes, kGrain / 8), std::max<std::int64_t>(n, 1)));
     std::vector<double> losses(static_cast<std::size_t>(parts), 0.0);
     T* const kept = static_cast<T*>(probabilities.raw());
+    const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(logits.bytes()));
     parallel_parts(n, parts, [&](std::int64_t begin, std::int64_t end, int part) {
-      std::vector<T> unkept(kept == nullptr ? static_cast<std::size_t>(classes) : 0);
+      std::vector<T> scratch;
       double total = 0.0;
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const x = logits.data<T>() + i * classes;
-        const auto row = exp_row(x, classes, kept == nullptr ? unkept.data() : kept + i * classes);
-        if (kept != nullptr) scale_row(kept + i * classes, classes, T(1) / row.total);
+        const ExpRow<T> row = probabilities_row(x, classes, stores, scratch, kept == nullptr ? nullptr : kept + i * classes);
         const std::int64_t target = label[i] == options.ignore_index ? -1 : label[i];
         total += row_loss(x, classes, target, options.label_smoothing, row);
       }
@@ -82,6 +98,7 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities
     const T scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted);
     const T even = static_cast<T>(options.label_smoothing / static_cast<double>(classes));
     const T picked = static_cast<T>(1.0 - options.label_smoothing);
+    const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_logits.bytes()));
     parallel_for(n, kGrain / classes, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         T* to = grad_logits.data<T>() + i * classes;
@@ -90,8 +107,11 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities
           std::fill_n(to, classes, T(0));
           continue;
         }
-#pragma omp simd
-        for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (from[k] - even);
+        if constexpr (std::is_same_v<T, float>) {
+          rows::kernels().shift_and_scale(from, classes, -even, scale, stores, to);
+        } else {
+          for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (from[k] - even);
+        }
         to[label[i]] -= scale * picked;
       }
     });

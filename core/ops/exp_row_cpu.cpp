@@ -22,6 +22,30 @@ ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
   return {top, total};
 }
 
+template <>
+void softmax_row(const float* x, std::int64_t n, rows::Stores stores, float* y) {
+  rows::kernels().softmax(x, n, stores, y);
+}
+
+template <>
+void softmax_row(const double* x, std::int64_t n, rows::Stores, double* y) {
+  const double scale = 1 / exp_row(x, n, y).total;
+  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+template <>
+void softmax_backward_row(const float* y, const float* g, std::int64_t n, float scale, rows::Stores stores, float* grad_x) {
+  rows::kernels().softmax_backward(y, g, n, scale, stores, grad_x);
+}
+
+template <>
+void softmax_backward_row(const double* y, const double* g, std::int64_t n, double scale, rows::Stores, double* grad_x) {
+  double dot = 0;
+#pragma omp simd reduction(+ : dot)
+  for (std::int64_t i = 0; i < n; ++i) dot += g[i] * y[i];
+  for (std::int64_t i = 0; i < n; ++i) grad_x[i] = scale * y[i] * (g[i] - dot);
+}
+
 template float largest(const float* x, std::int64_t n);
 template double largest(const double* x, std::int64_t n);
 template ExpRow<float> exp_row(const float* x, std::int64_t n, float* y);

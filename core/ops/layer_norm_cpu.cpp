@@ -4,6 +4,7 @@
 
 #include "core/compute_type.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/rows/problem.h"
 #include "core/ops/layer_norm.h"
 
 namespace tessera::cpu {
@@ -20,9 +21,16 @@ template <class T, class C = Compute<T>>
 void forward(const Tensor& x, const C* gamma, const C* beta, double eps, T* y, C* mean, C* inv_std) {
   const std::int64_t n = x.dim(1);
   const C share = C(1) / static_cast<C>(n);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(x.bytes()));
   for_each_row_of(x.dim(0), n, [&](std::int64_t row, int) {
     const T* const from = x.data<T>() + row * n;
     T* const to = y + row * n;
+    if constexpr (std::is_same_v<T, float>) {
+      const rows::NormRow norm = rows::kernels().layer_norm(from, gamma, beta, n, eps, stores, to);
+      mean[row] = norm.mean;
+      inv_std[row] = norm.inv_std;
+      return;
+    }
     C sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = 0; i < n; ++i) sum += widen(from[i]);
@@ -50,9 +58,12 @@ struct Gradient {
 };
 
 template <class T, class C = Compute<T>>
-void input_row(const Gradient<T>& o, std::int64_t row, T* to) {
+void input_row(const Gradient<T>& o, std::int64_t row, rows::Stores stores, T* to) {
   const T* const from = o.x + row * o.n;
   const T* const g = o.g + row * o.n;
+  if constexpr (std::is_same_v<T, float>) {
+    return rows::kernels().layer_norm_backward(from, g, o.gamma, {o.mean[row], o.inv_std[row]}, o.n, stores, to);
+  }
   const C* const gamma = o.gamma;
   const C share = C(1) / static_cast<C>(o.n);
   const C centre = o.mean[row];
@@ -112,13 +123,20 @@ void backward(const Gradient<T>& o, std::int64_t rows, T* grad_x, C* grad_gamma,
   const auto width = static_cast<std::size_t>(o.n);
   std::vector<double> gammas(grad_gamma != nullptr ? static_cast<std::size_t>(row_parts(rows, o.n)) * width : 0);
   std::vector<double> betas(gammas.size());
+  const rows::Stores stores = rows::stores_for(rows * o.n * static_cast<std::int64_t>(sizeof(T)));
   parallel_rows(rows, o.n, [&](std::int64_t begin, std::int64_t end, int part) {
     double* const gamma = gammas.data() + (gammas.empty() ? 0 : static_cast<std::size_t>(part) * width);
     double* const beta = betas.data() + (gamma - gammas.data());
     for (std::int64_t first = begin; first < end; first += kRows) {
       const std::int64_t last = std::min(first + kRows, end);
-      for (std::int64_t row = first; grad_x != nullptr && row < last; ++row) input_row(o, row, grad_x + row * o.n);
+      for (std::int64_t row = first; grad_x != nullptr && row < last; ++row) input_row(o, row, stores, grad_x + row * o.n);
       if (gammas.empty()) continue;
+      if constexpr (std::is_same_v<T, float>) {
+        rows::NormRow norms[kRows];
+        for (std::int64_t row = first; row < last; ++row) norms[row - first] = {o.mean[row], o.inv_std[row]};
+        rows::kernels().layer_norm_parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
+        continue;
+      }
       if (last - first == kRows) {
         add_rows<T, kRows>(o, first, gamma, beta);
       } else {

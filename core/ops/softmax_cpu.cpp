@@ -1,21 +1,15 @@
-// Built with fast-math, which vectorises exp. A NaN still fills its row: it enters the sum, and the sum divides every element.
+// Built with fast-math, which vectorises exp. A NaN fills its row: it enters the sum, which log takes.
 #include <algorithm>
 #include <cmath>
 
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/rows/problem.h"
 #include "core/ops/exp_row_cpu.h"
 #include "core/ops/softmax.h"
 
 namespace tessera::cpu {
 namespace {
-
-template <class T>
-void softmax_row(const T* x, std::int64_t n, T* y) {
-  const T scale = T(1) / exp_row(x, n, y).total;
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
-}
 
 template <class T>
 void log_softmax_row(const T* x, std::int64_t n, T* y) {
@@ -26,15 +20,6 @@ void log_softmax_row(const T* x, std::int64_t n, T* y) {
   const T log_total = std::log(total);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - top - log_total;
-}
-
-template <class T>
-void softmax_backward_row(const T* y, const T* g, std::int64_t n, T* grad_x) {
-  T dot = 0;
-#pragma omp simd reduction(+ : dot)
-  for (std::int64_t i = 0; i < n; ++i) dot += g[i] * y[i];
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) grad_x[i] = y[i] * (g[i] - dot);
 }
 
 template <class T>
@@ -62,23 +47,24 @@ void for_each_last_row(const char* operation, const Tensor& x, F&& f) {
 
 void softmax_forward(const Tensor& x, const Tensor& y) {
   if (x.dtype() == DType::bf16) return in_f32(softmax_forward, y, x);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
   for_each_last_row("softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
-    softmax_row(x.data<T>() + at, n, y.data<T>() + at);
+    softmax_row(x.data<T>() + at, n, stores, y.data<T>() + at);
   });
 }
 
 void softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {
   if (y.dtype() == DType::bf16) return in_f32(softmax_backward, grad_x, y, grad_y);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
   for_each_last_row("softmax_backward", y, [&]<class T>(std::int64_t at, std::int64_t n) {
-    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, grad_x.data<T>() + at);
+    softmax_backward_row(y.data<T>() + at, grad_y.data<T>() + at, n, T(1), stores, grad_x.data<T>() + at);
   });
 }
 
 void log_softmax_forward(const Tensor& x, const Tensor& y) {
   if (x.dtype() == DType::bf16) return in_f32(log_softmax_forward, y, x);
-  for_each_last_row("log_softmax", x, [&]<class T>(std::int64_t at, std::int64_t n) {
-    log_softmax_row(x.data<T>() + at, n, y.data<T>() + at);
-  });
+  for_each_last_row("log_softmax", x,
+                    [&]<class T>(std::int64_t at, std::int64_t n) { log_softmax_row(x.data<T>() + at, n, y.data<T>() + at); });
 }
 
 void log_softmax_backward(const Tensor& y, const Tensor& grad_y, const Tensor& grad_x) {

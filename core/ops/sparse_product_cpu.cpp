@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/row_dots.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/device/plan_cache.h"
 #include "core/ops/sparse_by_dense.h"
+#include "core/ops/sparse_choice.h"
 
 namespace tessera::cpu {
 namespace {
@@ -24,15 +27,6 @@ constexpr double kSparseDensity = 0.25;
 // A product with a few vectors waits for memory, not for multiplications, so that a far smaller one than kLeastFlopsToMeasure is
 // worth a choice.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
-
-// x of the forward, or its gradient; likewise y. Rows are images of one pixel.
-Conv2dGeometry geometry(const Tensor& x, const SparseWeight& weight, const Tensor& y, const Conv2dOptions& options) {
-  const Shape& shape = weight.shape();
-  if (shape.rank() == 4) {
-    return {x.dim(0), x.dim(1), x.dim(2), x.dim(3), shape[0], shape[1], shape[2], y.dim(1), y.dim(2), options};
-  }
-  return {x.dim(0), 1, 1, x.dim(1), shape[0], 1, 1, 1, 1, {}};
-}
 
 std::string key_of(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, bool constant) {
   return str("sparse.", name_of(pass), ' ', weight.shape().rank() == 2 ? "linear " : "conv2d ", describe(g), " kept",
@@ -52,23 +46,11 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const bool few = g.n * g.oh * g.ow <= sparse::kFewVectors;
   if (!decisions_active() || g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure)) return run(0);
   thread_local PlanCache<std::size_t> cache;
-  const std::vector<std::int64_t> key{static_cast<std::int64_t>(weight.id()),
-                                      static_cast<std::int64_t>(pass),
-                                      g.n,
-                                      g.h,
-                                      g.w,
-                                      g.options.stride.h,
-                                      g.options.stride.w,
-                                      g.options.padding.h,
-                                      g.options.padding.w,
-                                      g.options.dilation.h,
-                                      g.options.dilation.w,
-                                      static_cast<std::int64_t>(dtype),
-                                      relu,
-                                      constant,
-                                      omp_get_max_threads(),
-                                      static_cast<std::int64_t>(decision_epoch())};
-  const auto chosen = cache.get(key, [&] {
+  std::vector<std::int64_t> key = SparseCall{pass, g, weight, dtype, relu}.cache_key();
+  key.push_back(omp_get_max_threads());
+  const auto chosen = cache.get(std::move(key), [&] {
+    // What each way derives from constant weights for the clock is not kept behind it.
+    const std::optional<ConstantWeights> scope = constant ? std::make_optional<ConstantWeights>() : std::nullopt;
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
     const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
     return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));
@@ -127,14 +109,8 @@ void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& gra
   if (x.dtype() == DType::bf16) {
     return backward_values(g, x.to(DType::f32), grad_y.to(DType::f32), weight, grad_values, grad_bias);
   }
-  const sparse::Plan& plan = weight.row_plan();
-  const Tensor sums = Tensor::empty(grad_values.shape());
-  sparse::gradient(sparse::kernels(), plan, {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), sums.data<float>());
-  float* const to = grad_values.data<float>();
-  const float* const from = sums.data<float>();
-  parallel_for(sums.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[plan.from[i]] = from[i];
-  });
+  sparse::gradient(sparse::kernels(), weight.gradient_plan(), {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(),
+                   grad_values.data<float>());
   if (grad_bias.defined()) reference::column_sums(g.n * g.oh * g.ow, g.out, grad_y.data<float>(), grad_bias.data<float>());
 }
 
@@ -143,7 +119,7 @@ void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& gra
 void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& weight, const Tensor& bias, const Tensor& y,
                     const Conv2dOptions& options, bool relu) {
   if (y.numel() == 0) return;
-  const Conv2dGeometry g = geometry(x, weight, y, options);
+  const Conv2dGeometry g = sparse_geometry(x, weight, y, options);
   by_choice(
       Conv2dPass::forward, g, weight, x.dtype(), relu, [&] { forward(g, x, values, weight, bias, y, relu); },
       [&] { sparse_forward_by_dense(x, values, weight, bias, y, options, relu); });
@@ -152,7 +128,7 @@ void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& w
 void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const SparseWeight& weight, const Tensor& grad_x,
                            const Conv2dOptions& options) {
   if (grad_x.numel() == 0) return;
-  const Conv2dGeometry g = geometry(grad_x, weight, grad_y, options);
+  const Conv2dGeometry g = sparse_geometry(grad_x, weight, grad_y, options);
   by_choice(
       Conv2dPass::backward_input, g, weight, grad_y.dtype(), false, [&] { backward_input(g, grad_y, values, weight, grad_x); },
       [&] { sparse_backward_input_by_dense(grad_y, values, weight, grad_x, options); });
@@ -160,7 +136,7 @@ void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const Spa
 
 void sparse_backward_values(const Tensor& x, const Tensor& grad_y, const SparseWeight& weight, const Tensor& grad_values,
                             const Tensor& grad_bias, const Conv2dOptions& options) {
-  const Conv2dGeometry g = geometry(x, weight, grad_y, options);
+  const Conv2dGeometry g = sparse_geometry(x, weight, grad_y, options);
   by_choice(
       Conv2dPass::backward_weight, g, weight, x.dtype(), false,
       [&] { backward_values(g, x, grad_y, weight, grad_values, grad_bias); },

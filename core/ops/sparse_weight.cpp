@@ -2,7 +2,9 @@
 
 #include <atomic>
 
+#include "core/cpu/sparse/gradient_plan.h"
 #include "core/cpu/sparse/plan.h"
+#include "core/cuda/sparse/matrix.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -43,6 +45,13 @@ const Tensor& SparseWeight::positions(Device device) const {
   return positions_;
 }
 
+const Tensor& SparseWeight::offsets(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!offsets_.defined()) offsets_ = Tensor::from(index_.offsets, {index_.rows + 1});
+  if (offsets_.device() != device) offsets_ = offsets_.to(device);
+  return offsets_;
+}
+
 std::int64_t SparseWeight::rows_together() const {
   std::int64_t weighted = 0, kept = 0;
   for (const cpu::sparse::Piece& piece : row_plan().pieces) {
@@ -55,7 +64,7 @@ std::int64_t SparseWeight::rows_together() const {
 
 const cpu::sparse::Plan& SparseWeight::row_plan() const {
   const std::scoped_lock lock(lock_);
-  if (!row_plan_) row_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::row_plan(index_));
+  if (!row_plan_) row_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::row_plan(index_, taps()));
   return *row_plan_;
 }
 
@@ -63,6 +72,30 @@ const cpu::sparse::Plan& SparseWeight::column_plan() const {
   const std::scoped_lock lock(lock_);
   if (!column_plan_) column_plan_ = std::make_unique<cpu::sparse::Plan>(cpu::sparse::column_plan(index_, taps()));
   return *column_plan_;
+}
+
+const cpu::sparse::GradientPlan& SparseWeight::gradient_plan() const {
+  const std::scoped_lock lock(lock_);
+  if (!gradient_plan_) {
+    gradient_plan_ = std::make_unique<cpu::sparse::GradientPlan>(cpu::sparse::gradient_plan(index_, taps()));
+  }
+  return *gradient_plan_;
+}
+
+const cuda::sparse::Matrix& SparseWeight::row_matrix(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!row_matrix_ || row_matrix_->offsets.device() != device) {
+    row_matrix_ = std::make_unique<cuda::sparse::Matrix>(cuda::sparse::row_matrix(index_, taps(), device));
+  }
+  return *row_matrix_;
+}
+
+const cuda::sparse::Matrix& SparseWeight::column_matrix(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (!column_matrix_ || column_matrix_->offsets.device() != device) {
+    column_matrix_ = std::make_unique<cuda::sparse::Matrix>(cuda::sparse::column_matrix(index_, taps(), device));
+  }
+  return *column_matrix_;
 }
 
 }  // namespace tessera

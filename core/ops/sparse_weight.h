@@ -1,5 +1,5 @@
-// Where the kept elements of a layer's weight lie, and all that kernels derive from it. The values are a tensor of their own, in
-// the order of the weight's elements.
+// Where the kept elements of a layer's weight lie, or of any matrix, and all that kernels derive from it. The values are a tensor
+// of their own, in the order of the weight's elements.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,12 @@
 namespace tessera {
 
 namespace cpu::sparse {
+struct GradientPlan;
 struct Plan;
-}
+}  // namespace cpu::sparse
+namespace cuda::sparse {
+struct Matrix;
+}  // namespace cuda::sparse
 
 class SparseWeight {
  public:
@@ -29,22 +33,31 @@ class SparseWeight {
 
   // i64 [count]: where in the dense weight each value lies.
   const Tensor& positions(Device device) const;
+  // i64 [rows + 1]: the values of row r are [offsets[r], offsets[r + 1]).
+  const Tensor& offsets(Device device) const;
 
   // How many rows the forward multiplies at once, because they share columns: the mean over the kept elements, rounded. 1 of
   // single weights; 0 where nothing is kept.
   std::int64_t rows_together() const;
 
   // For the CPU's kernels, made when they are first asked for.
-  const cpu::sparse::Plan& row_plan() const;  // of the result, and of the values' gradient
+  const cpu::sparse::Plan& row_plan() const;  // of the result
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
+  const cpu::sparse::GradientPlan& gradient_plan() const;  // of the values' gradient
+
+  // For the kernels of a GPU, likewise, and made anew where another device asks.
+  const cuda::sparse::Matrix& row_matrix(Device device) const;
+  const cuda::sparse::Matrix& column_matrix(Device device) const;
 
  private:
   Shape shape_;
   SparseIndex index_;
   std::uint64_t id_;
   mutable std::mutex lock_;
-  mutable Tensor positions_;
+  mutable Tensor positions_, offsets_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
+  mutable std::unique_ptr<cpu::sparse::GradientPlan> gradient_plan_;
+  mutable std::unique_ptr<cuda::sparse::Matrix> row_matrix_, column_matrix_;
 };
 
 using SparseWeightPtr = std::shared_ptr<const SparseWeight>;

@@ -27,8 +27,12 @@ TEST(DeviceRotation, SetsHoldOtherNumbers) {
 }
 
 TEST(DeviceRotation, AResultIsInTheOrderOfTheOtherSides) {
-  const RotatedSide side{"channels first", [](std::size_t) {}, Tensor::zeros({2, 5, 3, 4}), {0, 2, 3, 1}};
+  const RotatedSide side{"channels first", [](std::size_t) {}, Tensor::zeros({2, 5, 3, 4}),
+                         [](const Tensor& y) {
+                           return y.permute({0, 2, 3, 1});
+                         }};
   EXPECT_EQ(side.result().shape(), (Shape{2, 3, 4, 5}));
+  EXPECT_EQ((RotatedSide{"as it is", {}, Tensor::zeros({2, 5})}).result().shape(), (Shape{2, 5}));
 }
 
 TEST(DeviceRotation, OnlyAGpusWorkIsRecorded) {

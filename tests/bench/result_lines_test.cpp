@@ -71,7 +71,7 @@ TEST(Verdicts, WithoutATargetThereIsASummary) {
   Ratios ratios{"tiles"};
   ratios.add(ratio_of(0.5));
   EXPECT_EQ(to_json(summary_row(ratios)), R"({"op":"tiles","rows":1,"failed":0,"geometric_mean":0.5,"least":0.5})");
-  EXPECT_EQ(verdict_of(ratios, {}), "tiles: 1 rows, geometric_mean 0.500, least 0.500");
+  EXPECT_EQ(verdict_of(ratios, {}), "tiles: 1 rows, geometric_mean 0.500, least 0.500; no target");
 }
 
 TEST(ResultLines, AnUnwritableFileIsAnError) {

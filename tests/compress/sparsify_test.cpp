@@ -2,14 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "compress/formats/sparse_layer.h"
 #include "compress/pass_runner.h"
+#include "core/autograd/backward.h"
 #include "core/config/read.h"
+#include "core/device/decisions.h"
 #include "core/support/error.h"
 #include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/builtin.h"
 #include "layers/conv2d.h"
+#include "layers/cp_conv2d.h"
 #include "layers/flatten.h"
 #include "layers/linear.h"
+#include "layers/model_tree.h"
 #include "layers/sequential.h"
+#include "layers/spatial_svd_conv2d.h"
+#include "layers/svd_conv2d.h"
+#include "layers/svd_linear.h"
+#include "layers/tucker2_conv2d.h"
 #include "tests/core/linalg/linalg_support.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
@@ -19,8 +34,8 @@ namespace {
 
 const Shape kInput{2, 6, 6, 4};
 
-void mask_half(Module& layer) {
-  Parameter& weight = layer.parameter("weight");
+void mask_half(Module& layer, const char* name = "weight") {
+  Parameter& weight = layer.parameter(name);
   const Tensor mask = Tensor::zeros(weight.value().shape(), DType::u8);
   for (std::int64_t i = 0; i < mask.numel(); i += 2) mask.data<std::uint8_t>()[i] = 1;
   weight.set_mask(mask);
@@ -80,6 +95,180 @@ TEST(Sparsify, WithoutMasksItIsRefused) {
   EXPECT_NE(message_of<ConfigError>([&] { sparsify(root, "{}"); }).find("no layer's weight has a mask"), std::string::npos);
   auto other = network();
   EXPECT_NE(message_of<ConfigError>([&] { sparsify(other, R"({"layers": "cnv"})"); }).find("conv"), std::string::npos);
+}
+
+// A factored layer whose parts become layers of their own.
+struct Factored {
+  const char* name;
+  std::function<std::unique_ptr<Module>()> make;
+  Shape input;
+  std::vector<const char*> masked;
+  std::vector<std::string> kinds;  // of the parts
+};
+
+template <class Layer, class Config>
+std::function<std::unique_ptr<Module>()> factored(const Config& config) {
+  return [config] { return std::make_unique<Layer>(config); };
+}
+
+std::vector<Factored> factored_layers() {
+  const Conv2dConfig wide{.in = 6, .out = 10, .kernel = {3, 3}, .stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
+  const Conv2dConfig pointwise{.in = 6, .out = 9, .kernel = {1, 1}, .stride = {2, 2}, .bias = false};
+  const Shape image{2, 7, 5, 6};
+  const std::string dense = "conv2d", sparse = "sparse_conv2d";
+  return {{"svd_linear",
+           factored<SvdLinear>(SvdLinearConfig{.in = 13, .out = 7, .rank = 5}),
+           {3, 13},
+           {"in_factor", "out_factor"},
+           {"sparse_linear", "sparse_linear"}},
+          {"svd_linear_one",
+           factored<SvdLinear>(SvdLinearConfig{.in = 13, .out = 7, .rank = 5, .bias = false}),
+           {2, 3, 13},
+           {"in_factor"},
+           {"sparse_linear", "linear"}},
+          {"svd_conv",
+           factored<SvdConv2d>(SvdConv2dConfig{.conv = pointwise, .rank = 4}),
+           image,
+           {"in_factor", "out_factor"},
+           {sparse, sparse}},
+          {"svd_conv_norm",
+           factored<SvdConv2d>(SvdConv2dConfig{.conv = pointwise, .rank = 4, .batch_norm = true}),
+           image,
+           {"out_factor"},
+           {dense, "batch_norm", sparse}},
+          {"tucker2",
+           factored<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = wide, .rank_in = 4, .rank_out = 5}),
+           image,
+           {"in_factor", "core", "out_factor"},
+           {sparse, sparse, sparse}},
+          {"tucker2_core",
+           factored<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = wide, .rank_in = 4, .rank_out = 5}),
+           image,
+           {"core"},
+           {dense, sparse, dense}},
+          {"tucker2_norms",
+           factored<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = wide, .rank_in = 4, .rank_out = 5, .batch_norm = true}),
+           image,
+           {"in_factor", "core"},
+           {sparse, "batch_norm", sparse, "batch_norm", dense}},
+          {"tucker1",
+           factored<Tucker2Conv2d>(Tucker2Conv2dConfig{.conv = wide, .rank_in = 6, .rank_out = 5, .in_factor = false}),
+           image,
+           {"core", "out_factor"},
+           {sparse, sparse}},
+          {"spatial",
+           factored<SpatialSvdConv2d>(SpatialSvdConv2dConfig{.conv = wide, .rank = 3}),
+           image,
+           {"in_factor", "out_factor"},
+           {sparse, sparse}},
+          {"cp",
+           factored<CpConv2d>(CpConv2dConfig{.conv = wide, .rank = 4}),
+           image,
+           {"in_factor", "vertical", "horizontal", "out_factor"},
+           {sparse, dense, dense, sparse}}};
+}
+
+class SparseFactors : public ::testing::TestWithParam<Factored> {
+ protected:
+  // Values away from the initial ones, a part of which is masked.
+  static std::unique_ptr<Module> made() {
+    std::unique_ptr<Module> layer = GetParam().make();
+    std::uint64_t seed = 1;
+    for (const NamedParameter& named : named_parameters(*layer)) {
+      named.parameter->set_value(random_tensor(named.parameter->value().shape(), DType::f32, ++seed));
+    }
+    for (const NamedBuffer& named : named_buffers(*layer)) {
+      named.buffer->value = random_tensor(named.buffer->value.shape(), DType::f32, ++seed);
+      for (std::int64_t i = 0; i < named.buffer->value.numel(); ++i) {
+        float& value = named.buffer->value.data<float>()[i];
+        value = 0.5F + std::abs(value);
+      }
+    }
+    for (const char* name : GetParam().masked) mask_half(*layer, name);
+    return layer;
+  }
+};
+
+// In evaluation and in training, where norms are of the batch's statistics; with the gradient that x gets.
+TEST_P(SparseFactors, AnswerWhatTheFactoredLayerDoes) {
+  for (const bool training : {false, true}) {
+    const std::unique_ptr<Module> before = made();
+    ASSERT_EQ(why_not_sparse(*before), "");
+    const std::unique_ptr<Module> after = sparse_layer(*before);
+    EXPECT_EQ(after->output_shape(GetParam().input), before->output_shape(GetParam().input));
+    const Tensor x = random_tensor(GetParam().input, DType::f32, 50);
+    const auto run = [&](Module& layer) {
+      const Var input(x, true);
+      const Var y = layer(input, {.training = training});
+      backward(y, random_tensor(y.shape(), DType::f32, 51));
+      return std::pair{y.value(), input.grad()};
+    };
+    const auto [y, grad] = run(*after);
+    const auto [y_before, grad_before] = run(*before);
+    EXPECT_LE(relative_error(y, y_before), 1e-5) << "training " << training;
+    EXPECT_LE(relative_error(grad, grad_before), 1e-5) << "training " << training;
+    for (const NamedParameter& named : named_parameters(*after)) EXPECT_TRUE(named.parameter->grad().defined()) << named.path;
+  }
+}
+
+TEST_P(SparseFactors, AreLayersOfTheirOwnInASequentialThatFilesCanHold) {
+  const std::unique_ptr<Module> before = made();
+  const Tensor first = before->parameters().front()->value().clone();
+  const std::unique_ptr<Module> after = sparse_layer(*before);
+  EXPECT_EQ(after->kind(), "sequential");
+  std::vector<std::string> kinds;
+  for (const Module::Child& part : after->children()) kinds.emplace_back(part.module->kind());
+  EXPECT_EQ(kinds, GetParam().kinds);
+  EXPECT_EQ(describe(*rebuild(describe(*after), builtin_layers())), describe(*after));
+  std::int64_t kept = 0, had = 0;
+  for (const NamedParameter& named : named_parameters(*after)) kept += named.parameter->value().numel();
+  for (const NamedParameter& named : named_parameters(*before)) had += named.parameter->value().numel();
+  EXPECT_LT(kept, had);
+  for (const NamedParameter& named : named_parameters(*after)) named.parameter->value().fill(7);
+  EXPECT_EQ(before->parameters().front()->value().to_vector<float>(), first.to_vector<float>()) << "nothing is shared";
+}
+
+TEST_P(SparseFactors, StayDenseWithoutAMask) {
+  const std::unique_ptr<Module> layer = made();
+  for (const char* name : GetParam().masked) layer->parameter(name).set_mask({});
+  EXPECT_EQ(why_not_sparse(*layer), "none of its factors has a mask; a prune block makes them");
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, SparseFactors, ::testing::ValuesIn(factored_layers()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Sparsify, FactorsOfSeveralGroupsAloneStayDense) {
+  CpConv2d layer(CpConv2dConfig{.conv = {.in = 6, .out = 10, .kernel = {3, 3}}, .rank = 4});
+  mask_half(layer, "vertical");
+  EXPECT_EQ(why_not_sparse(layer), "of its factors only those of several groups have a mask; sparse kernels need 1");
+}
+
+TEST(Sparsify, AFactoredLayerIsReportedWithWhatItKeepsAndTimedByItsFactors) {
+  std::set<std::string> keys;
+  for (const char* const factor : {"in_factor", "core"}) {
+    std::unique_ptr<Module> root = std::make_unique<Sequential>();
+    Module& conv = root->add_child("conv", std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{
+                                               .conv = {.in = 4, .out = 6, .padding = {1, 1}}, .rank_in = 3, .rank_out = 4}));
+    initialize(*root, 1);
+    conv.parameter("out_factor").set_trainable(false);
+    mask_half(conv, factor);
+    const std::int64_t dense = total_cost(*root, kInput).parameters, masked = conv.parameter(factor).value().numel();
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string&) {
+                                 if (key.starts_with("keep.layer ")) keys.insert(key);
+                               }});
+    SparsifyPass pass(read<SparsifyConfig>(parse_json("{}", "test")));
+    const Veto veto({.only_faster = false, .batch = 2});
+    const PassReport report = run_pass(root, pass, kInput, &veto);
+    ASSERT_EQ(report.layers.size(), 1u);
+    EXPECT_EQ(report.layers[0].decision, "sparse");
+    EXPECT_EQ(report.layers[0].kind_before, "tucker2_conv2d");
+    EXPECT_EQ(report.layers[0].kind_after, "sequential");
+    EXPECT_EQ(report.layers[0].ranks, (Ranks{{"kept", (masked + 1) / 2}}));
+    EXPECT_EQ(report.layers[0].parameters_after, dense - masked / 2);
+    EXPECT_TRUE(report.layers[0].speed) << "against the dense factors";
+    EXPECT_FALSE(find_module(*root, "conv.2").parameter("weight").trainable());
+  }
+  EXPECT_EQ(keys.size(), 2u) << "a timing of one chain is not another's";
 }
 
 }  // namespace

@@ -29,6 +29,17 @@ TEST(SparseIndex, OfAFilterHasRowsOfAllItsTaps) {
   EXPECT_EQ(index.count(), 72);
 }
 
+// Row 2 keeps nothing, row 3 the columns of row 0, and row 4 those of row 1.
+TEST(SparseIndex, RowsThatShareColumnsInTheOrderOfTheFirst) {
+  const SparseIndex index = sparse_index(mask_of_bits({5, 3}, {0, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0}));
+  const std::vector<RowGroup> groups = rows_that_share_columns(index);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].rows, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(std::vector(groups[0].columns.begin(), groups[0].columns.end()), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(groups[1].rows, (std::vector<std::int32_t>{1, 4}));
+  EXPECT_EQ(std::vector(groups[1].columns.begin(), groups[1].columns.end()), (std::vector<std::int32_t>{1}));
+}
+
 TEST(SparseIndex, Transposed) {
   const TransposedIndex other = transposed(sparse_index(mask_of_bits({3, 4}, {0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 0})));
   EXPECT_EQ(other.index.rows, 4);

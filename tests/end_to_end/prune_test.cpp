@@ -53,6 +53,10 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(rows.front().at("step").as_int(), 2);
   EXPECT_EQ(rows.back().at("asked").as_double(), 0.8);
   EXPECT_NEAR(rows.back().at("sparsity").as_double(), 1 - 115.0 / 576, 1e-9);
+  const std::string report = read_bytes(run_in("runs") + "/report.md");
+  for (const char* const part : {"| best val accuracy | sparsity |", "| dense | 13 | 13 |"}) expect_in(report, part);
+  // conv1, conv2 and fc have 72, 576 and 80 weights.
+  expect_in(report, str(" | ", formatted("%.2f", 100.0 * (576 - 115) / (72 + 576 + 80)), " % |"));
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
 }
 
@@ -177,8 +181,10 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
           "stages[1].prune.sparsity.target: is 0.8; pattern: n_m has 0.5");
   refused("stages[1].prune={pattern: n_m, sr_ste: {freeze: 27s}}", "stages[1].prune.sr_ste.freeze: is step 27 of a stage of 26");
   refused("~stages[1].train", "stages[1].prune: needs train");
-  expect_outcome(run_program(train("less", {"stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}"})),
-                 2, "would prune nothing");
+  refused("stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}",
+          "stages[2].prune.sparsity.target: is 0.5; 0.8003 of these weights are zero already: it would prune nothing");
+  refused("stages[2]={name: tuned, train: 1e, prune: {pattern: n_m, sr_ste: {}}}",
+          "stages[2].prune.sr_ste: trains dense weights; conv2.weight has a mask of an earlier stage");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Pruned networks in sparse kernels, in whole runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/config/value.h"
 #include "core/io/safetensors.h"
 #include "core/support/error.h"
@@ -82,6 +84,42 @@ TEST_F(SparsifyRuns, StartOtherRuns) {
   const auto before = tensors(run_in("sparse")), after = tensors(run_in("from-sparse"));
   EXPECT_EQ(after.at("conv2.mask").to_vector<std::uint8_t>(), before.at("conv2.mask").to_vector<std::uint8_t>());
   EXPECT_NE(after.at("conv2.values").to_vector<float>(), before.at("conv2.values").to_vector<float>());
+}
+
+// conv2 in factors of 32, 180 and 40 weights, of which 6, 36 and 8 stay.
+constexpr const char* kFactors =
+    "stages=[{name: factored, factorise: {layers: conv2, ranks: {out: 5, in: 4}, keep: always}}, "
+    "{name: pruned, train: 1e, prune: {sparsity: {target: 0.8, begin: 2s, end: 10s, every: 4s}}}, "
+    "{name: sparse, train: 1e, sparsify: {keep: always}}]";
+
+TEST_F(SparsifyRuns, TrainOnInSparseFactors) {
+  expect_in(run_program(joined({"plan", folder_ / "tiny.yaml"}, {kFactors})).output, "conv2.1");
+  const Outcome outcome = run_program(train("runs", {kFactors}));
+  expect_done(outcome);
+  const std::string run = run_in("runs");
+  expect_in(read_bytes(run + "/layers.csv"), "sparse,conv2,tucker2_conv2d,sequential,sparse,mask,kept 50,");
+  const auto saved = tensors(run);
+  EXPECT_EQ(saved.at("conv2.0.values").shape(), (Shape{6}));
+  EXPECT_EQ(saved.at("conv2.1.values").shape(), (Shape{36}));
+  EXPECT_EQ(saved.at("conv2.1.mask").shape(), (Shape{23}));
+  EXPECT_EQ(saved.at("conv2.2.values").shape(), (Shape{8}));
+  for (const char* verb : {"eval", "table", "bench", "status"}) expect_done(run_program({verb, run}));
+  expect_done(run_program({"export", run, "--output", folder_ / "out"}));
+  const auto exported = decode_safetensors(read_bytes(folder_ / "out/model.safetensors"), "out").tensors;
+  EXPECT_EQ(exported.at("conv2.1.weight").shape(), (Shape{5, 4, 3, 3}));
+  EXPECT_EQ(exported.at("conv2.1.weight_mask").shape(), (Shape{5, 4, 3, 3}));
+  EXPECT_TRUE(exported.contains("conv2.2.bias"));
+}
+
+TEST_F(SparsifyRuns, KilledAndResumedTheyEndWithTheSameBytesInFactors) {
+  expect_survives({"step:8", "sparsify:1", "step:17", "save:18", "step:26"}, {kFactors});
+}
+
+TEST_F(SparsifyRuns, FactorsThatAreNotFasterStayDenseAndKeepTheirMasks) {
+  train_where_nothing_is_faster({"~deterministic", kFactors, "stages[2].sparsify.keep=faster"});
+  expect_in(read_bytes(run_in("forged") + "/layers.csv"), "sparse,conv2,tucker2_conv2d,tucker2_conv2d,");
+  const std::vector<float> core = tensors(run_in("forged")).at("conv2.core").to_vector<float>();
+  EXPECT_EQ(std::ranges::count_if(core, [](float value) { return value != 0; }), 36);
 }
 
 }  // namespace

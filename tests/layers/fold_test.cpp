@@ -102,6 +102,29 @@ TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
   EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
 }
 
+// As layers with sparse factors are: the norm behind the chain goes into its last convolution, whose rectifier is in the same op.
+TEST(Fold, ChainsInTheConvolutionsPlacesAnswerWhatTheyDid) {
+  const Shape input{2, 16, 16, 3};
+  auto network = build_model({.name = "resnet8"}, input);
+  const auto chain = [&](std::int64_t in, std::int64_t out, std::int64_t stride, bool norm) {
+    auto parts = std::make_unique<Sequential>();
+    parts->add_child("0", std::make_unique<Conv2d>(Conv2dConfig{
+                              .in = in, .out = 5, .kernel = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}, .bias = false}));
+    if (norm) parts->add_child("1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 5}));
+    parts->add_child(norm ? "2" : "1", std::make_unique<Conv2d>(Conv2dConfig{.in = 5, .out = out, .kernel = {1, 1}, .bias = !norm}));
+    return parts;
+  };
+  replace_module(network, "layer1.0.conv1", chain(16, 16, 1, false));
+  replace_module(network, "layer1.0.conv2", chain(16, 16, 1, true));
+  replace_module(network, "layer2.0.conv1", chain(16, 32, 2, true));
+  randomise(*network);
+  const Tensor x = random_tensor(input, "x", -1, 1);
+  const auto fast = folded(*network, builtin_layers());
+  EXPECT_LE(relative_error(answer(*fast, x), answer(*network, x)), 1e-5);
+  EXPECT_LE(relative_error((*fast)(Var(x), Context{}).value(), answer(*network, x)), 1e-5) << "recorded";
+  EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
+}
+
 TEST(Fold, EqualsTheFormulaInDouble) {
   for (const bool bias : {false, true}) {
     Sequential pair;

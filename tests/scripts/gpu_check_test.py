@@ -88,9 +88,11 @@ class Libraries(unittest.TestCase):
         self.assertEqual(gpu_libraries.read_ldd(text), {"libcudart.so.13": None, "libc.so.6": "/lib/libc.so.6"})
 
     def test_names_what_is_missing_from_where_it_comes_and_where_it_was_looked_for(self):
-        lines = gpu_libraries.explain_missing({"libcudnn.so.9": None, "libodd.so": None}, [("toolkit", "/some/lib")])
+        missing = {"libcudnn.so.9": None, "libcusparse.so.12": None, "libodd.so": None}
+        lines = gpu_libraries.explain_missing(missing, [("toolkit", "/some/lib")])
         self.assertIn("libcudnn.so.9  (cuDNN 9", lines[1])
-        self.assertIn("libodd.so  (not part of CUDA", lines[2])
+        self.assertIn("libcusparse.so.12  (cuSPARSE of CUDA 13", lines[2])
+        self.assertIn("libodd.so  (not part of CUDA", lines[3])
         self.assertIn("  /some/lib  (toolkit)", lines)
 
     def test_folders_are_tried_beside_pytorch_before_the_toolkits(self):
@@ -170,9 +172,16 @@ class Lines(unittest.TestCase):
     def test_what_no_target_waits_for_comes_last(self):
         options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
         lines = gpu_lines.bench_lines(options, {})
-        self.assertEqual([line.name for line in lines][:1] + [line.name for line in lines][-2:],
-                         ["op-core", "train-resnet50", "op-tucker"])
-        self.assertEqual(lines[-1].command[1:3], ["--part", "tucker"])
+        self.assertEqual([line.name for line in lines][:1] + [line.name for line in lines][-5:],
+                         ["op-core", "train-resnet50", "op-tucker", "op-sparse-f32", "op-sparse-bf16", "op-sparse-f16"])
+        self.assertEqual(lines[-4].command[1:3], ["--part", "tucker"])
+
+    def test_sparse_products_are_timed_in_a_line_for_each_precision(self):
+        options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
+        lines = [line for line in gpu_lines.bench_lines(options, {}) if "sparse" in line.name]
+        self.assertEqual([line.command[1:5] for line in lines],
+                         [["--part", "sparse", "--precision", name] for name in ("f32", "bf16", "f16")])
+        self.assertEqual(lines[0].command[5:], ["--results", pathlib.Path("out/cuda_op_bench.jsonl")])
 
 
 @unittest.skipIf("gpu" in gpu_libraries.find_gpu(gpu_libraries.candidate_folders()), "a GPU is there")

@@ -22,6 +22,11 @@ using std::isfinite;
 
 inline void __syncthreads() { ::tessera::simulated_gpu::barrier(); }
 
+inline void __syncwarp() {
+  const unsigned nothing = 0;
+  ::tessera::simulated_gpu::exchange(&nothing, sizeof(nothing));
+}
+
 inline unsigned __shfl_xor_sync(unsigned lanes, unsigned value, int mask) {
   if (lanes != 0xffffffffU) ::tessera::simulated_gpu::fail("a shuffle of a part of a warp");
   const auto* const all = static_cast<const unsigned*>(::tessera::simulated_gpu::exchange(&value, sizeof(value)));

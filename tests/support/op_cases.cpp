@@ -35,6 +35,7 @@ std::vector<OpCase> all_op_cases() {
   append(all, dense_op_cases());
   append(all, pool_op_cases());
   append(all, norm_op_cases());
+  append(all, attention_op_cases());
   return all;
 }
 

@@ -31,6 +31,7 @@ struct OpCase {
   bool bf16 = true;  // false: the op refuses bf16
   bool recordable = true;  // false: the row reads its inputs on the host, which a graph of its work cannot
   double bf16_roundings = 4;  // roundings to bf16 that a gradient may show; say why where it is larger
+  std::string forced = {};  // the choice by which a GPU runs the row (core/device/decisions.h)
 };
 
 // A row whose inputs have these shapes and nothing special.
@@ -46,6 +47,7 @@ std::vector<OpCase> view_op_cases();         // op_cases_view.cpp: reshape, perm
 std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, linear, conv2d
 std::vector<OpCase> pool_op_cases();         // op_cases_pool.cpp
 std::vector<OpCase> norm_op_cases();         // op_cases_norm.cpp
+std::vector<OpCase> attention_op_cases();   // op_cases_attention.cpp
 std::vector<OpCase> all_op_cases();
 
 }  // namespace tessera::testing

@@ -198,6 +198,7 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   const auto scattered = [](int64_t every) {
     return [every](int64_t r, int64_t c) { return (r * 7 + c * 11 + r * c % 5) % every == 0; };
   };
+  const auto blocks = [](int64_t side) { return [side](int64_t r, int64_t c) { return (r / side + 2 * (c / side)) % 4 == 0; }; };
   const auto tiles = [](int64_t rows) { return [rows](int64_t r, int64_t c) { return (r / rows * 5 + c * 3) % 8 < 2; }; };
   add_sparse_linear(cases, "scattered_bias", {33, 70}, 19, scattered(6), true);
   add_sparse_linear(cases, "three_dimensions", {2, 3, 37}, 16, scattered(5));
@@ -211,6 +212,11 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_linear(cases, "three_elements", {4, 13}, 6, [](int64_t r, int64_t c) { return r == 2 && c % 5 == 0; });
   add_sparse_linear(cases, "tiles_of_16_ragged", {65, 40}, 39, tiles(16), true);
   add_sparse_linear(cases, "tiles_of_5", {130, 21}, 10, tiles(5));
+  add_sparse_linear(cases, "blocks_of_4_ragged", {37, 30}, 22, blocks(4), true);
+  add_sparse_linear(cases, "blocks_of_16", {66, 64}, 48, blocks(16));
+  add_sparse_linear(
+      cases, "long_rows", {67, 150}, 5, [](int64_t r, int64_t c) { return (r + c) % 3 != 0; }, true);
+  add_sparse_linear(cases, "many_vectors", {131, 9}, 4, scattered(3));
   add_sparse_linear(cases, "seven_vectors", {7, 40}, 11, scattered(5), true);
   add_sparse_linear(cases, "four_vectors", {4, 40}, 11, scattered(5), true);
   add_sparse_linear(cases, "two_vectors", {2, 40}, 9, scattered(6));
@@ -223,6 +229,12 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_conv2d(cases, "stride2_tiles", {1, 7, 9, 4}, {12, 3, 2, 4}, tiles(6), {.stride = {2, 3}, .padding = {0, 1}});
   add_sparse_conv2d(cases, "dilation2", {2, 9, 9, 3}, {4, 3, 3, 3}, scattered(5), {.padding = {2, 1}, .dilation = {2, 2}});
   add_sparse_conv2d(cases, "pointwise_bias", {3, 5, 3, 33}, {16, 1, 1, 33}, scattered(6), {}, true);
+  add_sparse_conv2d(cases, "pointwise_tiles", {1, 9, 8, 24}, {37, 1, 1, 24}, tiles(16), {}, true);
+  add_sparse_conv2d(
+      cases, "all_kept", {1, 5, 4, 3}, {6, 3, 3, 3}, [](int64_t, int64_t) { return true; }, {.padding = one}, true);
+  add_sparse_conv2d(
+      cases, "none_kept", {1, 4, 3, 2}, {3, 3, 3, 2}, [](int64_t, int64_t) { return false; }, {}, true);
+  add_sparse_conv2d(cases, "blocks_of_8_stride2", {2, 8, 7, 16}, {16, 3, 3, 16}, blocks(8), {.stride = {2, 2}, .padding = one});
   add_sparse_conv2d(cases, "pointwise_stride2", {2, 5, 5, 16}, {7, 1, 1, 16}, scattered(5), {.stride = {2, 2}});
   add_sparse_conv2d(cases, "batch0", {0, 5, 5, 3}, {4, 3, 3, 3}, scattered(4), {.padding = one}, true);
 }

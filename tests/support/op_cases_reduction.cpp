@@ -7,6 +7,7 @@
 #include "core/ops/mse.h"
 #include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
+#include "core/ops/sparse_softmax.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 
@@ -110,6 +111,63 @@ void add_softmax(std::vector<OpCase>& cases) {
   }
 }
 
+// Of scale * x, row by row of a matrix whose rows have these numbers of kept elements.
+Tensor reference_sparse_softmax(const Tensor& x, const std::vector<std::int64_t>& lengths, double scale) {
+  std::vector<std::int64_t> first_of, end_of;  // of each element, its row
+  for (const std::int64_t length : lengths) {
+    const auto first = static_cast<std::int64_t>(first_of.size());
+    first_of.insert(first_of.end(), static_cast<std::size_t>(length), first);
+    end_of.insert(end_of.end(), static_cast<std::size_t>(length), first + length);
+  }
+  return build(x.shape(), [&](const Index& index) {
+    Index at = index;
+    double total = 0.0;
+    for (at.back() = first_of[index.back()]; at.back() < end_of[index.back()]; ++at.back()) {
+      total += std::exp(scale * (element(x, at) - element(x, index)));
+    }
+    return 1.0 / total;
+  });
+}
+
+// Row r keeps lengths[r] of the columns, every third one first.
+SparseWeightPtr pattern_of(const std::vector<std::int64_t>& lengths, std::int64_t columns) {
+  const auto rows = static_cast<std::int64_t>(lengths.size());
+  const Tensor mask = Tensor::zeros({rows, columns}, DType::u8);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t left = lengths[r];
+    for (std::int64_t step = 0; left > 0; ++step, --left) {
+      const std::int64_t thirds = (columns + 2) / 3;
+      const std::int64_t column = step < thirds ? 3 * step : (step - thirds) / 2 * 3 + (step - thirds) % 2 + 1;
+      mask.data<std::uint8_t>()[r * columns + column] = 1;
+    }
+  }
+  return std::make_shared<SparseWeight>(mask);
+}
+
+void add_sparse_softmax(std::vector<OpCase>& cases, const std::string& name, const std::vector<std::int64_t>& lengths,
+                        const Shape& batch = {}, double scale = 1.0) {
+  const std::int64_t columns = std::max<std::int64_t>(1, *std::max_element(lengths.begin(), lengths.end()) * 5 / 4);
+  const SparseWeightPtr pattern = pattern_of(lengths, columns);
+  OpCase row;
+  row.name = str("sparse_softmax/", name);
+  row.inputs = {{batch.append(pattern->count()), true, -3.0, 3.0}};
+  row.op = [pattern, scale](std::span<const Var> in) { return sparse_softmax(in[0], pattern, scale); };
+  row.reference = [lengths, scale](std::span<const Tensor> in) { return reference_sparse_softmax(in[0], lengths, scale); };
+  cases.push_back(row);
+}
+
+void add_sparse_softmaxes(std::vector<OpCase>& cases) {
+  add_sparse_softmax(cases, "rows_of_0_1_prime", {0, 1, 7, 13, 0, 2, 31, 32, 33, 0});
+  add_sparse_softmax(cases, "batch_scale", {3, 0, 17, 1}, {2, 3}, 0.125);
+  add_sparse_softmax(cases, "negative_scale", {5, 1, 11}, {2}, -0.5);
+  add_sparse_softmax(cases, "scale0", {5, 0, 3}, {}, 0.0);
+  add_sparse_softmax(cases, "as_many_as_are_held_and_more", {255, 256, 257, 0, 700});
+  add_sparse_softmax(cases, "many_rows", std::vector<std::int64_t>(151, 37), {3});
+  add_sparse_softmax(cases, "one_element", {1});
+  add_sparse_softmax(cases, "none_kept", {0, 0, 0}, {5});
+  add_sparse_softmax(cases, "batch0", {3, 2}, {0});
+}
+
 Tensor reference_cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   const Tensor log_y = reference_softmax(logits, true);
   const double classes = static_cast<double>(logits.dim(1));
@@ -171,6 +229,7 @@ std::vector<OpCase> reduction_op_cases() {
   std::vector<OpCase> cases;
   add_reductions(cases);
   add_softmax(cases);
+  add_sparse_softmaxes(cases);
   add_cross_entropy(cases);
   add_mse(cases);
   return cases;

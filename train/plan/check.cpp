@@ -78,6 +78,8 @@ class Checker {
     std::vector<StagePass> passes = stage_passes(stage, config_.report, results_, Values::zeros);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
     const bool later_stage = std::any_of(later, config_.stages.end(), has_passes);
+    const bool masks_met_later =
+        std::any_of(later, config_.stages.end(), [](const StageConfig& each) { return has_passes(each) || each.prune; });
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const std::string key = str(path, '.', passes[i].key);
       const bool met_later = later_stage || i + 1 < passes.size();
@@ -85,7 +87,7 @@ class Checker {
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
-    check_masks(path, stage, later_stage);
+    check_masks(path, stage, masks_met_later);
   }
 
   // Of what the passes made of the network.
@@ -96,6 +98,7 @@ class Checker {
     std::vector<BlockProblem> admm, prune;
     if (stage.admm && stage.admm->sparsity) sparse_layers(*stage.admm, **model_, admm);
     if (stage.prune) pruned_weights(*stage.prune, **model_, prune);
+    if (stage.prune && prune.empty()) prune = mask_problems(*stage.prune, **model_);
     add_all("admm", admm);
     add_all("prune", prune);
     if (stage.rigl) add_all("rigl", rigl_problems(*stage.rigl, **model_));

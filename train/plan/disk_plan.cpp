@@ -4,6 +4,7 @@
 
 #include "core/io/safetensors.h"
 #include "layers/model_tree.h"
+#include "layers/weight_count.h"
 #include "train/checkpoint/manifest.h"
 #include "train/run/decisions_file.h"
 #include "train/run/model_state.h"
@@ -63,8 +64,9 @@ void fill_errors(StageRecord& record) {
   }
 }
 
-void finish(StageRecord& record, const Position& position) {
+void finish(StageRecord& record, const Position& position, Module& model) {
   record.done = true;
+  if (count_weights(model).sparsity() > 0) record.sparsity = kLongNumber;
   if (!position.best) return;
   record.loss = kLongNumber;
   record.last = record.best = position.best;
@@ -101,7 +103,7 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
   Position position;
   fill_errors(history.of(stage.name));
   if (!stage.train) {
-    finish(history.of(stage.name), position);
+    finish(history.of(stage.name), position, model);
     teachers.stage_ends(config, index);
     plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, description, position);
     return plan;
@@ -114,7 +116,7 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
                                            .state();
   parts["model"] = weights;
   plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);
-  finish(history.of(stage.name), position);
+  finish(history.of(stage.name), position, model);
   teachers.stage_ends(config, index);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
   plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);

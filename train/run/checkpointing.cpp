@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layers/weight_count.h"
+
 namespace tessera {
 
 void Checkpointing::on_step_end(const StepEnd& step) {
@@ -20,6 +22,8 @@ void Checkpointing::on_stage_end() {
   record.done = true;
   record.steps = position.stage_step;
   record.end_step = position.global_step;
+  const double sparsity = count_weights(run_.state.model()).sparsity();
+  if (sparsity > 0) record.sparsity = sparsity;
   if (trains) record.loss = run_.last_loss;
   if (trains && run_.state.data().val.size() > 0) {
     record.last = run_.last_metric;

@@ -9,16 +9,20 @@
 namespace tessera {
 namespace {
 
-std::string stage_row(const StageRecord& stage, const Metric& metric) {
+std::string stage_row(const StageRecord& stage, const Metric& metric, bool sparse) {
   const auto shown = [&](const std::optional<Scored>& scored) {
     return scored ? text_of(metric, scored->value) : std::string("-");
   };
   const std::string loss = stage.loss ? formatted("%.6g", *stage.loss) : std::string("-");
   std::string best = shown(stage.best);
   if (stage.best_step) best += str(" (step ", *stage.best_step, ')');
+  const std::string sparsity = stage.sparsity ? percent(*stage.sparsity) : std::string("-");
   return str("| ", markdown_cell(stage.name), " | ", stage.steps, " | ", stage.end_step, " | ", loss, " | ", shown(stage.last),
-             " | ", best, " |\n");
+             " | ", best, sparse ? str(" | ", sparsity) : "", " |\n");
 }
+
+// A column for it stands where a stage has one.
+bool is_pruned(const StageRecord& stage) { return stage.done && stage.sparsity; }
 
 }  // namespace
 
@@ -31,6 +35,7 @@ void StageRecord::fields(Fields& f) {
   add_scored(f, "", last, {.help = "on val, at its end"});
   add_scored(f, "best_", best, {.help = "best on val"});
   f.add("best_step", best_step, {.help = "where it was reached"});
+  f.add("sparsity", sparsity, {.help = "share of the network's weights that pruning has made zero at its end"});
   f.add("passes", passes, {.help = "what the stage's passes did"});
 }
 
@@ -59,6 +64,7 @@ std::string layers_csv(const RunHistory& history) {
 }
 
 std::string report_markdown(const std::string& name, std::int64_t seed, const Metric& metric, const RunHistory& history) {
+  const bool sparse = std::ranges::any_of(history.stages, is_pruned);
   std::string text = str("# ", name, "\n\nSeed ", seed, ". In this folder:\n\n```sh\n",
                          "tessera resume .   # go on with the run\n"
                          "tessera table .    # test ",
@@ -66,11 +72,10 @@ std::string report_markdown(const std::string& name, std::int64_t seed, const Me
                          ", size and speed of its stages\n```\n\n"
                          "## Stages\n\n"
                          "| stage | steps | ends at step | train loss | val ",
-                         metric.key, " | best val ", metric.key,
-                         " |\n"
-                         "|---|---:|---:|---:|---:|---:|\n");
+                         metric.key, " | best val ", metric.key, " |", sparse ? " sparsity |" : "",
+                         "\n|---|---:|---:|---:|---:|---:|", sparse ? "---:|\n" : "\n");
   for (const StageRecord& stage : history.stages) {
-    if (stage.done) text += stage_row(stage, metric);
+    if (stage.done) text += stage_row(stage, metric, sparse);
   }
   for (const StageRecord& stage : history.stages) {
     if (!stage.done) continue;

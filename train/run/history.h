@@ -22,6 +22,7 @@ struct StageRecord {
   std::optional<Scored> last{};  // the task's first metric on val, at the end; empty without a val split
   std::optional<Scored> best{};
   std::optional<std::int64_t> best_step{};
+  std::optional<double> sparsity{};  // of the network's weights at its end (layers/weight_count.h); empty where none is pruned
   std::vector<PassReport> passes{};
 
   void fields(Fields& f);

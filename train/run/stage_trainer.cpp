@@ -111,13 +111,29 @@ void StageTrainer::with_gradients(const Batch& batch, const std::function<void()
   std::vector<Tensor> buffers;
   for (const NamedBuffer& entry : buffers_) buffers.push_back(entry.buffer->value.clone());
   const Tensor loss_sum = loss_sum_.clone();
-  step_state_.set_micro_step(0);
-  accumulate_gradients(batch, context());
+  const StepStateData before = scales_loss_ ? step_state_.read() : StepStateData();
+  const bool finite = unscaled_gradients(batch);
+  if (scales_loss_) step_state_.load(before.loss_scale, before.good_steps);
   for (std::size_t i = 0; i < buffers.size(); ++i) buffers_[i].buffer->value.copy_from(buffers[i]);
   loss_sum_.copy_from(loss_sum);
-  if (scales_loss_) unscale_gradients(parameters_, step_state_);
-  if (!scales_loss_ || step_state_.read().skip == 0) body();
+  if (finite) body();
   drop_gradients();
+}
+
+// Whether there is a loss scale at which they are finite; the one that training has found so far is tried first.
+bool StageTrainer::unscaled_gradients(const Batch& batch) {
+  constexpr double kLower = 0x1p-4;  // few tries: what f16 loses at the lower end of its range is small beside the largest scores
+  for (;;) {
+    step_state_.set_micro_step(0);
+    accumulate_gradients(batch, context());
+    if (!scales_loss_) return true;
+    unscale_gradients(parameters_, step_state_);
+    const StepStateData state = step_state_.read();
+    if (state.skip == 0) return true;
+    if (state.loss_scale <= kSmallestLossScale) return false;
+    drop_gradients();
+    step_state_.load(std::max(kSmallestLossScale, state.loss_scale * kLower), state.good_steps);
+  }
 }
 
 void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {

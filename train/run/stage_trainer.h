@@ -57,8 +57,8 @@ class StageTrainer {
 
   // Between steps. Calls `body` with the gradient of the batch's mean loss, that which the stage trains by, in the parameters: of
   // a training step's forward, in micro-batches, without what hooks add to gradients. It drops them afterwards. Weights,
-  // optimiser, batch-norm statistics and the running sum stay as they were. Where a gradient overflows in f16 `body` is not
-  // called.
+  // optimiser, batch-norm statistics, the running sum and the loss's scale stay as they were. Gradients that overflow in f16 are
+  // computed again at lower scales; `body` is not called where none helps.
   void with_gradients(const Batch& batch, const std::function<void()>& body);
 
   void begin_stage();  // tells the hooks, before the first step; instead of load_state()
@@ -85,6 +85,7 @@ class StageTrainer {
   void check_device(const Batch& batch) const;
   Var loss(const Batch& batch, const Context& context) const;
   void accumulate_gradients(const Batch& batch, const Context& context);
+  bool unscaled_gradients(const Batch& batch);
   void update_weights();
 
   Module& model_;

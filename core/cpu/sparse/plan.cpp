@@ -1,42 +1,19 @@
 #include "core/cpu/sparse/plan.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <span>
+#include <utility>
+
+#include "core/cpu/sparse/between.h"
 
 namespace tessera::cpu::sparse {
 namespace {
 
 constexpr int kParts = 8;  // as many threads as share a single panel
-constexpr std::int64_t kCached = 192;  // columns of a panel that stay in the first-level cache: 48 KiB
-constexpr double kSharedRows = 4;  // mean rows of a piece from which A^T is multiplied by the pieces of A
-
-// Rows that keep the same columns.
-struct Group {
-  std::vector<std::int32_t> rows;
-  std::span<const std::int32_t> columns;
-};
-
-std::span<const std::int32_t> columns_of(const SparseIndex& index, std::int64_t row) {
-  return std::span(index.indices).subspan(index.offsets[row], index.offsets[row + 1] - index.offsets[row]);
-}
-
-// In the order of their first rows.
-std::vector<Group> groups_of(const SparseIndex& index) {
-  const auto less = [](std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-    return std::ranges::lexicographical_compare(a, b);
-  };
-  std::map<std::span<const std::int32_t>, std::size_t, decltype(less)> known(less);
-  std::vector<Group> groups;
-  for (std::int64_t r = 0; r < index.rows; ++r) {
-    const std::span<const std::int32_t> columns = columns_of(index, r);
-    if (columns.empty()) continue;
-    const auto [found, is_new] = known.emplace(columns, groups.size());
-    if (is_new) groups.push_back({{}, columns});
-    groups[found->second].rows.push_back(static_cast<std::int32_t>(r));
-  }
-  return groups;
-}
+constexpr std::int64_t kCached = 144;  // columns of a panel by which many rows are multiplied while they stay near: 36 KiB
+constexpr double kSparseCached = 64;  // likewise for single rows, over the square root of the density
+constexpr std::size_t kSharedRows = 4;  // that keep the same columns, from which loads of x no longer bound their product
 
 constexpr std::int64_t kLanes = 16;  // of the widest vector: results leave their panel in blocks of so many rows
 
@@ -60,22 +37,28 @@ std::vector<std::int64_t> equal_shares(std::int64_t rows, const WeightOf& weight
 
 class Builder {
  public:
-  Builder(std::int64_t rows, std::int64_t columns) { plan_.rows = rows, plan_.columns = columns; }
+  Builder(std::int64_t rows, std::int64_t columns, std::int64_t blocks) {
+    plan_.rows = rows, plan_.columns = columns, plan_.blocks = blocks;
+  }
 
   void begin_part(std::int64_t first, std::int64_t last) {
     plan_.parts.push_back({first, last, static_cast<std::int64_t>(plan_.pieces.size()), 0});
   }
+  void end_block() { plan_.block_ends.push_back(static_cast<std::int64_t>(plan_.pieces.size())); }
 
+  // Rows are cut into pieces of about equal size: one with a single row takes as many loads a column as one with six.
   // element(row, k): the kept element at this row and the k-th of the columns.
   template <class Element>
   void add(std::span<const std::int32_t> rows, std::span<const std::int32_t> columns, const Element& element) {
     if (rows.empty() || columns.empty()) return;
-    const std::size_t first_column = plan_.column_list.size();
+    const auto first_column = static_cast<std::int32_t>(plan_.column_list.size());
     plan_.column_list.insert(plan_.column_list.end(), columns.begin(), columns.end());
-    for (std::size_t r = 0; r < rows.size(); r += kMostRows) {
-      const std::span<const std::int32_t> some = rows.subspan(r, std::min<std::size_t>(kMostRows, rows.size() - r));
+    const std::size_t count = (rows.size() + kMostRows - 1) / kMostRows;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
+      const std::span<const std::int32_t> some = rows.subspan(begin, end - begin);
       plan_.pieces.push_back({static_cast<std::int32_t>(plan_.row_list.size()), static_cast<std::int32_t>(some.size()),
-                              static_cast<std::int32_t>(first_column), static_cast<std::int32_t>(columns.size()),
+                              first_column, static_cast<std::int32_t>(columns.size()),
                               static_cast<std::int64_t>(plan_.from.size())});
       plan_.row_list.insert(plan_.row_list.end(), some.begin(), some.end());
       for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -91,21 +74,16 @@ class Builder {
   Plan plan_;
 };
 
-std::span<const std::int32_t> between(std::span<const std::int32_t> sorted, std::int64_t first, std::int64_t last) {
-  const auto begin = std::ranges::lower_bound(sorted, first);
-  return {begin, std::lower_bound(begin, sorted.end(), last)};
-}
-
 // The outputs of A^T x that the pieces of A reach, tap by tap.
-Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std::int64_t taps) {
+Plan scattered_plan(const SparseIndex& index, std::span<const RowGroup> groups, std::int64_t taps) {
   const std::int64_t width = index.columns / taps;
   std::vector<double> load(static_cast<std::size_t>(width), 0);
   for (const std::int32_t column : index.indices) ++load[column % width];
   const std::vector<std::int64_t> bounds = equal_shares(width, [&](std::int64_t c) { return load[c]; });
-  Builder builder(width, taps * index.rows);
+  Builder builder(width, taps * index.rows, 1);
   for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
     builder.begin_part(bounds[part], bounds[part + 1]);
-    for (const Group& group : groups) {
+    for (const RowGroup& group : groups) {
       for (std::int64_t t = 0; t < taps; ++t) {
         const auto here = between(group.columns, t * width + bounds[part], t * width + bounds[part + 1]);
         std::vector<std::int32_t> outputs, inputs;
@@ -119,48 +97,127 @@ Plan scattered_plan(const SparseIndex& index, std::span<const Group> groups, std
         });
       }
     }
+    builder.end_block();
   }
   return builder.take();
 }
 
 // How many rows share a column, on average of the columns: 1 where no rows do.
-double mean_rows_of(std::span<const Group> groups) {
+double mean_rows_of(std::span<const RowGroup> groups) {
   double elements = 0, columns = 0;
-  for (const Group& group : groups) {
+  for (const RowGroup& group : groups) {
     columns += static_cast<double>(group.columns.size());
     elements += static_cast<double>(group.columns.size() * group.rows.size());
   }
   return columns == 0 ? 1 : elements / columns;
 }
 
-}  // namespace
+// Rows of a group, with some of its columns and the places of these among all of them.
+struct Share {
+  std::span<const std::int32_t> rows;
+  std::vector<std::int32_t> columns;
+  std::vector<std::int64_t> places;
 
-Plan row_plan(const SparseIndex& index) {
-  const std::vector<Group> groups = groups_of(index);
-  const std::vector<std::int64_t> bounds =
-      equal_shares(index.rows, [&](std::int64_t r) { return static_cast<double>(index.offsets[r + 1] - index.offsets[r]); });
-  Builder builder(index.rows, index.columns);
-  for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
-    builder.begin_part(bounds[part], bounds[part + 1]);
-    for (std::int64_t block = 0; block < index.columns; block += kCached) {
-      for (const Group& group : groups) {
-        const auto rows = between(group.rows, bounds[part], bounds[part + 1]);
-        const auto columns = between(group.columns, block, block + kCached);
-        const std::int64_t before = columns.data() - group.columns.data();
-        builder.add(rows, columns,
-                    [&](std::int32_t row, std::size_t k) { return index.offsets[row] + before + static_cast<std::int64_t>(k); });
-      }
+  void add(const RowGroup& group, std::span<const std::int32_t> some) {
+    for (const std::int32_t& column : some) {
+      columns.push_back(column);
+      places.push_back(&column - group.columns.data());
     }
   }
-  return builder.take();
-}
+};
+
+class RowPlanner {
+ public:
+  RowPlanner(const SparseIndex& index, std::int64_t taps)
+      : index_(index),
+        taps_(taps),
+        width_(index.columns / taps),
+        channels_(channels_of_block(index, taps)),
+        blocks_((width_ + channels_ - 1) / channels_),
+        groups_(rows_that_share_columns(index)),
+        builder_(index.rows, index.columns, 1 + blocks_) {}
+
+  Plan plan() {
+    const std::vector<std::int64_t> bounds =
+        equal_shares(index_.rows, [&](std::int64_t r) { return static_cast<double>(index_.offsets[r + 1] - index_.offsets[r]); });
+    for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
+      builder_.begin_part(bounds[part], bounds[part + 1]);
+      add_shared(bounds[part], bounds[part + 1]);
+      for (std::int64_t block = 0; block < blocks_; ++block) add_block(bounds[part], bounds[part + 1], block);
+    }
+    return builder_.take();
+  }
+
+ private:
+  // Every row of y is read and written once for each block, so that the fewer elements a row keeps, the wider blocks have to be;
+  // and the wider they are, the less of x is read from the first-level cache. Neighbouring positions share the pixels that their
+  // taps read: kPanel positions in strips (strips.h) reach this many times kStripLanes pixels.
+  static std::int64_t channels_of_block(const SparseIndex& index, std::int64_t taps) {
+    constexpr std::int64_t kAtOnce = kPanel / kStripLanes;
+    const double elements = static_cast<double>(index.rows) * static_cast<double>(index.columns);
+    const double density = elements == 0 ? 1 : static_cast<double>(index.count()) / elements;
+    const double columns = std::min(kSparseCached / std::sqrt(std::max(density, 1e-3)), 512.0);
+    const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(taps))));
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(columns) * kAtOnce / (side * (side + kAtOnce - 1)));
+  }
+
+  static bool is_shared(const RowGroup& group) { return group.rows.size() >= kSharedRows; }
+
+  // As many columns at a time as stay in the first-level cache, whichever they are.
+  void add_shared(std::int64_t first, std::int64_t last) {
+    for (const RowGroup& group : groups_) {
+      if (!is_shared(group)) continue;
+      const std::size_t size = group.columns.size(), count = (size + kCached - 1) / kCached;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t begin = size * i / count, end = size * (i + 1) / count;
+        Share share{between(group.rows, first, last), {}, {}};
+        share.add(group, group.columns.subspan(begin, end - begin));
+        add(share);
+      }
+    }
+    builder_.end_block();
+  }
+
+  // The columns of a few channels, at every tap. Pieces of one size follow each other, so that the processor predicts where their
+  // loops end.
+  void add_block(std::int64_t first, std::int64_t last, std::int64_t block) {
+    std::vector<Share> shares;
+    for (const RowGroup& group : groups_) {
+      const auto rows = between(group.rows, first, last);
+      if (is_shared(group) || rows.empty()) continue;
+      Share& share = shares.emplace_back(Share{rows, {}, {}});
+      for (std::int64_t t = 0; t < taps_; ++t) {
+        const std::int64_t begin = t * width_ + block * channels_;
+        share.add(group, between(group.columns, begin, std::min(begin + channels_, (t + 1) * width_)));
+      }
+    }
+    std::ranges::stable_sort(shares, {}, [](const Share& s) { return std::pair(s.rows.size(), s.columns.size()); });
+    for (const Share& share : shares) add(share);
+    builder_.end_block();
+  }
+
+  void add(const Share& share) {
+    builder_.add(share.rows, share.columns,
+                 [&](std::int32_t row, std::size_t k) { return index_.offsets[row] + share.places[k]; });
+  }
+
+  const SparseIndex& index_;
+  std::int64_t taps_, width_, channels_, blocks_;
+  std::vector<RowGroup> groups_;
+  Builder builder_;
+};
+
+}  // namespace
+
+Plan row_plan(const SparseIndex& index, std::int64_t taps) { return RowPlanner(index, taps).plan(); }
 
 Plan column_plan(const SparseIndex& index, std::int64_t taps) {
-  if (const std::vector<Group> groups = groups_of(index); mean_rows_of(groups) >= kSharedRows) {
+  const TransposedIndex other = transposed(index, taps);
+  const std::vector<RowGroup> groups = rows_that_share_columns(index);
+  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(rows_that_share_columns(other.index)) < kSharedRows) {
     return scattered_plan(index, groups, taps);
   }
-  const TransposedIndex other = transposed(index, taps);
-  Plan plan = row_plan(other.index);
+  Plan plan = row_plan(other.index, taps);
   for (std::int32_t& element : plan.from) element = other.from[element];
   return plan;
 }

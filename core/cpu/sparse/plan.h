@@ -23,13 +23,22 @@ struct Plan {
   std::vector<std::int32_t> row_list, column_list;
   std::vector<std::int32_t> from;  // packed weight i is the kept element from[i]
 
+  // The pieces of a part lie block by block: those of a block read the same few columns.
+  std::int64_t blocks = 0;
+  std::vector<std::int64_t> block_ends;  // [parts][blocks] of the pieces
+
   Lists lists(const Part& part) const { return {pieces.data() + part.piece, part.pieces, row_list.data(), column_list.data()}; }
+  Lists lists(std::size_t part, std::int64_t block) const {
+    const std::size_t at = part * static_cast<std::size_t>(blocks) + static_cast<std::size_t>(block);
+    const std::int64_t first = block == 0 ? parts[part].piece : block_ends[at - 1];
+    return {pieces.data() + first, block_ends[at] - first, row_list.data(), column_list.data()};
+  }
 };
 
-// y = A x.
-Plan row_plan(const SparseIndex& index);
-// y = A^T x, with rows and columns exchanged within each tap (core/sparse_index.h, transposed()): by the pieces of A where rows
-// share columns, else by the rows of A^T.
+// y = A x, with columns in `taps` equal parts of the same channels.
+Plan row_plan(const SparseIndex& index, std::int64_t taps);
+// y = A^T x, with rows and columns exchanged within each tap (core/sparse_index.h, transposed()): by the rows of A^T,
+// unless only those of A share columns: then by the pieces of A.
 Plan column_plan(const SparseIndex& index, std::int64_t taps);
 
 }  // namespace tessera::cpu::sparse

@@ -13,21 +13,112 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kLine = 16;  // floats of a cache line
-constexpr std::int64_t kPanelsAtOnce = 8;  // of a gradient, packed by all threads before they sum
+constexpr std::int64_t kRowsAtOnce = 128;  // of y, which stay in the caches while their parts are multiplied: 32 KiB
+// What is read and written next is fetched in turns while a panel is multiplied: so many for all blocks of a part, of so many
+// pieces at least.
+constexpr std::int64_t kTurns = 16, kPiecesOfATurn = 16;
 
-void multiply_part(const Kernels& kernels, const Plan& plan, const Part& part, const float* weights, const float* x,
-                   std::int64_t first, std::int64_t count, const float* bias, bool relu, float* panel, float* y) {
-  for (std::int64_t r = part.first; r < part.last; ++r) {
-    std::fill_n(panel + r * kPanel, kPanel, bias != nullptr ? bias[r] : 0.0F);
+// Fetches `rows` rows of `floats` each into the second-level cache, a share at each turn.
+class Fetch {
+ public:
+  Fetch(const float* from, std::int64_t rows, std::int64_t floats, std::int64_t pitch, std::int64_t turns)
+      : row_(from),
+        rows_(rows),
+        floats_(floats),
+        pitch_(pitch),
+        share_((rows * ((floats + kLine - 1) / kLine) + turns - 1) / turns) {}
+
+  void turn() {
+    for (std::int64_t i = 0; i < share_ && rows_ > 0; ++i) {
+      __builtin_prefetch(row_ + next_, 0, 2);
+      next_ += kLine;
+      if (next_ >= floats_) row_ += pitch_, next_ = 0, --rows_;
+    }
   }
-  std::vector<float*> rows(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    rows[i] = y + (first + i) * plan.rows + part.first;
-    for (std::int64_t c = 0; c < part.last - part.first; c += kLine) __builtin_prefetch(rows[i] + c, 1, 2);
-  }
-  kernels.product(plan.lists(part), weights, x, count, panel);
-  kernels.unpack(panel + part.first * kPanel, kPanel, count, part.last - part.first, relu, rows.data());
+
+ private:
+  const float* row_;
+  std::int64_t rows_, floats_, pitch_, share_, next_ = 0;
+};
+
+// What a thread multiplies: one panel of x by some parts of A.
+struct PanelWork {
+  const float* x;
+  std::int64_t first, count;  // positions
+  std::size_t part, parts;
+};
+
+// The part of `lists` that is multiplied at one of `turns` turns.
+Lists slice(const Lists& lists, std::int64_t turn, std::int64_t turns) {
+  const std::int64_t begin = lists.count * turn / turns, end = lists.count * (turn + 1) / turns;
+  return {lists.pieces + begin, end - begin, lists.row_list, lists.column_list};
 }
+
+class Multiplier {
+ public:
+  Multiplier(const Kernels& kernels, const Plan& plan, const float* weights, const float* bias, bool relu, float* y)
+      : kernels_(kernels), plan_(plan), weights_(weights), bias_(bias), relu_(relu), y_(y) {
+    const std::int64_t lists = plan.blocks * static_cast<std::int64_t>(plan.parts.size());
+    const std::int64_t pieces = static_cast<std::int64_t>(plan.pieces.size()) / std::max<std::int64_t>(1, lists);
+    turns_ = std::max<std::int64_t>(1, std::min(kTurns / plan.blocks, pieces / kPiecesOfATurn));
+  }
+
+  // Turns that multiply() takes for so many parts.
+  std::int64_t turns(std::size_t parts) const { return turns_ * plan_.blocks * static_cast<std::int64_t>(parts); }
+
+  std::int64_t panel_rows() const {
+    std::int64_t most = 0;
+    for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
+      most = std::max(most, plan_.parts[end_of(part, plan_.parts.size()) - 1].last - plan_.parts[part].first);
+    }
+    return most;
+  }
+
+  // `next`: what is read after this panel; `panel`: panel_rows() rows of y.
+  void multiply(const PanelWork& work, Fetch next, float* panel) const {
+    const std::size_t last = work.part + work.parts;
+    for (std::size_t begin = work.part, end = 0; begin < last; begin = end) {
+      multiply_parts(work, begin, end = end_of(begin, last), next, panel);
+    }
+  }
+
+ private:
+  // Behind the parts that are multiplied together.
+  std::size_t end_of(std::size_t begin, std::size_t last) const {
+    std::size_t end = begin + 1;
+    while (end < last && plan_.parts[end].last - plan_.parts[begin].first <= kRowsAtOnce) ++end;
+    return end;
+  }
+
+  void multiply_parts(const PanelWork& work, std::size_t begin, std::size_t end, Fetch& next, float* panel) const {
+    const std::int64_t first = plan_.parts[begin].first, rows = plan_.parts[end - 1].last - first;
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(panel + r * kPanel, kPanel, bias_ != nullptr ? bias_[first + r] : 0.0F);
+    float* const to = y_ + work.first * plan_.rows + first;
+    Fetch results(to, work.count, rows, plan_.rows, turns(end - begin));
+    for (std::int64_t block = 0; block < plan_.blocks; ++block) {
+      for (std::size_t part = begin; part < end; ++part) {
+        for (std::int64_t turn = 0; turn < turns_; ++turn) {
+          next.turn();
+          results.turn();
+          Lists lists = slice(plan_.lists(part, block), turn, turns_);
+          lists.first_row = first;
+          kernels_.product(lists, weights_, work.x, work.count, panel);
+        }
+      }
+    }
+    float* to_rows[kPanel];
+    for (std::int64_t i = 0; i < work.count; ++i) to_rows[i] = to + i * plan_.rows;
+    kernels_.unpack(panel, kPanel, work.count, rows, relu_, to_rows);
+  }
+
+  const Kernels& kernels_;
+  const Plan& plan_;
+  const float* weights_;
+  const float* bias_;
+  bool relu_;
+  float* y_;
+  std::int64_t turns_ = 1;  // of each part and block
+};
 
 }  // namespace
 
@@ -45,7 +136,8 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t tasks = panels * shares;
   const int parts = static_cast<int>(std::min<std::int64_t>(threads, tasks));
-  const std::int64_t each = (plan.columns + plan.rows) * kPanel;
+  const Multiplier multiplier(kernels, plan, weights, bias, relu, y);
+  const std::int64_t each = (plan.columns + multiplier.panel_rows()) * kPanel;
   const Tensor panel_memory = Tensor::empty({parts, each});
   parallel_parts(tasks, parts, [&](std::int64_t begin, std::int64_t end, int thread) {
     Packer packer(kernels, window, x, kPanel);
@@ -56,42 +148,16 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
       const std::int64_t first = task / shares * kPanel;
       const std::int64_t count = std::min(kPanel, window.positions() - first);
       if (packed != first) packer.pack(packed = first, count, x_panel);
-      for (std::size_t i = 0; i < plan.parts.size(); ++i) {
-        if (shares > 1 && static_cast<std::int64_t>(i) != task % shares) continue;
-        multiply_part(kernels, plan, plan.parts[i], weights, x_panel, first, count, bias, relu, y_panel, y);
-      }
+      const PanelWork work = shares == 1 ? PanelWork{x_panel, first, count, 0, plan.parts.size()}
+                                         : PanelWork{x_panel, first, count, static_cast<std::size_t>(task % shares), 1};
+      // A thread that goes on to another panel reads its pixels meanwhile, where they lie side by side.
+      const bool goes_on = window.is_pointwise() && task + 1 < end && (task + 1) % shares == 0;
+      const std::int64_t rows = goes_on ? std::min(kPanel, window.positions() - first - count) : 0;
+      const Fetch next(x + (first + count) * window.channels, rows, window.channels, window.channels,
+                       multiplier.turns(work.parts));
+      multiplier.multiply(work, next, y_panel);
     }
   });
-}
-
-void gradient(const Kernels& kernels, const Plan& plan, const Window& window, const float* x, const float* grad_y, float* grad) {
-  std::fill_n(grad, plan.from.size(), 0.0F);
-  const std::int64_t panels = (window.positions() + kSumPanel - 1) / kSumPanel;
-  const std::int64_t each = (plan.columns + plan.rows) * kSumPanel;
-  const Tensor panel_memory = Tensor::empty({std::min(panels, kPanelsAtOnce), each});
-  const auto memory = [&](std::int64_t panel) { return panel_memory.data<float>() + panel % kPanelsAtOnce * each; };
-  const auto count_of = [&](std::int64_t panel) { return std::min(kSumPanel, window.positions() - panel * kSumPanel); };
-  for (std::int64_t begin = 0; begin < panels; begin += kPanelsAtOnce) {
-    const std::int64_t end = std::min(panels, begin + kPanelsAtOnce);
-    parallel_for(end - begin, 1, [&](std::int64_t from, std::int64_t to) {
-      Packer packer(kernels, window, x, kSumPanel);
-      std::vector<const float*> rows(kSumPanel);
-      for (std::int64_t panel = begin + from; panel < begin + to; ++panel) {
-        const std::int64_t first = panel * kSumPanel;
-        const std::int64_t count = count_of(panel);
-        packer.pack(first, count, memory(panel));
-        for (std::int64_t i = 0; i < count; ++i) rows[i] = grad_y + (first + i) * plan.rows;
-        kernels.pack(rows.data(), count, plan.rows, memory(panel) + plan.columns * kSumPanel, kSumPanel);
-      }
-    });
-    parallel_for(static_cast<std::int64_t>(plan.parts.size()), 1, [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t panel = begin; panel < end; ++panel) {
-        for (std::int64_t i = from; i < to; ++i) {
-          kernels.sums(plan.lists(plan.parts[i]), memory(panel) + plan.columns * kSumPanel, memory(panel), count_of(panel), grad);
-        }
-      }
-    });
-  }
 }
 
 }  // namespace tessera::cpu::sparse

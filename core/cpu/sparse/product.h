@@ -14,7 +14,4 @@ const Kernels& kernels();  // of isa()
 void multiply(const Kernels& kernels, const Plan& plan, const float* weights, const Window& window, const float* x,
               const float* bias, bool relu, float* y);
 
-// grad [plan.from.size()], packed: the sums over positions of grad_y x at the kept elements. The plan is a row_plan().
-void gradient(const Kernels& kernels, const Plan& plan, const Window& window, const float* x, const float* grad_y, float* grad);
-
 }  // namespace tessera::cpu::sparse

@@ -11,6 +11,9 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kAtOnce = kPanel / kStripLanes;  // neighbouring results of a strip that are multiplied together
+// Cells lie this far apart, but for whole pages: the same channels of the cells that taps reach would otherwise meet in the few
+// ways of one set of the first-level cache.
+constexpr std::int64_t kPage = 1024, kSpread = 384;  // floats
 constexpr std::int64_t kMostBytes = std::int64_t{640} << 10;  // of a group's cells, which the second-level cache has to hold
 
 // Cycles an element takes with 16 lanes, roughly: a multiply-add, a float transposed, a vector copied.
@@ -51,7 +54,7 @@ class Group {
   }
 
   static std::int64_t memory(const Window& window, const Strips& strips, const Plan& plan) {
-    return window.channels * kStripLanes * strips.cell_rows * strips.cell_columns + plan.rows * kPanel;
+    return strips.cell_floats(window) * strips.cell_rows * strips.cell_columns + plan.rows * kPanel;
   }
 
   void pack(std::int64_t group) {
@@ -66,8 +69,8 @@ class Group {
   }
 
   // The results of row `row` and `count` columns from `column` on, of every strip.
-  void multiply(const Lists& lists, const Plan& plan, const float* weights, const float* bias, bool relu, std::int64_t row,
-                std::int64_t column, std::int64_t count) {
+  void multiply(const std::int32_t* offsets, const Plan& plan, const float* weights, const float* bias, bool relu,
+                std::int64_t row, std::int64_t column, std::int64_t count) {
     for (std::int64_t r = 0; r < rows_; ++r) std::fill_n(panel_ + r * kPanel, kPanel, bias != nullptr ? bias[r] : 0.0F);
     float* results[kPanel];
     for (std::int64_t i = 0; i < count; ++i) {
@@ -75,9 +78,12 @@ class Group {
         results[i * kStripLanes + lane] = result(lanes_[lane], row, column + i);
     }
     const float* const from = cell(row * window_.y.step, column * window_.x.step);
-    for (const Part& part : plan.parts) {
-      const Lists own{lists.pieces + part.piece, part.pieces, lists.row_list, lists.column_list};
-      kernels_.strip_product(own, weights, from, window_.x.step * cell_floats(), count * kStripLanes, panel_);
+    for (std::int64_t block = 0; block < plan.blocks; ++block) {
+      for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+        Lists own = plan.lists(part, block);
+        own.column_list = offsets;
+        kernels_.strip_product(own, weights, from, window_.x.step * cell_floats(), count * kStripLanes, panel_);
+      }
     }
     kernels_.unpack(panel_, kPanel, count * kStripLanes, rows_, relu, results);
   }
@@ -87,7 +93,7 @@ class Group {
     std::int64_t image, y, x;  // first result of the strip; image -1: none
   };
 
-  std::int64_t cell_floats() const { return window_.channels * kStripLanes; }
+  std::int64_t cell_floats() const { return strips_.cell_floats(window_); }
   float* cell(std::int64_t row, std::int64_t column) const {
     return cells_ + (row * strips_.cell_columns + column) * cell_floats();
   }
@@ -130,7 +136,7 @@ std::vector<std::int32_t> offsets_of(const Plan& plan, const Window& window, con
     const std::int64_t tap = column / window.channels;
     const std::int64_t row = tap / window.x.taps * window.y.advance - lowest(window.y);
     const std::int64_t cell = row * strips.cell_columns + tap % window.x.taps * window.x.advance - lowest(window.x);
-    of_column[column] = static_cast<std::int32_t>((cell * window.channels + column % window.channels) * kStripLanes);
+    of_column[column] = static_cast<std::int32_t>(cell * strips.cell_floats(window) + column % window.channels * kStripLanes);
   }
   std::vector<std::int32_t> offsets(plan.column_list.size());
   std::ranges::transform(plan.column_list, offsets.begin(), [&](std::int32_t column) { return of_column[column]; });
@@ -138,6 +144,11 @@ std::vector<std::int32_t> offsets_of(const Plan& plan, const Window& window, con
 }
 
 }  // namespace
+
+std::int64_t Strips::cell_floats(const Window& window) const {
+  const std::int64_t floats = window.channels * kStripLanes;
+  return floats + ((kSpread - floats) % kPage + kPage) % kPage;
+}
 
 std::int64_t Strips::groups(const Window& window) const { return up(window.images * down * across, kStripLanes); }
 
@@ -171,7 +182,6 @@ std::optional<Strips> best_strips(const Window& window, const Plan& plan) {
 void multiply_strips(const Kernels& kernels, const Plan& plan, const float* weights, const Window& window, const Strips& strips,
                      const float* x, const float* bias, bool relu, float* y) {
   const std::vector<std::int32_t> offsets = offsets_of(plan, window, strips);
-  const Lists lists{plan.pieces.data(), static_cast<std::int64_t>(plan.pieces.size()), plan.row_list.data(), offsets.data()};
   const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
   const std::int64_t groups = strips.groups(window);
   const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
@@ -184,7 +194,7 @@ void multiply_strips(const Kernels& kernels, const Plan& plan, const float* weig
       group.pack(g);
       for (std::int64_t row = 0; row < strips.height; ++row) {
         for (std::int64_t column = 0; column < strips.width; column += kAtOnce) {
-          group.multiply(lists, plan, weights, bias, relu, row, column, std::min(kAtOnce, strips.width - column));
+          group.multiply(offsets.data(), plan, weights, bias, relu, row, column, std::min(kAtOnce, strips.width - column));
         }
       }
     }

@@ -16,6 +16,7 @@ struct Strips {
   std::int64_t down, across;  // strips of an image
   std::int64_t cell_rows, cell_columns;
 
+  std::int64_t cell_floats(const Window& window) const;  // from one cell to the next: at least channels * kStripLanes
   std::int64_t groups(const Window& window) const;  // of kStripLanes strips
 };
 

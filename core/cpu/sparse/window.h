@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/conv2d_geometry.h"
+#include "core/support/host_device.h"
 
 namespace tessera::cpu::sparse {
 
@@ -18,7 +19,7 @@ struct Window {
     std::int64_t step, first, advance;  // tap k of result i reads (i * step + first + k * advance) / divisor, where that is whole
     std::int64_t divisor;
 
-    std::int64_t source_at(std::int64_t result, std::int64_t tap) const {  // -1: outside, or between two pixels
+    TESSERA_HD std::int64_t source_at(std::int64_t result, std::int64_t tap) const {  // -1: outside, or between two pixels
       const std::int64_t at = result * step + first + tap * advance;
       return at < 0 || at % divisor != 0 || at / divisor >= sources ? -1 : at / divisor;
     }

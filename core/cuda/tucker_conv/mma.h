@@ -7,42 +7,10 @@
 #include "core/compute_type.h"
 #include "core/cuda/tucker_conv/shapes.h"
 #if TESSERA_KERNELS
-#include "core/cuda/kernel/instructions.cuh"
+#include "core/cuda/kernel/mma_step.cuh"
 #endif
 
 namespace tessera::cuda {
-
-#if TESSERA_KERNELS
-// One step D += A B of a warp: what lane `lane` of a group reads of a row of A (`left`) or a column of B (`right`, weights in
-// f32, rounded here), in the first or second half of the step's depth. T is bf16 or f16; float stands for tf32.
-template <class T>
-struct MmaStep {
-  static constexpr bool kBf16 = std::is_same_v<T, bfloat16>;
-  __device__ __forceinline__ static unsigned left(const T* row, int lane, int half) {
-    return *reinterpret_cast<const unsigned*>(row + 2 * lane + 8 * half);
-  }
-  __device__ __forceinline__ static unsigned right(const float* row, int lane, int half) {
-    const float2 weights = *reinterpret_cast<const float2*>(row + 2 * lane + 8 * half);
-    if constexpr (kBf16) return bf16_pair(weights.x, weights.y);
-    else return f16_pair(weights.x, weights.y);
-  }
-  __device__ __forceinline__ static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    if constexpr (kBf16) mma_bf16(d, a, b);
-    else mma_f16(d, a, b);
-  }
-};
-template <>
-struct MmaStep<float> {
-  __device__ __forceinline__ static unsigned round(float value) { return tf32_bits(value); }
-  __device__ __forceinline__ static unsigned left(const float* row, int lane, int half) {
-    return round(row[lane + 4 * half]);
-  }
-  __device__ __forceinline__ static unsigned right(const float* row, int lane, int half) {
-    return left(row, lane, half);
-  }
-  __device__ __forceinline__ static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) { mma_tf32(d, a, b); }
-};
-#endif
 
 // Where a thread stands in its block.
 TESSERA_INLINE int warp_of(int thread) { return thread / 32; }

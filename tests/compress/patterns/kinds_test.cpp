@@ -76,5 +76,23 @@ TEST(Channel, KeepsTheBestOutputsAndOneOfEachWeight) {
   EXPECT_EQ(ones(pattern->project(scores, 0)), 3);
 }
 
+// A budget of two weights, of which the wide one has the lower scores throughout; also in masks that follow each other.
+TEST(Channel, LeavesEachWeightATenthOfTheShareThatIsAsked) {
+  std::vector<Tensor> scores{random_scores({64, 3, 3, 16}, 1), random_scores({64, 3, 3, 16}, 2)};
+  for (std::int64_t i = 0; i < scores[0].numel(); ++i) scores[0].data<float>()[i] *= 0.001F;
+  const auto pattern = make_pattern({.pattern = "channel"});
+  const std::int64_t output = 3 * 3 * 16;
+  for (const auto& [kept, least] : {std::pair{0.5, 3}, {0.34375, 2}, {0.1015625, 1}}) {
+    const Masks masks = pattern->project(scores, share(kept, 128 * output));
+    EXPECT_EQ(ones(masks[0]), least * output) << kept;
+    EXPECT_EQ(ones(masks), share(kept, 128) * output) << kept;
+    for (std::size_t w = 0; w < 2; ++w) {
+      for (std::int64_t i = 0; i < scores[w].numel(); ++i) {
+        if (masks[w].data<std::uint8_t>()[i] == 0) scores[w].data<float>()[i] = -1;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing

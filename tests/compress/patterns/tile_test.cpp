@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "compress/patterns/builtin.h"
+#include "compress/patterns/tile.h"
 #include "core/support/error.h"
 #include "tests/compress/patterns/masks.h"
 
@@ -141,6 +143,61 @@ TEST(TileElement, HoldsTheTilesOfASmallerCountAndTheBestOfTheRest) {
   EXPECT_GE(worst_added, best_left);
   const Masks alone = make_pattern({.pattern = "tile_element", .group = 4, .extra = 0.5})->project(scores, single);
   EXPECT_EQ(ones(alone), single) << "fewer than the single elements: no tile";
+}
+
+// Scores of tiles of 8 outputs with positions of their own, of a weight of which every fifth output goes at first, and single
+// elements that stand out.
+Tensor tiled_scores() {
+  constexpr std::int64_t kOutputs = 40, kPositions = 180;
+  const Tensor scores = random_scores({kOutputs, 3, 3, 20}, 19), by_tile = random_scores({4, kPositions}, 20);
+  const Tensor spikes = random_scores({kOutputs, kPositions}, 21);
+  std::int64_t rank = 0;  // among the outputs that stay
+  for (std::int64_t o = 0; o < kOutputs; ++o) {
+    for (std::int64_t k = 0; k < kPositions; ++k) {
+      float& score = scores.data<float>()[o * kPositions + k];
+      score = 0.01F + 0.3F * score + by_tile.data<float>()[rank / 8 * kPositions + k];
+      if (o % 5 == 2) score *= 0.01F;
+      if (spikes.data<float>()[o * kPositions + k] > 0.97F) score *= 6;
+    }
+    if (o % 5 != 2) ++rank;
+    rank = std::min<std::int64_t>(rank, 31);
+  }
+  return scores;
+}
+
+// Whether each output that holds anything holds what one beside it does: the rows of a full tile are equal.
+bool is_of_full_tiles(const Tensor& mask) {
+  std::vector<Bits> rows;
+  for (std::int64_t o = 0; o < mask.dim(0); ++o) {
+    const Bits row = mask.slice(0, o, o + 1).contiguous().to_vector<std::uint8_t>();
+    if (std::accumulate(row.begin(), row.end(), std::int64_t{0}) > 0) rows.push_back(row);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if ((i == 0 || rows[i] != rows[i - 1]) && (i + 1 == rows.size() || rows[i] != rows[i + 1])) return false;
+  }
+  return !rows.empty();
+}
+
+TEST(TileElement, TilesAreFullAfterARampToo) {
+  const Tensor scores = tiled_scores();
+  const auto pattern = make_pattern({.pattern = "tile_element", .group = 8, .extra = 0.05});
+  Tensor left = scores.clone();
+  Bits before(static_cast<std::size_t>(scores.numel()), 1);
+  for (const double density : {0.75, 0.5, 0.3, 0.2}) {
+    const std::int64_t kept = share(density, scores.numel()), asked = kept - share(0.05, scores.numel());
+    const Tensor tiles = TilePattern(8, /*beside_elements=*/true).project({&left, 1}, asked).front();
+    EXPECT_TRUE(is_of_full_tiles(tiles)) << density;
+    EXPECT_GE(ones(tiles), 0.7 * static_cast<double>(asked)) << density;
+    const Tensor mask = pattern->project({&left, 1}, kept).front();
+    EXPECT_EQ(ones(mask), kept);
+    for (std::int64_t i = 0; i < mask.numel(); ++i) ASSERT_LE(tiles.data<std::uint8_t>()[i], mask.data<std::uint8_t>()[i]);
+    const Bits now = mask.to_vector<std::uint8_t>();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      ASSERT_LE(now[i], before[i]) << "nothing comes back";
+      if (now[i] == 0) left.data<float>()[i] = -1;
+    }
+    before = now;
+  }
 }
 
 }  // namespace

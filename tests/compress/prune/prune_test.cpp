@@ -14,6 +14,7 @@
 #include "layers/residual.h"
 #include "layers/sequential.h"
 #include "layers/svd_linear.h"
+#include "layers/tucker2_conv2d.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
@@ -95,6 +96,20 @@ TEST_F(Pruning, MeetsTheTargetInEachLayer) {
       ASSERT_EQ(weight.parameter->value().data<float>()[i], 0.0F) << weight.path;
     }
   }
+}
+
+TEST_F(Pruning, MeetsTheTargetInEachFactor) {
+  model_->replace_child("wide", std::make_unique<Tucker2Conv2d>(Tucker2Conv2dConfig{
+                                    .conv = {.in = 8, .out = 32, .kernel = {3, 3}}, .rank_in = 5, .rank_out = 7}));
+  initialize(*model_, 1);
+  PruneConfig asked = config();
+  asked.layers = Value::list({Value("wide"), Value("factored")});
+  Prune prune = run(asked);
+  EXPECT_EQ(paths(asked), (Texts{"wide.in_factor", "wide.core", "wide.out_factor", "factored.in_factor", "factored.out_factor"}));
+  for (const PrunedWeight& weight : weights(asked)) {
+    EXPECT_EQ(weight.kept(), std::llround(0.2 * static_cast<double>(weight.numel()))) << weight.path;
+  }
+  EXPECT_NEAR(prune.take_rows().back().at("prune").at("sparsity").as_double(), 0.8, 0.01);
 }
 
 TEST_F(Pruning, TheLastRuleThatMatchesALayerHoldsForIt) {

@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/reference/conv2d.h"
+#include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/strips.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::sparse {
@@ -24,7 +28,7 @@ struct Case {
 };
 
 // Positions that fill no panel and more than the panels of one pass; channels that fill no vector; single rows, pieces of every
-// number of rows; borders, strides and dilations.
+// number of rows; more columns than are multiplied together; borders, strides and dilations.
 const std::vector<Case> kCases{
     {1, 1, 1, 1, 1, 1, 1, 1},
     {70, 1, 1, 200, 37, 1, .1, 1},
@@ -38,6 +42,8 @@ const std::vector<Case> kCases{
     {2, 11, 8, 20, 16, 3, .2, 1, {.stride = {2, 1}, .padding = {1, 0}}},
     {1, 13, 9, 6, 24, 3, .3, 8, {.stride = {2, 2}, .padding = {2, 1}, .dilation = {2, 1}}},
     {2, 7, 7, 16, 8, 1, .3, 1, {.stride = {2, 2}}},
+    {1, 6, 5, 90, 7, 3, .1, 1, {.padding = {1, 1}}},
+    {66, 1, 1, 450, 35, 1, .5, 7},
 };
 
 Tensor random(const Shape& shape, std::uint64_t index) {
@@ -114,7 +120,7 @@ TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
     const Tensor y = Tensor::empty(p.y_shape()), want = Tensor::empty(p.y_shape(), DType::f64);
     reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
                                       bias.to(DType::f64).data<double>(), want.data<double>());
-    const Plan plan = row_plan(p.index);
+    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
     for (const bool relu : {false, true}) {
       y.fill(NAN);
       multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), bias.data<float>(), relu,
@@ -138,7 +144,7 @@ TEST_P(SparseKernels, StripsOfAnySize) {
     reference::conv2d_backward_input<double>(p.g, grad_y.to(DType::f64).data<double>(), p.weight.data<double>(),
                                              want_x.data<double>());
     const Window forward(p.g, Conv2dPass::forward), backward(p.g, Conv2dPass::backward_input);
-    const Plan rows = row_plan(p.index), columns = column_plan(p.index, c.kernel * c.kernel);
+    const Plan rows = row_plan(p.index, c.kernel * c.kernel), columns = column_plan(p.index, c.kernel * c.kernel);
     for (const auto& [height, width] : {Extent{1, 1}, Extent{2, 3}, Extent{3, 6}, Extent{20, 4}}) {
       y.fill(NAN);
       multiply_strips(*used, rows, p.packed(rows).data(), forward, strips_of(forward, height, width), x.data<float>(),
@@ -156,7 +162,7 @@ TEST_P(SparseKernels, StripsOfAnySize) {
 TEST(SparseStrips, AreForManyImagesAndNotForOne) {
   const Conv2dGeometry many{32, 8, 8, 64, 64, 3, 3, 8, 8, {.padding = {1, 1}}};
   const Problem few({1, 4, 4, 64, 16, 3, .25, 16, {.padding = {1, 1}}});
-  const Plan plan = row_plan(few.index);
+  const Plan plan = row_plan(few.index, 9);
   const auto strips = best_strips({many, Conv2dPass::forward}, plan);
   ASSERT_TRUE(strips);
   EXPECT_GE(strips->groups({many, Conv2dPass::forward}), 4);
@@ -179,38 +185,72 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
+// Of the kept elements, by double sums over the dense weight.
+std::vector<double> gradient_of(const Problem& p, const Tensor& x, const Tensor& grad_y) {
+  const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
+  reference::conv2d_backward_weight<double>(p.g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
+                                            dense.data<double>(), nullptr);
+  std::vector<double> kept;
+  for (std::int64_t i = 0; i < dense.numel(); ++i) {
+    if (p.mask.data<std::uint8_t>()[i] != 0) kept.push_back(dense.data<double>()[i]);
+  }
+  return kept;
+}
+
+// Beside the products' cases: rows that share columns in tiles of whole vectors, in ragged ones and in several of them; empty
+// rows; nothing kept, and all.
+std::vector<Case> gradient_cases() {
+  std::vector<Case> cases = kCases;
+  cases.push_back({40, 1, 1, 30, 150, 1, .3, 150});
+  cases.push_back({300, 1, 1, 33, 128, 1, .2, 64});
+  cases.push_back({17, 1, 1, 70, 57, 1, .2, 57});
+  cases.push_back({200, 1, 1, 3, 90, 1, .3, 1});
+  cases.push_back({5, 4, 4, 40, 130, 3, .3, 65, {.padding = {1, 1}}});
+  cases.push_back({20, 1, 1, 13, 21, 1, 0, 1});
+  cases.push_back({150, 1, 1, 130, 7, 1, 1, 1});
+  cases.push_back({3, 17, 21, 7, 5, 3, 1, 1, {.padding = {1, 1}}});
+  return cases;
+}
+
 TEST_P(SparseKernels, GradientOfTheValues) {
-  for (const Case& c : kCases) {
+  for (const Case& c : gradient_cases()) {
     const Problem p(c);
     const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
-    const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
-    reference::conv2d_backward_weight<double>(p.g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
-                                              dense.data<double>(), nullptr);
-    const Plan plan = row_plan(p.index);
-    std::vector<float> grad(plan.from.size(), NAN);
-    gradient(*used, plan, {p.g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), grad.data());
-    std::vector<double> got(grad.size()), want;
-    for (std::size_t i = 0; i < grad.size(); ++i) got[static_cast<std::size_t>(plan.from[i])] = grad[i];
-    for (std::int64_t i = 0; i < dense.numel(); ++i) {
-      if (p.mask.data<std::uint8_t>()[i] != 0) want.push_back(dense.data<double>()[i]);
+    const std::vector<double> want = gradient_of(p, x, grad_y);
+    const Window window(p.g, Conv2dPass::forward);
+    const GradientPlan plan = gradient_plan(p.index, c.kernel * c.kernel);
+    // Panels, strips that fill their last group and such that do not, rows longer than a run.
+    for (const auto& strips : {std::optional<Extent>{}, {Extent{1, 1}}, {Extent{2, 3}}, {Extent{20, 7}}, {Extent{3, 19}}}) {
+      std::vector<float> grad(want.size(), NAN);
+      gradient(*used, plan, window, strips, x.data<float>(), grad_y.data<float>(), grad.data());
+      EXPECT_LE(relative_error(std::vector<double>(grad.begin(), grad.end()), want), kTolerance)
+          << describe(p.g) << " density " << c.density << (strips ? str(" strips ", *strips) : " panels");
     }
-    EXPECT_LE(relative_error(got, want), kTolerance) << describe(p.g) << " density " << c.density;
   }
+}
+
+TEST(SparseGradientStrips, AreForManyImagesAndNotForFewPixels) {
+  const Problem many({32, 8, 8, 16, 64, 3, .2, 1, {.padding = {1, 1}}}), few({1, 4, 4, 64, 16, 3, .25, 16, {.padding = {1, 1}}});
+  EXPECT_TRUE(gradient_strips(gradient_plan(many.index, 9), {many.g, Conv2dPass::forward}));
+  EXPECT_FALSE(gradient_strips(gradient_plan(few.index, 9), {few.g, Conv2dPass::forward}));
+  const Problem linear({70, 1, 1, 64, 16, 1, .25, 1});
+  EXPECT_FALSE(gradient_strips(gradient_plan(linear.index, 1), {linear.g, Conv2dPass::forward}));
 }
 
 TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
   const int before = omp_get_max_threads();
-  for (const Case& c : kCases) {
+  for (const Case& c : gradient_cases()) {
     const Problem p(c);
     const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
-    const Plan plan = row_plan(p.index);
+    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3, 16}) {
       omp_set_num_threads(threads);
       const Tensor y = Tensor::empty(p.y_shape());
       multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), nullptr, false, y.data<float>());
-      std::vector<float> grad(plan.from.size());
-      gradient(*used, plan, {p.g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(), grad.data());
+      std::vector<float> grad(static_cast<std::size_t>(p.index.count()));
+      gradient(*used, gradient_plan(p.index, c.kernel * c.kernel), {p.g, Conv2dPass::forward}, x.data<float>(),
+               grad_y.data<float>(), grad.data());
       results.push_back(y.to_vector<float>());
       results.back().insert(results.back().end(), grad.begin(), grad.end());
       EXPECT_EQ(results.back(), results.front()) << describe(p.g) << ", " << threads << " threads";
@@ -223,9 +263,53 @@ INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, testing::Values("avx2", "avx512"), 
 
 TEST(SparsePlan, RowsThatShareColumnsArePiecesTogether) {
   const Problem tiles({65, 1, 1, 40, 48, 1, .5, 16});
-  for (const Piece& piece : row_plan(tiles.index).pieces) EXPECT_GE(piece.row_count, 2);
+  for (const Piece& piece : row_plan(tiles.index, 1).pieces) EXPECT_GE(piece.row_count, 2);
   const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
-  for (const Piece& piece : row_plan(scattered.index).pieces) EXPECT_EQ(piece.row_count, 1);
+  for (const Piece& piece : row_plan(scattered.index, 1).pieces) EXPECT_EQ(piece.row_count, 1);
+}
+
+TEST(SparsePlan, RowsAreCutIntoPiecesOfAboutOneSize) {
+  const Plan plan = row_plan(Problem({65, 1, 1, 40, 16, 1, .5, 16}).index, 1);
+  ASSERT_EQ(plan.pieces.size(), 3U);
+  for (const Piece& piece : plan.pieces) EXPECT_GE(piece.row_count, 5);
+}
+
+TEST(SparsePlan, SingleRowsOfABlockGoByTheirLength) {
+  const Plan plan = row_plan(Problem({1, 1, 1, 500, 70, 1, .1, 1}).index, 1);
+  ASSERT_GE(plan.blocks, 3);
+  std::int64_t pieces = 0;
+  for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+    for (std::int64_t block = 0; block < plan.blocks; ++block) {
+      const Lists lists = plan.lists(part, block);
+      const std::span<const Piece> here(lists.pieces, static_cast<std::size_t>(lists.count));
+      EXPECT_TRUE(std::ranges::is_sorted(here, {}, &Piece::column_count)) << "part " << part << " block " << block;
+      pieces += lists.count;
+    }
+  }
+  EXPECT_EQ(pieces, static_cast<std::int64_t>(plan.pieces.size()));
+}
+
+TEST(SparseGradientPlan, RowsThatShareColumnsAreTilesAndOthersDotProducts) {
+  const Problem tiles({65, 1, 1, 40, 128, 1, .5, 64});
+  const GradientPlan shared = gradient_plan(tiles.index, 1);
+  EXPECT_EQ(shared.tiles.size(), 2);
+  EXPECT_TRUE(shared.dot_rows.empty());
+  const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
+  const GradientPlan single = gradient_plan(scattered.index, 1);
+  EXPECT_TRUE(single.tiles.empty());
+  std::int64_t kept = 0;
+  for (const DotRow& row : single.dot_rows) kept += row.count;
+  EXPECT_EQ(kept, scattered.index.count());
+}
+
+TEST(SparseGradientPlan, RefusesRowsTooLongForItsOffsets) {
+  const SparseIndex index{.rows = 1, .columns = std::int64_t{1} << 24, .offsets = {0, 0}, .indices = {}};
+  try {
+    gradient_plan(index, 1);
+    FAIL() << "2^24 columns of 128 positions";
+  } catch (const ShapeError& error) {
+    EXPECT_STREQ(error.what(), "sparse gradient: rows of 16777216 weights are too long; needs at most 16777215");
+  }
 }
 
 }  // namespace

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "core/autograd/backward.h"
+#include "core/device/decisions.h"
 #include "core/device/device_work.h"
+#include "core/ops/sparse_product_cuda.h"
 #include "tests/support/gpu.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/guarded.h"
@@ -97,7 +101,16 @@ double least_step(DType dtype, const Tensor& expected) {
   return 0x1p-25 / largest;
 }
 
-class OpTable : public GpuTestWithParam<OpCase> {};
+class OpTable : public GpuTestWithParam<OpCase> {
+ protected:
+  void SetUp() override {
+    GpuTestWithParam::SetUp();
+    if (!GetParam().forced.empty()) scope_.emplace(DecisionPolicy{.forced = GetParam().forced});
+  }
+
+ private:
+  std::optional<DecisionScope> scope_;
+};
 
 TEST_P(OpTable, ForwardMatchesReference) {
   const OpCase& row = GetParam();
@@ -198,7 +211,48 @@ TEST_P(OpTable, CanBeRecorded) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_bytes(replayed[i], expected[i])) << "result " << i;
 }
 
+TEST_P(OpTable, AForcedWayRuns) {
+  const OpCase& row = GetParam();
+  if (row.forced.empty()) return;
+  const std::vector<Tensor> inputs = on(gpu(), make_inputs(row, DType::f32, kSeed));
+  const std::size_t before = cuda::sparse_runs(row.forced);
+  const bool any = forward(row, inputs).numel() > 0;
+  EXPECT_EQ(cuda::sparse_runs(row.forced), before + (any ? 1 : 0));
+  gradients(row, inputs);
+  // The forward again, the gradient of the values, and that of the input, whose rows are others: few of them may be alike.
+  const std::size_t after = cuda::sparse_runs(row.forced);
+  const std::size_t least = row.forced == "sparse" ? 4 : 3;
+  EXPECT_GE(after, before + (any ? least : 1));
+  EXPECT_LE(after, before + (any ? 4 : 1));
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuda, OpTable, ::testing::ValuesIn(all_op_cases()),
+                         [](const auto& test) { return test_name(test.param); });
+
+// Sparse products by kernels of their own; without a choice the libraries' dense ones run.
+std::vector<OpCase> sparse_op_cases(const std::string& way, const std::function<bool(const std::string&)>& takes) {
+  std::vector<OpCase> rows;
+  for (OpCase& row : dense_op_cases()) {
+    if (!row.name.starts_with("sparse_") || !takes(row.name)) continue;
+    row.forced = way;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(CudaSparse, OpTable,
+                         ::testing::ValuesIn(sparse_op_cases("sparse", [](const std::string&) { return true; })),
+                         [](const auto& test) { return test_name(test.param); });
+
+// Eight rows and more that keep the same columns.
+bool has_pieces(const std::string& name) {
+  for (const char* mask : {"tiles_of_16", "blocks_of_16", "blocks_of_8", "pad1_tiles", "pointwise_tiles"}) {
+    if (name.find(mask) != std::string::npos) return true;
+  }
+  return false;
+}
+
+INSTANTIATE_TEST_SUITE_P(CudaSparsePieces, OpTable, ::testing::ValuesIn(sparse_op_cases("pieces", has_pieces)),
                          [](const auto& test) { return test_name(test.param); });
 
 }  // namespace

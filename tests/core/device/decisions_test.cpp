@@ -121,10 +121,15 @@ TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
   std::uint64_t first = 0;
   {
     const DecisionScope inner({.known = {{"k", "b"}}, .forced = "c"});
+    EXPECT_TRUE(choice_is_forced());
     first = decision_epoch();
     EXPECT_NE(first, epoch) << "what was cached outside is not used inside";
     EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+    EXPECT_EQ(decide("other", std::vector<std::string>{"a", "b"}, no_clock), 0u);
+    EXPECT_EQ(inner.log().forced, (std::set<std::string>{"k"}));
+    EXPECT_TRUE(inner.log().replayed.empty());
   }
+  EXPECT_FALSE(choice_is_forced());
   EXPECT_EQ(decision_epoch(), epoch) << "what was cached before is used again";
   EXPECT_EQ(decide("k", kNames, no_clock), 1u);
   const DecisionScope second({});

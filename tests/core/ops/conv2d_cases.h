@@ -28,6 +28,13 @@ inline std::vector<ConvCase> conv_cases(const std::string& algorithm) {
       {{1, 1, 1009, 64}, {32, 1, 1, 64}}, {{5, 16, 16, 31}, {64, 1, 1, 31}, {}, true},
   };
   if (algorithm == "gemm") return pointwise;
+  const std::vector<ConvCase> depthwise{
+      {{3, 29, 31, 96}, {96, 3, 3, 1}, {.padding = one, .groups = 96}},
+      {{2, 37, 41, 100}, {100, 3, 3, 1}, {.stride = {2, 2}, .padding = one, .groups = 100}, true},
+      {{1, 28, 28, 67}, {67, 5, 7, 1}, {.padding = {2, 3}, .groups = 67}, true},
+      {{5, 21, 22, 64}, {64, 3, 3, 1}, {.stride = {1, 3}, .padding = {2, 0}, .dilation = {2, 3}, .groups = 64}},
+  };
+  if (algorithm == "depthwise") return depthwise;
   std::vector<ConvCase> all{
       {{3, 13, 11, 32}, {32, 3, 3, 32}, {.padding = one}},
       {{2, 9, 10, 64}, {64, 3, 3, 64}, {.padding = one}, true},
@@ -76,15 +83,16 @@ class Ran {
   }
 
  private:
-  static inline const std::array<std::string, 8> kNames{"gemm",          "nhwc",  "blocked",   "winograd",
-                                                        "winograd_nhwc", "split", "reference", "f32"};
-  static std::array<std::size_t, 8> count() {
-    std::array<std::size_t, 8> runs{};
+  static inline const std::array<std::string, 9> kNames{"gemm",          "depthwise", "nhwc",      "blocked", "winograd",
+                                                        "winograd_nhwc", "split",     "reference", "f32"};
+  using Counts = std::array<std::size_t, 9>;
+  static Counts count() {
+    Counts runs{};
     for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = cpu::conv2d_runs(kNames[i]);
     return runs;
   }
 
-  std::array<std::size_t, 8> before_ = count();
+  Counts before_ = count();
 };
 
 }  // namespace tessera::testing

@@ -46,6 +46,19 @@ TEST(RunHistory, ReportsTheStagesThatAreDone) {
   EXPECT_EQ(report.find("under way"), std::string::npos);
 }
 
+TEST(RunHistory, ReportsSparsityWhereAStageHasPruned) {
+  RunHistory history = three_stages();
+  history.of("under way").sparsity = 0.5;
+  EXPECT_EQ(report_markdown("small", 3, usual_metric(), history).find("sparsity"), std::string::npos)
+      << "what is not done is not known";
+  history.stages[1].sparsity = 0.8003;
+  const RunHistory again = read<RunHistory>(parse_json(to_json(write(history)), "test"));
+  const std::string report = report_markdown("small", 3, usual_metric(), again);
+  EXPECT_NE(report.find("| best val accuracy | sparsity |\n|---|---:|---:|---:|---:|---:|---:|\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("| 81.25 % (step 13) | - |\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("| factorised | 0 | 27 | - | - | - | 80.03 % |\n"), std::string::npos) << report;
+}
+
 TEST(RunHistory, ARecordIsMadeOnceForAStage) {
   RunHistory history = three_stages();
   EXPECT_EQ(history.of("under way").steps, 3);

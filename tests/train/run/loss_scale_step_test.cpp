@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/autograd/numeric_check.h"
@@ -70,6 +71,28 @@ TEST_F(LossScaleStep, IsSkippedUntilGradientsFit) {
   EXPECT_EQ(kept(trainer_).at("good_steps").as_int(), 1);
   EXPECT_NO_THROW(trainer_.check_finite());
   EXPECT_NEAR(trainer_.take_mean_loss(), std::log(3.0), 1e-6);
+}
+
+// Before any step has lowered the scale, and without lowering it.
+TEST_F(LossScaleStep, GradientsBetweenStepsAreThoseOfAScaleThatFits) {
+  const auto ask = [&] {
+    int calls = 0;
+    trainer_.with_gradients({{"x", Tensor::full({1, 1}, 1)}, {"label", Tensor::zeros({1}, DType::i64)}}, [&] {
+      ++calls;
+      const std::vector<float> gradient = model_.parameter("w").grad().to_vector<float>();
+      EXPECT_NEAR(gradient[0] / kInput, -2.0 / 3, 1e-6);
+      EXPECT_NEAR(gradient[1] / kInput, 1.0 / 3, 1e-6);
+    });
+    EXPECT_FALSE(model_.parameter("w").grad().defined());
+    return calls;
+  };
+  EXPECT_EQ(ask(), 1);
+  EXPECT_EQ(model_.weights(), zeros_);
+  EXPECT_EQ(kept(trainer_).at("loss_scale").as_double(), kInitialLossScale);
+  step(trainer_, 0);
+  EXPECT_EQ(kept(trainer_).at("loss_scale").as_double(), kInitialLossScale / 2) << "as without it";
+  model_.parameter("w").set_value(Tensor::full({1, 3}, std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_EQ(ask(), 0) << "no scale helps";
 }
 
 TEST_F(LossScaleStep, GoesOnAtTheScaleOfItsState) {

@@ -8,6 +8,8 @@
 #include "compress/sparsify.h"
 #include "core/autograd/var.h"
 #include "core/config/read.h"
+#include "layers/conv2d.h"
+#include "layers/tucker2_conv2d.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/python.h"
 #include "tests/support/scopes.h"
@@ -114,6 +116,25 @@ TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
   prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
   SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": "layer[12].*"})", "test")));
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 4u) << "of the blocks; those of layer3 keep their masks";
+  expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, SparseFactorsAreExportedAsTheFactoredLayerIs) {
+  const Shape input{2, 32, 32, 3};
+  ModelConfig config{.name = "resnet8", .classes = 5};
+  std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
+  for (const bool norm : {false, true}) {
+    const std::string path = norm ? "layer2.0.conv2" : "layer1.0.conv1";
+    const auto& dense = dynamic_cast<const Conv2d&>(find_module(*model, path));
+    auto factored = std::make_unique<Tucker2Conv2d>(
+        Tucker2Conv2dConfig{.conv = dense.options(), .rank_in = 5, .rank_out = 7, .batch_norm = norm});
+    replace_module(model, path, std::move(factored));
+  }
+  initialize(*model, 1);
+  prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
+  SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": ["layer1.0.conv1", "layer2.0.conv2"]})", "test")));
+  run_pass(model, pass, input);
+  ASSERT_EQ(find_module(*model, "layer2.0.conv2.4").kind(), "sparse_conv2d");
   expect_same_logits_exported(*model, input);
 }
 

@@ -1,6 +1,6 @@
 #include "core/cuda/kernel/elements.cuh"
 #include "core/cuda/kernel/launch.cuh"
-#include "core/ops/sparse_by_dense.h"
+#include "core/ops/sparse_product.h"
 
 namespace tessera::cuda {
 namespace {
@@ -16,21 +16,6 @@ __global__ void gather_kernel(std::int64_t count, const T* dense, const std::int
 }
 
 }  // namespace
-
-void sparse_forward(const Tensor& x, const Tensor& values, const SparseWeight& weight, const Tensor& bias, const Tensor& y,
-                    const Conv2dOptions& options, bool relu) {
-  sparse_forward_by_dense(x, values, weight, bias, y, options, relu);
-}
-
-void sparse_backward_input(const Tensor& grad_y, const Tensor& values, const SparseWeight& weight, const Tensor& grad_x,
-                           const Conv2dOptions& options) {
-  sparse_backward_input_by_dense(grad_y, values, weight, grad_x, options);
-}
-
-void sparse_backward_values(const Tensor& x, const Tensor& grad_y, const SparseWeight& weight, const Tensor& grad_values,
-                            const Tensor& grad_bias, const Conv2dOptions& options) {
-  sparse_backward_values_by_dense(x, grad_y, weight, grad_values, grad_bias, options);
-}
 
 void scatter_values(const Tensor& values, const Tensor& positions, const Tensor& dense) {
   dense.fill(0);

@@ -1,0 +1,34 @@
+// Whole networks whose convolutions of one kernel size are sparse, beside the dense networks that they come from: ours, each
+// layer in its fastest way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compress/patterns/config.h"
+#include "compress/timing/timed_at.h"
+#include "core/config/value.h"
+
+namespace tessera::bench {
+
+struct SparseNetwork {
+  std::string model;  // colour images of 224x224, 1000 classes
+  std::int64_t batch;
+  Phase phase;  // inference with folded norms and constant weights; or a training step, the optimiser's included
+  std::int64_t kernel;  // of the square, ungrouped convolutions that are sparse
+  PatternConfig pattern;  // of random scores
+  double density;
+  double target;  // least ratio
+};
+
+// Those whose text, like "unstructured 1x1 of mobilenet_v1 32x224x224x3 inference", contains `only`.
+std::vector<SparseNetwork> sparse_networks(const std::string& only);
+
+// Prints and gives the line: format, density (of the sparse layers' weights), shape, phase, weights (constant or changing),
+// layers (sparse ones), rounds; factored (the sparse network) and rival, as {name, ms}; ratio (rival / factored), target,
+// agreement (the largest difference from the dense network of the same weights, of logits over the largest logit, or of losses),
+// decisions. Throws NumericError where the two compute different things.
+Value measure_sparse_network(const SparseNetwork& of, std::int64_t rounds);
+
+}  // namespace tessera::bench

@@ -1,0 +1,7 @@
+#include "core/cpu/attention/kernels.h"
+
+namespace tessera::cpu::attention {
+
+constinit const Kernels kAvx2Kernels = kernels_of<8>();
+
+}  // namespace tessera::cpu::attention

@@ -1,0 +1,77 @@
+// What the attention kernels are told, whatever instruction set they are built for. Queries of one head lie side by side,
+// kQueries of them in the lanes of vectors, so that softmax is a matter of each lane, and rows of keys and values are read where
+// they lie.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ops/attention_math.h"
+#include "core/rng.h"
+
+namespace tessera::cpu::attention {
+
+inline constexpr std::int64_t kQueries = 64;  // of a tile
+// Of a tile. A multiple of 4, for random words, and of the rows of sums that fill the registers.
+inline constexpr std::int64_t kKeys = 48;
+inline constexpr std::int64_t kLanes = 16;  // of the widest vector: rows of a head are padded with zeros to a multiple
+
+struct Dropout {
+  double rate = 0;
+  std::uint32_t threshold = 0;
+  RngStream stream = {};
+  std::uint64_t step = 0;
+};
+
+// One head of keys and values in f32: [keys][pitch], zeros behind `width`.
+struct Keys {
+  const float* k;
+  const float* v;
+  std::int64_t pitch;
+  const std::uint8_t* mask;  // [keys], 0: seen by no query; null: all are seen
+};
+
+// kQueries queries of one head, of which the first `count` exist: the others are zeros. Lanes lie behind each other.
+struct Queries {
+  std::int64_t first, count;
+  std::int64_t row;  // of the first query among all rows of probabilities
+  const float* q;  // [width][kQueries], times the scale
+};
+
+struct ForwardTile {
+  AttentionForm form;
+  Dropout dropout;
+  Keys keys;
+  Queries queries;
+  float* scores;  // scratch [2 kKeys][kQueries]
+  float* y;  // [width][kQueries]
+  float* log_sums;  // [kQueries]
+};
+
+struct BackwardTile {
+  AttentionForm form;
+  Dropout dropout;
+  Keys keys;
+  Queries queries;
+  const float* q_rows;  // [kQueries][pitch], times the scale
+  const float* grad_y;  // [width][kQueries]
+  const float* grad_y_rows;  // [kQueries][pitch]
+  const float* log_sums;  // [kQueries]
+  const float* inner;  // [kQueries]: sums of grad_y y
+  float* scores;  // scratch [3 kKeys][kQueries]
+  float* grad_q;  // [width][kQueries], written; to be multiplied by the scale
+  float* grad_k;  // [keys][pitch], added to
+  float* grad_v;
+};
+
+struct Kernels {
+  void (*forward)(const ForwardTile& tile);
+  void (*backward)(const BackwardTile& tile);
+  // to [width][kQueries] from rows [kQueries][pitch], and back; whole vectors of rows are read and written.
+  void (*turn)(const float* rows, std::int64_t pitch, std::int64_t width, float* to);
+  void (*turn_back)(const float* from, std::int64_t width, float* rows, std::int64_t pitch);
+};
+
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+}  // namespace tessera::cpu::attention

@@ -1,0 +1,7 @@
+#include "core/cpu/depthwise/kernels.h"
+
+namespace tessera::cpu::depthwise {
+
+constinit const Kernels kAvx2Kernels = kernels_of<8>();
+
+}  // namespace tessera::cpu::depthwise

@@ -1,0 +1,7 @@
+#include "core/cpu/depthwise/kernels.h"
+
+namespace tessera::cpu::depthwise {
+
+constinit const Kernels kAvx512Kernels = kernels_of<16>();
+
+}  // namespace tessera::cpu::depthwise

@@ -1,0 +1,51 @@
+// Kernels that are bound by memory: elementwise ones of long arrays, and those of rows which stay in the first cache. All in f32.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::cpu::rows {
+
+// How results are stored. `past_caches` reads no line of memory before it is overwritten: a third of the traffic of an op that
+// reads one array and writes another. It is for results that no cache could hold for whoever reads them.
+enum class Stores { cached, past_caches };
+
+struct ExpSum {
+  float top;  // the largest element
+  float total;  // the sum of exp(x - top); NaN where x holds one
+};
+
+struct NormRow {
+  float mean, inv_std;
+};
+
+struct Kernels {
+  // y[i] = f(x[i]), of `count` elements; y may be x.
+  void (*gelu_erf)(const float* x, std::int64_t count, Stores stores, float* y);
+  void (*gelu_tanh)(const float* x, std::int64_t count, Stores stores, float* y);
+  // grad_x[i] = g[i] f'(x[i]); grad_x may be g.
+  void (*gelu_erf_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
+  void (*gelu_tanh_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
+  // y[i] = factor (x[i] + shift).
+  void (*shift_and_scale)(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y);
+
+  // Of one row of n > 0 elements.
+  ExpSum (*exp_sum)(const float* x, std::int64_t n);
+  ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
+  // grad_x = scale y (g - sum(g y)).
+  void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
+  NormRow (*layer_norm)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores,
+                        float* y);
+  void (*layer_norm_backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n,
+                              Stores stores, float* grad_x);
+  // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
+  void (*layer_norm_parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n,
+                                double* gamma, double* beta);
+};
+
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+const Kernels& kernels();  // of isa()
+Stores stores_for(std::int64_t bytes);  // of a result of so many bytes: past the caches where the last one holds less than it
+
+}  // namespace tessera::cpu::rows

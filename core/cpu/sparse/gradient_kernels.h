@@ -1,0 +1,172 @@
+// Sums over positions at kept elements (gradient.h): dot products of single rows, and small dense products of rows that share
+// columns. Included only by kernels.h; W, the lanes of a vector, tells the instances apart.
+#pragma once
+
+#include <type_traits>
+
+#include "core/cpu/sparse/problem.h"
+#include "core/cpu/vectors.h"
+
+namespace tessera::cpu::sparse {
+namespace {
+
+// Sums of neighbouring lanes of a, then of b, within each 128 bits.
+template <int W>
+[[gnu::always_inline]] inline Vec<W> add_neighbours(const Vec<W>& a, const Vec<W>& b) {
+  IntVec<W> even, odd;
+  for (int i = 0; i < W; ++i) {
+    const int from = i / 4 * 4 + i % 2 * 2 + (i % 4 < 2 ? 0 : W);
+    even[i] = from, odd[i] = from + 1;
+  }
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+}
+
+// Sums of neighbouring 128 bits of a, then of b.
+template <int W>
+[[gnu::always_inline]] inline Vec<W> add_quarters(const Vec<W>& a, const Vec<W>& b) {
+  IntVec<W> even, odd;
+  for (int i = 0; i < W; ++i) {
+    const int half = i % (W / 2);
+    const int from = half / 4 * 8 + half % 4 + (i < W / 2 ? 0 : W);
+    even[i] = from, odd[i] = from + 4;
+  }
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+}
+
+// Lane i is the sum of the lanes of v[i].
+template <int W>
+[[gnu::always_inline]] inline Vec<W> sums_of(const Vec<W>* v) {
+  Vec<W> four[W / 4];
+#pragma GCC unroll 4
+  for (int i = 0; i < W / 4; ++i) {
+    four[i] = add_neighbours<W>(add_neighbours<W>(v[4 * i], v[4 * i + 1]), add_neighbours<W>(v[4 * i + 2], v[4 * i + 3]));
+  }
+  if constexpr (W == 8)
+    return add_quarters<W>(four[0], four[1]);
+  else
+    return add_quarters<W>(add_quarters<W>(four[0], four[1]), add_quarters<W>(four[2], four[3]));
+}
+
+template <int W>
+[[gnu::always_inline]] inline void add_to(const Vec<W>& v, float* to) {
+  store<W>(load<W>(to) + v, to);
+}
+
+// Dot products wait here, a vector each, until there are enough to add their lanes together.
+inline constexpr int kWaiting = kMostDots;
+
+template <int W, int N>
+void dots_of_vectors(const Dots& dots, const float* y, std::int64_t y_pitch, const float* x, float* sums) {
+  alignas(64) float ring[2 * kWaiting * W];
+  constexpr std::int64_t kMask = 2 * kWaiting - 1;
+  const std::int32_t* columns = dots.columns;
+  std::int64_t next = 0, added = 0;
+  const auto add = [&] {
+    Vec<W> v[W];
+#pragma GCC unroll 16
+    for (int i = 0; i < W; ++i) v[i] = load<W>(ring + ((added & kMask) + i) * W);
+    add_to<W>(sums_of<W>(v), sums + added);
+    added += W;
+  };
+  for (std::int64_t r = 0; r < dots.row_count; ++r) {
+    Vec<W> a[N];
+    const float* const row = y + dots.rows[r].row * y_pitch;
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) a[n] = load<W>(row + n * W);
+    for (const std::int32_t* const end = columns + dots.rows[r].count; columns != end; ++columns, ++next) {
+      const float* const column = x + *columns;
+      Vec<W> even = a[0] * load<W>(column), odd{};
+      if constexpr (N > 1) odd = a[1] * load<W>(column + W);
+#pragma GCC unroll 8
+      for (int n = 2; n < N; ++n) (n % 2 == 0 ? even : odd) += a[n] * load<W>(column + n * W);
+      store<W>(N > 1 ? even + odd : even, ring + (next & kMask) * W);
+    }
+    if (next - added >= kWaiting) {
+#pragma GCC unroll 1
+      for (int i = 0; i < kWaiting; i += W) add();
+    }
+  }
+  for (; next % W != 0; ++next) store<W>(Vec<W>{}, ring + (next & kMask) * W);
+  while (added < next) add();
+}
+
+template <int W>
+void dots(const Dots& dots, const float* y, std::int64_t y_pitch, const float* x, std::int64_t width, float* sums) {
+  std::int64_t p = 0;
+  for (; p + 8 * W <= width; p += 8 * W) dots_of_vectors<W, 8>(dots, y + p, y_pitch, x + p, sums);
+  switch ((width - p) / W) {
+    case 1: return dots_of_vectors<W, 1>(dots, y + p, y_pitch, x + p, sums);
+    case 2: return dots_of_vectors<W, 2>(dots, y + p, y_pitch, x + p, sums);
+    case 3: return dots_of_vectors<W, 3>(dots, y + p, y_pitch, x + p, sums);
+    case 4: return dots_of_vectors<W, 4>(dots, y + p, y_pitch, x + p, sums);
+    case 5: return dots_of_vectors<W, 5>(dots, y + p, y_pitch, x + p, sums);
+    case 6: return dots_of_vectors<W, 6>(dots, y + p, y_pitch, x + p, sums);
+    case 7: return dots_of_vectors<W, 7>(dots, y + p, y_pitch, x + p, sums);
+    default: return;
+  }
+}
+
+// C columns with V vectors of rows, at `pitch` floats a position.
+template <int W, int V, int C>
+void tile_columns(const std::int32_t* columns, const float* y, std::int64_t pitch, const float* x, std::int64_t width,
+                  float* sums) {
+  Vec<W> sum[C][V]{};
+  const float* at[C];
+  for (int c = 0; c < C; ++c) at[c] = x + columns[c];
+  for (std::int64_t i = 0; i < width; ++i) {
+    Vec<W> b[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) b[v] = load<W>(y + i * pitch + v * W);
+#pragma GCC unroll 12
+    for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[c][v] += at[c][i] * b[v];
+    }
+  }
+#pragma GCC unroll 12
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) add_to<W>(sum[c][v], sums + c * pitch + v * W);
+  }
+}
+
+// Columns whose sums fill the registers, of which there are 32 with 16 lanes and 16 with 8, or the general registers by their
+// addresses.
+template <int W, int V>
+inline constexpr int kColumns = W == 8   ? 6
+                                : V == 1 ? 10
+                                : V <= 3 ? 8
+                                         : 6;
+
+template <int W, int V>
+void tile_vectors(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t pitch, const float* x,
+                  std::int64_t width, float* sums) {
+  std::int64_t c = 0;
+  const auto add = [&]<int C>(std::integral_constant<int, C>) {
+    tile_columns<W, V, C>(columns + c, y, pitch, x, width, sums + c * pitch);
+    c += C;
+  };
+  while (c + kColumns<W, V> <= count) add(std::integral_constant<int, kColumns<W, V>>{});
+  while (c + 4 <= count) add(std::integral_constant<int, 4>{});
+  while (c < count) add(std::integral_constant<int, 1>{});
+}
+
+template <int W>
+void tile(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t vectors, const float* x,
+          std::int64_t width, float* sums) {
+  constexpr int kMost = W == 16 ? 4 : 2;
+  const std::int64_t pitch = vectors * kTileLanes;
+  std::int64_t r = 0;
+  for (; r + kMost * W <= pitch; r += kMost * W) tile_vectors<W, kMost>(columns, count, y + r, pitch, x, width, sums + r);
+  if constexpr (W == 16) {
+    switch ((pitch - r) / W) {
+      case 1: return tile_vectors<W, 1>(columns, count, y + r, pitch, x, width, sums + r);
+      case 2: return tile_vectors<W, 2>(columns, count, y + r, pitch, x, width, sums + r);
+      case 3: return tile_vectors<W, 3>(columns, count, y + r, pitch, x, width, sums + r);
+      default: return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::cpu::sparse

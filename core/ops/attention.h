@@ -1,0 +1,68 @@
+// Scaled dot-product attention of several heads (Vaswani et al., "Attention is all you need", 2017), computed by tiles of queries
+// and keys without a matrix of scores in memory (Dao et al., "FlashAttention", 2022).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/autograd/var.h"
+#include "core/ops/attention_math.h"
+#include "core/rng.h"
+
+namespace tessera {
+
+struct AttentionOptions {
+  bool causal = false;  // a query sees no key behind its own position
+  std::int64_t window = 0;  // a query sees keys less than this many positions away; 0: any
+  std::optional<double> scale = {};  // of the scores; 1 / sqrt(width) without it
+  Tensor key_mask = {};  // u8 [batch, keys], 0: no query sees the key; undefined: all are seen
+  // Of the probabilities, scaled at training time. Probability (row, key), with rows [batch, heads, queries], is kept when word
+  // key % 4 of block row * ceil(keys / 4) + key / 4 of `stream`, at the number that dropout() takes from `step_state`, lies in
+  // the upper 1 - dropout of its range.
+  double dropout = 0;
+  RngStream stream = {};
+  Tensor step_state = {};  // a StepState's tensor; needed with dropout
+};
+
+// q [batch, queries, heads, width], k and v [batch, keys, kv_heads, width] -> y as q. Query head h reads the head h * kv_heads /
+// heads of k and v (grouped-query attention, Ainslie et al., 2023); kv_heads divides heads. The last query has the position of
+// the last key. y = softmax(scale q k^T) v over the keys that a query sees; zeros where it sees none. Saves q, k, v, y and a
+// number for each query and head; the backward computes the probabilities again. Throws ShapeError on operands that do not fit,
+// DTypeError unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError unless 0 <= dropout < 1
+// and window >= 0.
+Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
+
+// The same of projections that lie side by side: qkv [batch, positions, (heads + 2 kv_heads) width], first the heads of q, then
+// those of k, then those of v -> y [batch, positions, heads width]. One gradient, written in place.
+Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, const AttentionOptions& options = {});
+
+// What kernels are told. q, k and v may have any strides but along a row of a head, which is contiguous; so may gradients and y.
+struct AttentionOperands {
+  Tensor q, k, v;
+  Tensor key_mask;  // undefined: all are seen
+  AttentionForm form;
+  double dropout = 0;
+  RngStream stream = {};
+  Tensor step_state = {};
+};
+struct AttentionResults {
+  Tensor y;
+  Tensor
+      log_sums;  // [batch, heads, queries]: log of the sum of exp(scores); f64 beside f64, else f32; 0 of a query without a key
+};
+struct AttentionGrads {
+  Tensor q, k, v;
+};
+
+namespace cpu {
+void attention_forward(const AttentionOperands& operands, const AttentionResults& results);
+void attention_backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
+                        const AttentionGrads& grads);
+}  // namespace cpu
+namespace cuda {
+void attention_forward(const AttentionOperands& operands, const AttentionResults& results);
+void attention_backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
+                        const AttentionGrads& grads);
+}  // namespace cuda
+
+}  // namespace tessera

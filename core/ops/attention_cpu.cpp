@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <vector>
+
+#include "core/compute_type.h"
+#include "core/cpu/attention/problem.h"
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "core/cpu/reference/attention.h"
+#include "core/device/step_state.h"
+#include "core/ops/attention.h"
+#include "core/ops/dropout_math.h"
+
+namespace tessera::cpu {
+namespace {
+
+using attention::kKeys;
+using attention::kLanes;
+using attention::kQueries;
+
+attention::Dropout dropout_of(const AttentionOperands& operands) {
+  if (operands.dropout == 0) return {};
+  return {operands.dropout, dropout_threshold(operands.dropout), operands.stream,
+          dropout_step(step_state_data(operands.step_state))};
+}
+
+const attention::Kernels& kernels() { return isa() == Isa::avx512 ? attention::kAvx512Kernels : attention::kAvx2Kernels; }
+
+// Rows of one head of a sequence, `width` elements each.
+template <class T>
+struct Rows {
+  T* at;
+  std::int64_t stride;
+  T* row(std::int64_t position) const { return at + position * stride; }
+};
+
+template <class T>
+Rows<T> rows_of(const Tensor& x, std::int64_t batch, std::int64_t head) {
+  return {x.data<T>() + batch * x.strides()[0] + head * x.strides()[2], x.strides()[1]};
+}
+
+// to [count][pitch] from rows, zeros behind `width`.
+template <class T>
+void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std::int64_t width, float scale, float* to,
+               std::int64_t pitch) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T* const row = from.row(first + i);
+    for (std::int64_t c = 0; c < width; ++c) to[i * pitch + c] = scale * static_cast<float>(row[c]);
+    std::fill(to + i * pitch + width, to + (i + 1) * pitch, 0.0F);
+  }
+}
+
+template <class T>
+void write_rows(const float* from, std::int64_t pitch, float scale, std::int64_t first, std::int64_t count, std::int64_t width,
+                const Rows<T>& to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    T* const row = to.row(first + i);
+    for (std::int64_t c = 0; c < width; ++c) row[c] = static_cast<T>(scale * from[i * pitch + c]);
+  }
+}
+
+// What one thread holds while it goes through heads of keys and tiles of queries.
+template <class T>
+class Worker {
+ public:
+  Worker(const AttentionOperands& operands, bool backwards) : o_(operands), f_(operands.form), dropout_(dropout_of(operands)) {
+    pitch_ = (f_.width + kLanes - 1) / kLanes * kLanes;
+    const std::int64_t keys = f_.keys * pitch_, rows = kQueries * pitch_, tile = f_.width * kQueries;
+    const std::int64_t scratch = (backwards ? 3 : 2) * kKeys * kQueries;
+    memory_ = Tensor::empty({(backwards ? 4 : 2) * keys + 3 * rows + 3 * tile + scratch + 2 * kQueries});
+    float* at = memory_.template data<float>();
+    const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
+    k_ = take(keys), v_ = take(keys);
+    if (backwards) grad_k_ = take(keys), grad_v_ = take(keys);
+    q_rows_ = take(rows), g_rows_ = take(rows), y_rows_ = take(rows);
+    q_ = take(tile), g_ = take(tile), out_ = take(tile);
+    scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
+  }
+
+  // Keys and values of a head, the `unit`-th of all.
+  void hold_keys(std::int64_t unit) {
+    if (held_ == unit) return;
+    held_ = unit;
+    copy_rows<T>(rows_of<T>(o_.k, unit / f_.kv_heads, unit % f_.kv_heads), 0, f_.keys, f_.width, 1, k_, pitch_);
+    copy_rows<T>(rows_of<T>(o_.v, unit / f_.kv_heads, unit % f_.kv_heads), 0, f_.keys, f_.width, 1, v_, pitch_);
+  }
+
+  void forward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results) {
+    const attention::Queries queries = take_queries(batch, head, first);
+    kernels().forward({f_, dropout_, keys(batch), queries, scores_, out_, log_sums_});
+    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    write_rows<T>(y_rows_, pitch_, 1, first, queries.count, f_.width, rows_of<T>(results.y, batch, head));
+    std::copy_n(log_sums_, queries.count, results.log_sums.data<float>() + queries.row);
+  }
+
+  void begin_gradients() {
+    std::fill_n(grad_k_, f_.keys * pitch_, 0.0F);
+    std::fill_n(grad_v_, f_.keys * pitch_, 0.0F);
+  }
+
+  void backward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results, const Tensor& grad_y,
+                const Tensor& grad_q) {
+    const attention::Queries queries = take_queries(batch, head, first);
+    copy_rows<T>(rows_of<T>(grad_y, batch, head), first, queries.count, f_.width, 1, g_rows_, pitch_);
+    std::fill(g_rows_ + queries.count * pitch_, g_rows_ + kQueries * pitch_, 0.0F);
+    kernels().turn(g_rows_, pitch_, f_.width, g_);
+    copy_rows<T>(rows_of<T>(results.y, batch, head), first, queries.count, f_.width, 1, y_rows_, pitch_);
+    std::fill_n(inner_, kQueries, 0.0F);
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      for (std::int64_t c = 0; c < f_.width; ++c) inner_[i] += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
+    }
+    std::fill_n(log_sums_, kQueries, 0.0F);
+    std::copy_n(results.log_sums.data<float>() + queries.row, queries.count, log_sums_);
+    kernels().backward(
+        {f_, dropout_, keys(batch), queries, q_rows_, g_, g_rows_, log_sums_, inner_, scores_, out_, grad_k_, grad_v_});
+    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    write_rows<T>(y_rows_, pitch_, static_cast<float>(f_.scale), first, queries.count, f_.width, rows_of<T>(grad_q, batch, head));
+  }
+
+  void write_gradients(std::int64_t unit, const AttentionGrads& grads) const {
+    for (const auto& [from, tensor] : {std::pair(grad_k_, grads.k), std::pair(grad_v_, grads.v)}) {
+      write_rows<T>(from, pitch_, 1, 0, f_.keys, f_.width, rows_of<T>(tensor, unit / f_.kv_heads, unit % f_.kv_heads));
+    }
+  }
+
+ private:
+  attention::Keys keys(std::int64_t batch) const {
+    const bool masked = o_.key_mask.defined();
+    return {k_, v_, pitch_, masked ? o_.key_mask.data<std::uint8_t>() + batch * f_.keys : nullptr};
+  }
+
+  attention::Queries take_queries(std::int64_t batch, std::int64_t head, std::int64_t first) {
+    const std::int64_t count = std::min(kQueries, f_.queries - first);
+    copy_rows<T>(rows_of<T>(o_.q, batch, head), first, count, f_.width, static_cast<float>(f_.scale), q_rows_, pitch_);
+    std::fill(q_rows_ + count * pitch_, q_rows_ + kQueries * pitch_, 0.0F);
+    kernels().turn(q_rows_, pitch_, f_.width, q_);
+    return {first, count, (batch * f_.heads + head) * f_.queries + first, q_};
+  }
+
+  const AttentionOperands& o_;
+  const AttentionForm& f_;
+  attention::Dropout dropout_;
+  std::int64_t pitch_;
+  Tensor memory_;
+  std::int64_t held_ = -1;
+  float *k_, *v_, *grad_k_ = nullptr, *grad_v_ = nullptr, *q_rows_, *g_rows_, *y_rows_, *q_, *g_, *out_, *scores_, *log_sums_,
+                  *inner_;
+};
+
+int threads_for(const AttentionForm& f, std::int64_t tasks) {
+  const double flops = 4.0 * static_cast<double>(f.batch * f.heads * f.queries) * static_cast<double>(f.keys * f.width);
+  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
+  return static_cast<int>(std::min<std::int64_t>(threads, tasks));
+}
+
+template <class T>
+void forward(const AttentionOperands& operands, const AttentionResults& results) {
+  const AttentionForm& f = operands.form;
+  const std::int64_t tiles = (f.queries + kQueries - 1) / kQueries, tasks = f.batch * f.heads * tiles;
+  parallel_parts(tasks, threads_for(f, tasks), [&](std::int64_t begin, std::int64_t end, int) {
+    Worker<T> worker(operands, false);
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t head = task / tiles % f.heads, batch = task / tiles / f.heads;
+      worker.hold_keys(batch * f.kv_heads + head / f.group());
+      worker.forward(batch, head, task % tiles * kQueries, results);
+    }
+  });
+}
+
+// A head of keys is one task: its gradients are sums over all queries, in one order.
+template <class T>
+void backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
+              const AttentionGrads& grads) {
+  const AttentionForm& f = operands.form;
+  const std::int64_t units = f.batch * f.kv_heads;
+  parallel_parts(units, threads_for(f, units), [&](std::int64_t begin, std::int64_t end, int) {
+    Worker<T> worker(operands, true);
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      worker.hold_keys(unit);
+      worker.begin_gradients();
+      for (std::int64_t member = 0; member < f.group(); ++member) {
+        const std::int64_t head = unit % f.kv_heads * f.group() + member;
+        for (std::int64_t first = 0; first < f.queries; first += kQueries) {
+          worker.backward(unit / f.kv_heads, head, first, results, grad_y, grads.q);
+        }
+      }
+      worker.write_gradients(unit, grads);
+    }
+  });
+}
+
+reference::HeadRows head_rows(const Tensor& x) { return {x.data<double>(), x.strides()[0], x.strides()[1], x.strides()[2]}; }
+
+auto in_double(const AttentionOperands& operands) {
+  const attention::Dropout dropout = dropout_of(operands);
+  const std::int64_t blocks = operands.form.blocks();
+  const auto factor = [dropout, blocks](std::int64_t row, std::int64_t key) {
+    if (dropout.rate == 0) return 1.0;
+    const auto words = random_words(dropout.stream, dropout.step, static_cast<std::uint64_t>(row * blocks + key / 4));
+    return words[static_cast<std::size_t>(key % 4)] >> 8 >= dropout.threshold ? 1 / (1 - dropout.rate) : 0.0;
+  };
+  const std::uint8_t* const mask = operands.key_mask.defined() ? operands.key_mask.data<std::uint8_t>() : nullptr;
+  return reference::Attention{operands.form, head_rows(operands.q), head_rows(operands.k), head_rows(operands.v), mask, factor};
+}
+
+}  // namespace
+
+void attention_forward(const AttentionOperands& operands, const AttentionResults& results) {
+  if (results.y.numel() == 0) return;
+  dispatch_floating(operands.q.dtype(), "attention", [&]<class T>() {
+    if constexpr (std::is_same_v<T, double>) {
+      in_double(operands).forward(head_rows(results.y), results.log_sums.data<double>());
+    } else {
+      forward<T>(operands, results);
+    }
+  });
+}
+
+void attention_backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
+                        const AttentionGrads& grads) {
+  dispatch_floating(operands.q.dtype(), "attention_backward", [&]<class T>() {
+    if constexpr (std::is_same_v<T, double>) {
+      for (const Tensor& grad : {grads.q, grads.k, grads.v}) grad.fill(0);
+      in_double(operands).backward(head_rows(results.y), results.log_sums.data<double>(), head_rows(grad_y), head_rows(grads.q),
+                                   head_rows(grads.k), head_rows(grads.v));
+    } else {
+      if (grads.k.numel() == 0 && grads.q.numel() == 0) return;
+      backward<T>(operands, results, grad_y, grads);
+    }
+  });
+}
+
+}  // namespace tessera::cpu

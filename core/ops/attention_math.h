@@ -1,0 +1,32 @@
+// Which keys a query sees: the same on both devices.
+#pragma once
+
+#include <cstdint>
+
+#include "core/support/host_device.h"
+
+namespace tessera {
+
+struct AttentionForm {
+  std::int64_t batch, queries, keys, heads, kv_heads, width;
+  bool causal;
+  std::int64_t window;  // 0: any distance
+  double scale;
+
+  TESSERA_HD std::int64_t group() const { return heads / kv_heads; }  // query heads that share one of keys
+  TESSERA_HD std::int64_t position(std::int64_t query) const { return query + keys - queries; }
+  // The keys that a query may see, but for a mask of keys: from first_key() to the one before end_key(); none where they cross.
+  TESSERA_HD std::int64_t first_key(std::int64_t query) const {
+    const std::int64_t first = window == 0 ? 0 : position(query) - window + 1;
+    return first < 0 ? 0 : first;
+  }
+  TESSERA_HD std::int64_t end_key(std::int64_t query) const {
+    const std::int64_t at = position(query);
+    const std::int64_t end = causal ? at + 1 : window == 0 ? keys : at + window;
+    return end > keys ? keys : end < 0 ? 0 : end;
+  }
+  // Blocks of random words of a row of probabilities.
+  TESSERA_HD std::int64_t blocks() const { return (keys + 3) / 4; }
+};
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+"""The tables of sparse_bench: layers against dense ones, products against PyTorch's CSR. Used by benchmark_tables.py."""
+from benchmark_markdown import milliseconds, paragraph, spread, table
+from benchmark_results import conditions, failures, precision_of, sparse_runs, torch_way, verdict
+
+
+def sparse_tables(lines):
+    """A table for each set of conditions under which rows of either rival were last measured."""
+    dense, library = sparse_runs(lines)
+    return sum([dense_table(group) for group in dense] + [library_table(group) for group in library], [])
+
+
+def matrix(line):
+    """What is sparse, how it computes."""
+    precision = precision_of(line)
+    return line["format"] + ("" if precision == "f32" else f", {precision}")
+
+
+def density(line):
+    return f"{line['density']:.2g}" if "density" in line.value else ""
+
+
+def share(timed):
+    """Of the multiply-add peak. Networks have none."""
+    if "peak_share" not in timed:
+        return ""
+    reached, target = timed["peak_share"], timed.get("share_target")
+    verdict_on_it = "" if target is None else f", {target:g}: {'met' if reached >= target else 'missed'}"
+    return f"{reached:.2f}{verdict_on_it}"
+
+
+def passes(line):
+    return " / ".join(filter(None, map(share, line.value.get("parts", []))))
+
+
+def dense_table(lines):
+    rows = [[matrix(line), line["shape"], density(line), line["phase"], milliseconds(line["rival"]["ms"]),
+             milliseconds(line["factored"]["ms"]), spread(line["ratio"]), verdict(line), share(line.value), passes(line),
+             line["rival"]["name"]] for line in lines]
+    held = lines[-1].value.get("held_to")
+    text = ("Sparse layers against the fastest dense one that computes the same, ours or oneDNN's, Winograd included; a batch of rows "
+            "or images is part of the shape, a density is what is kept. Forward is inference: what either side derives from its "
+            "weights is made once, before the timing. Training is forward and both backwards. \"Of peak\" is the share of the "
+            "multiply-add peak that the sparse layer reaches on the multiply-adds that are left; of training also that of each pass "
+            "alone: forward / gradient of x / gradient of the values. " +
+            (f"All sides are held to {held.upper()}. " if held else "") + conditions(lines, "sparse_bench"))
+    head = ["pattern", "layer", "density", "phase", "dense ms", "sparse ms", "dense / sparse", "target", "of peak", "its passes",
+            "dense way"]
+    return paragraph(text) + table(head, rows)
+
+
+def library_table(lines):
+    rows = [[matrix(line), line["shape"], density(line), milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
+             spread(line["ratio"]), verdict(line), torch_way(line, line["torch_settings"]["mode"]),
+             f"{line['aside_ratio']['median']:.2f}"] for line in lines]
+    text = (f"Products of rows with a sparse matrix against PyTorch {lines[-1]['torch']['version']}'s of the same matrix in CSR form, "
+            "in the fastest of its ways: x as it lies, or transposed inside or outside of the timing, indices of 32 or 64 bits, malloc, "
+            "instruction set, what waiting threads do. The last column is its product with the dense matrix. " + failures(lines) +
+            conditions(lines, "sparse_bench"))
+    head = ["pattern", "layer", "density", "tessera ms", "PyTorch ms", "PyTorch / tessera", "target", "PyTorch's way",
+            "its dense / tessera"]
+    return paragraph(text) + table(head, rows)
+
+
+def sparse_case(line):
+    return f"{line['format']}, density {density(line)}, of {line['shape']}, {line['phase']}"
+
+
+def compared_sparse(lines):
+    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
+    dense, library = (sum(groups, []) for groups in sparse_runs(lines))
+    free = [line for line in dense if precision_of(line) == "f32" and "held_to" not in line.value]
+    yield free, lambda line: (sparse_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
+    yield library, lambda line: (sparse_case(line), f"PyTorch {line['torch']['version']}, CSR, {line['torch_settings']['mode']}",
+                                 line["tessera_ms"], line["torch_ms"])

@@ -1,0 +1,132 @@
+#include "core/ops/attention.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autograd/backward.h"
+#include "core/device/memory_history.h"
+#include "core/device/step_state.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
+#include "core/rng.h"
+#include "tests/support/message_of.h"
+#include "tests/support/op_checks.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera {
+namespace {
+
+Tensor random(const Shape& shape, std::uint64_t index, DType dtype = DType::f32) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(5, "attention_test", "values"), -1, 1, index);
+  return x.to(dtype);
+}
+
+struct Answer {
+  Tensor y, grad_q, grad_k, grad_v;
+};
+
+Answer answer(const Shape& q, const Shape& kv, const AttentionOptions& options, DType dtype = DType::f32) {
+  const Var a(random(q, 1, dtype), true), b(random(kv, 2, dtype), true), c(random(kv, 3, dtype), true);
+  const Var y = attention(a, b, c, options);
+  backward(sum(mul(y, Var(random(q, 4, dtype)))));
+  return {y.value(), a.grad(), b.grad(), c.grad()};
+}
+
+TEST(Attention, DropoutKeepsWhatItsRandomWordsSay) {
+  StepState state;
+  state.set({.step = 3});
+  AttentionOptions options{.causal = true, .dropout = 0.4, .stream = RngStream(7, "a", "mask"), .step_state = state.tensor()};
+  const std::int64_t s = 71, heads = 2, width = 9;
+  const Shape shape{2, s, heads, width};
+  const Answer narrow = answer(shape, shape, options), wide = answer(shape, shape, options, DType::f64);
+  // The path in double is the definition; it draws one number at a time.
+  EXPECT_LT(relative_error(narrow.y, wide.y), 1e-5);
+  EXPECT_LT(relative_error(narrow.grad_q, wide.grad_q), 1e-5);
+  EXPECT_LT(relative_error(narrow.grad_k, wide.grad_k), 1e-5);
+  EXPECT_LT(relative_error(narrow.grad_v, wide.grad_v), 1e-5);
+  options.dropout = 0;
+  EXPECT_GT(relative_error(answer(shape, shape, options).y, wide.y), 0.1);
+  state.set({.step = 4});
+  options.dropout = 0.4;
+  EXPECT_GT(relative_error(answer(shape, shape, options).y, wide.y), 0.1);
+}
+
+TEST(Attention, DropsTheStatedShareOfProbabilities) {
+  StepState state;
+  const std::int64_t s = 200;
+  // Scores of 0 and values of 1: y is the share that is kept, times its factor.
+  const AttentionOptions options{.dropout = 0.25, .stream = RngStream(1, "a", "mask"), .step_state = state.tensor()};
+  const Var zeros(Tensor::zeros({1, s, 1, 4})), ones(Tensor::full({1, s, 1, 4}, 1.0));
+  const Tensor y = attention(zeros, zeros, ones, options).value();
+  double total = 0;
+  for (const float value : y.to_vector<float>()) total += value / (4.0 * static_cast<double>(s));
+  EXPECT_NEAR(total, 1, 5 * std::sqrt(0.25 / 0.75 / static_cast<double>(s * s)));
+}
+
+TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
+  const Shape q{2, 150, 6, 20}, kv{2, 150, 3, 20};
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const Answer one = answer(q, kv, {.causal = true});
+  omp_set_num_threads(5);
+  const Answer five = answer(q, kv, {.causal = true});
+  omp_set_num_threads(before);
+  EXPECT_TRUE(testing::same_bytes(one.y, five.y));
+  EXPECT_TRUE(testing::same_bytes(one.grad_q, five.grad_q));
+  EXPECT_TRUE(testing::same_bytes(one.grad_k, five.grad_k));
+  EXPECT_TRUE(testing::same_bytes(one.grad_v, five.grad_v));
+}
+
+TEST(Attention, LargeScoresNeitherOverflowNorVanish) {
+  const Shape shape{1, 100, 1, 8};
+  const Var q(Tensor::full(shape, 40.0), true), k(random(shape, 2), true), v(random(shape, 3), true);
+  const Var y = attention(q, k, v, {.scale = 5.0});
+  backward(sum(y));
+  const Var wide =
+      attention(Var(q.value().to(DType::f64)), Var(k.value().to(DType::f64)), Var(v.value().to(DType::f64)), {.scale = 5.0});
+  EXPECT_LT(relative_error(y.value(), wide.value()), 1e-3);  // scores of 1,600 have errors of some 1e-4
+  for (const float g : q.grad().to_vector<float>()) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST(Attention, ANaNStaysInTheRowsThatSeeIt) {
+  const Shape shape{1, 60, 1, 4};
+  const Tensor k = random(shape, 2);
+  k.data<float>()[50 * 4] = NAN;
+  const Tensor y = attention(Var(random(shape, 1)), Var(k), Var(random(shape, 3)), {.causal = true}).value();
+  for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(y.data<float>()[i * 4]), i >= 50) << i;
+}
+
+TEST(Attention, TheMemoryOfALongSequenceIsLinearInIt) {
+  const std::int64_t s = 2048;
+  const Shape shape{1, s, 1, 32};
+  const std::size_t scores = static_cast<std::size_t>(s * s) * sizeof(float);
+  const Var q(random(shape, 1), true), k(random(shape, 2), true), v(random(shape, 3), true);
+  const MemoryHistory history(Device::cpu());
+  backward(sum(attention(q, k, v, {.causal = true})));
+  ASSERT_FALSE(history.in_use().empty());
+  EXPECT_LT(std::ranges::max(history.in_use()) - history.in_use().front(), scores / 4);
+}
+
+TEST(Attention, OperandsThatDoNotFitAreNamed) {
+  const auto message = [](const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& options = {}) {
+    return message_of<Error>(
+        [&] { attention(Var(Tensor::zeros(q)), Var(Tensor::zeros(k)), Var(Tensor::zeros(v)), options); });
+  };
+  const Shape q{2, 5, 4, 8}, kv{2, 6, 2, 8};
+  EXPECT_EQ(message(q, {2, 6, 3, 8}, {2, 6, 3, 8}),
+            "attention: q is [2, 5, 4, 8], k is [2, 6, 3, 8], v is [2, 6, 3, 8]; needs [batch, queries, heads, width], twice "
+            "[batch, keys, kv_heads, width], and kv_heads that divide heads");
+  EXPECT_NE(message(q, kv, {2, 5, 2, 8}), "");
+  EXPECT_EQ(message(q, kv, kv, {.key_mask = Tensor::zeros({2, 5}, DType::u8)}),
+            "attention: key_mask is [2, 5], k has 6 keys in 2 sequences; needs [batch, keys]");
+  EXPECT_EQ(message(q, kv, kv, {.dropout = 1}), "attention: dropout is 1; needs 0 <= dropout < 1");
+  EXPECT_EQ(message(q, kv, kv, {.dropout = 0.5}), "attention: dropout is 0.5; needs the state of a step to draw from");
+  EXPECT_EQ(message(q, kv, kv, {.window = -1}), "attention: window is -1; needs 0 or more");
+}
+
+}  // namespace
+}  // namespace tessera

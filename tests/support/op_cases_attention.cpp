@@ -1,0 +1,128 @@
+// Rows for attention.
+#include <cmath>
+
+#include "core/ops/attention.h"
+#include "tests/support/op_cases.h"
+#include "tests/support/reference.h"
+
+namespace tessera::testing {
+namespace {
+
+struct Heads {
+  std::int64_t batch, queries, keys, heads, kv_heads, width;
+};
+
+struct Row {
+  std::string name;
+  Heads size;
+  bool causal = false;
+  std::int64_t window = 0;
+  std::vector<std::int64_t> key_mask = {};
+};
+
+bool sees(const Row& row, const Tensor* mask, std::int64_t b, std::int64_t i, std::int64_t j) {
+  const std::int64_t position = i + row.size.keys - row.size.queries;
+  if (row.causal && j > position) return false;
+  if (row.window > 0 && std::abs(position - j) >= row.window) return false;
+  return mask == nullptr || element(*mask, {b, j}) != 0;
+}
+
+// By the definition: all scores, softmax over those that are seen, their sum of values.
+Tensor attention_reference(const Row& row, std::span<const Tensor> in) {
+  const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
+  const Tensor* const mask = in.size() > 3 ? &in[3] : nullptr;
+  const Tensor y = Tensor::zeros(in[0].shape(), DType::f64);
+  for_each_index({batch, heads, queries}, [&](const Index& index) {
+    const std::int64_t b = index[0], h = index[1], i = index[2], kv = h / (heads / kv_heads);
+    std::vector<double> powers(static_cast<std::size_t>(keys), 0.0);
+    double total = 0;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      if (!sees(row, mask, b, i, j)) continue;
+      double score = 0;
+      for (std::int64_t c = 0; c < width; ++c) score += at(in[0], b, i, h, c) * at(in[1], b, j, kv, c);
+      total += powers[static_cast<std::size_t>(j)] = std::exp(score / std::sqrt(static_cast<double>(width)));
+    }
+    for (std::int64_t j = 0; total > 0 && j < keys; ++j) {
+      for (std::int64_t c = 0; c < width; ++c) {
+        at(y, b, i, h, c) += powers[static_cast<std::size_t>(j)] / total * at(in[2], b, j, kv, c);
+      }
+    }
+  });
+  return y;
+}
+
+OpCase case_of(const Row& row) {
+  const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
+  const Shape kv{batch, keys, kv_heads, width};
+  OpCase c = op_case(
+      "attention/" + row.name, {{batch, queries, heads, width}, kv, kv},
+      [row](std::span<const Var> in) {
+        AttentionOptions options{.causal = row.causal, .window = row.window};
+        if (in.size() > 3) options.key_mask = in[3].value().to(DType::u8);
+        return attention(in[0], in[1], in[2], options);
+      },
+      [row](std::span<const Tensor> in) { return attention_reference(row, in); });
+  for (OpInput& input : c.inputs) input.low = -2, input.high = 2;  // far from equal probabilities
+  if (!row.key_mask.empty()) c.inputs.push_back({.shape = {batch, keys}, .differentiable = false, .indices = row.key_mask});
+  return c;
+}
+
+// q, k and v of one tensor.
+OpCase packed_case(const Row& row) {
+  const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
+  const std::int64_t columns = (heads + 2 * kv_heads) * width;
+  return op_case(
+      "attention/" + row.name, {{batch, queries, columns}},
+      [row](std::span<const Var> in) {
+        return packed_attention(in[0], row.size.heads, row.size.kv_heads, {.causal = row.causal, .window = row.window});
+      },
+      [row](std::span<const Tensor> in) {
+        const auto part = [&](std::int64_t first, std::int64_t count) {
+          return build({row.size.batch, row.size.keys, count, row.size.width},
+                       [&](const Index& i) { return at(in[0], i[0], i[1], (first + i[2]) * row.size.width + i[3]); });
+        };
+        const Heads& size = row.size;
+        const std::vector<Tensor> parts{part(0, size.heads), part(size.heads, size.kv_heads),
+                                        part(size.heads + size.kv_heads, size.kv_heads)};
+        return attention_reference(row, parts).reshape({size.batch, size.queries, size.heads * size.width});
+      });
+}
+
+// One sequence sees nothing, one all, one its beginning, with a hole.
+std::vector<std::int64_t> some_keys(std::int64_t keys) {
+  std::vector<std::int64_t> mask(static_cast<std::size_t>(3 * keys), 0);
+  for (std::int64_t j = 0; j < keys; ++j) {
+    mask[static_cast<std::size_t>(keys + j)] = 1;
+    mask[static_cast<std::size_t>(2 * keys + j)] = j < 2 * keys / 3 && j != 1;
+  }
+  return mask;
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_op_cases() {
+  std::vector<OpCase> cases;
+  for (const Row& row : std::vector<Row>{{"all_keys", {2, 7, 7, 3, 3, 5}},
+                                         {"causal", {1, 67, 67, 2, 2, 16}, true},
+                                         {"causal_many_tiles", {1, 131, 131, 1, 1, 33}, true},
+                                         {"causal_after_others", {2, 3, 11, 2, 2, 8}, true},
+                                         {"more_queries_than_keys", {1, 9, 4, 1, 1, 6}, true},
+                                         {"band", {1, 70, 70, 1, 1, 9}, false, 5},
+                                         {"causal_band", {1, 101, 101, 1, 1, 7}, true, 17},
+                                         {"cross", {2, 5, 53, 2, 2, 12}},
+                                         {"grouped", {2, 13, 13, 6, 2, 8}, true},
+                                         {"one_head_of_keys", {1, 9, 9, 4, 1, 40}},
+                                         {"key_mask", {3, 10, 10, 2, 1, 6}, false, 0, some_keys(10)},
+                                         {"causal_key_mask", {3, 51, 51, 1, 1, 4}, true, 0, some_keys(51)},
+                                         {"one_position", {2, 1, 1, 2, 2, 3}, true},
+                                         {"width1", {1, 5, 5, 2, 2, 1}},
+                                         {"no_keys", {1, 3, 0, 1, 1, 4}},
+                                         {"batch0", {0, 3, 3, 2, 2, 4}}}) {
+    cases.push_back(case_of(row));
+  }
+  cases.push_back(packed_case({"packed", {2, 19, 19, 3, 3, 7}, true}));
+  cases.push_back(packed_case({"packed_grouped", {1, 66, 66, 4, 2, 16}, true}));
+  return cases;
+}
+
+}  // namespace tessera::testing
