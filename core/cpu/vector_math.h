@@ -8,12 +8,12 @@
 namespace tessera::cpu {
 namespace {
 
-// exp(x): 2^n exp(f) with |f| <= log(2) / 2, by the series of exp. Where the result is less than the least normal number or more
-// than the largest it is that number.
+// exp(x): 2^n exp(f) with |f| <= log(2) / 2, by the series of exp. 0 where that is less than the least normal number; no more than
+// exp(88.7) above.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> exp_of(Vec<W> x) {
   constexpr float kLeast = -87.3F, kMost = 88.7F, kToInteger = 0x1.8p23F;  // to which a sum is rounded, in the lowest bits
-  x = x < kLeast ? Vec<W>{} + kLeast : x;
+  const IntVec<W> vanishes = x < kLeast;
   x = x > kMost ? Vec<W>{} + kMost : x;
   const Vec<W> shifted = x * 1.44269504F + kToInteger;
   const Vec<W> n = shifted - kToInteger;
@@ -30,7 +30,7 @@ template <int W>
   bits = (bits - (std::bit_cast<std::int32_t>(kToInteger) - 127)) << 23;
   Vec<W> power;
   std::memcpy(&power, &bits, sizeof power);
-  return p * power;
+  return vanishes ? Vec<W>{} : p * power;
 }
 
 template <int W>

@@ -48,7 +48,7 @@ class Walker {
     Shape shape = input;
     for (const Module::Child& child : module.children()) {
       visit(*child.module, shape);
-      shape = child.module->output_shape(shape);
+      if (depth_ == 0) shape = child.module->output_shape(shape);  // inside a block the shapes are not known
     }
   }
 

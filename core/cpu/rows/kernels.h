@@ -167,7 +167,7 @@ float top_of(const float* x, std::int64_t n) {
   return largest_of<W>(top);
 }
 
-// What lies behind the row is far below: its exponential is 0 in the sum but for the least number, which vanishes beside 1.
+// What lies behind the row is far below: its exponential is 0.
 template <int W>
 ExpSum exp_sum(const float* x, std::int64_t n) {
   const float top = top_of<W>(x, n);
