@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kAgreement = 1e-3;  // of the largest value: Winograd and other orders of summation differ by some 1e-5
 constexpr double kLeastRivalShare = 0.6;  // of the multiply-add peak
+constexpr double kMostRivalShare = 1.05;  // clocks change between two measurements
 constexpr TurnOptions kSweepTurns{.rounds = 7, .seconds = 2e-3};
 constexpr TurnOptions kGuardTurns{.rounds = 30, .seconds = 0};  // the best of many, also on a machine that is shared
 
@@ -182,6 +183,9 @@ double guarded_rival_gflops(double peak_gflops) {
   TESSERA_CHECK(gflops >= kLeastRivalShare * peak_gflops, InternalError, "oneDNN's 1024x1024x1024 product reaches ", gflops,
                 " of ", peak_gflops, " GFLOP/s; needs ", kLeastRivalShare,
                 " of the peak: not a fair rival (one thread, a restricted instruction set, or a busy machine)");
+  TESSERA_CHECK(gflops <= kMostRivalShare * peak_gflops, InternalError, "oneDNN's 1024x1024x1024 product reaches ", gflops,
+                " GFLOP/s, more than the multiply-add peak of ", peak_gflops,
+                ": the peak was taken while the machine did other work");
   return gflops;
 }
 
