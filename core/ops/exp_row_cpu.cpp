@@ -48,7 +48,6 @@ void softmax_backward_row(const double* y, const double* g, std::int64_t n, doub
 
 template float largest(const float* x, std::int64_t n);
 template double largest(const double* x, std::int64_t n);
-template ExpRow<float> exp_row(const float* x, std::int64_t n, float* y);
 template ExpRow<double> exp_row(const double* x, std::int64_t n, double* y);
 
 }  // namespace tessera::cpu

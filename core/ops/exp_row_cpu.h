@@ -17,7 +17,7 @@ struct ExpRow {
   T total;  // of y; NaN where x holds one
 };
 
-// y = exp(x - top) of n > 0 elements, for float and double. y may be x.
+// y = exp(x - top) of n > 0 elements, for double; that of float is rows::Kernels::exp_sum. y may be x.
 template <class T>
 ExpRow<T> exp_row(const T* x, std::int64_t n, T* y);
 

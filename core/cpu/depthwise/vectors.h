@@ -1,37 +1,18 @@
-// Vectors of W channels, and loops that are written out.
+// What is done to vectors of W channels, and loops that are written out.
 // Included only by the files that build it for one instruction set each; W, the lanes of a vector, tells their instances apart.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "core/cpu/depthwise/problem.h"
+#include "core/cpu/vectors.h"
 
 namespace tessera::cpu::depthwise {
 namespace {
-
-template <int W>
-struct Vector {
-  typedef float type __attribute__((vector_size(4 * W)));  // the attribute needs a declarator: no alias
-};
-template <int W>
-using Vec = typename Vector<W>::type;
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load(const float* from) {
-  Vec<W> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store(const Vec<W>& v, float* to) {
-  std::memcpy(to, &v, sizeof v);
-}
 
 template <int W>
 [[gnu::always_inline]] inline Vec<W> bias_of(const Epilogue& epilogue, std::int64_t channel) {

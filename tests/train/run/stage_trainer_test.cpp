@@ -2,13 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/autograd/numeric_check.h"
-#include "core/ops/mse.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "layers/linear.h"
@@ -401,42 +399,6 @@ TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(), "checkpoint: the part 'hook.ema' is missing");
   }
-}
-
-// No classes and no labels: the distance to numbers that the batch brings, of which less is better.
-class Regression final : public Task {
- public:
-  std::string_view name() const override { return "regression"; }
-  std::span<const Metric> metrics() const override {
-    static constexpr std::array<Metric, 1> metrics{
-        Metric{.key = "distance", .column = "distance", .heading = "distance", .more_is_better = false}};
-    return metrics;
-  }
-  std::string_view throughput_unit() const override { return "rows/s"; }
-  std::span<const Table> tables() const override { return {}; }
-  Var loss(const Var& output, const Batch& batch, const LossConfig&) const override {
-    return mse(output, Var(batch.at("target")));
-  }
-  void check_output(const Shape&, const Dataset&) const override {}
-  std::unique_ptr<TaskScore> score() const override { return nullptr; }
-  std::unique_ptr<TaskDetails> details(const Subset&, const DetailOptions&) const override { return nullptr; }
-};
-
-TEST(StageTrainer, LearnsWhatItsTaskAsks) {
-  const Regression task;
-  const auto model = make_model();
-  Batch batch{{"x", Tensor::empty({6, 5})}, {"weight", Tensor::zeros({6})}, {"target", Tensor::full({6, 3}, 0.5)}};
-  fill_normal(batch.input(), RngStream(3, "test", "x"), 0, 1);
-  TrainingConfig config = plain_sgd(0.1);
-  config.micro_batch = 4;
-  StageTrainer trainer(*model, config, task, 1, 40, 40);
-  std::vector<double> losses;
-  for (std::int64_t step = 0; step < 40; ++step) {
-    trainer.step(batch, step, step);
-    losses.push_back(trainer.take_mean_loss());
-  }
-  EXPECT_GT(losses.front(), 0.2);
-  EXPECT_LT(losses.back(), losses.front() / 10);
 }
 
 }  // namespace

@@ -1,0 +1,138 @@
+// Every instruction set's kernels of rows and long arrays against double, whatever this processor would choose, with either way
+// of storing results: ops take the one past the caches only for results that tests are too small for.
+#include "core/cpu/rows/problem.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/cpu/isa.h"
+#include "core/ops/gelu_math.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::cpu::rows {
+namespace {
+
+constexpr std::int64_t kSizes[]{1,  7,   16,  33,
+                                64, 131, 257, 5000};  // less than a vector, whole vectors, rests, rows that are not held
+constexpr double kTolerance = 4e-6;  // some roundings of sums that cancel; the op table allows 1e-5
+
+Tensor random(std::int64_t n, std::uint64_t index, double low = -6, double high = 6) {
+  const Tensor x = Tensor::empty({n});
+  fill_uniform(x, RngStream(3, "rows_test", "values"), low, high, index);
+  return x;
+}
+
+std::vector<double> wide(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
+
+class RowKernels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const bool avx512 = GetParam() == std::string("avx512");
+    if (avx512 && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
+    used = avx512 ? &kAvx512Kernels : &kAvx2Kernels;
+  }
+
+  // `run` writes n results, of which `want` are the right ones; both ways of storing give the same bytes.
+  static void expect_results(std::int64_t n, const std::vector<double>& want, const std::function<void(Stores, float*)>& run) {
+    const Tensor cached = Tensor::full({n + 1}, 42), past = Tensor::full({n + 1}, 42);
+    run(Stores::cached, cached.data<float>());
+    run(Stores::past_caches, past.data<float>());
+    EXPECT_EQ(cached.to_vector<float>(), past.to_vector<float>()) << n;
+    EXPECT_EQ(cached.data<float>()[n], 42) << "a write behind the results, " << n;
+    EXPECT_LE(relative_error(wide(cached.slice(0, 0, n)), want), kTolerance) << n;
+  }
+
+  const Kernels* used = nullptr;
+};
+
+TEST_P(RowKernels, Gelu) {
+  for (const std::int64_t n : kSizes) {
+    const Tensor x = random(n, 1), g = random(n, 2);
+    const auto forward = [&](const auto& f) {
+      std::vector<double> want;
+      for (const double v : wide(x)) want.push_back(f(v));
+      return want;
+    };
+    const auto backward = [&](const auto& f) {
+      std::vector<double> want;
+      for (std::int64_t i = 0; i < n; ++i) want.push_back(f(double{x.data<float>()[i]}, double{g.data<float>()[i]}));
+      return want;
+    };
+    const float *const a = x.data<float>(), *const b = g.data<float>();
+    expect_results(n, forward(GeluErfForward()), [&](Stores s, float* y) { used->gelu_erf(a, n, s, y); });
+    expect_results(n, forward(GeluTanhForward()), [&](Stores s, float* y) { used->gelu_tanh(a, n, s, y); });
+    expect_results(n, backward(GeluErfBackward()), [&](Stores s, float* y) { used->gelu_erf_backward(a, b, n, s, y); });
+    expect_results(n, backward(GeluTanhBackward()), [&](Stores s, float* y) { used->gelu_tanh_backward(a, b, n, s, y); });
+  }
+}
+
+TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
+  const Tensor x = random(1000, 1, -12, -4), y = Tensor::empty({1000});
+  used->gelu_erf(x.data<float>(), 1000, Stores::cached, y.data<float>());
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    const double v = x.data<float>()[i], want = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
+    EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // a rounding of v^2 / 2 = 72 is 4e-6
+  }
+}
+
+TEST_P(RowKernels, SoftmaxAndItsGradient) {
+  for (const std::int64_t n : kSizes) {
+    const Tensor x = random(n, 1, -30, 30), g = random(n, 2), y = Tensor::empty({n});
+    double total = 0, dot = 0, top = -INFINITY;
+    for (const double v : wide(x)) top = std::max(top, v);
+    std::vector<double> want, gradient;
+    for (const double v : wide(x)) want.push_back(std::exp(v - top)), total += want.back();
+    const ExpSum sum = used->exp_sum(x.data<float>(), n);
+    EXPECT_EQ(sum.top, top);
+    EXPECT_NEAR(sum.total / total, 1, kTolerance);
+    for (double& p : want) p /= total;
+    expect_results(n, want, [&](Stores s, float* to) { used->softmax(x.data<float>(), n, s, to); });
+    used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
+    for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
+    for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
+    if (n == 1) continue;  // 0, of which rounding leaves something
+    expect_results(n, gradient,
+                   [&](Stores s, float* to) { used->softmax_backward(y.data<float>(), g.data<float>(), n, 0.5F, s, to); });
+  }
+}
+
+TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
+  const Tensor x = Tensor::full({20}, -INFINITY), y = Tensor::empty({20});
+  x.data<float>()[3] = 1, x.data<float>()[4] = -100;
+  used->softmax(x.data<float>(), 20, Stores::cached, y.data<float>());
+  for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(y.data<float>()[i], i == 3 ? 1.0F : 0.0F) << i;
+}
+
+TEST_P(RowKernels, LayerNorm) {
+  for (const std::int64_t n : kSizes) {
+    if (n == 1) continue;  // its variance is 0
+    const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
+    double mean = 0, variance = 0, plain = 0, weighted = 0;
+    for (const double v : wide(x)) mean += v / static_cast<double>(n);
+    for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    const double inv_std = 1 / std::sqrt(variance + 1e-5);
+    std::vector<double> want, gradient;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+      want.push_back(h * gamma.data<float>()[i] + beta.data<float>()[i]);
+      plain += a / static_cast<double>(n), weighted += a * h / static_cast<double>(n);
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+      gradient.push_back(inv_std * (a - plain - h * weighted));
+    }
+    const float *const in = x.data<float>(), *const scale = gamma.data<float>();
+    expect_results(n, want, [&](Stores s, float* y) { used->layer_norm(in, scale, beta.data<float>(), n, 1e-5, s, y); });
+    const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
+    expect_results(n, gradient, [&](Stores s, float* y) { used->layer_norm_backward(in, g.data<float>(), scale, row, n, s, y); });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tessera::cpu::rows
