@@ -14,54 +14,13 @@
 #include "layers/sequential.h"
 #include "tests/support/message_of.h"
 #include "tests/train/run/kept_work.h"
+#include "tests/train/run/small_steps.h"
 #include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
 
 const Classification kTask;
-
-std::unique_ptr<Module> make_model() {
-  auto model = std::make_unique<Sequential>();
-  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
-  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
-  initialize(*model, 1);
-  return model;
-}
-
-Batch make_batch(std::int64_t samples) {
-  Batch batch{{"image", Tensor::empty({samples, 5})}, {"label", Tensor::zeros({samples}, DType::i64)}};
-  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
-  for (std::int64_t i = 0; i < samples; ++i) batch.at("label").data<std::int64_t>()[i] = i % 3;
-  return batch;
-}
-
-// Without momentum and decay a step moves the weights by lr times the gradient: weights show gradients.
-TrainingConfig plain_sgd(double lr) {
-  TrainingConfig config;
-  config.optimizer.form = SgdConfig{.lr = lr, .momentum = 0};
-  return config;
-}
-
-std::vector<float> weights_of(Module& model) {
-  std::vector<float> values;
-  for (const NamedParameter& entry : named_parameters(model)) {
-    const std::vector<float> part = entry.parameter->value().to_vector<float>();
-    values.insert(values.end(), part.begin(), part.end());
-  }
-  return values;
-}
-
-void expect_near(const std::vector<float>& a, const std::vector<float>& b, double tolerance) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << "element " << i;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(static_cast<double>(a[i]) - b[i], 2);
-  return std::sqrt(squares);
-}
 
 std::string non_finite(const StageTrainer& trainer) {
   return message_of<NumericError>([&] { trainer.check_finite(); });
@@ -263,94 +222,6 @@ TEST(StageTrainer, ALossThatIsNoNumberIsAnError) {
 }
 
 // Notes when it is called, and adds its slot's value, which rises with the step, to every gradient.
-class Witness final : public Hook {
- public:
-  Witness(const HookSetting& setting, std::vector<std::string>& calls)
-      : length_(setting.length), slot_(setting.slots.add("witness.value")), calls_(calls) {}
-
-  std::string_view name() const override { return "witness"; }
-  void on_step_begin(Module&, std::int64_t step, StepStateData& data) override {
-    data.slots[slot_] = static_cast<double>(step) / static_cast<double>(length_.steps);
-  }
-  void after_backward(Module& model, const StepState& state) override {
-    const double value = step_state_data(state.tensor()).slots[slot_];
-    for (const NamedParameter& entry : named_parameters(model)) {
-      const Tensor gradient = entry.parameter->grad();
-      float* const values = gradient.data<float>();
-      for (std::int64_t i = 0; i < gradient.numel(); ++i) values[i] += static_cast<float>(value);
-    }
-  }
-  std::int64_t interval() const override { return length_.steps_per_epoch; }
-  void between_steps(Module&, std::int64_t done) override {
-    calls_.push_back(str("between ", done));
-    Value row = Value::map();
-    row.set("done", done);
-    rows_.push_back(std::move(row));
-  }
-  void on_stage_end(Module&) override { calls_.push_back("end"); }
-  std::vector<Value> take_rows() override { return std::exchange(rows_, {}); }
-  void swap_evaluation_weights(Module&) override { calls_.push_back("swap"); }
-  State state() const override { return {}; }
-  void load_state(const State&) override {}
-
- private:
-  StageLength length_;
-  std::size_t slot_;
-  std::vector<std::string>& calls_;
-  std::vector<Value> rows_;
-};
-
-TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
-  const auto model = make_model();
-  const auto plain = make_model();
-  std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
-  TrainingConfig config = plain_sgd(1);
-  config.ema = EmaConfig{.decay = 0.9};  // has a slot of its own
-  config.micro_batch = 3;  // two of them, and one call of each hook
-  StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, hooks);
-  StageTrainer without(*plain, config, kTask, 1, 2, 4);
-  EXPECT_TRUE(trainer.state().contains("hook.witness"));
-
-  trainer.step(make_batch(6), 0, 0);
-  without.step(make_batch(6), 0, 0);
-  EXPECT_EQ(weights_of(*model), weights_of(*plain));  // the slot is 0 in step 0
-  trainer.between_steps(1);
-  EXPECT_TRUE(calls.empty());
-  trainer.step(make_batch(6), 1, 1);
-  without.step(make_batch(6), 1, 1);
-  std::vector<float> moved = weights_of(*plain);
-  for (float& weight : moved) weight -= 0.25f;
-  expect_near(weights_of(*model), moved, 1e-6);
-  trainer.between_steps(2);
-  EXPECT_EQ(calls, std::vector<std::string>{"between 2"});
-
-  const std::vector<Value> rows = trainer.take_rows();
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0].at("done").as_int(), 2);
-  EXPECT_TRUE(trainer.take_rows().empty());
-  trainer.with_evaluation_weights([] {});
-  trainer.end_stage();
-  EXPECT_EQ(calls, (std::vector<std::string>{"between 2", "swap", "swap", "end"}));
-  EXPECT_FALSE(trainer.state().contains("hook.witness"));
-}
-
-TEST(StageTrainer, WhatHooksAddToGradientsIsClipped) {
-  const auto model = make_model();
-  const std::vector<float> start = weights_of(*model);
-  std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
-  TrainingConfig config = plain_sgd(1);
-  config.clip_norm = 0.01;
-  StageTrainer trainer(*model, config, kTask, 1, 4, 4, DType::f32, hooks);
-  trainer.step(make_batch(6), 3, 3);  // the hook adds 0.75 to every element
-  const std::vector<float> end = weights_of(*model);
-  double squares = 0;
-  for (std::size_t i = 0; i < start.size(); ++i) squares += std::pow(static_cast<double>(end[i]) - start[i], 2);
-  EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-4);
-  for (std::size_t i = 0; i < start.size(); ++i) EXPECT_LT(end[i], start[i]) << "the hook's share is by far the largest";
-}
-
 TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
   const auto model = make_model();
   const std::vector<float> start = weights_of(*model);
