@@ -46,7 +46,8 @@ class Sight {
     return seen_by_mask(from, to) == to - from;
   }
   bool sees_none(std::int64_t from, std::int64_t to) const { return seen_by_mask(from, to) == 0; }
-  // Vectors of lanes, [first, end), outside of which none sees a key of [from, to): bounds rise from query to query.
+  // The vectors of lanes [first, end) that may see a key of [from, to). Bounds rise from query to query, so that they are
+  // neighbours.
   std::int64_t first_vector(std::int64_t from) const {
     std::int64_t v = 0;
     while (v < kQueries / W && ends_[v * W + W - 1] <= from) ++v;

@@ -30,7 +30,7 @@ struct Keys {
   const std::uint8_t* mask;  // [keys], 0: seen by no query; null: all are seen
 };
 
-// kQueries queries of one head, of which the first `count` exist: the others are zeros. Lanes lie behind each other.
+// kQueries queries of one head, side by side in lanes. The first `count` exist; the others are zeros.
 struct Queries {
   std::int64_t first, count;
   std::int64_t row;  // of the first query among all rows of probabilities
