@@ -1,5 +1,8 @@
 #include "compress/timing/latency.h"
 
+#include <memory>
+#include <optional>
+
 #include "core/autograd/backward.h"
 #include "core/autograd/var.h"
 #include "core/device/constant_weights.h"
@@ -53,12 +56,18 @@ Untouched::~Untouched() {
   for (const NamedParameter& parameter : named_parameters(module_)) parameter.parameter->zero_grad();
 }
 
-PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute) {
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute,
+                           Phase phase) {
   const Device device = device_of(*networks.front());
-  const TimedWork work(*networks.front(), input, {.compute = compute, .device = device});
-  const ConstantWeights constant;
+  const TimedWork work(*networks.front(), input, {.phase = phase, .compute = compute, .device = device});
+  std::optional<ConstantWeights> constant;
+  if (phase == Phase::inference) constant.emplace();
+  std::vector<std::unique_ptr<Untouched>> states;
   std::vector<Contender> contenders;
-  for (Module* network : networks) contenders.push_back({.run = [&work, network] { work.run(*network); }});
+  for (Module* network : networks) {
+    if (phase == Phase::training) states.push_back(std::make_unique<Untouched>(*network));
+    contenders.push_back({.run = [&work, network] { work.run(*network); }});
+  }
   const Timings timings = time_in_turn(contenders, {.device = device, .warm_up = kWarmUp, .rounds = repeats});
   PairedTiming result;
   result.replayed = timings.replayed;

@@ -57,9 +57,10 @@ struct PairedTiming {
   bool replayed = false;  // as Timings say
 };
 
-// Inference on one random batch of the input shape, with what kernels derive from weights kept from call to call, on the device
-// where the networks are. Warms up each network, then times them in turn, `repeats` rounds.
+// One random batch of the input shape, on the device where the networks are: inference, with what kernels derive from weights
+// kept from call to call, or a forward and a backward in training, which leaves the networks as they were. Warms up each network,
+// then times them in turn, `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
-                           DType compute = DType::f32);
+                           DType compute = DType::f32, Phase phase = Phase::inference);
 
 }  // namespace tessera

@@ -57,6 +57,7 @@ arms:
 questions: [{ask: "Is it better?", arm: direct, against: dense}]
 published: [{name: Another, top1: 91.5, source: A paper, conditions: other data}]
 latency: {batch: [1, 8], repeats: 5}
+training: {batch: [8], repeats: 5}
 )";
 
 class Reproduce : public ::testing::Test {
@@ -85,7 +86,8 @@ class Reproduce : public ::testing::Test {
     std::string text;
     for (const std::vector<std::string>& row : parse_csv(read_bytes(folder_ / (to + "/small.csv")), "small.csv")) {
       for (std::size_t i = 0; i < 12; ++i) text += row.at(i) + ',';
-      text += row.at(13) + '\n';
+      for (std::size_t i = 13; i < 17; ++i) text += row.at(i) + ',';
+      text += '\n';
     }
     return text;
   }
@@ -107,7 +109,7 @@ TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
   expect_in(read_bytes(forked + "/train.log"),
             str("forked from ", folder_ / "a/runs/small/dense-lr0.05-seed1/1", " at pretrain\n"));
   const std::vector<Value> lines = results("a");
-  ASSERT_EQ(lines.size(), 3u * 2 + 3 + 2) << "two values and another seed of three arms; two batches on the clock";
+  ASSERT_EQ(lines.size(), 3u * 2 + 3 + 3) << "two values and another seed of three arms; three batches on the clock";
   EXPECT_EQ(lines.front().at("stages").as_list().size(), 2u);
   EXPECT_EQ(lines.front().at("steps").as_int(), 13 + 8);
   const std::string page = read_bytes(folder_ / "a/small.md");
@@ -254,6 +256,7 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   refused("arms: [{name: a, experiment: factored.yaml, set: ['stages[1].factorise.keep=faster']}]\n",
           {"stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids"});
   refused(arms + "latency: {batch: []}\n", {"latency: needs a batch size"});
+  refused(arms + "training: {batch: []}\n", {"training: needs a batch size"});
   refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: dense.yaml, set: [threads.compute=1]}]\n",
           {"threads.compute: is 1 in arm b and 2 in arm a; the networks of a table are timed together"});
   refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: factored.yaml, set: [precision=bf16]}]\n",

@@ -19,6 +19,7 @@ namespace {
 
 struct Networks {
   std::vector<std::string> arms;
+  std::vector<std::unique_ptr<Module>> trained;  // as they are in training
   std::vector<std::unique_ptr<Module>> folded;
   ExperimentConfig config;  // of the first
 };
@@ -39,21 +40,26 @@ Networks load_networks(Vfs& vfs, const TablePlan& plan) {
     TESSERA_CHECK(way.kind == Way::Kind::measure, IoError, "the run of ", cell.experiment.config.name, " is gone from ",
                   plan.runs());
     if (networks.arms.empty()) networks.config = cell.experiment.config;
-    const std::vector<StageEnd> ends = load_stage_ends(vfs, RunFolder::open(vfs, way.run), "reproduce");
+    std::vector<StageEnd> ends = load_stage_ends(vfs, RunFolder::open(vfs, way.run), "reproduce");
     move_to(*ends.back().model, resolve_device(networks.config.device));
     networks.arms.push_back(row.arm);
     networks.folded.push_back(for_inference(*ends.back().model));
+    networks.trained.push_back(std::move(ends.back().model));
   }
   return networks;
 }
 
-ArmTimes time_batch(const Networks& networks, const Shape& input, std::int64_t repeats) {
+ArmTimes time_batch(const Networks& networks, const TimedBatch& timed, std::int64_t repeats) {
   std::vector<Module*> modules;
-  for (const auto& network : networks.folded) modules.push_back(network.get());
-  const PairedTiming timing = time_networks(modules, input, repeats, compute_dtype_of(networks.config));
+  for (const auto& network : timed.phase == Phase::training ? networks.trained : networks.folded)
+    modules.push_back(network.get());
+  Shape input = sample_shape(networks.config.data);
+  input.set(0, timed.batch);
+  const PairedTiming timing = time_networks(modules, input, repeats, compute_dtype_of(networks.config), timed.phase);
   const Value environment = describe_environment(networks.config);
   ArmTimes times;
-  times.batch = input[0];
+  times.batch = timed.batch;
+  times.phase = name_of(timed.phase);
   times.commit = environment.at("commit").as_string();
   times.processor = computing_device(environment);
   times.threads = resolve_device(networks.config.device).is_cuda() ? 0 : environment.at("compute_threads").as_int();
@@ -67,20 +73,19 @@ ArmTimes time_batch(const Networks& networks, const Shape& input, std::int64_t r
 
 void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say) {
   const std::string key = networks_key(plan.view().rows);
-  const LatencyConfig& latency = plan.table().latency;
-  const auto timed = [&](std::int64_t batch) { return plan.results().find_times(key, batch) != nullptr; };
-  if (std::ranges::all_of(latency.batch, timed)) return;
+  const TableFile& table = plan.table();
+  std::vector<TimedBatch> missing = table.timed();
+  std::erase_if(missing, [&](const TimedBatch& timed) { return plan.results().find_times(key, timed) != nullptr; });
+  if (missing.empty()) return;
   const DecisionScope fastest({.measure = true});  // every network at its best
   const Networks networks = load_networks(vfs, plan);
   set_compute_threads(networks.config.threads.compute);
   const Tf32Products products(takes_tf32(networks.config));
-  Shape input = sample_shape(networks.config.data);
-  for (const std::int64_t batch : latency.batch) {
-    if (timed(batch)) continue;
+  for (const TimedBatch& timed : missing) {
     if (stop.requested()) throw Stopped();
-    say(str("timing ", networks.arms.size(), " networks at batch ", batch));
-    input.set(0, batch);
-    ArmTimes times = time_batch(networks, input, latency.repeats);
+    say(str("timing ", networks.arms.size(), " networks at batch ", timed.batch, ", ", name_of(timed.phase)));
+    ArmTimes times =
+        time_batch(networks, timed, timed.phase == Phase::training ? table.training->repeats : table.latency.repeats);
     times.networks = key;
     plan.results().append(times);
   }

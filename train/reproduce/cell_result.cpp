@@ -54,6 +54,16 @@ double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, 
   return seconds;
 }
 
+void add_verdict(CellResult& result, const RunHistory& history) {
+  for (const StageRecord& stage : history.stages) {
+    for (const PassReport& pass : stage.passes) {
+      result.matched_layers = static_cast<std::int64_t>(pass.layers.size());
+      result.compressed_layers =
+          std::ranges::count_if(pass.layers, [](const LayerReport& layer) { return !layer.stays_dense(); });
+    }
+  }
+}
+
 // `environment`: env.json of the run.
 CellResult result_of(const Cell& cell, const Value& environment) {
   CellResult result;
@@ -92,6 +102,8 @@ void CellResult::fields(Fields& f) {
   f.add("train_seconds", train_seconds, {.help = "of the training steps, at the median rate of each stage", .clock = true});
   f.add("steps", steps, {.help = "training steps"});
   f.add("file_bytes", file_bytes, {.help = "of the final weights"});
+  f.add("matched_layers", matched_layers, {.help = "layers that the last pass matched"});
+  f.add("compressed_layers", compressed_layers, {.help = "those of them that are compressed after it"});
   f.add("commit", commit, {.help = "of the program"});
   f.add("processor", processor, {.help = "that trained"});
   f.add("threads", threads, {.help = "for kernels"});
@@ -125,6 +137,7 @@ CellResult measure_cell(Vfs& vfs, const Cell& cell, const RunFolder& run) {
     result.stages.push_back(std::move(outcome));
     result.file_bytes = end.file_bytes;
   }
+  add_verdict(result, history);
   for (const StageRecord& stage : history.stages) result.steps += stage.steps;
   result.train_seconds = train_seconds(vfs, run, history, config.data.batch);
   return result;

@@ -36,6 +36,10 @@ struct CellResult {
   double train_seconds = 0;  // of the training steps, shared stages included
   std::int64_t steps = 0;  // training steps
   std::int64_t file_bytes = 0;  // of the final weights
+  // Layers that the last pass matched, and those of them that it left compressed: the verdict of `keep: faster`. Empty without a
+  // pass.
+  std::optional<std::int64_t> matched_layers{};
+  std::optional<std::int64_t> compressed_layers{};
   std::string commit;
   std::string processor;
   std::int64_t threads = 0;

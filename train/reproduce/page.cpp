@@ -64,6 +64,15 @@ bool has_sparsity(const TableView& view) {
 
 std::string sparsity_cell(const StageMean& stage) { return stage.sparsity > 0 ? formatted("%.1f", 100 * stage.sparsity) : "-"; }
 
+bool has_verdicts(const TableView& view) {
+  return std::ranges::any_of(
+      view.rows, [](const ArmRow& row) { return !row.cells.empty() && row.cells.front().matched_layers.has_value(); });
+}
+
+std::string verdict_cell(const CellResult& cell) {
+  return cell.matched_layers ? str(*cell.compressed_layers, " of ", *cell.matched_layers) : "-";
+}
+
 std::string arms_table(const TableView& view) {
   const TableFile& file = view.file;
   const bool sparse = has_sparsity(view);
@@ -73,8 +82,10 @@ std::string arms_table(const TableView& view) {
   const std::string over = str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over baseline (95 %)");
   names.insert(names.end(), {"n", heading_of(metric), over, "parameters", "MMACs"});
   if (sparse) names.insert(names.end(), {"sparsity %", "file KiB"});
-  for (const std::int64_t batch : file.latency.batch) {
-    names.push_back(str("batch ", batch, ": ms (p10-p90)"));
+  const bool judged = has_verdicts(view);
+  if (judged) names.emplace_back("layers compressed");
+  for (const TimedBatch& timed : file.timed()) {
+    names.push_back(str(timed.phase == Phase::training ? "training, batch " : "batch ", timed.batch, ": ms (p10-p90)"));
     names.emplace_back("speed-up (p10-p90)");
   }
   names.emplace_back("training s");
@@ -93,6 +104,7 @@ std::string arms_table(const TableView& view) {
       cells.push_back(sparsity_cell(last_stage(row)));
       cells.push_back(formatted("%.0f", static_cast<double>(row.cells.front().file_bytes) / 1024));
     }
+    if (judged) cells.push_back(verdict_cell(row.cells.front()));
     for (const std::optional<ArmTime>& time : row.times) {
       cells.push_back(time ? time_cell(time->time) : "-");
       cells.push_back(time ? time_cell(time->speedup) : "-");
@@ -153,7 +165,9 @@ std::string notes(const TableView& view) {
   if (!view.timed_on.empty()) {
     text += str(" Networks are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ", file.baseline_arm(),
                 ".");
+    if (file.training) text += " A training time is that of a forward and a backward.";
   }
+  if (has_verdicts(view)) text += " Layers compressed are those that the last pass left so, of those that it matched.";
   if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
   return text + '\n';
 }
@@ -165,6 +179,8 @@ std::string failures(const TableView& view) {
   }
   return text.empty() ? "" : str("\n## Runs without a figure\n\n", text);
 }
+
+std::string count_field(const std::optional<std::int64_t>& count) { return count ? std::to_string(*count) : ""; }
 
 // The members of a view's parts, for JSON.
 struct IntervalFields {
@@ -181,10 +197,11 @@ struct IntervalFields {
 };
 
 struct BatchTime {
-  std::int64_t batch = 0;
+  TimedBatch timed = {};
   ArmTime time = {};
   void fields(Fields& f) {
-    f.add("batch", batch, {.help = "samples"});
+    f.add("batch", timed.batch, {.help = "samples"});
+    f.add_computed("phase", std::string(name_of(timed.phase)), {.help = "inference, or the forward and backward of training"});
     time.fields(f);
   }
 };
@@ -192,12 +209,12 @@ struct BatchTime {
 struct RowFields {
   ArmRow row;
   std::string_view column;  // of the metric
-  std::vector<std::int64_t> batches;
+  std::vector<TimedBatch> timed;
   void fields(Fields& f) {
     IntervalFields difference{row.difference};
     std::vector<BatchTime> times;
     for (std::size_t i = 0; i < row.times.size(); ++i) {
-      if (row.times[i]) times.push_back({batches[i], *row.times[i]});
+      if (row.times[i]) times.push_back({timed[i], *row.times[i]});
     }
     f.add("arm", row.arm, {.help = "its name"});
     f.add("tuned", row.tuned, {.help = "value of the tuned key"});
@@ -257,10 +274,12 @@ std::string to_markdown(const TableView& view, const std::string& command, const
 }
 
 std::string to_csv(const TableView& view) {
+  const std::vector<TimedBatch> timed = view.file.timed();
   const std::string_view column = view.metric->column;
   std::string text = str("arm,tuned,seeds,", column, "_mean,", column,
                          "_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
-                         "train_seconds,sparsity,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n");
+                         "train_seconds,sparsity,matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,speedup_"
+                         "median,speedup_p10,speedup_p90\n");
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
     const MeanInterval& difference = row.difference;
@@ -272,9 +291,10 @@ std::string to_csv(const TableView& view) {
         str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
             formatted("%.6f", mean_of(row.tests())), ',', formatted("%.6f", sample_stddev(row.tests())), ',', between, ',',
             last_stage(row).parameters, ',', last_stage(row).macs, ',', row.cells.front().file_bytes, ',',
-            formatted("%.1f", row.train_seconds()), ',', formatted("%.6g", last_stage(row).sparsity));
+            formatted("%.1f", row.train_seconds()), ',', formatted("%.6g", last_stage(row).sparsity), ',',
+            count_field(row.cells.front().matched_layers), ',', count_field(row.cells.front().compressed_layers));
     for (std::size_t i = 0; i < row.times.size(); ++i) {
-      text += str(head, ',', view.file.latency.batch[i]);
+      text += str(head, ',', name_of(timed[i].phase), ',', timed[i].batch);
       if (const std::optional<ArmTime>& time = row.times[i]) {
         for (const Summary* summary : {&time->time, &time->speedup})
           text += str(',', summary->median, ',', summary->p10, ',', summary->p90);
@@ -295,8 +315,7 @@ Value to_value(const TableView& view) {
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
   Value rows = Value::list();
-  for (const ArmRow& row : view.rows)
-    rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.latency.batch}));
+  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed()}));
   value.set("rows", std::move(rows));
   Value answers = Value::list();
   for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));

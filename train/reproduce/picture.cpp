@@ -65,6 +65,12 @@ struct Axis {
   double share(double value) const { return (value - low) / (high - low); }
 };
 
+// Of the last batch of inference; null before it was timed.
+const ArmTime* shown_time(const TableView& view, const ArmRow& row) {
+  const std::size_t last = view.file.latency.batch.size() - 1;
+  return last < row.times.size() && row.times[last] ? &*row.times[last] : nullptr;
+}
+
 std::vector<Point> points_of(const TableView& view, bool timed) {
   std::vector<Point> points;
   for (const ArmRow& row : view.rows) {
@@ -72,7 +78,7 @@ std::vector<Point> points_of(const TableView& view, bool timed) {
     const std::vector<double> tests = row.tests();
     const double seconds = row.train_seconds();
     points.push_back({.name = row.arm,
-                      .x = timed ? row.times.back()->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
+                      .x = timed ? shown_time(view, row)->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
                       .y = in_unit(*view.metric, mean_of(tests)),
                       .half = in_unit(*view.metric, sample_stddev(tests)),
                       .baseline = row.arm == view.file.baseline_arm()});
@@ -171,7 +177,7 @@ class Drawing {
 
 std::string to_svg(const TableView& view) {
   const bool timed = std::ranges::all_of(
-      view.rows, [](const ArmRow& row) { return row.cells.empty() || (!row.times.empty() && row.times.back().has_value()); });
+      view.rows, [&](const ArmRow& row) { return row.cells.empty() || shown_time(view, row) != nullptr; });
   const std::vector<Point> points = points_of(view, timed);
   double least_x = 0, greatest_x = 1, least_y = 0, greatest_y = 100;
   for (std::size_t i = 0; i < points.size(); ++i) {

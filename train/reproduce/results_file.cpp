@@ -33,6 +33,9 @@ void ArmTime::fields(Fields& f) {
 void ArmTimes::fields(Fields& f) {
   f.add("networks", networks, {.help = "hash of the cells that were timed"});
   f.add("batch", batch, {.help = "samples of a batch"});
+  f.add("phase", phase,
+        {.help = "inference, or the forward and backward of training",
+         .choices = {name_of(Phase::inference), name_of(Phase::training)}});
   f.add("arms", arms, {.help = "the baseline first"});
   f.add("commit", commit, {.help = "of the program"});
   f.add("processor", processor, {.help = "that was timed"});
@@ -70,9 +73,10 @@ const CellResult* ResultsFile::find(const std::string& key, std::int64_t seed) c
   return found == cells_.rend() ? nullptr : &*found;
 }
 
-const ArmTimes* ResultsFile::find_times(const std::string& networks, std::int64_t batch) const {
-  const auto found = std::find_if(times_.rbegin(), times_.rend(),
-                                  [&](const ArmTimes& times) { return times.networks == networks && times.batch == batch; });
+const ArmTimes* ResultsFile::find_times(const std::string& networks, const TimedBatch& timed) const {
+  const auto found = std::find_if(times_.rbegin(), times_.rend(), [&](const ArmTimes& times) {
+    return times.networks == networks && times.batch == timed.batch && times.phase == name_of(timed.phase);
+  });
   return found == times_.rend() ? nullptr : &*found;
 }
 

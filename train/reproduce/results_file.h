@@ -11,6 +11,7 @@
 #include "core/config/fields.h"
 #include "core/io/vfs.h"
 #include "train/reproduce/cell_result.h"
+#include "train/reproduce/table_file.h"
 
 namespace tessera {
 
@@ -21,10 +22,11 @@ struct ArmTime {
   void fields(Fields& f);
 };
 
-// Inference of the arms' networks, one batch size, in turn.
+// The arms' networks on the clock, one batch size, in turn.
 struct ArmTimes {
   std::string networks;  // hash of the cells' keys and seeds
   std::int64_t batch = 0;
+  std::string phase{name_of(Phase::inference)};
   std::vector<ArmTime> arms;  // the baseline first
   std::string commit;
   std::string processor;
@@ -39,7 +41,7 @@ class ResultsFile {
   ResultsFile(Vfs& vfs, std::string path);
 
   const CellResult* find(const std::string& key, std::int64_t seed) const;
-  const ArmTimes* find_times(const std::string& networks, std::int64_t batch) const;
+  const ArmTimes* find_times(const std::string& networks, const TimedBatch& timed) const;
   std::span<const CellResult> cells() const { return cells_; }
 
   void append(const CellResult& cell);  // on stable storage when it returns

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/timing/timed_at.h"
 #include "core/config/fields.h"
 #include "train/experiment.h"
 #include "train/tasks/metric.h"
@@ -54,6 +55,12 @@ struct PublishedRow {
   void fields(Fields& f);
 };
 
+// A reading of the clock that the arms' networks share.
+struct TimedBatch {
+  Phase phase = Phase::inference;
+  std::int64_t batch = 1;
+};
+
 struct TableFile {
   std::int64_t version = 1;
   std::string name;
@@ -63,10 +70,12 @@ struct TableFile {
   std::vector<ArmConfig> arms;
   std::vector<QuestionConfig> questions;
   std::vector<PublishedRow> published;
-  LatencyConfig latency;
+  LatencyConfig latency;  // of inference
+  std::optional<LatencyConfig> training;  // of a training step's forward and backward; not timed without it
   void fields(Fields& f);
 
   const std::vector<std::int64_t>& seeds_of(const ArmConfig& arm) const;
+  std::vector<TimedBatch> timed() const;  // inference first, in the file's order
   const std::string& baseline_arm() const { return baseline.empty() ? arms.front().name : baseline; }
 };
 

@@ -57,9 +57,9 @@ MeanInterval paired(const ArmRow& row, const ArmRow& other) {
 void add_times(TableView& view, const ResultsFile& results) {
   const std::string networks = networks_key(view.rows);
   for (ArmRow& row : view.rows) {
-    for (const std::int64_t batch : view.file.latency.batch) {
+    for (const TimedBatch& timed : view.file.timed()) {
       std::optional<ArmTime>& time = row.times.emplace_back();
-      const ArmTimes* const times = results.find_times(networks, batch);
+      const ArmTimes* const times = results.find_times(networks, timed);
       if (times == nullptr) continue;
       const auto found = std::ranges::find(times->arms, row.arm, &ArmTime::arm);
       if (found != times->arms.end()) time = *found;

@@ -42,7 +42,7 @@ struct ArmRow {
   std::vector<std::string> failures{};  // "seed 2: ..." of the others that will have none
   MeanInterval difference{};  // of the metric to the baseline's, paired by seed; n = 0 for the baseline
   std::vector<StageMean> stages{};
-  std::vector<std::optional<ArmTime>> times{};  // for each batch of the file
+  std::vector<std::optional<ArmTime>> times{};  // for each of TableFile::timed()
 
   std::vector<double> tests() const;
   double train_seconds() const;  // median over the seeds

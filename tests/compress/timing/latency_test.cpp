@@ -96,5 +96,16 @@ TEST(Latency, TrainingIsAForwardAndABackwardThatLeavesNothing) {
   EXPECT_EQ(module.buffers().at(0)->value.item(), 0);
 }
 
+TEST(Latency, NetworksAreTimedInTrainingAndLeftAsTheyWere) {
+  Scale one, other;
+  Module* networks[] = {&one, &other};
+  const PairedTiming timing = time_networks(networks, {4, 3}, 5, DType::f32, Phase::training);
+  EXPECT_EQ(timing.networks.size(), 2u);
+  for (Scale* module : {&one, &other}) {
+    EXPECT_FALSE(module->parameter("w").grad().defined());
+    EXPECT_EQ(module->buffers().at(0)->value.item(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace tessera

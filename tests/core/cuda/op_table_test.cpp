@@ -85,8 +85,10 @@ struct HalfType {
 };
 constexpr HalfType kHalfTypes[] = {{DType::bf16, kBf16Rounding}, {DType::f16, kF16Rounding}};
 
-// Libraries round a convolution before a bias is added behind it.
-double roundings_of(const OpCase& row) { return row.name.starts_with("conv2d/") ? 2 : 1; }
+// Libraries round a convolution before a bias is added behind it; sparse ones may be computed by that of their dense weight.
+double roundings_of(const OpCase& row) {
+  return row.name.starts_with("conv2d/") || row.name.starts_with("sparse_conv2d/") ? 2 : 1;
+}
 
 // Where bf16 may lose a gradient altogether, f16 may too.
 double gradient_tolerance(const OpCase& row, double rounding) {

@@ -128,7 +128,39 @@ TEST_F(Views, SparsityHasAColumnWhereThereIsAny) {
   const std::string page = to_markdown(view(), "t.yaml", "t.svg");
   EXPECT_NE(page.find("| MMACs | sparsity % | file KiB |"), std::string::npos) << page;
   EXPECT_NE(page.find("| 2.50 | 87.5 | 20 |"), std::string::npos) << page;
-  EXPECT_NE(to_csv(view()).find(",0.8754,1,"), std::string::npos);
+  EXPECT_NE(to_csv(view()).find(",0.8754,,,inference,1,"), std::string::npos);
+}
+
+TEST_F(Views, VerdictsHaveAColumnWhereThereAreAny) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  EXPECT_EQ(to_markdown(view(), "t.yaml", "t.svg").find("layers compressed"), std::string::npos);
+  CellResult judged = cell("other", 1, 0.5, 0.2, 0.6);
+  judged.matched_layers = 6;
+  judged.compressed_layers = 4;
+  results_.append(judged);
+  const std::string page = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(page.find("| MMACs | layers compressed |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| 1000 | 2.50 | 4 of 6 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| 1000 | 2.50 | - |"), std::string::npos) << page;
+  EXPECT_NE(to_csv(view()).find(",6,4,inference,1,"), std::string::npos);
+}
+
+TEST_F(Views, TrainingTimesStandBehindThoseOfInference) {
+  table_.training = LatencyConfig{.batch = {8}};
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  ArmTimes times;
+  times.networks = networks_key(view().rows);
+  times.batch = 8;
+  times.phase = name_of(Phase::training);
+  times.arms = {{"base", {40, 30, 50}, {1, 1, 1}}, {"other", {20, 10, 30}, {2, 1.5, 2.5}}};
+  results_.append(times);
+  const std::string page = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(page.find("| training, batch 8: ms (p10-p90) |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| - | - | - | - | 20.00 (10.00-30.00) | 2.00 (1.50-2.50) |"), std::string::npos) << page;
+  EXPECT_NE(to_csv(view()).find(",training,8,20,10,30,2,1.5,2.5"), std::string::npos) << to_csv(view());
+  EXPECT_NE(to_svg(view()).find("training, seconds"), std::string::npos) << "no inference was timed";
 }
 
 TEST_F(Views, PagesHoldEveryArm) {
