@@ -18,6 +18,21 @@ struct NormRow {
   float mean, inv_std;
 };
 
+// The heads of one position, [heads][2 half]: the first `rotated` ones are turned, the others copied.
+struct HeadRow {
+  std::int64_t heads, rotated, half;
+};
+
+// Of rows of n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
+struct NormKernels {
+  NormRow (*forward)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, float* y);
+  void (*backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores,
+                   float* grad_x);
+  // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
+  void (*parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
+                     double* beta);
+};
+
 struct Kernels {
   // y[i] = f(x[i]), of `count` elements; y may be x.
   void (*gelu_erf)(const float* x, std::int64_t count, Stores stores, float* y);
@@ -25,21 +40,21 @@ struct Kernels {
   // grad_x[i] = g[i] f'(x[i]); grad_x may be g.
   void (*gelu_erf_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
   void (*gelu_tanh_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
-  // y[i] = factor (x[i] + shift).
-  void (*shift_and_scale)(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y);
+  // y[i] = silu(gate[i]) value[i].
+  void (*swiglu)(const float* gate, const float* value, std::int64_t count, Stores stores, float* y);
+  void (*swiglu_backward)(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores,
+                          float* grad_gate, float* grad_value);
+  // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
+  void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
 
   // Of one row of n > 0 elements.
   ExpSum (*exp_sum)(const float* x, std::int64_t n);
   ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
+  // y = factor (exp(x - top) / total + shift), of the row's sum.
+  void (*shifted_softmax)(const float* x, std::int64_t n, const ExpSum& sum, float shift, float factor, Stores stores, float* y);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
-  NormRow (*layer_norm)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores,
-                        float* y);
-  void (*layer_norm_backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n,
-                              Stores stores, float* grad_x);
-  // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
-  void (*layer_norm_parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n,
-                                double* gamma, double* beta);
+  NormKernels layer_norm, rms_norm;
 };
 
 extern const Kernels kAvx2Kernels;

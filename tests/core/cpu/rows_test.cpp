@@ -9,6 +9,8 @@
 
 #include "core/cpu/isa.h"
 #include "core/ops/gelu_math.h"
+#include "core/ops/rotary_math.h"
+#include "core/ops/swiglu_math.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "tests/support/relative_error.h"
@@ -79,6 +81,52 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
   }
 }
 
+TEST_P(RowKernels, Swiglu) {
+  for (const std::int64_t n : kSizes) {
+    const Tensor gate = random(n, 1), value = random(n, 2), g = random(n, 3);
+    std::vector<double> want, grad_gate, grad_value;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double a = gate.data<float>()[i], b = value.data<float>()[i];
+      const auto grad = swiglu_gradient(a, b, double{g.data<float>()[i]});
+      want.push_back(swiglu_of(a, b)), grad_gate.push_back(grad.gate), grad_value.push_back(grad.value);
+    }
+    const float *const a = gate.data<float>(), *const b = value.data<float>();
+    expect_results(n, want, [&](Stores s, float* y) { used->swiglu(a, b, n, s, y); });
+    const Tensor other = Tensor::empty({n});
+    const auto backward = [&](Stores s, float* to_gate, float* to_value) {
+      used->swiglu_backward(a, b, g.data<float>(), n, s, to_gate, to_value);
+    };
+    expect_results(n, grad_gate, [&](Stores s, float* to) { backward(s, to, other.data<float>()); });
+    expect_results(n, grad_value, [&](Stores s, float* to) { backward(s, other.data<float>(), to); });
+  }
+}
+
+// Heads of two vectors and more, of less than one, with rests; some of them copied. Back and forth in place is where it began.
+TEST_P(RowKernels, Rotate) {
+  for (const HeadRow& row : {HeadRow{3, 2, 32}, HeadRow{2, 2, 13}, HeadRow{3, 1, 1}, HeadRow{1, 1, 40}}) {
+    const std::int64_t width = 2 * row.half, n = row.heads * width;
+    const Tensor x = random(n, 1), cosine = random(row.half, 2, -1, 1), sine = Tensor::empty({row.half});
+    for (std::int64_t i = 0; i < row.half; ++i) {
+      sine.data<float>()[i] = std::sqrt(1 - cosine.data<float>()[i] * cosine.data<float>()[i]);
+    }
+    std::vector<double> want = wide(x);
+    for (std::int64_t i = 0; i < row.rotated * width; ++i) {
+      if (i % width >= row.half) continue;
+      const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(i + row.half);
+      const double c = cosine.data<float>()[i % width], s = -double{sine.data<float>()[i % width]};
+      const RotaryPair<double> pair = rotated(want[first], want[second], c, s);
+      want[first] = pair.first, want[second] = pair.second;
+    }
+    const float *const c = cosine.data<float>(), *const s = sine.data<float>();
+    expect_results(n, want, [&](Stores stores, float* y) { used->rotate(x.data<float>(), c, s, row, -1, stores, y); });
+    const Tensor y = x.clone();
+    used->rotate(y.data<float>(), c, s, row, 1, Stores::cached, y.data<float>());
+    EXPECT_GT(relative_error(y, x), 0.01);
+    used->rotate(y.data<float>(), c, s, row, -1, Stores::cached, y.data<float>());
+    EXPECT_LE(relative_error(y, x), kTolerance);
+  }
+}
+
 TEST_P(RowKernels, SoftmaxAndItsGradient) {
   for (const std::int64_t n : kSizes) {
     const Tensor x = random(n, 1, -30, 30), g = random(n, 2), y = Tensor::empty({n});
@@ -91,6 +139,10 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     EXPECT_NEAR(sum.total / total, 1, kTolerance);
     for (double& p : want) p /= total;
     expect_results(n, want, [&](Stores s, float* to) { used->softmax(x.data<float>(), n, s, to); });
+    std::vector<double> shifted;
+    for (const double p : want) shifted.push_back(0.5 * (p - 0.125));
+    expect_results(n, shifted,
+                   [&](Stores s, float* to) { used->shifted_softmax(x.data<float>(), n, sum, -0.125F, 0.5F, s, to); });
     used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
     for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
     for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
@@ -107,29 +159,57 @@ TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(y.data<float>()[i], i == 3 ? 1.0F : 0.0F) << i;
 }
 
-TEST_P(RowKernels, LayerNorm) {
+// `centred`: layer norm, otherwise RMS norm.
+void expect_norm(const NormKernels& norm, std::int64_t n, bool centred, const auto& expect_results) {
+  const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
+  double mean = 0, variance = 0, plain = 0, weighted = 0;
+  for (const double v : wide(x)) mean += centred ? v / static_cast<double>(n) : 0;
+  for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+  const double inv_std = 1 / std::sqrt(variance + 1e-5);
+  std::vector<double> want, gradient;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    want.push_back(h * gamma.data<float>()[i] + (centred ? beta.data<float>()[i] : 0));
+    plain += centred ? a / static_cast<double>(n) : 0, weighted += a * h / static_cast<double>(n);
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    gradient.push_back(inv_std * (a - plain - h * weighted));
+  }
+  const float *const in = x.data<float>(), *const scale = gamma.data<float>();
+  const float* const shift = centred ? beta.data<float>() : nullptr;
+  expect_results(n, want, [&](Stores s, float* y) { norm.forward(in, scale, shift, n, 1e-5, s, y); });
+  const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
+  expect_results(n, gradient, [&](Stores s, float* y) { norm.backward(in, g.data<float>(), scale, row, n, s, y); });
+}
+
+TEST_P(RowKernels, LayerNormAndRmsNorm) {
   for (const std::int64_t n : kSizes) {
     if (n == 1) continue;  // its variance is 0
-    const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
-    double mean = 0, variance = 0, plain = 0, weighted = 0;
-    for (const double v : wide(x)) mean += v / static_cast<double>(n);
-    for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
-    const double inv_std = 1 / std::sqrt(variance + 1e-5);
-    std::vector<double> want, gradient;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
-      want.push_back(h * gamma.data<float>()[i] + beta.data<float>()[i]);
-      plain += a / static_cast<double>(n), weighted += a * h / static_cast<double>(n);
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
-      gradient.push_back(inv_std * (a - plain - h * weighted));
-    }
-    const float *const in = x.data<float>(), *const scale = gamma.data<float>();
-    expect_results(n, want, [&](Stores s, float* y) { used->layer_norm(in, scale, beta.data<float>(), n, 1e-5, s, y); });
-    const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
-    expect_results(n, gradient, [&](Stores s, float* y) { used->layer_norm_backward(in, g.data<float>(), scale, row, n, s, y); });
+    expect_norm(used->layer_norm, n, true, expect_results);
+    expect_norm(used->rms_norm, n, false, expect_results);
   }
+}
+
+// Sums over rows, eight at a time and what is left, that join what is there.
+TEST_P(RowKernels, GradientsOfANormsParameters) {
+  constexpr std::int64_t n = 37, count = 11;
+  const Tensor x = random(n * count, 1), g = random(n * count, 2);
+  NormRow rows[count];
+  for (int r = 0; r < count; ++r) rows[r] = {0.1F * static_cast<float>(r), 1 + 0.3F * static_cast<float>(r)};
+  std::vector<double> want_gamma(n, 2.0), want_beta(n, 3.0), gamma = want_gamma, beta = want_beta;
+  for (std::int64_t i = 0; i < n * count; ++i) {
+    const NormRow& row = rows[i / n];
+    const double here = g.data<float>()[i];
+    want_gamma[static_cast<std::size_t>(i % n)] += here * (x.data<float>()[i] - double{row.mean}) * row.inv_std;
+    want_beta[static_cast<std::size_t>(i % n)] += here;
+  }
+  used->layer_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), beta.data());
+  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+  EXPECT_LE(relative_error(beta, want_beta), kTolerance);
+  std::fill(gamma.begin(), gamma.end(), 2.0);
+  used->rms_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), nullptr);
+  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
