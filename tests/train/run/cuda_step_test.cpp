@@ -120,7 +120,7 @@ void interrupt(StageTrainer& trainer, Module& model, DType compute) {
   trainer.check_finite();
   trainer.with_evaluation_weights([&] {
     const NoGrad no_grad;
-    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).input(), Context{}, compute).value().to(Device::cpu());
+    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).parts(), Context{}, compute).value().to(Device::cpu());
   });
   trainer.state();
 }
