@@ -61,6 +61,9 @@ class Module {
   virtual void buffers_changed() {}
   // Names of children without which it computes nothing: those of a file are checked against them.
   virtual std::vector<std::string> needed_children() const { return {}; }
+  // What x is made of: 0 for real numbers, else whole numbers (i64) in [0, this), as tokens are. Inputs that are made up follow
+  // it.
+  virtual std::int64_t input_limit() const { return 0; }
   // Names of what a forward takes of Context::inputs and cannot do without, of this module alone: data sets are checked against
   // them.
   virtual std::vector<std::string> named_inputs() const { return {}; }

@@ -10,7 +10,7 @@
 #include "core/support/error.h"
 #include "layers/compressed.h"
 #include "train/config_file.h"
-#include "train/plan/named_inputs.h"
+#include "train/plan/check_inputs.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/model_state.h"
@@ -58,7 +58,7 @@ class Checker {
       model_ = &initial_.model;
       const Shape output = initial_.model->output_shape(input_);
       task_of(config_.data).check_output(output, *data_->train.dataset);
-      check_named_inputs(*initial_.model, *data_->train.dataset);
+      check_inputs(*initial_.model, *data_->train.dataset);
       has_inputs_ = true;
     });
   }
@@ -145,7 +145,7 @@ class Checker {
     if (!rewritten_) rewritten_ = copy_of(*initial_.model);
     run_stage_pass(pass, stage, rewritten_, input_, results_);
     model_ = &rewritten_;
-    if (has_inputs_) check_named_inputs(*rewritten_, *data_->train.dataset);
+    if (has_inputs_) check_inputs(*rewritten_, *data_->train.dataset);
   }
 
   void leave_masks(const StageConfig& stage) {
