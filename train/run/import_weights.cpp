@@ -275,7 +275,7 @@ std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
   std::optional<Source> source;
   InitialModel result;
-  if (config.name == kSavedModel) source = read_source(vfs, config.weights);
+  if (config.name() == kSavedModel) source = read_source(vfs, config.weights);
   result.model = source ? rebuilt(*source, input) : build_model(config, input);
   initialize(*result.model, seed);
   if (config.weights.empty()) return result;
@@ -288,14 +288,14 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
   Source source = read_weights_file(vfs, path);
   TESSERA_CHECK(source.input, ConfigError, path,
                 ": holds no network and its input; give a run folder or a file of tessera compress");
-  const ModelConfig config{.name = std::string(kSavedModel), .weights = path};
+  const ModelConfig config{.form = models::Saved(), .weights = path};
   FileNetwork network{rebuilt(source, *source.input), *source.input};
   Importer(*network.model, config, network.input, std::move(source)).run();
   return network;
 }
 
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
-  return config.name == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
+  return config.name() == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
 }
 
 }  // namespace tessera
