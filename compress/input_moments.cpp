@@ -76,7 +76,7 @@ std::map<std::string, InputWeights> input_weights(Module& root, std::span<const 
     const ForwardObserver observer([&](const Module& module, const Var& x) {
       if (std::ranges::find(paths, module.path()) != paths.end()) add_rows(moments[module.path()], module, x.value());
     });
-    for (std::int64_t i = 0; i < count; ++i) scores(root, batches.x(i), Context{}, batches.compute);
+    for (std::int64_t i = 0; i < count; ++i) scores(root, batches.parts(i), Context{}, batches.compute);
   }
   std::map<std::string, InputWeights> weights;
   for (const auto& [path, sums] : moments) {

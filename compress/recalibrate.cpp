@@ -48,7 +48,7 @@ bool recalibrate(Module& root, const TrainingBatches& batches, std::int64_t coun
   for (std::int64_t i = 0; i < count; ++i) {
     // From zero a step of the running statistics leaves momentum times the batch's.
     for (const Statistic& statistic : statistics) statistic.buffer->value.fill(0);
-    scores(root, batches.x(i), Context{.training = true, .seed = 0, .step = &step}, batches.compute);
+    scores(root, batches.parts(i), Context{.training = true, .seed = 0, .step = &step}, batches.compute);
     for (const Statistic& statistic : statistics) {
       add_to(statistic.sum, statistic.buffer->value, 1 / (statistic.momentum * static_cast<double>(count)));
     }

@@ -3,14 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/nn/named_tensor.h"
 
 namespace tessera {
 
 struct TrainingBatches {
-  std::function<Tensor(std::int64_t i)> x;  // batch i, the same bytes in every call; on the network's device
+  // Parts of batch i, x first (see layers/scores.h); the same bytes in every call; on the network's device.
+  std::function<std::vector<NamedTensor>(std::int64_t i)> parts;
   DType compute = DType::f32;  // what activations are in
 };
 

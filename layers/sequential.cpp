@@ -45,6 +45,8 @@ Var Sequential::forward_first(std::size_t count, const Var& x, const Context& co
   return y;
 }
 
+std::int64_t Sequential::input_limit() const { return children().empty() ? 0 : children().front().module->input_limit(); }
+
 Shape Sequential::output_shape(const Shape& input, Trace* trace) const {
   Shape shape = input;
   for (const Child& child : children()) shape = child.module->output_shape(shape, trace);

@@ -18,6 +18,7 @@ class Sequential final : public Module {
   Value config() const override { return Value::map(); }
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+  std::int64_t input_limit() const override;  // its first child's
 
   // relu(y + residual) of a chain whose last child is a Convolution, as that one's add_relu; the residual may be undefined.
   Var add_relu(const Var& x, const Var& residual, const Context& context);

@@ -21,11 +21,21 @@ Tensor random_batch(const Shape& shape, std::string_view purpose, const WorkOpti
   return batch.to(options.device).to(options.compute);
 }
 
+Tensor random_input(const Module& module, const Shape& shape, const WorkOptions& options) {
+  const std::int64_t limit = module.input_limit();
+  if (limit == 0) return random_batch(shape, "input", options);
+  const Tensor batch = Tensor::empty(shape, DType::i64);
+  const RngStream stream(0, "latency", "input");
+  std::int64_t* const values = batch.data<std::int64_t>();
+  for (std::int64_t i = 0; i < batch.numel(); ++i) values[i] = random_below(stream, 0, static_cast<std::uint64_t>(i), limit);
+  return batch.to(options.device);
+}
+
 }  // namespace
 
 TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions& options)
-    : x_(random_batch(input, "input", options)),
-      input_gradient_(options.input_gradient),
+    : x_(random_input(module, input, options)),
+      input_gradient_(options.input_gradient && is_floating(x_.dtype())),
       recompute_(options.recompute),
       step_(options.device) {
   if (options.phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);

@@ -22,7 +22,8 @@ struct WorkOptions {
 };
 
 // The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
-// the dtype that it computes in.
+// the dtype that it computes in. Where it reads whole numbers (Module::input_limit), all of them are equally likely, and have no
+// gradient.
 class TimedWork {
  public:
   TimedWork(const Module& module, const Shape& input, const WorkOptions& options);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,13 @@ class Hook {
 
   virtual void on_stage_begin(Module&) {}  // before its first step; not where a stage goes on from a checkpoint
 
-  // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what loss, after_backward
-  // and after_step give the device is recorded in one step and replayed in those that follow, without a call of theirs: values
-  // that change come from the step state.
+  // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what loss,
+  // after_backward and after_step give the device is recorded in one step and replayed in those that follow, without a call of
+  // theirs: values that change come from the step state.
   virtual void on_step_begin(Module&, std::int64_t, StepStateData&) {}  // the stage's step, from 0; may set its slots
-  // The loss of a micro-batch: `value` is what there is so far, the scores are what the network says of `x`. It is differentiated.
-  virtual Var loss(const Var& value, const Var& /*scores*/, const Tensor& /*x*/) { return value; }
+  // The loss of a micro-batch: `value` is what there is so far, the scores are what the network says of the first of `parts`. It
+  // is differentiated.
+  virtual Var loss(const Var& value, const Var& /*scores*/, std::span<const NamedTensor> /*parts*/) { return value; }
   virtual void after_backward(Module&, const StepState&) {}  // once a step, after unscaling, before clipping; may edit gradients
   virtual void after_step(Module&, const StepState&) {}
   // Whether they have something to do on the host at every step: no step is recorded then.

@@ -21,6 +21,11 @@ void count_tensors(const Module& module, LayerCost& row) {
 
 }  // namespace
 
+const Tensor* Context::find(std::string_view name) const {
+  const auto found = std::ranges::find(inputs, name, &NamedTensor::name);
+  return found == inputs.end() ? nullptr : &found->tensor;
+}
+
 std::string join_path(std::string_view parent, std::string_view name) {
   return parent.empty() ? std::string(name) : str(parent, '.', name);
 }

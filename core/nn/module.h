@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/device/step_state.h"
 #include "core/nn/cost.h"
 #include "core/nn/forward_observer.h"
+#include "core/nn/named_tensor.h"
 #include "core/nn/parameter.h"
 #include "core/support/error.h"
 
@@ -25,6 +27,10 @@ struct Context {
   std::uint64_t seed = 0;
   const StepState* step = nullptr;  // required when training: random numbers are keyed by the global step
   bool recompute = false;  // compressed layers keep nothing between their factors, and compute it again in the backward
+  // All that a sample has: x first, as it came, then what is beside it. They are there until the backward is done.
+  std::span<const NamedTensor> inputs = {};
+
+  const Tensor* find(std::string_view name) const;  // of `inputs`; null where none has the name
 };
 
 // State that is not trained: batch-norm statistics.
@@ -55,6 +61,12 @@ class Module {
   virtual void buffers_changed() {}
   // Names of children without which it computes nothing: those of a file are checked against them.
   virtual std::vector<std::string> needed_children() const { return {}; }
+  // What x is made of: 0 for real numbers, else whole numbers (i64) in [0, this), as tokens are. Inputs that are made up follow
+  // it.
+  virtual std::int64_t input_limit() const { return 0; }
+  // Names of what a forward takes of Context::inputs and cannot do without, of this module alone: data sets are checked against
+  // them.
+  virtual std::vector<std::string> named_inputs() const { return {}; }
 
   const std::string& path() const noexcept { return *path_; }  // "" for the root
 

@@ -46,7 +46,9 @@ Tensor batch_of(std::int64_t i) {
   return x;
 }
 
-const TrainingBatches kBatches{.x = batch_of};
+std::vector<NamedTensor> parts_of(std::int64_t i) { return {{"x", batch_of(i)}}; }
+
+const TrainingBatches kBatches{.parts = parts_of};
 
 Tensor product(const Tensor& a, const Tensor& b) { return linalg::mode_product(b, a, 0); }
 
@@ -75,11 +77,15 @@ TEST(InputWeights, AreTheRootOfTheSecondMomentsAndItsInverse) {
   EXPECT_EQ(weights.at("linear").root.shape(), (Shape{360, 360}));
 }
 
+auto filled_with(double value) {
+  return [value](std::int64_t) { return std::vector<NamedTensor>{{"x", Tensor::full(kInput, value)}}; };
+}
+
 TEST(InputWeights, OfZerosAreNoneAndOfNanAnError) {
   const auto root = network();
   const std::vector<std::string> paths{"conv"};
-  EXPECT_TRUE(input_weights(*root, paths, {.x = [](std::int64_t) { return Tensor::zeros(kInput); }}, 2).empty());
-  const TrainingBatches broken{.x = [](std::int64_t) { return Tensor::full(kInput, std::numeric_limits<double>::quiet_NaN()); }};
+  EXPECT_TRUE(input_weights(*root, paths, {.parts = filled_with(0)}, 2).empty());
+  const TrainingBatches broken{.parts = filled_with(std::numeric_limits<double>::quiet_NaN())};
   EXPECT_EQ(message_of<NumericError>([&] { input_weights(*root, paths, broken, 1); }),
             "layer 'conv': its inputs hold NaN or Inf, so that its weight cannot be decomposed by them");
 }
@@ -131,14 +137,14 @@ TEST_P(WeightedFactorise, KeepsTheAnswers) {
   EXPECT_GT(report.layers.at(0).relative_error, plain_report.layers.at(0).relative_error);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Forms, WeightedFactorise,
-    ::testing::Values(Case{"svd", "linear", R"("format": "svd", "ranks": {"rank": 3})"},
-                      Case{"tucker2", "conv", R"("format": "tucker2", "ranks": {"out": 5, "in": 4})"},
-                      Case{"tucker2_without_in_factor", "conv", R"("format": "tucker2", "ranks": {"out": 5, "in": 8})"},
-                      Case{"spatial_svd", "conv", R"("format": "spatial_svd", "ranks": {"rank": 6})"},
-                      Case{"cp", "conv", R"("format": "cp", "ranks": {"rank": 8})"}),
-    [](const auto& c) { return c.param.name; });
+INSTANTIATE_TEST_SUITE_P(Forms, WeightedFactorise,
+                         ::testing::Values(Case{"svd", "linear", R"("format": "svd", "ranks": {"rank": 3})"},
+                                           Case{"tucker2", "conv", R"("format": "tucker2", "ranks": {"out": 5, "in": 4})"},
+                                           Case{"tucker2_without_in_factor", "conv",
+                                                R"("format": "tucker2", "ranks": {"out": 5, "in": 8})"},
+                                           Case{"spatial_svd", "conv", R"("format": "spatial_svd", "ranks": {"rank": 6})"},
+                                           Case{"cp", "conv", R"("format": "cp", "ranks": {"rank": 8})"}),
+                         [](const auto& c) { return c.param.name; });
 
 // The optimum of the weighted problem (Eckart & Young for W C^(1/2)).
 TEST(WeightedFactorise, BySvdIsTheBest) {

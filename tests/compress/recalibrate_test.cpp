@@ -41,6 +41,8 @@ std::pair<double, double> statistics(const Tensor& x, std::int64_t channel) {
   return {mean, squares / static_cast<double>(rows - 1)};
 }
 
+std::vector<NamedTensor> parts_of(std::int64_t i) { return {{"x", batch_of(i)}}; }
+
 void expect_mean_of_batches(const Module& norm, const std::function<Tensor(std::int64_t)>& x, std::int64_t count) {
   for (std::int64_t c = 0; c < x(0).dim(-1); ++c) {
     double mean = 0, variance = 0;
@@ -58,7 +60,7 @@ TEST(Recalibrate, GivesTheMeanOfTheBatches) {
   const auto root = network(0.3);
   root->child("first").buffers()[0]->value.fill(100);  // what was there before does not count
   const std::vector<double> weight = values(root->child("conv").parameter("weight").value());
-  const TrainingBatches batches{.x = batch_of};
+  const TrainingBatches batches{.parts = parts_of};
   EXPECT_TRUE(recalibrate(*root, batches, 4));
   expect_mean_of_batches(root->child("first"), batch_of, 4);
   // In training the second one sees what the first one normalised by each batch's own statistics.
@@ -79,17 +81,17 @@ TEST(Recalibrate, GivesTheMeanOfTheBatches) {
 TEST(Recalibrate, LeavesAFrozenNormAndEveryNormWithoutBatches) {
   const auto root = network(0);
   root->child("first").buffers()[0]->value.fill(7);
-  recalibrate(*root, {.x = batch_of}, 2);
+  recalibrate(*root, {.parts = parts_of}, 2);
   EXPECT_EQ(values(root->child("first").buffers()[0]->value), (std::vector<double>{7, 7, 7}));
   const std::vector<double> second = values(root->child("second").buffers()[0]->value);
-  EXPECT_FALSE(recalibrate(*root, {.x = {}}, 0));
+  EXPECT_FALSE(recalibrate(*root, {.parts = {}}, 0));
   EXPECT_EQ(values(root->child("second").buffers()[0]->value), second);
 }
 
 TEST(Recalibrate, RefusesStatisticsOfNan) {
   const auto root = network(0.3);
-  const TrainingBatches broken{.x = [](std::int64_t) {
-    return Tensor::full({2, 4, 5, 3}, std::numeric_limits<double>::infinity());
+  const TrainingBatches broken{.parts = [](std::int64_t) {
+    return std::vector<NamedTensor>{{"x", Tensor::full({2, 4, 5, 3}, std::numeric_limits<double>::infinity())}};
   }};
   EXPECT_EQ(message_of<NumericError>([&] { recalibrate(*root, broken, 1); }),
             "first.running_mean: its values on the training batches hold NaN or Inf");

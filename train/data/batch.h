@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/device/device.h"
-#include "core/tensor.h"
+#include "core/nn/named_tensor.h"
 
 namespace tessera {
 
@@ -18,6 +18,7 @@ struct Field {
   std::string name;
   DType dtype = DType::f32;
   Shape shape = {};  // of one sample
+  std::int64_t limit = 0;  // whole numbers are in [0, limit); 0: no limit is told
 
   friend bool operator==(const Field&, const Field&) = default;
 };
@@ -26,10 +27,7 @@ struct Field {
 // network reads. Copies share the tensors.
 class Batch {
  public:
-  struct Part {
-    std::string name;
-    Tensor tensor;
-  };
+  using Part = NamedTensor;
 
   Batch() = default;
   // Throws ShapeError where the parts have different numbers of samples.
@@ -45,7 +43,7 @@ class Batch {
   const std::vector<Part>& parts() const noexcept { return parts_; }
   std::int64_t samples() const { return input().dim(0); }
   Device device() const { return input().device(); }
-  std::vector<Field> fields() const;
+  std::vector<Field> fields() const;  // without limits, which tensors do not tell
 
   Batch slice(std::int64_t begin, std::int64_t end) const;  // these samples, without copying
   Batch to(Device device) const;

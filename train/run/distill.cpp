@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-Var Distill::loss(const Var& value, const Var& scores, const Tensor& x) {
+Var Distill::loss(const Var& value, const Var& scores, std::span<const NamedTensor> parts) {
   const double cold = 1 / config_.temperature;
   Var logarithms, probabilities;  // of the teacher's answers
   {
     const NoGrad no_grad;
-    const Var softened = mul_scalar(tessera::scores(teacher_, x, Context{}, compute_), cold);
+    const Var softened = mul_scalar(tessera::scores(teacher_, parts, Context{}, compute_), cold);
     logarithms = log_softmax(softened);
     probabilities = softmax(softened);
   }

@@ -17,7 +17,7 @@ class Distill final : public Hook {
   Distill(const DistillConfig& config, Module& teacher, DType compute) : config_(config), teacher_(teacher), compute_(compute) {}
 
   std::string_view name() const override { return kName; }
-  Var loss(const Var& value, const Var& scores, const Tensor& x) override;
+  Var loss(const Var& value, const Var& scores, std::span<const NamedTensor> parts) override;
   State state() const override { return {}; }  // the run keeps the teacher
   void load_state(const State&) override {}
 

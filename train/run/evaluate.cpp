@@ -17,7 +17,7 @@ Evaluation evaluate(Module& model, Loader& loader, const Task& task, DType compu
   loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
-    const Var output = scores(model, batch.input(), Context{}, compute);
+    const Var output = scores(model, batch.parts(), Context{}, compute);
     result.loss += task.loss(output, batch, {}).value().item() * static_cast<double>(batch.samples());
     taken.add(output.value(), batch);
     result.samples += batch.samples();

@@ -101,9 +101,9 @@ class DryRun {
     const Batch batch = Batch::zeros(fields_, size, device_);
     const StepState step(device_);
     const Context context{.training = true, .seed = 0, .step = &step, .recompute = training_.recompute};
-    { scores(*model_, batch.input(), context, compute_); }  // what a first call keeps for good is not the graph's
+    { scores(*model_, batch.parts(), context, compute_); }  // what a first call keeps for good is not the graph's
     const std::int64_t before = in_use(device_);
-    const Var output = scores(*model_, batch.input(), context, compute_);
+    const Var output = scores(*model_, batch.parts(), context, compute_);
     return static_cast<double>(in_use(device_) - before);
   }
 

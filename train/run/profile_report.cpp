@@ -184,7 +184,8 @@ std::string timing_line(const ProfileReport& report) {
   return str("stage ", report.stage, ", steps ", report.last_step - report.steps() + 1, " to ", report.last_step, ", ",
              report.batch, " samples each: ", milliseconds(mean), " ms a step, median ", milliseconds(summary.median),
              " (p10-p90 ", milliseconds(summary.p10), "-", milliseconds(summary.p90), "), ",
-             formatted("%.0f", 1e9 * static_cast<double>(report.batch) / mean), ' ', report.throughput_unit);
+             formatted("%.0f", 1e9 * static_cast<double>(report.batch * report.units_per_sample) / mean), ' ',
+             report.throughput_unit);
 }
 
 std::string peak_line(const ProfileReport& report) {

@@ -23,7 +23,8 @@ struct ProfileReport {
   std::string stage;
   std::int64_t last_step = 0;  // global
   std::int64_t batch = 0;
-  std::string throughput_unit = "samples/s";  // of the run's task
+  std::int64_t units_per_sample = 1;  // of throughput, as the run's task says
+  std::string throughput_unit = "samples/s";
   std::string processor;
   MachinePeaks peaks;
   std::vector<std::int64_t> step_ns;  // one per step; not empty

@@ -38,6 +38,7 @@ void Profiling::write() {
   report.stage = run_.stage().name;
   report.last_step = run_.state.position().global_step;
   report.batch = run_.config().data.batch;
+  report.units_per_sample = run_.state.task().units_per_sample(*run_.state.data().train.dataset);
   report.throughput_unit = run_.state.task().throughput_unit();
   report.processor = describe_environment(run_.config()).at("processor").as_string();
   write_file_atomically(run_.vfs, run_.folder.profile_data(), to_json(to_value(report), 2) + "\n");

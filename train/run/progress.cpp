@@ -25,12 +25,12 @@ Progress::Progress(std::ostream* out, bool terminal, const std::string& log)
   TESSERA_CHECK(log_.is_open(), IoError, "cannot open ", log, " for writing");
 }
 
-void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step,
+void Progress::begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t units_per_step,
                      std::string_view unit) {
   label_ = label;
   first_ = first_step;
   total_ = total_steps;
-  samples_ = samples_per_step;
+  units_ = units_per_step;
   unit_ = unit;
   start_ = Clock::now();
   drawn_ = start_;
@@ -38,14 +38,14 @@ void Progress::begin(const std::string& label, std::int64_t first_step, std::int
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-double Progress::samples_per_second(std::int64_t step) const {
+double Progress::units_per_second(std::int64_t step) const {
   const double elapsed = seconds();
-  return elapsed > 0 ? static_cast<double>((step - first_) * samples_) / elapsed : 0.0;
+  return elapsed > 0 ? static_cast<double>((step - first_) * units_) / elapsed : 0.0;
 }
 
 double Progress::seconds_left(std::int64_t step) const {
-  const double rate = samples_per_second(step);
-  return rate > 0 ? static_cast<double>((total_ - step) * samples_) / rate : 0.0;
+  const double rate = units_per_second(step);
+  return rate > 0 ? static_cast<double>((total_ - step) * units_) / rate : 0.0;
 }
 
 void Progress::step(std::int64_t step, double loss) {
@@ -57,7 +57,7 @@ void Progress::step(std::int64_t step, double loss) {
   const int filled = total_ > 0 ? static_cast<int>(width * step / total_) : width;
   char text[200];
   std::snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f %s  ETA %s", static_cast<long long>(step),
-                static_cast<long long>(total_), loss, samples_per_second(step), unit_.c_str(),
+                static_cast<long long>(total_), loss, units_per_second(step), unit_.c_str(),
                 format_seconds(seconds_left(step)).c_str());
   *out_ << '\r' << label_ << " [" << std::string(static_cast<std::size_t>(filled), '=')
         << std::string(static_cast<std::size_t>(width - filled), ' ') << "] " << text << "\033[K" << std::flush;

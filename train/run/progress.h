@@ -16,14 +16,14 @@ class Progress {
   // file `log`, appended and flushed. Throws IoError when it cannot be opened.
   Progress(std::ostream* out, bool terminal, const std::string& log);
 
-  void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t samples_per_step,
-             std::string_view unit);  // of samples per second
+  void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t units_per_step,
+             std::string_view unit);  // of a rate: "img/s"
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
   void line(const std::string& text);  // a full line of its own
 
   double seconds() const;  // since begin()
   double seconds_left(std::int64_t step) const;
-  double samples_per_second(std::int64_t step) const;
+  double units_per_second(std::int64_t step) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ class Progress {
   std::string label_;
   std::int64_t first_ = 0;
   std::int64_t total_ = 0;
-  std::int64_t samples_ = 0;
+  std::int64_t units_ = 0;  // of a step
   std::string unit_;
   Clock::time_point start_;
   Clock::time_point drawn_;

@@ -105,9 +105,9 @@ TrainingBatches RunState::batches_for_passes() const {
     if (!loader) loader = training_loader();
     const std::int64_t epoch = epoch_of_passes() + i / steps_per_epoch_, at = i % steps_per_epoch_;
     if (loader->epoch() != epoch || loader->batch() != at) loader->seek(epoch, at);
-    return loader->next().input();
+    return loader->next().parts();
   };
-  return {.x = batch, .compute = compute_dtype_of(config_)};
+  return {.parts = batch, .compute = compute_dtype_of(config_)};
 }
 
 ReadBatches RunState::batches_for_hooks() const {

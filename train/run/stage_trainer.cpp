@@ -58,10 +58,10 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Ta
 }
 
 Var StageTrainer::loss(const Batch& batch, const Context& context) const {
-  const Var output = scores(model_, batch.input(), context, compute_);
+  const Var output = scores(model_, batch.parts(), context, compute_);
   try {
     Var value = task_.loss(output, batch, config_.loss);
-    for (const auto& hook : hooks_) value = hook->loss(value, output, batch.input());
+    for (const auto& hook : hooks_) value = hook->loss(value, output, batch.parts());
     return value;
   } catch (const OutOfMemoryError& error) {
     throw error.at("loss, forward");
@@ -75,7 +75,8 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
     const std::int64_t end = std::min(begin + micro, samples);
     const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
     if (begin > 0) step_state_.set_micro_step(begin / micro);
-    Var value = loss(batch.slice(begin, end), context);
+    const Batch part = batch.slice(begin, end);  // lives until the backward is done: layers may look at it again
+    Var value = loss(part, context);
     if (end - begin != samples) value = mul_scalar(value, share);
     accumulate(loss_sum_, value.value().to(DType::f64));
     charge_profile(ProfilePart::metrics, "loss");

@@ -53,8 +53,10 @@ void TrainingLog::tell_replay() {
 }
 
 void ProgressLine::on_stage_begin() {
-  run_.progress.begin(run_.stage().name, run_.state.position().stage_step, run_.state.stage_steps(), run_.config().data.batch,
-                      run_.state.task().throughput_unit());
+  const Task& task = run_.state.task();
+  const std::int64_t units = run_.config().data.batch * task.units_per_sample(*run_.state.data().train.dataset);
+  run_.progress.begin(run_.stage().name, run_.state.position().stage_step, run_.state.stage_steps(), units,
+                      task.throughput_unit());
 }
 
 void ProgressLine::on_step_end(const StepEnd&) {

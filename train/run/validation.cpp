@@ -32,7 +32,7 @@ void Validation::on_step_end(const StepEnd& step) {
     text +=
         str("  ", hooks, formatted(" (updates: %.1f %% of the time)", 100 * trainer.hook_seconds() / run_.progress.seconds()));
   }
-  run_.progress.line(text + formatted("  %.0f ", run_.progress.samples_per_second(position.stage_step)) +
+  run_.progress.line(text + formatted("  %.0f ", run_.progress.units_per_second(position.stage_step)) +
                      std::string(state.task().throughput_unit()));
 }
 

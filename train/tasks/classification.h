@@ -12,6 +12,7 @@ class Classification final : public Task {
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;  // accuracy
   std::string_view throughput_unit() const override { return "img/s"; }
+  std::int64_t units_per_sample(const Dataset&) const override { return 1; }
   std::span<const Table> tables() const override;  // confusion
   // Softmax cross-entropy over output [n, classes].
   Var loss(const Var& output, const Batch& batch, const LossConfig& config) const override;

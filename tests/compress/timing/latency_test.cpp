@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -50,6 +51,36 @@ TEST(Latency, ComparesEachNetworkWithTheFirst) {
   for (const Summary& t : timing.networks) {
     EXPECT_LE(t.p10, t.median);
     EXPECT_LE(t.median, t.p90);
+  }
+}
+
+// Reads whole numbers below 7, and answers with a weight times each.
+class Lookup final : public Module {
+ public:
+  Lookup() { add_parameter("weight", Tensor::full({1}, 1)); }
+  std::string_view kind() const override { return "lookup"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context&) override {
+    EXPECT_FALSE(x.requires_grad()) << "whole numbers have no gradient";
+    x_ = x.value();
+    return mul(parameter("weight").var(), Var(x_.to(DType::f32)));
+  }
+  Shape output_shape(const Shape& input, Trace*) const override { return input; }
+  std::int64_t input_limit() const override { return 7; }
+
+  Tensor x_;
+};
+
+TEST(Latency, WholeNumbersAreDrawnBelowWhatTheNetworkReads) {
+  for (const Phase phase : {Phase::inference, Phase::training}) {
+    Lookup lookup;
+    TimedWork(lookup, {40, 3}, {.phase = phase, .input_gradient = true}).run(lookup);
+    ASSERT_EQ(lookup.x_.dtype(), DType::i64);
+    std::vector<std::int64_t> drawn = lookup.x_.to_vector<std::int64_t>();
+    std::ranges::sort(drawn);
+    drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+    EXPECT_EQ(drawn, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(lookup.parameter("weight").grad().defined(), phase == Phase::training);
   }
 }
 

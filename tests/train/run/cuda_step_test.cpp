@@ -42,7 +42,7 @@ Batch make_batch(const Shape& shape, std::uint64_t step, Device device) {
 }
 
 std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) {
-  auto model = build_model({.name = "resnet20", .classes = 10}, kImages);
+  auto model = build_model(named_model("resnet20", 10), kImages);
   initialize(*model, seed);
   move_to(*model, device);
   return model;
@@ -120,7 +120,7 @@ void interrupt(StageTrainer& trainer, Module& model, DType compute) {
   trainer.check_finite();
   trainer.with_evaluation_weights([&] {
     const NoGrad no_grad;
-    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).input(), Context{}, compute).value().to(Device::cpu());
+    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).parts(), Context{}, compute).value().to(Device::cpu());
   });
   trainer.state();
 }

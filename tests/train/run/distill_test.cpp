@@ -38,7 +38,7 @@ TEST(Distill, TheLossIsHintons) {
   block.temperature = temperature;
   block.weight = weight;
   Distill distill(block, teacher, DType::f32);
-  const Var loss = distill.loss(Var(Tensor::full({}, own, DType::f32)), scores, x);
+  const Var loss = distill.loss(Var(Tensor::full({}, own, DType::f32)), scores, std::vector<NamedTensor>{{"x", x}});
 
   const Tensor taught = teacher(Var(x), Context{}).value();
   double divergence = 0;
@@ -47,7 +47,8 @@ TEST(Distill, TheLossIsHintons) {
     const std::vector<double> p = softened(taught, n, temperature), q = softened(scores.value(), n, temperature);
     for (std::size_t k = 0; k < p.size(); ++k) divergence += p[k] * std::log(p[k] / q[k]) / static_cast<double>(samples);
     std::vector<double>& slope = slopes.emplace_back();
-    for (std::size_t k = 0; k < p.size(); ++k) slope.push_back(weight * temperature * (q[k] - p[k]) / static_cast<double>(samples));
+    for (std::size_t k = 0; k < p.size(); ++k)
+      slope.push_back(weight * temperature * (q[k] - p[k]) / static_cast<double>(samples));
   }
   EXPECT_NEAR(loss.value().item(), (1 - weight) * own + weight * temperature * temperature * divergence, 1e-5);
 
@@ -58,7 +59,8 @@ TEST(Distill, TheLossIsHintons) {
       EXPECT_NEAR(got, slopes[static_cast<std::size_t>(n)][static_cast<std::size_t>(k)], 1e-6);
     }
   }
-  for (const NamedParameter& entry : named_parameters(teacher)) EXPECT_FALSE(entry.parameter->grad().defined()) << "is not trained";
+  for (const NamedParameter& entry : named_parameters(teacher))
+    EXPECT_FALSE(entry.parameter->grad().defined()) << "is not trained";
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ ProfileReport sample() {
   report.batch = 32;
   report.processor = "A Processor";
   report.peaks = {.threads = 2, .gflops = 100, .gbytes = 10};
+  report.units_per_sample = 5;
+  report.throughput_unit = "tok/s";
   report.step_ns = {9 * kMs, 11 * kMs};
   report.between_ns = {3 * kMs};
   report.rows = {row(ProfilePart::data, "wait for the batch", "", 0, 2),
@@ -37,8 +39,8 @@ ProfileReport sample() {
 
 TEST(ProfileReport, TellsOpsLayersAndTheEngine) {
   EXPECT_EQ(to_text(sample()),
-            "profile of stage dense, steps 4 to 5, 32 samples each: 10.00 ms a step, median 10.00 (p10-p90 9.20-10.80), 3200 "
-            "samples/s\n"
+            "profile of stage dense, steps 4 to 5, 32 samples each: 10.00 ms a step, median 10.00 (p10-p90 9.20-10.80), 16000 "
+            "tok/s\n"
             "peaks of A Processor, 2 threads: 100.0 GFLOP/s (f32 multiply-add), 10.0 GB/s (scaling an array)\n"
             "\n"
             "op                       part      calls     ms     share  GFLOP/s  of peak  GB/s  of peak\n"

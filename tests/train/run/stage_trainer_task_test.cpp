@@ -22,6 +22,7 @@ class Regression final : public Task {
     return metrics;
   }
   std::string_view throughput_unit() const override { return "rows/s"; }
+  std::int64_t units_per_sample(const Dataset&) const override { return 1; }
   std::span<const Table> tables() const override { return {}; }
   Var loss(const Var& output, const Batch& batch, const LossConfig&) const override {
     return mse(output, Var(batch.at("target")));
