@@ -26,6 +26,7 @@ void Bert::fields(Fields& f) {
          .observable = "plan"});
   add_eps(f, *this);
   add_training_keys(f, *this);
+  require_named_sizes(f, *this);
 }
 
 std::unique_ptr<Module> Bert::build(const Shape& input, std::int64_t) const {
@@ -44,12 +45,6 @@ std::unique_ptr<Module> Bert::build(const Shape& input, std::int64_t) const {
   head.add<Gelu>("act").add("norm", norm());
   head.add<TiedLinear>("output", {.in = width, .out = vocabulary, .bias = true});
   return chain.add("head", head.finish()).finish();
-}
-
-void BertBase::fields(Fields& f) { add_training_keys(f, *this); }
-
-std::unique_ptr<Module> BertBase::build(const Shape& input, std::int64_t) const {
-  return Bert{.dropout = dropout, .recompute = recompute}.build(input);
 }
 
 }  // namespace tessera::models

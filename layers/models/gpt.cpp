@@ -75,6 +75,7 @@ void Gpt::fields(Fields& f) {
   f.add("tied", tied, {.help = "the last layer reads the table of the tokens", .observable = "plan"});
   add_eps(f, *this);
   add_training_keys(f, *this);
+  require_named_sizes(f, *this);
   const std::int64_t keys = kv_heads.value_or(heads);
   f.require(keys < 1 || heads < 1 || heads % keys == 0, "kv_heads", "must divide heads");
   f.require(positions != "rotary" || heads < 1 || width / heads % 2 == 0, "heads",
@@ -93,12 +94,6 @@ std::unique_ptr<Module> Gpt::build(const Shape& input, std::int64_t) const {
   chain.add("norm", make_norm(norm, width, eps));
   if (tied) return chain.add<TiedLinear>("head", {.in = width, .out = vocabulary}).finish();
   return chain.add<Linear>("head", {.in = width, .out = vocabulary, .bias = false, .deviation = kInitialDeviation}).finish();
-}
-
-void Gpt2::fields(Fields& f) { add_training_keys(f, *this); }
-
-std::unique_ptr<Module> Gpt2::build(const Shape& input, std::int64_t) const {
-  return Gpt{.dropout = dropout, .recompute = recompute}.build(input);
 }
 
 }  // namespace tessera::models

@@ -43,6 +43,17 @@ void add_training_keys(Fields& f, Config& c) {
          .observable = "plan"});
 }
 
+// The second name of a form is a network of published sizes, which are the form's defaults: only training keys may differ.
+template <class Config>
+void require_named_sizes(Fields& f, const Config& c) {
+  Config named;
+  named.name = Config::kNames[1];
+  named.dropout = c.dropout;
+  named.recompute = c.recompute;
+  f.require(c.name != named.name || c == named, "name",
+            str(named.name, " has the published sizes; name: ", Config::kNames[0], " takes others"));
+}
+
 template <class Config>
 TransformerBlockOptions block_options(const Config& c) {
   return {.recompute = c.recompute,

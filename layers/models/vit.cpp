@@ -24,6 +24,7 @@ void Vit::fields(Fields& f) {
          .observable = "plan"});
   add_eps(f, *this);
   add_training_keys(f, *this);
+  require_named_sizes(f, *this);
 }
 
 std::unique_ptr<Module> Vit::build(const Shape& input, std::int64_t classes) const {
@@ -40,12 +41,6 @@ std::unique_ptr<Module> Vit::build(const Shape& input, std::int64_t classes) con
   chain.add("norm", make_norm("layer_norm", width, eps));
   chain.add<TokenPool>("pool", {.pool = token ? "first" : "mean"});
   return chain.add<Linear>("head", {.in = width, .out = classes, .deviation = kInitialDeviation}).finish();
-}
-
-void VitTi16::fields(Fields& f) { add_training_keys(f, *this); }
-
-std::unique_ptr<Module> VitTi16::build(const Shape& input, std::int64_t classes) const {
-  return Vit{.dropout = dropout, .recompute = recompute}.build(input, classes);
 }
 
 }  // namespace tessera::models

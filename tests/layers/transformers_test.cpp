@@ -12,6 +12,7 @@
 #include "layers/model_tree.h"
 #include "layers/models/bert.h"
 #include "layers/models/gpt.h"
+#include "layers/models/model.h"
 #include "layers/models/transformer.h"
 #include "layers/models/vit.h"
 #include "layers/scores.h"
@@ -29,6 +30,8 @@ std::unique_ptr<Module> vit_of(const models::Vit& form, std::int64_t classes, co
   return form.build(input, classes);
 }
 
+std::unique_ptr<Module> named(std::string_view name, const Shape& input) { return build_model(named_model(name, 1000), input); }
+
 std::int64_t parameters_below(Module& root, std::string_view path) {
   std::int64_t count = 0;
   for (const NamedParameter& entry : named_parameters(root)) {
@@ -38,7 +41,7 @@ std::int64_t parameters_below(Module& root, std::string_view path) {
 }
 
 TEST(Transformers, Gpt2HasThePublishedParameters) {
-  const auto gpt = models::Gpt2().build({1, 1024});
+  const auto gpt = named("gpt2", {1, 1024});
   EXPECT_EQ(total_cost(*gpt, {1, 1024}).parameters, 124439808);
   EXPECT_EQ(parameters_below(*gpt, ""), 124439808);
 }
@@ -46,7 +49,7 @@ TEST(Transformers, Gpt2HasThePublishedParameters) {
 // bert-base-uncased has 109,482,240 with its pooler, a linear layer of 768 x 768 and its bias that answers about whole texts and
 // is no part of this network. With the head that names masked tokens, and without the pooler, it has 109,514,298.
 TEST(Transformers, BertBaseHasThePublishedParameters) {
-  const auto bert = models::BertBase().build({1, 512});
+  const auto bert = named("bert_base", {1, 512});
   EXPECT_EQ(parameters_below(*bert, ""), 109514298);
   const std::int64_t encoder = parameters_below(*bert, "") - parameters_below(*bert, "head");
   EXPECT_EQ(encoder, 108891648);
@@ -55,7 +58,7 @@ TEST(Transformers, BertBaseHasThePublishedParameters) {
 }
 
 TEST(Transformers, VitTiHasThePublishedParameters) {
-  const auto vit = models::VitTi16().build({1, 224, 224, 3}, 1000);
+  const auto vit = named("vit_ti16", {1, 224, 224, 3});
   const Cost cost = total_cost(*vit, {1, 224, 224, 3});
   EXPECT_EQ(cost.parameters, 5717416);
   // 197 positions through 12 blocks of 12 width^2 weights and two products of 197 x 197, the patches, and the head.
@@ -324,10 +327,7 @@ TEST(Transformers, AreRebuiltFromTheirTrees) {
 }
 
 TEST(Transformers, WrongInputsAndKeysAreErrors) {
-  EXPECT_EQ(message_of<ShapeError>([] {
-              models::Gpt2().build({1, 28, 28, 1});
-            }),
-            "gpt: input is [1, 28, 28, 1]; needs tokens [n, t]");
+  EXPECT_EQ(message_of<ShapeError>([] { gpt_of({}, {1, 28, 28, 1}); }), "gpt: input is [1, 28, 28, 1]; needs tokens [n, t]");
   EXPECT_EQ(message_of<ShapeError>([] {
               gpt_of({}, {1, 1025});
             }),
@@ -345,6 +345,13 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
             "test: length: rotary positions have no table; needs positions: learned");
   EXPECT_EQ(refusal(R"({"rotary_base": 5})"), "test: rotary_base: needs positions: rotary");
   EXPECT_EQ(refusal(R"({"positions": "rotary", "width": 36})"), "test: heads: width / heads must be even for rotary positions");
+  const auto of_block = [](const char* json) {
+    return message_of<ConfigError>([&] { read<ModelConfig>(parse_json(json, "test")); });
+  };
+  EXPECT_EQ(of_block(R"({"name": "gpt2", "layers": 3})"), "test: name: gpt2 has the published sizes; name: gpt takes others");
+  EXPECT_EQ(of_block(R"({"name": "bert_base", "dropout": 0.1, "recompute": true})"), "");
+  EXPECT_EQ(of_block(R"({"name": "vit_ti16", "pool": "mean"})"),
+            "test: name: vit_ti16 has the published sizes; name: vit takes others");
   EXPECT_THROW(read<models::Bert>(parse_json(R"({"kv_heads": 2})", "test")), ConfigError);
   EXPECT_THROW(read<models::Vit>(parse_json(R"({"pool": "first"})", "test")), ConfigError);
 }
