@@ -10,6 +10,7 @@
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "layers/tied_linear.h"
 #include "train/data/builtin.h"
 #include "train/plan/plan.h"
 #include "train/run/import_weights.h"
@@ -29,10 +30,11 @@ Value compressible_layers(const ExperimentConfig& config) {
     const Module& module = find_module(*model, row.at("path").as_string());
     const LayerCost& cost = *std::ranges::find(trace, module.path(), &LayerCost::path);
     const std::optional<DenseLayer> dense = dense_layer(module, cost);
+    const std::string shared = why_shared(module);
+    const std::string none = shared.empty() ? str("is a ", module.kind(), "; formats hold conv2d and linear") : shared;
     Value& formats = row.set("formats", Value::map());
     for (const Format* format : builtin_formats()) {
-      const std::string reason =
-          dense ? format->why_not(*dense) : str("is a ", module.kind(), "; formats hold conv2d and linear");
+      const std::string reason = dense ? format->why_not(*dense) : none;
       Value& entry = formats.set(format->name(), Value::map());
       entry.set("possible", reason.empty());
       entry.set("reason", reason);

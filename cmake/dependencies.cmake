@@ -11,6 +11,8 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(utf8proc REQUIRED libutf8proc)
+pkg_check_modules(sentencepiece REQUIRED sentencepiece)
 
 find_package(dnnl REQUIRED CONFIG)
 if(NOT dnnl_VERSION VERSION_GREATER_EQUAL 2 OR dnnl_VERSION VERSION_GREATER_EQUAL 3)

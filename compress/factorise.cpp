@@ -12,6 +12,7 @@
 #include "core/linalg/relative_error.h"
 #include "core/nn/selector.h"
 #include "core/support/error.h"
+#include "layers/tied_linear.h"
 
 namespace tessera {
 
@@ -100,19 +101,25 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
     return std::nullopt;
   }
   Matched matched;
+  std::string shared;  // "head shares its table with 'tokens'"
   root.output_shape(input, &matched.trace);
   for (std::size_t row = 0; row < matched.trace.size(); ++row) {
     const std::string& path = matched.trace[row].path;
     const Module& module = find_module(root, path);
-    if (!is_form_of(format_, module) || std::ranges::find(selected, path) == selected.end()) continue;
+    if (std::ranges::find(selected, path) == selected.end()) continue;
+    if (!is_form_of(format_, module)) {
+      if (const std::string why = why_shared(module); !why.empty()) shared = str("; ", path, ' ', why, ", so that it stays");
+      continue;
+    }
     matched.rows.push_back(row);
     matched.layers.push_back(dense_layer(module, matched.trace[row]).value());
   }
   if (!matched.layers.empty()) return matched;
   std::string kinds;
   for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
-  problems.push_back({settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
-                                                        "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "")});
+  problems.push_back(
+      {settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
+                                         "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "", shared)});
   return std::nullopt;
 }
 

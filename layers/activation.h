@@ -1,4 +1,4 @@
-// Elementwise activations as modules: y has x's shape, no parameters.
+// Activations as modules, without parameters: y has x's shape but for swiglu's, which halves the last axis.
 #pragma once
 
 #include <string>
@@ -39,6 +39,14 @@ class Silu final : public Activation {  // x sigmoid(x)
   explicit Silu(const EmptyConfig& = {}) {}
   std::string_view kind() const override { return "silu"; }
   Var forward(const Var& x, const Context& context) override;
+};
+
+class Swiglu final : public Activation {  // [..., 2n] -> [..., n]: silu of the first half, times the second (Shazeer, 2020)
+ public:
+  explicit Swiglu(const EmptyConfig& = {}) {}
+  std::string_view kind() const override { return "swiglu"; }
+  Var forward(const Var& x, const Context& context) override;
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
 };
 
 class Sigmoid final : public Activation {  // 1 / (1 + exp(-x))

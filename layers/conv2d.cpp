@@ -36,6 +36,11 @@ void Conv2dConfig::fields(Fields& f) {
   window_fields(f);
   f.add("groups", groups, {.help = "independent channel groups", .range = at_least(1), .example = "32", .observable = "plan"});
   bias_field(f);
+  f.add("deviation", deviation,
+        {.help = "draws initial weights from N(0, deviation^2) rather than by the number of outputs",
+         .range = positive,
+         .example = "0.02",
+         .observable = "bytes"});
   f.require(groups < 1 || (in % groups == 0 && out % groups == 0), "groups", "must divide in and out");
 }
 
@@ -71,7 +76,12 @@ Shape Conv2d::output_shape(const Shape& input, Trace* trace) const {
 }
 
 void Conv2d::reset_parameters(std::uint64_t seed) {
-  init_kaiming_normal(weight_, RngStream(seed, path(), "weight"), config_.out * config_.kernel.h * config_.kernel.w);
+  const RngStream stream(seed, path(), "weight");
+  if (config_.deviation) {
+    init_normal(weight_, stream, *config_.deviation);
+  } else {
+    init_kaiming_normal(weight_, stream, config_.out * config_.kernel.h * config_.kernel.w);
+  }
   if (bias_ != nullptr) init_constant(*bias_, 0);
 }
 

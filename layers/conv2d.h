@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/config/fields.h"
 #include "layers/convolution.h"
@@ -14,14 +15,15 @@ struct Conv2dConfig {
   Extent kernel{3, 3}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
   bool bias = true;
+  std::optional<double> deviation = {};  // of the initial weights
   void fields(Fields& f);
-  void window_fields(Fields& f);  // without groups and bias
+  void window_fields(Fields& f);  // without groups, bias and deviation
   void bias_field(Fields& f);
 };
 
 // Parameters: weight [out, kh, kw, in / groups], bias [out].
 // Initial values are torchvision's: weights N(0, 2 / fan_out) with fan_out = out * kh * kw (groups do not count, as in
-// torch.nn.init), biases 0.
+// torch.nn.init), biases 0; with a deviation weights are N(0, deviation^2).
 class Conv2d final : public Convolution {
  public:
   using Config = Conv2dConfig;

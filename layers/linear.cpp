@@ -15,6 +15,11 @@ void LinearConfig::fields(Fields& f) {
   f.add("in", in, {.help = "input features", .range = at_least(1), .example = "784", .observable = "plan"});
   f.add("out", out, {.help = "output features", .range = at_least(1), .example = "10", .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
+  f.add("deviation", deviation,
+        {.help = "draws initial weights from N(0, deviation^2), and sets biases to 0; PyTorch's uniform numbers without it",
+         .range = positive,
+         .example = "0.02",
+         .observable = "bytes"});
 }
 
 Linear::Linear(const LinearConfig& config)
@@ -36,6 +41,11 @@ Shape Linear::output_shape(const Shape& input, Trace* trace) const {
 }
 
 void Linear::reset_parameters(std::uint64_t seed) {
+  if (config_.deviation) {
+    init_normal(weight_, RngStream(seed, path(), "weight"), *config_.deviation);
+    if (bias_ != nullptr) init_constant(*bias_, 0);
+    return;
+  }
   const double bound = 1 / std::sqrt(static_cast<double>(config_.in));
   init_uniform(weight_, RngStream(seed, path(), "weight"), bound);
   if (bias_ != nullptr) init_uniform(*bias_, RngStream(seed, path(), "bias"), bound);

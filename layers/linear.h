@@ -1,6 +1,8 @@
 // y = x weight^T + bias. x [..., in] -> y [..., out].
 #pragma once
 
+#include <optional>
+
 #include "core/config/fields.h"
 #include "core/nn/module.h"
 
@@ -10,11 +12,13 @@ struct LinearConfig {
   std::int64_t in = 1;
   std::int64_t out = 1;
   bool bias = true;
+  std::optional<double> deviation = {};  // of the initial weights
   void fields(Fields& f);
 };
 
 // Parameters: weight [out, in], bias [out].
-// Initial values are PyTorch's nn.Linear: kaiming_uniform(a = sqrt(5)), that is U(-1/sqrt(in), 1/sqrt(in)), for both.
+// Initial values are PyTorch's nn.Linear: kaiming_uniform(a = sqrt(5)), that is U(-1/sqrt(in), 1/sqrt(in)), for both; with a
+// deviation weights are N(0, deviation^2) and biases 0.
 class Linear final : public Module {
  public:
   using Config = LinearConfig;

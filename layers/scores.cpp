@@ -10,6 +10,7 @@ Var scores(Module& network, std::span<const NamedTensor> parts, const Context& c
   TESSERA_CHECK(!parts.empty(), InternalError, "scores: no input is given");
   Context with_inputs = context;
   with_inputs.inputs = parts;
+  with_inputs.compute = compute;
   const Tensor& x = parts.front().tensor;
   const Var input = is_floating(x.dtype()) ? cast(Var(x), compute) : Var(x);
   return cast(network(input, with_inputs), parameter_dtype(compute));

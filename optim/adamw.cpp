@@ -15,7 +15,8 @@ void AdamWConfig::fields(Fields& f) {
         {.help = "added to the root of the mean square", .range = positive, .example = "1.0e-6", .observable = "bytes"});
   f.add("weight_decay", weight_decay,
         {.help = "share of the weight taken away, times lr", .range = non_negative, .example = "0.05", .observable = "bytes"});
-  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too", .observable = "bytes"});
+  f.add("decay_norm_bias", decay_norm_bias,
+        {.help = "decays normalisation parameters, biases and embeddings too", .observable = "bytes"});
 }
 
 AdamW::AdamW(const AdamWConfig& config, const std::vector<NamedParameter>& parameters) : config_(config) { bind(parameters); }

@@ -15,7 +15,7 @@ struct AdamWConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  bool decay_norm_bias = true;  // false: normalisation parameters and biases are not decayed
+  bool decay_norm_bias = true;  // false: normalisation parameters, biases and embeddings are not decayed
   void fields(Fields& f);
 };
 

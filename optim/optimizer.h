@@ -60,7 +60,7 @@ class Optimizer {
   std::vector<Entry> entries_;
 };
 
-// The decay that holds for a parameter: normalisation parameters and biases may be spared.
+// The decay that holds for a parameter: normalisation parameters, biases and embeddings may be spared.
 inline double decay_for(const Parameter& parameter, double weight_decay, bool decay_norm_bias) {
   return parameter.role() == ParameterRole::weight || decay_norm_bias ? weight_decay : 0.0;
 }

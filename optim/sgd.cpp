@@ -15,7 +15,8 @@ void SgdConfig::fields(Fields& f) {
   f.add("nesterov", nesterov, {.help = "looks ahead along the momentum", .observable = "bytes"});
   f.add("weight_decay", weight_decay,
         {.help = "added to the gradient, times the weight", .range = non_negative, .example = "5.0e-4", .observable = "bytes"});
-  f.add("decay_norm_bias", decay_norm_bias, {.help = "decays normalisation parameters and biases too", .observable = "bytes"});
+  f.add("decay_norm_bias", decay_norm_bias,
+        {.help = "decays normalisation parameters, biases and embeddings too", .observable = "bytes"});
   f.require(!nesterov || momentum > 0, "nesterov", "needs momentum above 0");
 }
 

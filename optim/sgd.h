@@ -13,7 +13,7 @@ struct SgdConfig {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
-  bool decay_norm_bias = true;  // false: normalisation parameters and biases are not decayed
+  bool decay_norm_bias = true;  // false: normalisation parameters, biases and embeddings are not decayed
   void fields(Fields& f);
 };
 

@@ -13,6 +13,7 @@
 #include "layers/channel_flow.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
+#include "layers/tied_linear.h"
 
 namespace tessera {
 namespace {
@@ -34,25 +35,43 @@ std::size_t rank_of_weight(const Module& layer) {
   return (*found)->value().rank();
 }
 
-// Few weights, which networks are sensitive to: those of a first convolution and of a last linear layer.
-void drop_ends(std::vector<Module*>& layers) {
+// Few weights, which networks are sensitive to: those of a first convolution and of a last linear layer, where that has any of
+// its own.
+void drop_ends(Module& model, std::vector<Module*>& layers) {
+  bool tied = false;
+  for_each_module(model, [&](const Module& module) { tied = tied || dynamic_cast<const TiedLinear*>(&module) != nullptr; });
   if (layers.size() > 1 && rank_of_weight(*layers.front()) == 4) layers.erase(layers.begin());
-  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2) layers.pop_back();
+  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2 && !tied) layers.pop_back();
+}
+
+// "; 'head' shares its table with 'tokens', ..." of the first module that the patterns mean and that shares its weight.
+std::string shared_match(const Value& patterns, Module& model) {
+  std::string shared;
+  for_each_module(model, [&](const Module& module) {
+    const auto means = [&](const std::string& pattern) { return path_matches(pattern, module.path()); };
+    if (!shared.empty() || std::ranges::none_of(selector_patterns(patterns), means)) return;
+    if (const std::string why = why_shared(module); !why.empty()) {
+      shared = str("; '", module.path(), "' ", why, ", which is not pruned");
+    }
+  });
+  return shared;
 }
 
 std::vector<Module*> selected(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
   std::vector<Module*> layers = weighted_layers(model);
   if (!config.layers) {
-    drop_ends(layers);
+    drop_ends(model, layers);
     return layers;
   }
   std::vector<std::string> paths;
   for (const Module* const layer : layers) paths.push_back(layer->path());
+  std::string shared;
   try {
+    shared = shared_match(*config.layers, model);
     const std::vector<std::string> chosen = select(selector_patterns(*config.layers), paths);
     std::erase_if(layers, [&](const Module* layer) { return std::ranges::find(chosen, layer->path()) == chosen.end(); });
   } catch (const ConfigError& error) {
-    problems.push_back({"layers", error.what()});
+    problems.push_back({"layers", error.what() + shared});
     layers.clear();
   }
   return layers;

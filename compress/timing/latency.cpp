@@ -36,6 +36,7 @@ Tensor random_input(const Module& module, const Shape& shape, const WorkOptions&
 TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions& options)
     : x_(random_input(module, input, options)),
       input_gradient_(options.input_gradient && is_floating(x_.dtype())),
+      compute_(options.compute),
       recompute_(options.recompute),
       step_(options.device) {
   if (options.phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);
@@ -44,10 +45,11 @@ TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions
 void TimedWork::run(Module& module) const {
   if (!grad_y_.defined()) {
     const NoGrad no_grad;
-    module(Var(x_), Context{});
+    module(Var(x_), Context{.compute = compute_});
     return;
   }
-  const Var y = module(Var(x_, input_gradient_), Context{.training = true, .seed = 0, .step = &step_, .recompute = recompute_});
+  const Context context{.training = true, .seed = 0, .step = &step_, .recompute = recompute_, .inputs = {}, .compute = compute_};
+  const Var y = module(Var(x_, input_gradient_), context);
   if (y.requires_grad()) backward(y, grad_y_);
 }
 

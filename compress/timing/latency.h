@@ -34,6 +34,7 @@ class TimedWork {
   Tensor x_;
   Tensor grad_y_;  // undefined for inference
   bool input_gradient_;
+  DType compute_;
   bool recompute_;
   StepState step_;
 };

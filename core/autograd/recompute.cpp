@@ -11,8 +11,9 @@ namespace {
 
 class RecomputeOp final : public Op {
  public:
-  RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f)
-      : inputs_(std::move(inputs)), f_(std::move(f)), module_(ModuleScope::current()) {}
+  // others: inputs behind these, whose gradients the sweep of f's own graph leaves where they belong.
+  RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f, std::size_t others = 0)
+      : inputs_(std::move(inputs)), f_(std::move(f)), others_(others), module_(ModuleScope::current()) {}
   std::string_view name() const override { return "recompute"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
@@ -25,12 +26,14 @@ class RecomputeOp final : public Op {
     }
     Grads grads;
     for (const Var& leaf : leaves) grads.push_back(leaf.grad());
+    grads.resize(grads.size() + others_);
     return grads;
   }
 
  private:
   std::vector<Tensor> inputs_;
   std::function<Var(std::span<const Var>)> f_;
+  std::size_t others_;
   ModulePath module_;
 };
 
@@ -48,6 +51,18 @@ Var recompute(std::span<const Var> inputs, std::function<Var(std::span<const Var
     y = f(constants).value();
   }
   return record(std::make_unique<RecomputeOp>(std::move(values), std::move(f)), inputs, std::move(y));
+}
+
+Var recompute(const Var& x, std::span<const Var> parameters, std::function<Var(const Var&)> f) {
+  const auto trained = std::ranges::find_if(parameters, &Var::requires_grad);
+  if (!grad_enabled() || (!x.requires_grad() && trained == parameters.end())) return f(x);
+  Tensor y = f(Var(x.value(), x.requires_grad())).value();
+  std::vector<Var> inputs{x};
+  if (trained != parameters.end()) inputs.push_back(*trained);  // so that the op is recorded where x needs no gradient
+  auto op = std::make_unique<RecomputeOp>(
+      std::vector<Tensor>{x.value()}, [f = std::move(f)](std::span<const Var> leaves) { return f(leaves.front()); },
+      inputs.size() - 1);
+  return record(std::move(op), inputs, std::move(y));
 }
 
 }  // namespace tessera

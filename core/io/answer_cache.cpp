@@ -8,7 +8,6 @@
 #include "core/support/log.h"
 
 namespace tessera {
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -20,8 +19,6 @@ fs::path cache_folder() {
   const char* home = std::getenv("HOME");
   return home != nullptr && *home != '\0' ? fs::path(home) / ".cache/tessera" : fs::path();
 }
-
-}  // namespace
 
 AnswerCache::AnswerCache(std::string_view question) {
   const fs::path folder = cache_folder();

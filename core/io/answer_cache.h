@@ -12,6 +12,9 @@
 
 namespace tessera {
 
+// Where they are kept; empty: nowhere.
+std::filesystem::path cache_folder();
+
 class AnswerCache {
  public:
   // `question` is everything that the answer depends on, such as the fingerprint of images or the processor that was timed.

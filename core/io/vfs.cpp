@@ -1,12 +1,12 @@
 #include "core/io/vfs.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "core/io/atomic_file.h"
 #include "core/io/system_calls.h"
 #include "core/support/error.h"
 
@@ -228,23 +228,7 @@ Vfs& real_vfs() {
 }
 
 void write_file_atomically(Vfs& vfs, const std::filesystem::path& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};
-  const Path parent = path.has_parent_path() ? path.parent_path() : Path(".");
-  const Path temporary = parent / str(".", path.filename().string(), ".tmp-", ::getpid(), "-", counter++);
-  try {
-    const std::unique_ptr<WritableFile> file = vfs.create(temporary);
-    file->write(bytes);
-    file->sync();
-    file->close();
-    vfs.replace(temporary, path);
-  } catch (const IoError&) {
-    try {
-      vfs.remove(temporary);
-    } catch (const IoError&) {  // the first failure is the one to report
-    }
-    throw;
-  }
-  vfs.sync_directory(parent);
+  write_atomically(vfs, path, [bytes](WritableFile& file) { file.write(bytes); });
 }
 
 }  // namespace tessera

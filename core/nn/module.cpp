@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/config/suggest.h"
+#include "core/nn/attention_cache.h"
 #include "core/support/counting.h"
 #include "core/support/error.h"
 
@@ -25,6 +26,8 @@ const Tensor* Context::find(std::string_view name) const {
   const auto found = std::ranges::find(inputs, name, &NamedTensor::name);
   return found == inputs.end() ? nullptr : &found->tensor;
 }
+
+std::int64_t Context::first_position() const { return cache == nullptr ? 0 : cache->length(); }
 
 std::string join_path(std::string_view parent, std::string_view name) {
   return parent.empty() ? std::string(name) : str(parent, '.', name);
@@ -57,6 +60,7 @@ Module& Module::add_child(std::string name, std::unique_ptr<Module> child) {
                 "' is empty or has a dot");
   TESSERA_CHECK(!has_child(name), ConfigError, "module '", path(), "': two children are named '", name, "'");
   child->set_path(join_path(path(), name));
+  child->parent_ = this;
   children_.push_back({std::move(name), std::move(child)});
   return *children_.back().module;
 }
@@ -66,9 +70,11 @@ std::unique_ptr<Module> Module::replace_child(std::string_view name, std::unique
   for (Child& child : children_) {
     if (child.name != name) continue;
     replacement->set_path(child.module->path());
+    replacement->parent_ = this;
     std::swap(child.module, replacement);
   }
   replacement->set_path("");
+  replacement->parent_ = nullptr;
   return replacement;
 }
 

@@ -21,6 +21,8 @@
 
 namespace tessera {
 
+class AttentionCache;
+
 // What a forward needs to know beside its input.
 struct Context {
   bool training = false;
@@ -29,7 +31,10 @@ struct Context {
   bool recompute = false;  // compressed layers keep nothing between their factors, and compute it again in the backward
   // All that a sample has: x first, as it came, then what is beside it. They are there until the backward is done.
   std::span<const NamedTensor> inputs = {};
+  DType compute = DType::f32;  // of the activations that whole numbers become
+  AttentionCache* cache = nullptr;  // in generation: x holds the positions behind those in it (core/nn/attention_cache.h)
 
+  std::int64_t first_position() const;  // of x in its sequence
   const Tensor* find(std::string_view name) const;  // of `inputs`; null where none has the name
 };
 
@@ -69,6 +74,7 @@ class Module {
   virtual std::vector<std::string> named_inputs() const { return {}; }
 
   const std::string& path() const noexcept { return *path_; }  // "" for the root
+  const Module* parent() const noexcept { return parent_; }  // null for the root
 
   bool has_child(std::string_view name) const;
   Module& child(std::string_view name) const;  // throws InternalError naming the path and the children there are
@@ -105,6 +111,7 @@ class Module {
   void set_path(const std::string& path);
 
   ModulePath path_ = keep_path("");
+  Module* parent_ = nullptr;
   std::vector<Child> children_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<Buffer>> buffers_;

@@ -8,8 +8,9 @@
 
 namespace tessera {
 
-// What an optimiser may treat apart: weight decay usually spares biases and normalisation parameters.
-enum class ParameterRole { weight, bias, norm };
+// What an optimiser may treat apart: weight decay usually spares all but weights. An embedding is a table whose rows are looked up:
+// of tokens, positions or segments.
+enum class ParameterRole { weight, bias, norm, embedding };
 
 class Parameter {
  public:

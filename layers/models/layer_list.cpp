@@ -45,7 +45,8 @@ std::vector<std::string> sizes_to_infer(const Item& item, const Registry<Module>
 }
 
 bool is_composite(std::string_view kind) {
-  constexpr std::string_view kComposite[] = {"sequential", "residual", "basic_block", "bottleneck"};
+  constexpr std::string_view kComposite[] = {"sequential", "residual", "basic_block",
+                                             "bottleneck", "patches",  "transformer_block"};
   return std::find(std::begin(kComposite), std::end(kComposite), kind) != std::end(kComposite);
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 void add_shared_keys(Fields& f, ModelConfig& config) {
   f.add("classes", config.classes,
-        {.help = "outputs of the last layer; a list's own last layer decides for name: layers, the weights' for name: saved",
+        {.help = "outputs of the last layer; a list's own last layer decides for name: layers, the weights' for name: saved, "
+                 "the vocabulary for gpt and bert",
          .range = at_least(1),
          .example = "100",
          .observable = "plan"});

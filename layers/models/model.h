@@ -11,7 +11,10 @@
 
 #include "core/config/fields.h"
 #include "core/nn/module.h"
+#include "layers/models/bert.h"
+#include "layers/models/gpt.h"
 #include "layers/models/networks.h"
+#include "layers/models/vit.h"
 
 namespace tessera {
 
@@ -20,7 +23,7 @@ namespace tessera {
 //   std::optional<Shape> usual_input() const   one sample of the data that it was made for; none where it takes many
 //   std::unique_ptr<Module> build(const Shape& input, std::int64_t classes) const
 using ModelForm = std::variant<models::Mlp, models::LeNet5, models::CifarResNet, models::ImageNetResNet, models::Vgg16,
-                               models::MobileNetV1, models::LayerList, models::Saved>;
+                               models::MobileNetV1, models::Vit, models::Gpt, models::Bert, models::LayerList, models::Saved>;
 
 struct ModelConfig {
   ModelForm form = {};

@@ -36,8 +36,9 @@ TEST(LayerList, ReportsEveryFaultyItemAtOnce) {
               {1, 4, 4, 3}),
       "test: model.layers[1].linear.uot: unknown key; did you mean 'out'?\n"
       "test: model.layers[2]: unknown layer 'liner'; did you mean 'linear'?; known: avg_pool2d basic_block batch_norm bottleneck "
-      "conv2d cp_conv2d dropout flatten gelu global_avg_pool identity layer_norm linear max_pool2d relu residual sequential "
-      "sigmoid silu sparse_conv2d sparse_linear spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d tt_garipov_conv2d "
+      "class_token conv2d cp_conv2d dropout embedding flatten gelu global_avg_pool identity layer_norm linear max_pool2d patches "
+      "positions relu residual rms_norm segments self_attention sequential sigmoid silu sparse_conv2d sparse_linear "
+      "spatial_svd_conv2d svd_conv2d svd_linear swiglu tanh tied_linear token_pool transformer_block tt_conv2d tt_garipov_conv2d "
       "tt_linear tucker2_conv2d\n"
       "test: model.layers[3]: expected one kind, as in relu or {conv2d: {out: 32}}, found an integer\n"
       "test: model.layers[4]: basic_block is made of other layers; name layers without children\n"

@@ -82,9 +82,9 @@ std::vector<OptimizerConfig> both() {
 
 TEST(Sgd, FollowsTheFormula) {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const SgdConfig& config : {SgdConfig{.momentum = 0}, SgdConfig{.momentum = 0, .weight_decay = 0.05},
-                                    SgdConfig{.momentum = 0.9}, SgdConfig{.momentum = 0.9, .weight_decay = 0.05},
-                                    SgdConfig{.momentum = 0.8, .nesterov = true, .weight_decay = 0.05}}) {
+    for (const SgdConfig& config :
+         {SgdConfig{.momentum = 0}, SgdConfig{.momentum = 0, .weight_decay = 0.05}, SgdConfig{.momentum = 0.9},
+          SgdConfig{.momentum = 0.9, .weight_decay = 0.05}, SgdConfig{.momentum = 0.8, .nesterov = true, .weight_decay = 0.05}}) {
       SCOPED_TRACE(str(name_of(dtype), " momentum ", config.momentum, " nesterov ", config.nesterov));
       expect_follows({config}, sgd_reference(config), dtype);
     }
@@ -96,6 +96,18 @@ TEST(AdamW, FollowsTheFormula) {
     for (const AdamWConfig& config :
          {AdamWConfig{}, AdamWConfig{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.3}}) {
       expect_follows({config}, adamw_reference(config), dtype);
+    }
+  }
+}
+
+TEST(Optimizer, SparesEmbeddingsFromDecay) {
+  for (const bool decayed : {true, false}) {
+    for (const OptimizerConfig& config : {OptimizerConfig{SgdConfig{.weight_decay = 0.5, .decay_norm_bias = decayed}},
+                                          OptimizerConfig{AdamWConfig{.weight_decay = 0.5, .decay_norm_bias = decayed}}}) {
+      Parameter table("weight", Tensor::full({3, 2}, 1.0), ParameterRole::embedding);
+      table.set_grad(Tensor::zeros({3, 2}));
+      make_optimizer(config, {{"tokens.weight", &table}})->step(step_state(0.1));
+      EXPECT_EQ(to_doubles(table.value()) != std::vector<double>(6, 1.0), decayed);
     }
   }
 }

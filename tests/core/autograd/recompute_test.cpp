@@ -67,5 +67,38 @@ TEST(Recompute, RunsOnceWhereNothingIsRecorded) {
   EXPECT_EQ(runs, 3);
 }
 
+// A module's parameters are leaves that f reads by itself.
+TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
+  const Var a(numbers({8, 12}, -0.2), true), b(numbers({12, 3}, 0.1), true), frozen(numbers({3}, 0.3));
+  const std::vector<Var> parameters{frozen, a, b};
+  const auto f = [&](const Var& x) { return add(matmul(exp(matmul(x, a)), b), frozen); };
+  for (const bool x_trained : {true, false}) {
+    const Var x(numbers({4, 8}, -0.3), x_trained);
+    const auto grads_of = [&](const Var& y) {
+      backward(y, Tensor::full(y.shape(), 1));
+      std::vector<std::vector<float>> grads{y.value().to_vector<float>()};
+      for (const Var& leaf : {x, a, b}) {
+        if (leaf.requires_grad()) grads.push_back(leaf.grad().to_vector<float>());
+        leaf.set_grad({});
+      }
+      return grads;
+    };
+    const auto kept = grads_of(f(x));
+    EXPECT_EQ(grads_of(recompute(x, parameters, f)), kept);
+    EXPECT_FALSE(frozen.grad().defined());
+  }
+}
+
+TEST(Recompute, RecordsNothingWhereNoLeafIsTrained) {
+  const Var x(numbers({2, 2}, 0)), frozen(numbers({2}, 1));
+  int runs = 0;
+  const auto f = [&](const Var& from) {
+    ++runs;
+    return add(from, frozen);
+  };
+  EXPECT_FALSE(recompute(x, std::vector<Var>{frozen}, f).requires_grad());
+  EXPECT_EQ(runs, 1);
+}
+
 }  // namespace
 }  // namespace tessera

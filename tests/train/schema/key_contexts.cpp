@@ -15,6 +15,14 @@ constexpr const char* kImages =
 constexpr const char* kBadImage =
     "{data: {name: image-folder, root: '${TESSERA_TEST_FILES}/bad', resize: 10, crop: 8, batch: 4, count: ~, test_count: ~}, "
     "model: {classes: 2}}";
+constexpr const char* kText =
+    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
+    "4, "
+    "val: ~, count: ~, test_count: ~}, model: {hidden: ~, layers: 1, width: 12, heads: 3, vocabulary: 257}}";
+constexpr const char* kMaskedText =
+    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
+    "4, "
+    "task: masked-token, val: ~, count: ~, test_count: ~}, model: {hidden: ~, layers: 1, width: 12, heads: 3, vocabulary: 257}}";
 constexpr const char* kFactorise =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -96,6 +104,21 @@ constexpr KeyContext kContexts[] = {
     {"model(resnet8)", "{model: {hidden: ~}}"},
     {"model(resnet8).shortcut", "", "projection"},
     {"model(mobilenet_v1)", "{model: {hidden: ~}}"},
+    {"model(vit)", "{model: {hidden: ~, layers: 1, width: 12, heads: 3, patch: 14}}"},
+    {"model(vit).width", "", "24"},
+    {"model(vit).patch", "", "7"},
+    {"model(vit).eps", "", "1.0e-3"},
+    {"model(gpt)", kText},
+    {"model(gpt).width", "", "24"},
+    {"model(gpt).kv_heads", "", "1"},
+    {"model(gpt).vocabulary", "", "300"},
+    {"model(gpt).rotary_base", "{model: {positions: rotary}}", "3"},
+    {"model(gpt).window", "", "2"},
+    {"model(gpt).eps", "", "1.0e-3"},
+    {"model(bert)", kMaskedText},
+    {"model(bert).width", "", "24"},
+    {"model(bert).vocabulary", "", "300"},
+    {"model(bert).eps", "", "1.0e-3"},
     {"model(layers).layers", "{model: {name: layers, hidden: ~, layers: [flatten, {linear: {out: 10}}]}}",
      "[flatten, {linear: {out: 4}}, relu, {linear: {out: 10}}]"},
     {"model.weights", "", "'${TESSERA_TEST_FILES}/weights.safetensors'"},

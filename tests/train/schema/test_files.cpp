@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/support/error.h"
 #include "layers/models/model.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/image_files.h"
@@ -36,6 +37,12 @@ void write_images(const fs::path& root, int step) {
   write_classes(root / "test", 3, step + 2);
 }
 
+void write_text(const fs::path& path) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += str("the ", i, "th line\n");
+  write_file_atomically(real_vfs(), path, text);
+}
+
 // Weights of the base experiment's network, of another seed.
 void write_weights(const fs::path& path, bool finite) {
   const auto model = build_model({.form = models::Mlp{.hidden = {6}}}, Shape{1, 28, 28, 1});
@@ -56,6 +63,7 @@ class Files {
     write_images(path() / "other", 5);
     write_images(path() / "bad", 1);
     write_file_atomically(real_vfs(), path() / "bad/train/cat/broken.png", "no image");
+    write_text(path() / "text.txt");
     write_weights(path() / "weights.safetensors", true);
     write_weights(path() / "nonfinite.safetensors", false);
   }

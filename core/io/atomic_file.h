@@ -1,0 +1,16 @@
+// Files that are there in whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "core/io/vfs.h"
+
+namespace tessera {
+
+// Creates or replaces a file, which `write` writes in parts, so that a reader sees the old bytes or the new ones, also after a
+// power cut: temporary file .<name>.tmp-<process>-<number> beside it, fsync, rename, fsync of the directory. The temporary file
+// is removed when a step fails, `write` among them.
+void write_atomically(Vfs& vfs, const std::filesystem::path& path, const std::function<void(WritableFile&)>& write);
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#include "layers/self_attention.h"
+
+#include <algorithm>
+
+#include "core/config/read.h"
+#include "core/nn/attention_cache.h"
+#include "core/ops/attention.h"
+#include "core/ops/rotary.h"
+#include "core/ops/view.h"
+#include "core/rng.h"
+#include "core/support/counting.h"
+
+namespace tessera {
+namespace {
+
+const SelfAttentionConfig& checked(const SelfAttentionConfig& config) {
+  const std::int64_t kv_heads = config.kv_heads.value_or(config.heads);
+  TESSERA_CHECK(config.heads >= 1 && kv_heads >= 1 && config.heads % kv_heads == 0, ConfigError, "self_attention: heads is ",
+                config.heads, ", kv_heads is ", kv_heads, "; kv_heads must divide heads");
+  return config;
+}
+
+// Of `positions` queries and as many keys, those of one sequence that see each other. A query sees itself and at most reach - 1
+// keys in front of it, and as many behind it unless attention is causal.
+std::int64_t pairs(std::int64_t positions, const SelfAttentionConfig& config) {
+  const std::int64_t reach = config.window == 0 ? positions : std::min(config.window, positions);
+  const std::int64_t triangle = reach % 2 == 0 ? product_of({reach / 2, reach + 1}) : product_of({reach, (reach + 1) / 2});
+  const std::int64_t in_front = sum_of({triangle, product_of({positions - reach, reach})});
+  return config.causal ? in_front : sum_of({in_front, in_front - positions});
+}
+
+}  // namespace
+
+void SelfAttentionConfig::fields(Fields& f) {
+  f.add("heads", heads, {.help = "of the queries", .range = at_least(1), .example = "12", .observable = "plan"});
+  f.add("kv_heads", kv_heads,
+        {.help = "of keys and values, which groups of query heads share; as many as heads without it",
+         .range = at_least(1),
+         .example = "1",
+         .observable = "plan"});
+  f.add("causal", causal, {.help = "a position sees none behind its own", .observable = "plan"});
+  f.add("window", window,
+        {.help = "a position sees those less than this far away; 0: all",
+         .range = non_negative,
+         .example = "256",
+         .observable = "plan"});
+  f.add("dropout", dropout,
+        {.help = "probability of zeroing what a position sees of another",
+         .range = {.min = 0, .max = 1, .open_max = true},
+         .example = "0.1",
+         .observable = "bytes"});
+  f.add("rotary", rotary,
+        {.help = "base of the angles by which queries and keys are turned; without it they are not",
+         .range = positive,
+         .example = "10000",
+         .observable = "bytes"});
+  const std::int64_t keys = kv_heads.value_or(heads);
+  f.require(heads < 1 || keys < 1 || heads % keys == 0, "kv_heads", "must divide heads");
+}
+
+SelfAttention::SelfAttention(const SelfAttentionConfig& config) : config_(checked(config)) {}
+
+Value SelfAttention::config() const { return write(config_); }
+
+void SelfAttention::check(const Shape& input) const {
+  TESSERA_CHECK(input.rank() == 3 && input[2] % all_heads() == 0, ShapeError, "self_attention '", path(), "': input is ", input,
+                "; needs [n, positions, ", all_heads(), " head widths]");
+  TESSERA_CHECK(!config_.rotary || input[2] / all_heads() % 2 == 0, ShapeError, "self_attention '", path(), "': input is ", input,
+                ", a head is ", input[2] / all_heads(), " wide; rotary positions need an even width");
+}
+
+Var SelfAttention::forward(const Var& x, const Context& context) {
+  check(x.shape());
+  Var qkv = x;
+  if (config_.rotary) {
+    const Shape heads{x.shape()[0], x.shape()[1], all_heads(), x.shape()[2] / all_heads()};
+    const RotaryOptions turned{.heads = config_.heads + kv_heads(), .offset = context.first_position(), .base = *config_.rotary};
+    qkv = reshape(rotary(reshape(x, heads), turned), x.shape());
+  }
+  if (context.cache != nullptr) return with_cache(qkv, context);
+  AttentionOptions options{.causal = config_.causal, .window = config_.window};
+  if (const Tensor* const mask = context.find("key_mask")) options.key_mask = *mask;
+  if (context.training && config_.dropout > 0) {
+    TESSERA_CHECK(context.step != nullptr, InternalError, "self_attention '", path(), "': training without a step state");
+    options.dropout = config_.dropout;
+    options.stream = RngStream(context.seed, path(), "dropout");
+    options.step_state = context.step->tensor();
+  }
+  return packed_attention(qkv, config_.heads, kv_heads(), options);
+}
+
+Var SelfAttention::with_cache(const Var& qkv, const Context& context) const {
+  TESSERA_CHECK(config_.causal, ConfigError, "self_attention '", path(),
+                "': not causal, so that positions change with those behind them; a cache needs causal attention");
+  TESSERA_CHECK(!grad_enabled(), InternalError, "self_attention '", path(), "': a cache keeps no graph, and one is recorded");
+  const std::int64_t n = qkv.shape()[0], t = qkv.shape()[1], width = qkv.shape()[2] / all_heads();
+  const Tensor all = qkv.value().contiguous().reshape({n, t, all_heads(), width});
+  const auto heads = [&](std::int64_t begin, std::int64_t count) { return all.slice(2, begin, begin + count); };
+  const AttentionCache::Seen seen =
+      context.cache->append(path(), heads(config_.heads, kv_heads()), heads(config_.heads + kv_heads(), kv_heads()));
+  AttentionOptions options{.causal = true, .window = config_.window};
+  if (const Tensor* const mask = context.find("key_mask")) options.key_mask = *mask;  // of all positions so far
+  const Var y = attention(Var(heads(0, config_.heads)), Var(seen.k), Var(seen.v), options);
+  return reshape(y, {n, t, config_.heads * width});
+}
+
+Shape SelfAttention::output_shape(const Shape& input, Trace* trace) const {
+  check(input);
+  Shape output = input;
+  output.set(2, input[2] / all_heads() * config_.heads);
+  trace_leaf(trace, input, output, product_of({2, pairs(input[1], config_), output[2]}));
+  return output;
+}
+
+}  // namespace tessera

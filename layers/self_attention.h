@@ -1,0 +1,49 @@
+// Attention of several heads between the positions of a sequence (Vaswani et al., 2017), without its projections:
+// x [n, t, (heads + 2 kv_heads) d], which holds queries, keys and values side by side -> y [n, t, heads d]. The input "key_mask",
+// u8 [n, t], names the positions that may be seen: 0 is padding.
+// With a cache (core/nn/attention_cache.h) x holds the newest positions, and their queries see those of the cache too.
+#pragma once
+
+#include <optional>
+
+#include "core/config/fields.h"
+#include "core/nn/module.h"
+
+namespace tessera {
+
+struct SelfAttentionConfig {
+  std::int64_t heads = 1;
+  std::optional<std::int64_t> kv_heads = {};  // of keys and values; as many as of queries without it
+  bool causal = false;
+  std::int64_t window = 0;
+  double dropout = 0;
+  std::optional<double> rotary = {};  // the base of rotary positions (Su et al., 2021); none without it
+  void fields(Fields& f);
+};
+
+// No parameters. In training the mask of dropout is a pure function of (seed, path, global step, micro-step, head, row, key).
+class SelfAttention final : public Module {
+ public:
+  using Config = SelfAttentionConfig;
+  explicit SelfAttention(const SelfAttentionConfig& config);  // throws ConfigError unless kv_heads divides heads
+
+  std::string_view kind() const override { return "self_attention"; }
+  Value config() const override;
+  // Throws ConfigError on a cache unless attention is causal, and InternalError on one while a graph is recorded.
+  Var forward(const Var& x, const Context& context) override;
+  // Multiply-adds are those of both products, over the pairs of positions that see each other: t (t + 1) / 2 where attention is
+  // causal, t t where it is not, fewer with a window.
+  Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+
+  const SelfAttentionConfig& options() const noexcept { return config_; }
+
+ private:
+  std::int64_t kv_heads() const { return config_.kv_heads.value_or(config_.heads); }
+  std::int64_t all_heads() const { return config_.heads + 2 * kv_heads(); }
+  void check(const Shape& input) const;
+  Var with_cache(const Var& qkv, const Context& context) const;
+
+  SelfAttentionConfig config_;
+};
+
+}  // namespace tessera

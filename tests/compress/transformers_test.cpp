@@ -1,0 +1,177 @@
+// Passes on transformers, whose layers read sequences [n, t, features], and whose table of tokens is shared.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compress/factorise.h"
+#include "compress/pass_runner.h"
+#include "compress/patterns/builtin.h"
+#include "compress/prune/targets.h"
+#include "compress/sparsify.h"
+#include "compress/timing/latency.h"
+#include "core/autograd/backward.h"
+#include "core/config/read.h"
+#include "layers/builtin.h"
+#include "layers/compressed.h"
+#include "layers/model_tree.h"
+#include "layers/models/bert.h"
+#include "layers/models/gpt.h"
+#include "layers/models/vit.h"
+#include "tests/core/linalg/linalg_support.h"
+#include "tests/support/message_of.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // gradients in f32, through two blocks
+
+const Shape kTokens{2, 5};
+
+std::unique_ptr<Module> network(bool tied = true) {
+  const models::Gpt form{.layers = 2, .width = 32, .heads = 4, .hidden = 64, .vocabulary = 19, .length = 8, .tied = tied};
+  auto gpt = form.build(kTokens);
+  initialize(*gpt, 3);
+  for (const NamedParameter& entry : named_parameters(*gpt)) {  // larger than at first, so that every layer matters
+    if (entry.parameter->role() == ParameterRole::norm) continue;
+    const Tensor drawn = random_tensor(entry.parameter->value().shape(), DType::f32, 11);
+    for (std::int64_t i = 0; i < drawn.numel(); ++i) drawn.data<float>()[i] *= 0.2F;
+    entry.parameter->set_value(drawn);
+  }
+  return gpt;
+}
+
+Var ids() {
+  const Tensor numbers = Tensor::empty(kTokens, DType::i64);
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) numbers.data<std::int64_t>()[i] = i * 7 % 19;
+  return Var(numbers);
+}
+
+PassReport factorise(std::unique_ptr<Module>& root, const std::string& json) {
+  FactorisePass pass(read<FactoriseConfig>(parse_json(json, "test")));
+  return run_pass(root, pass, kTokens);
+}
+
+// Logits and the gradients of what both networks have.
+void expect_same(Module& got, Module& want) {
+  const Var y = got(ids(), {}), exact = want(ids(), {});
+  EXPECT_LE(relative_error(y.value(), exact.value()), kTolerance);
+  const Tensor grad_y = random_tensor(y.shape(), DType::f32, 5);
+  backward(y, grad_y);
+  backward(exact, grad_y);
+  std::size_t compared = 0;
+  for (const NamedParameter& entry : named_parameters(want)) {
+    const Module& owner = find_module(got, entry.path.substr(0, entry.path.rfind('.')));
+    if (as_compressed(owner) != nullptr) continue;
+    EXPECT_LE(relative_error(owner.parameter(entry.parameter->name()).grad(), entry.parameter->grad()), kTolerance) << entry.path;
+    ++compared;
+  }
+  EXPECT_GE(compared, 16U);
+  for (const NamedParameter& entry : named_parameters(got)) {
+    EXPECT_TRUE(entry.parameter->grad().defined()) << entry.path;
+    entry.parameter->zero_grad();
+  }
+}
+
+// The network with the dense layers that its compressed ones stand for.
+std::unique_ptr<Module> made_dense(Module& root) {
+  std::unique_ptr<Module> dense = network();
+  for_each_module(root, [&](const Module& module) {
+    if (const CompressedLayer* const layer = as_compressed(module)) replace_module(dense, module.path(), layer->to_dense());
+  });
+  return dense;
+}
+
+TEST(CompressedTransformers, FactoredLayersTakeSequences) {
+  for (const char* format : {"svd", "tt"}) {
+    for (const char* layers : {"blocks.*.mlp.*", "blocks.*.attn.*"}) {
+      SCOPED_TRACE(str(format, ' ', layers));
+      auto root = network();
+      const PassReport report =
+          factorise(root, str(R"({"layers": ")", layers, R"(", "format": ")", format, R"(", "ranks": {"params": 0.5}})"));
+      EXPECT_EQ(report.layers.size(), 4U);
+      for (const LayerReport& row : report.layers) EXPECT_EQ(row.decision, "factored") << row.path << ": " << row.reason;
+      EXPECT_LT(report.after.parameters, report.before.parameters);
+      EXPECT_EQ(describe(*rebuild(describe(*root), builtin_layers())), describe(*root));
+      expect_same(*root, *made_dense(*root));
+    }
+  }
+}
+
+TEST(CompressedTransformers, EverySparsePatternTakesSequences) {
+  for (const char* pattern :
+       {R"("pattern": "unstructured")", R"("pattern": "block", "block": [4, 8])", R"("pattern": "n_m")",
+        R"("pattern": "channel")", R"("pattern": "tile", "group": 8)", R"("pattern": "tile_element", "group": 8)"}) {
+    SCOPED_TRACE(pattern);
+    auto root = network();
+    const PruneConfig config = read<PruneConfig>(
+        parse_json(str(R"({"layers": ["blocks.*.mlp.*", "blocks.*.attn.qkv"], )", pattern,
+                       std::string_view(pattern).ends_with("\"n_m\"") ? "}" : R"(, "sparsity": {"target": 0.5}})"),
+                   "test"));
+    const std::unique_ptr<const Pattern> form = make_pattern(config.pattern);
+    const std::vector<PrunedWeight> weights = pruned_weights_or_throw(config, *root);
+    EXPECT_EQ(weights.size(), 6U);
+    for (const PrunedWeight& weight : weights) {
+      const Tensor scores = weight.parameter->value().clone();
+      for (std::int64_t i = 0; i < scores.numel(); ++i) scores.data<float>()[i] = std::abs(scores.data<float>()[i]);
+      weight.parameter->set_mask(form->project(std::vector{scores}, scores.numel() / 2).front());
+      EXPECT_LT(weight.kept(), weight.numel());
+    }
+    mask_followers(weights);
+    SparsifyPass pass(SparsifyConfig{});
+    const PassReport report = run_pass(root, pass, kTokens);
+    EXPECT_EQ(report.layers.size(), 6U);
+    for (const LayerReport& row : report.layers) EXPECT_EQ(row.decision, "sparse") << row.path << ": " << row.reason;
+    expect_same(*root, *made_dense(*root));
+  }
+}
+
+TEST(CompressedTransformers, ATableThatIsSharedStays) {
+  for (const char* layer : {"head", "tokens"}) {
+    auto root = network();
+    const std::string other = layer == std::string("head") ? "tokens" : "head";
+    const std::string refused = message_of<ConfigError>(
+        [&] { factorise(root, str(R"({"layers": ")", layer, R"(", "format": "svd", "ranks": {"rank": 2}})")); });
+    EXPECT_NE(refused.find(str("match no conv2d or linear; matched: ", layer, "; ", layer, " shares its table with '", other,
+                               "', so that it stays")),
+              std::string::npos)
+        << refused;
+    const std::string kept = message_of<ConfigError>([&] {
+      const PruneConfig config =
+          read<PruneConfig>(parse_json(str(R"({"layers": ")", layer, R"(", "sparsity": {"target": 0.5}})"), "test"));
+      pruned_weights_or_throw(config, *root);
+    });
+    EXPECT_NE(kept.find(str("; '", layer, "' shares its table with '", other, "', which is not pruned")), std::string::npos)
+        << kept;
+    EXPECT_EQ(root->child("head").kind(), "tied_linear");
+  }
+  auto untied = network(false);
+  EXPECT_EQ(factorise(untied, R"({"layers": "head", "format": "svd", "ranks": {"rank": 2}})").layers.size(), 1U);
+  EXPECT_EQ(untied->child("head").kind(), "svd_linear");
+}
+
+// Without a choice of layers all are pruned but a head, which a tied network has no weights of.
+TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
+  const PruneConfig config = read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.5}})", "test"));
+  for (const bool tied : {true, false}) {
+    const auto root = network(tied);
+    const std::vector<PrunedWeight> weights = pruned_weights_or_throw(config, *root);
+    ASSERT_EQ(weights.size(), 8U);
+    EXPECT_EQ(weights.front().path, "blocks.0.attn.qkv.weight");
+    EXPECT_EQ(weights.back().path, "blocks.1.mlp.fc2.weight");
+  }
+}
+
+TEST(CompressedTransformers, AreTimedInThePrecisionOfTheRun) {
+  const auto root = network();
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    for (const Phase phase : {Phase::inference, Phase::training}) {
+      const TimedWork work(*root, kTokens, {.phase = phase, .compute = compute});
+      const Untouched state(*root);
+      EXPECT_NO_THROW(work.run(*root)) << name_of(compute);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,171 @@
+#include "layers/self_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "core/config/read.h"
+#include "core/nn/attention_cache.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "layers/sequential.h"
+#include "tests/layers/transformer_reference.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr double kTolerance = 2e-5;  // sums of f32 beside f64
+
+struct Form {
+  SelfAttentionConfig config;
+  std::int64_t n, t, d;
+};
+
+std::vector<Form> forms() {
+  return {{{.heads = 1}, 1, 1, 1},
+          {{.heads = 3}, 2, 7, 5},
+          {{.heads = 4, .causal = true}, 3, 11, 4},
+          {{.heads = 6, .kv_heads = 2, .causal = true, .rotary = 10000}, 2, 13, 6},
+          {{.heads = 2, .kv_heads = 1, .window = 3}, 1, 9, 3},
+          {{.heads = 2, .causal = true, .window = 4, .rotary = 100}, 2, 17, 2}};
+}
+
+std::int64_t columns(const Form& form) {
+  return (form.config.heads + 2 * form.config.kv_heads.value_or(form.config.heads)) * form.d;
+}
+
+Tensor padded(std::int64_t n, std::int64_t t) {
+  const Tensor mask = Tensor::full({n, t}, 1, DType::u8);
+  for (std::int64_t i = 0; i < n; ++i) mask.data<std::uint8_t>()[i * t + (3 * i + 2) % t] = 0;
+  return mask;
+}
+
+void expect_as_plain(const Form& form, const Tensor& key_mask) {
+  SelfAttention layer(form.config);
+  const Tensor value = normal({form.n, form.t, columns(form)}, 3);
+  const Var x(value, true), exact(value.to(DType::f64), true);
+  std::vector<NamedTensor> inputs;
+  if (key_mask.defined()) inputs.push_back({"key_mask", key_mask});
+  const Var y = layer(x, {.inputs = inputs});
+  const Var want = plain_attention(exact, form.config, key_mask);
+  EXPECT_EQ(y.shape(), layer.output_shape(x.shape()));
+  EXPECT_LE(relative_error(y.value(), want.value()), kTolerance);
+  const Tensor grad_y = normal(y.shape(), 4);
+  backward(y, grad_y);
+  backward(want, grad_y.to(DType::f64));
+  EXPECT_LE(relative_error(x.grad(), exact.grad()), kTolerance);
+}
+
+TEST(SelfAttention, IsThatOfPlainOps) {
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(to_json(write(form.config)));
+    expect_as_plain(form, {});
+  }
+}
+
+TEST(SelfAttention, SeesNoPadding) {
+  expect_as_plain({{.heads = 3}, 2, 7, 5}, padded(2, 7));
+  expect_as_plain({{.heads = 4, .kv_heads = 2}, 3, 5, 4}, padded(3, 5));
+}
+
+TEST(SelfAttention, CountsThePairsThatSeeEachOther) {
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t window : {0, 1, 3, 4, 100}) {
+      for (const std::int64_t t : {0, 1, 2, 7, 12}) {
+        const SelfAttention layer({.heads = 3, .causal = causal, .window = window});
+        std::int64_t pairs = 0;
+        for (std::int64_t q = 0; q < t; ++q) {
+          for (std::int64_t k = 0; k < t; ++k) pairs += (causal && k > q) || (window > 0 && std::abs(q - k) >= window) ? 0 : 1;
+        }
+        Trace trace;
+        EXPECT_EQ(layer.output_shape({2, t, 9 * 5}, &trace), (Shape{2, t, 3 * 5}));
+        EXPECT_EQ(trace.at(0).macs, 2 * pairs * 3 * 5) << causal << ' ' << window << ' ' << t;
+        EXPECT_EQ(trace.at(0).parameters, 0);
+      }
+    }
+  }
+}
+
+TEST(SelfAttention, DropsByStepAndPath) {
+  Sequential root;
+  for (const char* name : {"a", "b"}) {
+    root.add_child(name, std::make_unique<SelfAttention>(SelfAttentionConfig{.heads = 2, .dropout = 0.5}));
+  }
+  const Var x(normal({2, 6, 12}, 1));
+  StepState step;
+  const Context training{.training = true, .seed = 3, .step = &step};
+  const auto values = [&](const char* name, const Context& context) {
+    return root.child(name)(x, context).value().to_vector<float>();
+  };
+  EXPECT_EQ(values("a", {}), values("b", {})) << "evaluation drops nothing";
+  const auto first = values("a", training);
+  EXPECT_NE(first, values("a", {}));
+  EXPECT_EQ(first, values("a", training));
+  EXPECT_NE(first, values("b", training));
+  step.set({.step = 1});
+  EXPECT_NE(first, values("a", training));
+  EXPECT_EQ(message_of<InternalError>([&] { values("a", {.training = true}); }),
+            "self_attention 'a': training without a step state");
+}
+
+// In chunks of these sizes, behind each other.
+Tensor by_chunks(SelfAttention& layer, const Tensor& x, const std::vector<std::int64_t>& sizes) {
+  const NoGrad no_grad;
+  AttentionCache cache(x.dim(1));
+  std::vector<Var> answers;
+  for (const std::int64_t size : sizes) {
+    const std::int64_t first = cache.length();
+    answers.push_back(layer(Var(x.slice(1, first, first + size)), {.cache = &cache}));
+    cache.advance(size);
+  }
+  return concat(answers, 1).value();
+}
+
+TEST(SelfAttention, WithACacheAnswersWhatItDoesOfAllPositions) {
+  for (const Form& form : forms()) {
+    if (!form.config.causal) continue;
+    SCOPED_TRACE(to_json(write(form.config)));
+    SelfAttention layer(form.config);
+    const Tensor x = normal({form.n, form.t, columns(form)}, 5);
+    const Tensor whole = layer(Var(x), {}).value();
+    const std::int64_t t = form.t;
+    for (const std::vector<std::int64_t>& sizes :
+         {std::vector<std::int64_t>(static_cast<std::size_t>(t), 1), {t}, {t - 3, 1, 2}, {2, t - 2}}) {
+      EXPECT_LE(relative_error(by_chunks(layer, x, sizes), whole), 1e-5);
+    }
+  }
+}
+
+TEST(SelfAttention, RefusesWhatItCannotDo) {
+  SelfAttention layer({.heads = 2});
+  const Var x(normal({1, 3, 6}, 1));
+  AttentionCache cache(4);
+  EXPECT_EQ(message_of<ConfigError>([&] { layer(x, {.cache = &cache}); }),
+            "self_attention '': not causal, so that positions change with those behind them; a cache needs causal attention");
+  SelfAttention causal({.heads = 2, .causal = true});
+  EXPECT_EQ(message_of<InternalError>([&] { causal(x, {.cache = &cache}); }),
+            "self_attention '': a cache keeps no graph, and one is recorded");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              layer.output_shape({1, 3, 8});
+            }),
+            "self_attention '': input is [1, 3, 8]; needs [n, positions, 6 head widths]");
+  SelfAttention turned({.heads = 2, .rotary = 10000});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              turned(Var(normal({1, 3, 18}, 1)), {});
+            }),
+            "self_attention '': input is [1, 3, 18], a head is 3 wide; rotary positions need an even width");
+  EXPECT_EQ(message_of<ConfigError>([] { SelfAttention({.heads = 4, .kv_heads = 3}); }),
+            "self_attention: heads is 4, kv_heads is 3; kv_heads must divide heads");
+  const std::vector<NamedTensor> inputs{{"key_mask", Tensor::full({1, 4}, 1, DType::u8)}};
+  EXPECT_NE(message_of<ShapeError>([&] { layer(x, {.inputs = inputs}); }).find("key_mask is [1, 4]"), std::string::npos);
+  EXPECT_THROW(builtin_layers().build("self_attention", parse_json(R"({"heads": 4, "kv_heads": 3})", "test")), ConfigError);
+}
+
+TEST(SelfAttention, IsRebuiltFromItsConfig) {
+  for (const Form& form : forms()) {
+    const SelfAttention layer(form.config);
+    EXPECT_EQ(describe(*rebuild(describe(layer), builtin_layers())), describe(layer));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,95 @@
+#include "train/data/text/text_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/support/error.h"
+#include "train/data/text/tokenizer_config.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kMaskedToken = "masked-token";
+
+bool masks(std::string_view task) { return task == kMaskedToken; }
+
+bool is_split(const std::vector<double>& split) {
+  const bool shares = std::ranges::all_of(split, [](double share) { return share >= 0 && share <= 100; });
+  return split.size() == 3 && shares && split[0] > 0 && std::abs(std::accumulate(split.begin(), split.end(), 0.0) - 100) < 1e-9;
+}
+
+}  // namespace
+
+void TextDataConfig::fields(Fields& f) {
+  f.add("files", files,
+        {.help = "text files, one after the other, relative to the experiment file",
+         .example = "[\"${TESSERA_DATA}/tinyshakespeare/input.txt\"]",
+         .observable = "bytes",
+         .required = true});
+  f.add("split", split,
+        {.help = "per cent of the tokens, in their order: train, val and test; the last two may be 0",
+         .range = between(0, 100),
+         .example = "[80, 10, 10]",
+         .observable = "plan"});
+  f.add("tokenizer", tokenizer,
+        {.help = "bytes, {bpe: {vocab: F, merges: F}}, {wordpiece: {vocab: F, lower_case: true}} or {sentencepiece: F}",
+         .example = "{wordpiece: {vocab: vocab.txt}}",
+         .observable = "plan",
+         .check = check_tokenizer});
+  f.add("sequence", sequence,
+        {.help = "tokens of a sample", .range = between(1, 1 << 20), .example = "128", .observable = "plan"});
+  f.add("task", task,
+        {.help = "what is learnt: next-token, or masked-token as BERT does",
+         .choices = {"next-token", "masked-token"},
+         .observable = "bytes"});
+  f.add("batch", batch, {.help = "samples of one training step", .range = at_least(1), .example = "64", .observable = "plan"});
+  f.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch", .observable = "plan"});
+  f.require(!files.empty() && std::ranges::none_of(files, &std::string::empty), "files", "needs the names of text files");
+  f.require(is_split(split), "split", "needs three numbers of 0 to 100 that sum to 100, the first above 0");
+}
+
+TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const PieceSizes& sizes) {
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config.tokenizer, masks(config.task));
+  const std::shared_ptr<const TokenStore> store = tokens_of(config.files, *tokenizer, sizes);
+  const auto share = [&](double per_cent) {
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(store->tokens().size()) * per_cent / 100));
+  };
+  const std::array<std::int64_t, 4> ends{0, share(config.split[0]), share(config.split[0] + config.split[1]),
+                                         store->tokens().size()};
+  const auto part = [&](std::size_t index, const char* name) -> std::shared_ptr<const TextDataset> {
+    if (config.split[index] == 0) return nullptr;
+    const TextDataset::Options options{
+        .task = masks(config.task) ? TextDataset::Task::masked_token : TextDataset::Task::next_token,
+        .windows = index == 0 ? TextDataset::Windows::training : TextDataset::Windows::evaluation,
+        .sequence = config.sequence,
+        .seed = seed};
+    return std::make_shared<const TextDataset>(store, tokenizer, config.files,
+                                               TextDataset::Split{name, ends[index], ends[index + 1]}, options);
+  };
+  return {part(0, "train"), part(1, "val"), part(2, "test")};
+}
+
+void for_each_text_file(Value& data, const std::function<void(std::string& file)>& change) {
+  if (!data.is_map()) return;
+  if (Value* files = data.find("files"); files && files->is_list()) {
+    for (Value& each : files->as_list()) {
+      if (!each.is_string() || each.as_string().empty()) continue;
+      std::string file = each.as_string();
+      change(file);
+      each = Value(file).with_mark(each.mark());
+    }
+  }
+  if (Value* tokenizer = data.find("tokenizer")) for_each_file(*tokenizer, change);
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of(const TextDescription& description) {
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(description.tokenizer, masks(description.task));
+  TESSERA_CHECK(tokenizer->fingerprint() == description.fingerprint, ConfigError, "tokenizer ", tokenizer->name(),
+                ": the files of ", to_json(description.tokenizer), " are not those that the run had");
+  return tokenizer;
+}
+
+}  // namespace tessera

@@ -1,0 +1,83 @@
+// Windows of a text as samples: `sequence` tokens each, of one contiguous part (a split) of the tokens of some files.
+//
+// Split of n tokens, T = sequence, a window's targets are its tokens shifted by one (next-token) or its own (masked-token):
+// - Training windows: floor(n / T) - 1 of them. In epoch e window w begins at offset(seed, e) + w T, offset below T, so that each
+//   epoch cuts the text elsewhere; all are full.
+// - Evaluation windows: window w begins at w T, and the last, shorter one is padded with token 0. Every token of the split is a
+//   target once, but for next-token the first one, which has nothing before it. Padding has target -100; what follows no token
+//   sees (next-token), or "key_mask" is 0 there (masked-token).
+// Asked for without an epoch, training windows have offset 0.
+//
+// Fields: "tokens" i64 [T]; "targets" i64 [T]; next-token: "bytes" i64 [], bytes of text that the targets stand for;
+// masked-token: "key_mask" u8 [T] where the split has a padded window.
+#pragma once
+
+#include <memory>
+
+#include "core/config/fields.h"
+#include "train/data/dataset.h"
+#include "train/data/text/masking.h"
+#include "train/data/text/token_cache.h"
+#include "train/data/text/tokenizer.h"
+
+namespace tessera {
+
+// The keys of a manifest under "text": what tokens mean.
+struct TextDescription {
+  std::string task;
+  Value tokenizer;  // its config()
+  std::string fingerprint;  // of the tokenizer
+  std::int64_t vocabulary = 0;
+  void fields(Fields& f);
+};
+// Throws ConfigError where there is none.
+TextDescription text_description(const Value& dataset_description);
+
+class TextDataset final : public Dataset {
+ public:
+  enum class Task { next_token, masked_token };
+  enum class Windows { training, evaluation };
+  struct Split {
+    std::string name;  // for messages
+    std::int64_t begin = 0, end = 0;  // tokens of the store
+  };
+  struct Options {
+    Task task = Task::next_token;
+    Windows windows = Windows::training;
+    std::int64_t sequence = 256;
+    std::uint64_t seed = 0;
+  };
+
+  // `files` are those of the store. Throws ConfigError where the split has no window: training needs 2 T tokens, evaluation 2, or
+  // 1 for masked-token; also on masked-token without a mask token.
+  TextDataset(std::shared_ptr<const TokenStore> store, std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> files,
+              const Split& split, const Options& options);
+
+  std::string_view name() const override { return "text"; }
+  std::int64_t size() const override { return windows_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::size_t bytes() const override { return 0; }  // mapped, not held
+  void assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const override;
+  std::string fingerprint() const override;
+  Value description() const override;  // {text: TextDescription}
+  std::string origin(std::int64_t index) const override;  // "a.txt, token 1234": where an evaluation's window begins
+  const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
+
+ private:
+  bool predicts_next() const { return options_.task == Task::next_token; }
+  std::int64_t begin_of(std::int64_t window, std::optional<std::int64_t> epoch) const;
+  std::int64_t count_windows() const;
+  std::int64_t copy_tokens(std::int64_t begin, std::int64_t* to) const;
+  void write_next(std::int64_t begin, std::int64_t real, std::int64_t* targets, std::int64_t& bytes) const;
+
+  std::shared_ptr<const TokenStore> store_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<std::string> files_;
+  Split split_;
+  Options options_;
+  std::int64_t windows_;
+  std::vector<Field> fields_;
+  std::optional<Masking> masking_;
+};
+
+}  // namespace tessera

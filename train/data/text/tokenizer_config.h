@@ -1,0 +1,26 @@
+// The key `tokenizer` of a data block, and the whole list of tokenizers that it can name:
+//   bytes | {bpe: {vocab: F, merges: F}} | {wordpiece: {vocab: F, lower_case: true}} | {sentencepiece: F}
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/read.h"
+#include "train/data/text/tokenizer.h"
+
+namespace tessera {
+
+// Appends what is wrong with the key's value; no file is looked at. What FieldSpec::check takes.
+void check_tokenizer(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems);
+
+// Reads the files that a valid value names. `with_mask`: of tokenizers without files, one that has a mask. Throws ConfigError on
+// another value, IoError on files.
+std::shared_ptr<const Tokenizer> make_tokenizer(const Value& value, bool with_mask = false);
+
+// Replaces every file name in the value, whatever else is wrong with it.
+void for_each_file(Value& value, const std::function<void(std::string& file)>& change);
+
+}  // namespace tessera
