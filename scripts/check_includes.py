@@ -70,7 +70,7 @@ ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
-    "train": ("config", ("checkpoint", "data"), "tasks", "", "torch", "run", "plan", "report", "reproduce"),
+    "train": ("config", ("checkpoint", "data"), "tasks", "", "torch", "run", "generate", "plan", "report", "reproduce"),
 }
 
 

@@ -1,0 +1,185 @@
+// Text from small random networks: what is drawn with a cache is what would be drawn without one.
+#include "train/generate/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/support/error.h"
+#include "layers/models/gpt.h"
+#include "tests/support/compare.h"
+#include "tests/support/message_of.h"
+#include "train/data/text/byte_tokenizer.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::int64_t kLongest = 24;
+
+GptConfig small_gpt(bool llama) {
+  GptConfig config{.layers = 2, .width = 32, .heads = 4, .vocabulary = 256};
+  config.length = kLongest;
+  if (!llama) return config;
+  config.length.reset();
+  config.kv_heads = 2;
+  config.positions = "rotary";
+  config.norm = "rms_norm";
+  config.activation = "swiglu";
+  config.bias = false;
+  config.tied = false;
+  return config;
+}
+
+// Scores far enough apart that no rounding changes a draw.
+std::unique_ptr<Module> network(bool llama = false) {
+  std::unique_ptr<Module> gpt = models::gpt(small_gpt(llama), {1, 8});
+  initialize(*gpt, 3);
+  for (const NamedParameter& entry : named_parameters(*gpt)) {
+    if (entry.parameter->value().rank() == 2) entry.parameter->set_value(scaled(entry.parameter->value(), 4.0));
+  }
+  return gpt;
+}
+
+std::vector<TokenId> some_tokens(std::int64_t count) {
+  std::vector<TokenId> tokens;
+  for (std::int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<TokenId>((i * 37 + 11) % 256));
+  return tokens;
+}
+
+// Scores of what follows all tokens, by one forward without a cache.
+Tensor whole_scores(Module& network, std::span<const TokenId> tokens) {
+  const NoGrad no_grad;
+  const Tensor ids = Tensor::empty({1, static_cast<std::int64_t>(tokens.size())}, DType::i64);
+  std::ranges::copy(tokens, ids.data<std::int64_t>());
+  const Tensor scores = network(Var(ids), Context{}).value();
+  return scores.slice(1, scores.dim(1) - 1, scores.dim(1)).contiguous().reshape({scores.dim(2)});
+}
+
+class Generator : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
+  const auto gpt = network(GetParam());
+  const NoGrad no_grad;
+  const std::vector<TokenId> tokens = some_tokens(kLongest);
+  NextTokenScores scores(*gpt, kLongest, DType::f32);
+  const std::span all(tokens);
+  expect_close(scores.after(all.first(7)), whole_scores(*gpt, all.first(7)), 1e-4);
+  for (std::size_t n = 8; n <= all.size(); ++n) {
+    SCOPED_TRACE(n);
+    expect_close(scores.after(all.subspan(n - 1, 1)), whole_scores(*gpt, all.first(n)), 1e-4);
+  }
+}
+
+TEST_P(Generator, BehindTheLongestSequenceTheLastHalfIsReadAnew) {
+  const auto gpt = network(GetParam());
+  const NoGrad no_grad;
+  const std::vector<TokenId> tokens = some_tokens(kLongest + 3);
+  const std::span all(tokens);
+  NextTokenScores scores(*gpt, kLongest, DType::f32);
+  scores.after(all.first(kLongest));
+  expect_close(scores.after(all.subspan(kLongest, 1)), whole_scores(*gpt, all.subspan(kLongest + 1 - kLongest / 2, kLongest / 2)),
+               1e-4);
+  expect_close(scores.after(all.subspan(kLongest + 1, 2)),
+               whole_scores(*gpt, all.subspan(kLongest + 1 - kLongest / 2, kLongest / 2 + 2)), 1e-4);
+}
+
+TEST_P(Generator, APromptLongerThanTheLongestSequenceIsCut) {
+  const auto gpt = network(GetParam());
+  const NoGrad no_grad;
+  const std::vector<TokenId> tokens = some_tokens(3 * kLongest);
+  NextTokenScores scores(*gpt, kLongest, DType::f32);
+  expect_close(scores.after(tokens), whole_scores(*gpt, std::span(tokens).last(kLongest / 2)), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Bool(), [](const auto& info) { return info.param ? "Llama" : "Gpt2"; });
+
+struct Text {
+  Generated made;
+  std::string text;
+};
+
+Text text_of(Module& network, const GenerateOptions& options, std::shared_ptr<const Tokenizer> tokenizer) {
+  Text result;
+  result.made = generate_text(network, std::move(tokenizer), DType::f32, options, StopRequest(),
+                              [&](std::string_view piece) { result.text += piece; });
+  return result;
+}
+Text text_of(Module& network, const GenerateOptions& options) {
+  return text_of(network, options, std::make_shared<ByteTokenizer>());
+}
+
+TEST(GenerateText, ASeedGivesOneText) {
+  const auto gpt = network();
+  GenerateOptions options{.prompt = "To be", .tokens = 40, .seed = 5};
+  const Text first = text_of(*gpt, options);
+  EXPECT_EQ(first.text.size(), 40U);
+  EXPECT_EQ(first.made.prompt_tokens, 5);
+  EXPECT_EQ(first.made.tokens, 40);
+  EXPECT_FALSE(first.made.ended);
+  EXPECT_EQ(text_of(*gpt, options).text, first.text);
+  options.tokens = 20;
+  EXPECT_EQ(text_of(*gpt, options).text, first.text.substr(0, 20)) << "fewer tokens are the first ones";
+  options.seed = 6;
+  EXPECT_NE(text_of(*gpt, options).text, first.text.substr(0, 20));
+}
+
+TEST(GenerateText, GreedyTextFollowsTheGreatestScore) {
+  const auto gpt = network();
+  const Text made = text_of(*gpt, {.prompt = "abc", .tokens = 5, .sampling = {.temperature = 0}});
+  std::vector<TokenId> tokens{'a', 'b', 'c'};
+  for (const char c : made.text) {
+    const Tensor scores = whole_scores(*gpt, tokens);
+    const auto* const begin = scores.data<float>();
+    EXPECT_EQ(static_cast<unsigned char>(c), std::max_element(begin, begin + scores.numel()) - begin);
+    tokens.push_back(static_cast<unsigned char>(c));
+  }
+}
+
+// Bytes, of which one ends the text.
+class Ending final : public Tokenizer {
+ public:
+  explicit Ending(TokenId end) : end_(end) {}
+  std::string_view name() const override { return "ending"; }
+  std::int64_t vocabulary() const override { return 256; }
+  void encode(std::string_view text, std::vector<TokenId>& ids) const override { bytes_.encode(text, ids); }
+  std::size_t cut(std::string_view text) const override { return text.size(); }
+  std::string decode(std::span<const TokenId> ids) const override { return bytes_.decode(ids); }
+  std::int64_t bytes_of(TokenId) const override { return 1; }
+  std::optional<TokenId> end_of_text() const override { return end_; }
+  bool is_special(TokenId id) const override { return id == end_; }
+  std::string fingerprint() const override { return "ending"; }
+  Value config() const override { return "ending"; }
+
+ private:
+  ByteTokenizer bytes_;
+  TokenId end_;
+};
+
+TEST(GenerateText, AnEndOfTextEndsIt) {
+  const auto gpt = network();
+  const GenerateOptions options{.prompt = "To be", .tokens = 40, .seed = 5};
+  const std::string all = text_of(*gpt, options).text;
+  const std::size_t end = all.find(all[7]);
+  const Text ended = text_of(*gpt, options, std::make_shared<Ending>(static_cast<unsigned char>(all[7])));
+  EXPECT_TRUE(ended.made.ended);
+  EXPECT_EQ(ended.text, all.substr(0, end)) << "the end itself is no text";
+  EXPECT_EQ(ended.made.tokens, static_cast<std::int64_t>(end));
+}
+
+TEST(GenerateText, AnEmptyPromptNeedsAnEndOfTextToBeginBehind) {
+  const auto gpt = network();
+  EXPECT_EQ(message_of<ConfigError>([&] { text_of(*gpt, {.tokens = 3}); }),
+            "generate: the prompt is empty; tokenizer bytes has no end of text to begin behind, so that it needs one");
+  EXPECT_EQ(text_of(*gpt, {.tokens = 3}, std::make_shared<Ending>(10)).made.prompt_tokens, 1);
+}
+
+TEST(GenerateText, NoTokensAreNoText) {
+  const auto gpt = network();
+  EXPECT_EQ(text_of(*gpt, {.prompt = "a", .tokens = 0}).text, "");
+  EXPECT_THROW(text_of(*gpt, {.prompt = "a", .tokens = -1}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,62 @@
+// Text from a network that was trained to predict the next token.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/nn/attention_cache.h"
+#include "core/nn/module.h"
+#include "train/data/text/tokenizer.h"
+#include "train/generate/sampling.h"
+#include "train/run/stop.h"
+
+namespace tessera {
+
+// A network's scores of the token behind a growing text. Attention layers keep the keys and values of positions that they have
+// seen. Where the text is longer than the network's longest sequence, the network reads the last half of that length anew, and
+// goes on from there.
+class NextTokenScores {
+ public:
+  // `longest`: positions that the network takes. The network stays where it is, and its weights must not change.
+  NextTokenScores(Module& network, std::int64_t longest, DType compute);
+
+  // Of what follows the text so far and these tokens, at least one: f32 [vocabulary], on the host.
+  Tensor after(std::span<const TokenId> tokens);
+
+ private:
+  Tensor read(std::span<const TokenId> tokens);
+
+  Module& network_;
+  std::int64_t longest_;
+  DType compute_;
+  std::vector<TokenId> seen_;  // what the cache holds
+  AttentionCache cache_;
+};
+
+// The longest sequence that a network has positions for; `wanted` where it takes any.
+std::int64_t longest_sequence(Module& network, std::int64_t wanted);
+
+struct GenerateOptions {
+  std::string prompt;  // may be empty where the tokenizer has an end of text, which is then what the text follows
+  std::int64_t tokens = 200;  // at most
+  SamplingOptions sampling;
+  std::uint64_t seed = 0;  // the draw of token i is number i of {seed, "generate", "token"}
+};
+
+struct Generated {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t tokens = 0;  // that were drawn, the end of text not among them
+  bool ended = false;  // by an end of text
+};
+
+// Gives the text out as it comes. The same network, prompt, options and computing device give the same text. Throws ConfigError
+// on options that cannot be and on a prompt without a token; Stopped between two tokens.
+Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
+                        const GenerateOptions& options, const StopRequest& stop,
+                        const std::function<void(std::string_view)>& write);
+
+}  // namespace tessera

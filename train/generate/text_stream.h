@@ -1,0 +1,37 @@
+// Text that comes token by token, given out in whole characters.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/data/text/tokenizer.h"
+
+namespace tessera {
+
+class TextStream {
+ public:
+  using Write = std::function<void(std::string_view)>;
+  // `before`: tokens that precede the text, which are not given out.
+  TextStream(std::shared_ptr<const Tokenizer> tokenizer, std::span<const TokenId> before, Write write);
+
+  void add(TokenId id);
+  // What add() held back because its last character is not whole.
+  void end();
+
+ private:
+  std::string text() const;
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<TokenId> ids_;
+  std::size_t written_;  // bytes of text()
+  Write write_;
+};
+
+// Bytes at the front of a text that end with a whole character: all but the begun UTF-8 sequence at its end.
+std::size_t whole_characters(std::string_view text);
+
+}  // namespace tessera
