@@ -7,9 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "core/ops/arithmetic.h"
 #include "core/support/error.h"
 #include "layers/models/gpt.h"
-#include "tests/support/compare.h"
+#include "tests/support/op_checks.h"
 #include "tests/support/message_of.h"
 #include "train/data/text/byte_tokenizer.h"
 
@@ -37,7 +38,7 @@ std::unique_ptr<Module> network(bool llama = false) {
   std::unique_ptr<Module> gpt = models::gpt(small_gpt(llama), {1, 8});
   initialize(*gpt, 3);
   for (const NamedParameter& entry : named_parameters(*gpt)) {
-    if (entry.parameter->value().rank() == 2) entry.parameter->set_value(scaled(entry.parameter->value(), 4.0));
+    if (entry.parameter->value().rank() == 2) entry.parameter->set_value(mul_scalar(Var(entry.parameter->value()), 4.0).value());
   }
   return gpt;
 }
