@@ -1,12 +1,11 @@
 // generate: text from a saved network that predicts the next token.
-#include <fmt/format.h>
-
 #include <chrono>
 #include <iostream>
 #include <memory>
 
 #include "cli/running.h"
 #include "cli/verbs.h"
+#include "core/config/fields.h"
 #include "train/generate/generate_run.h"
 
 namespace tessera::cli {
@@ -31,9 +30,9 @@ int generate(GenerateArguments arguments) {
                                              StopRequest(), [](std::string_view text) { std::cout << text << std::flush; });
     std::cout << '\n' << std::flush;
     const double seconds = seconds_since(begin);
-    std::cerr << fmt::format("{} tokens behind {} of the prompt in {:.1f} s, {:.1f} a second{}\n", made.tokens,
-                             made.prompt_tokens, seconds, static_cast<double>(made.tokens) / seconds,
-                             made.ended ? "; the text has ended" : "");
+    std::cerr << made.tokens << " tokens behind " << made.prompt_tokens << " of the prompt in " << formatted("%.1f", seconds)
+              << " s, " << formatted("%.1f", static_cast<double>(made.tokens) / seconds) << " a second"
+              << (made.ended ? "; the text has ended" : "") << '\n';
     return kDone;
   } catch (const Stopped&) {
     std::cout << '\n';
