@@ -4,14 +4,30 @@
 #include "cli/file_verb.h"
 #include "core/support/error.h"
 #include "train/data/data_check.h"
+#include "train/data/text/text_check.h"
 #include "train/run/environment.h"
 
 namespace tessera::cli {
 namespace {
 
-DataReport report_of(const ExperimentConfig& config) {
+struct Answer {
+  bool clean = false;
+  std::string text;
+  Value value;
+};
+
+template <class Report>
+Answer answer_of(const Report& report) {
+  return {report.clean(), to_text(report), write(report)};
+}
+
+Answer look_at(const ExperimentConfig& config) {
+  const auto seed = static_cast<std::uint64_t>(config.seed);
   try {
-    return check_data(config.data, static_cast<std::uint64_t>(config.seed));
+    if (const auto* text = std::get_if<TextDataConfig>(&config.data.form)) {
+      return answer_of(check_text(text->below(config.data.root), seed));
+    }
+    return answer_of(check_data(config.data, seed));
   } catch (const IoError& error) {  // folders that are not there are bad input, not a failed check
     throw ConfigError(str("data: ", error.what()));
   }
@@ -20,21 +36,21 @@ DataReport report_of(const ExperimentConfig& config) {
 int check(const FileArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   set_compute_threads(experiment.config.threads.compute);
-  const DataReport report = report_of(experiment.config);
+  const Answer answer = look_at(experiment.config);
   if (arguments.json) {
-    std::cout << to_json(to_value(report), 2) << '\n';
+    std::cout << to_json(answer.value, 2) << '\n';
   } else {
-    std::cout << to_text(report);
-    if (report.clean()) std::cout << "next: tessera train " << arguments.config << '\n';
+    std::cout << answer.text;
+    if (answer.clean) std::cout << "next: tessera train " << arguments.config << '\n';
   }
-  return report.clean() ? kDone : kFailed;
+  return answer.clean ? kDone : kFailed;
 }
 
 }  // namespace
 
 void add_data(Verb program) {
   const Verb verb = program.add("data", "Look at the data of an experiment file");
-  add_file_verb(verb, "check", "Count classes, find files that cannot be read and images that are there twice", &check);
+  add_file_verb(verb, "check", "Count samples, find files that cannot be read and data that is there twice", &check);
 }
 
 }  // namespace tessera::cli

@@ -10,6 +10,7 @@
 #include "core/support/error.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
+#include "train/data/text/text_config.h"
 #include "train/resolve_device.h"
 
 namespace tessera {
@@ -62,6 +63,15 @@ void make_absolute(Value& root, std::string_view block, std::string_view key, co
   if (value == nullptr || !value->is_string() || value->as_string().empty()) return;
   const Mark mark = value->mark();
   *value = Value((base / value->as_string()).lexically_normal().string()).with_mark(mark);
+}
+
+// Files of a text without a root.
+void make_text_absolute(Value& root, const std::filesystem::path& base) {
+  Value* const data = root.is_map() ? root.find("data") : nullptr;
+  if (data == nullptr || !data->is_map()) return;
+  const Value* const folder = data->find("root");
+  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) return;
+  for_each_text_file(*data, [&](std::string& file) { file = (base / file).lexically_normal().string(); });
 }
 
 }  // namespace
@@ -129,6 +139,7 @@ std::optional<Value> load_config_file(const std::string& path, std::span<const s
   }
   const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
   make_absolute(root, "data", "root", base);
+  make_text_absolute(root, base);
   make_absolute(root, "model", "weights", base);
   return root;
 }

@@ -6,7 +6,7 @@
 namespace tessera::fuzz {
 
 std::span<const Target> targets() {
-  static constexpr std::array<Target, 8> all{{
+  static constexpr std::array<Target, 9> all{{
       {"experiment", experiment, experiment_seeds},
       {"safetensors", safetensors, safetensors_seeds},
       {"network", network, network_seeds},
@@ -15,6 +15,7 @@ std::span<const Target> targets() {
       {"idx", idx, idx_seeds},
       {"cifar", cifar, cifar_seeds},
       {"image", image, image_seeds},
+      {"tokenizer", tokenizer, tokenizer_seeds},
   }};
   return all;
 }

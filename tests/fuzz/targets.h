@@ -35,6 +35,9 @@ void idx(std::string_view bytes);
 void cifar(std::string_view bytes);
 // JPEG or PNG, decoded, cut and resized in every way.
 void image(std::string_view bytes);
+// Vocabularies of tokenizers and, behind zero bytes, a text: its tokens are in the vocabulary, cuts change none, BPE gives it back.
+// Also the body of a file of tokens whose checksum is right.
+void tokenizer(std::string_view bytes);
 
 std::vector<std::string> experiment_seeds();
 std::vector<std::string> safetensors_seeds();
@@ -44,6 +47,7 @@ std::vector<std::string> json_seeds();
 std::vector<std::string> idx_seeds();
 std::vector<std::string> cifar_seeds();
 std::vector<std::string> image_seeds();
+std::vector<std::string> tokenizer_seeds();
 
 struct Target {
   std::string_view name;

@@ -45,9 +45,9 @@ void DataConfig::fields(Fields& f) {
     inner.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch", .observable = "plan"});
   };
   f.choose("name", form, {.help = "data set", .example = "image-folder", .observable = "plan"}, shared);
-  const bool reads = std::visit([]<class Form>(const Form&) { return Form::kReadsFiles; }, form);
-  f.require(reads != root.empty(), "root",
-            reads ? "needs the folder of the data files" : str(name(), " is drawn, not read; remove root"));
+  const RootUse use = std::visit([]<class Form>(const Form&) { return Form::kRoot; }, form);
+  f.require(use != RootUse::needed || !root.empty(), "root", "needs the folder of the data files");
+  f.require(use != RootUse::none || root.empty(), "root", str(name(), " is drawn, not read; remove root"));
 }
 
 const std::vector<std::string_view>& dataset_names() {

@@ -14,17 +14,18 @@
 #include "train/data/image_folder.h"
 #include "train/data/loader.h"
 #include "train/data/splits.h"
+#include "train/data/text/text_config.h"
 
 namespace tessera {
 
 // A form of the block: a kind of data set with the keys that it alone has. Its names stand as core/config/forms.h says. It has
-//   static constexpr bool kReadsFiles       whether it needs `root`
+//   static constexpr RootUse kRoot          whether it has `root`
 //   void fields(Fields&)                    its keys
 //   std::string_view task_name() const      what a network learns from it, see train/tasks/builtin.h
 //   Shape sample_shape() const              of what the network reads of one sample, [1, ...]; no file is looked at
 //   DataSplits load(const std::string& root, std::uint64_t seed) const
 // of which images have the last as an ImageConfig.
-using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig>;
+using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig, TextDataConfig>;
 
 struct DataConfig {
   DataForm form;
@@ -36,7 +37,7 @@ struct DataConfig {
   std::string_view name() const { return form_name(form); }
 };
 
-// "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist".
+// "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist", "text".
 const std::vector<std::string_view>& dataset_names();
 
 std::string_view task_name(const DataConfig& config);

@@ -15,7 +15,7 @@ namespace tessera {
 // The form of the data block.
 struct CifarConfig : ImageConfig {
   static constexpr std::array<std::string_view, 2> kNames{"cifar10", "cifar100"};
-  static constexpr bool kReadsFiles = true;
+  static constexpr RootUse kRoot = RootUse::needed;
   std::string name = "cifar10";
   void fields(Fields& f) { image_fields(f); }
 

@@ -171,8 +171,6 @@ void DataReport::fields(Fields& f) {
   f.add("duplicates", duplicates, {.help = "images that are there more than once; those across splits first"});
 }
 
-Value to_value(const DataReport& report) { return write(report); }
-
 std::string to_text(const DataReport& report) {
   std::string text;
   add_counts(text, report);

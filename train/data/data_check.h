@@ -51,7 +51,6 @@ struct DataReport {
 // cannot be opened.
 DataReport check_data(const DataConfig& config, std::uint64_t seed);
 
-Value to_value(const DataReport& report);
 std::string to_text(const DataReport& report);
 
 }  // namespace tessera

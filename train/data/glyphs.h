@@ -19,7 +19,7 @@ inline constexpr std::int64_t kGlyphClasses = 10;
 // The form `name: glyphs` of the data block.
 struct GlyphsConfig : ImageConfig {
   static constexpr const char* kName = "glyphs";
-  static constexpr bool kReadsFiles = false;
+  static constexpr RootUse kRoot = RootUse::none;
   std::optional<std::int64_t> count;  // training images, 10000
   std::optional<std::int64_t> test_count;  // test images, 2000
   void fields(Fields& f);

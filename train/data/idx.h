@@ -13,7 +13,7 @@ namespace tessera {
 // The form of the data block.
 struct IdxConfig : ImageConfig {
   static constexpr std::array<std::string_view, 2> kNames{"mnist", "fashion-mnist"};
-  static constexpr bool kReadsFiles = true;
+  static constexpr RootUse kRoot = RootUse::needed;
   std::string name = "mnist";
   void fields(Fields& f) { image_fields(f); }
 

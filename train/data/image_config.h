@@ -9,6 +9,7 @@
 #include "core/config/fields.h"
 #include "train/data/image_dataset.h"
 #include "train/data/image_listing.h"
+#include "train/data/root_use.h"
 #include "train/data/splits.h"
 #include "train/data/transforms.h"
 

@@ -13,7 +13,7 @@ namespace tessera {
 // The form `name: image-folder` of the data block.
 struct ImageFolderConfig : ImageConfig {
   static constexpr const char* kName = "image-folder";
-  static constexpr bool kReadsFiles = true;
+  static constexpr RootUse kRoot = RootUse::needed;
   static constexpr std::int64_t kResize = 256;
   static constexpr std::int64_t kCrop = 224;
   std::optional<std::string> train;  // folder below root, "train"

@@ -14,15 +14,18 @@ Evaluation evaluate(Module& model, Loader& loader, const Task& task, DType compu
   const std::unique_ptr<TaskScore> own = score == nullptr ? task.score() : nullptr;
   TaskScore& taken = score == nullptr ? *own : *score;
   Evaluation result;
+  std::int64_t weight = 0;
   loader.seek(0, 0);
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
     const Var output = scores(model, batch.parts(), Context{}, compute);
-    result.loss += task.loss(output, batch, {}).value().item() * static_cast<double>(batch.samples());
+    const std::int64_t batch_weight = task.loss_weight(batch);
+    result.loss += task.loss(output, batch, {}).value().item() * static_cast<double>(batch_weight);
+    weight += batch_weight;
     taken.add(output.value(), batch);
     result.samples += batch.samples();
   }
-  if (result.samples > 0) result.loss /= static_cast<double>(result.samples);
+  if (weight > 0) result.loss /= static_cast<double>(weight);
   result.metrics = taken.values();
   return result;
 }

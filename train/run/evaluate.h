@@ -16,7 +16,7 @@ struct Subset;
 
 struct Evaluation {
   std::int64_t samples = 0;
-  double loss = 0;  // mean per sample of the task's loss, without label smoothing
+  double loss = 0;  // mean of the task's loss over what it is the mean of (Task::loss_weight), without label smoothing
   std::vector<double> metrics;  // of the task, in its order
 
   double deciding() const { return metrics.front(); }  // the one that chooses the best checkpoint

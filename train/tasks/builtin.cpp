@@ -5,12 +5,16 @@
 
 #include "core/support/error.h"
 #include "train/tasks/classification.h"
+#include "train/tasks/masked_token.h"
+#include "train/tasks/next_token.h"
 
 namespace tessera {
 
 std::span<const Task* const> builtin_tasks() {
   static const Classification classification;
-  static constexpr std::array<const Task*, 1> tasks{&classification};
+  static const MaskedToken masked_token;
+  static const NextToken next_token;
+  static constexpr std::array<const Task*, 3> tasks{&classification, &masked_token, &next_token};
   return tasks;
 }
 

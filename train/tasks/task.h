@@ -58,6 +58,8 @@ class Task {
 
   // The mean loss of a batch, a scalar; f32 scores in, differentiable.
   virtual Var loss(const Var& output, const Batch& batch, const LossConfig& config) const = 0;
+  // What that is the mean over, so that batches add up to a split: its samples, or what it asks of them.
+  virtual std::int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
   // Throws ConfigError where answers of this shape, for one sample, are none to the data.
   virtual void check_output(const Shape& output, const Dataset& data) const = 0;
   virtual std::unique_ptr<TaskScore> score() const = 0;

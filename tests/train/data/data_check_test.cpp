@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/config/read.h"
 #include "tests/train/data/image_tree.h"
 
 namespace tessera {
@@ -75,7 +76,7 @@ TEST(DataCheck, FindsEqualPixelsUnderOtherNamesAndFormats) {
                                  "\n  test  dog  " + images.path("test/dog/z.png") + "\n"),
             std::string::npos)
       << to_text(report);
-  const Value value = to_value(report);
+  const Value value = write(report);
   EXPECT_FALSE(value.at("clean").as_bool());
   const Value& last = value.at("duplicates").as_list()[0].at("images").as_list()[2];
   EXPECT_EQ(last.at("split").as_string(), "test");
@@ -111,7 +112,7 @@ TEST(DataCheck, NamesThatAreNotUtf8StayOutOfJson) {
   images.add_split("train", 1);
   images.add_split("test", 1, 50);
   images.write("train/cat/\xff.png", "text");
-  const Value value = to_value(check_data(config_of(images), 1));
+  const Value value = write(check_data(config_of(images), 1));
   EXPECT_NE(to_json(value).find("train/cat/?.png"), std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -25,7 +26,7 @@ bool is_split(const std::vector<double>& split) {
 
 void TextDataConfig::fields(Fields& f) {
   f.add("files", files,
-        {.help = "text files, one after the other, relative to the experiment file",
+        {.help = "text files, one after the other, relative to root, or without it to the experiment file",
          .example = "[\"${TESSERA_DATA}/tinyshakespeare/input.txt\"]",
          .observable = "bytes",
          .required = true});
@@ -45,10 +46,23 @@ void TextDataConfig::fields(Fields& f) {
         {.help = "what is learnt: next-token, or masked-token as BERT does",
          .choices = {"next-token", "masked-token"},
          .observable = "bytes"});
-  f.add("batch", batch, {.help = "samples of one training step", .range = at_least(1), .example = "64", .observable = "plan"});
-  f.add("drop_last", drop_last, {.help = "leave out the last, smaller training batch of an epoch", .observable = "plan"});
   f.require(!files.empty() && std::ranges::none_of(files, &std::string::empty), "files", "needs the names of text files");
   f.require(is_split(split), "split", "needs three numbers of 0 to 100 that sum to 100, the first above 0");
+}
+
+TextDataConfig TextDataConfig::below(const std::string& root) const {
+  TextDataConfig moved = *this;
+  if (root.empty()) return moved;
+  const auto move = [&](std::string& file) { file = (std::filesystem::path(root) / file).string(); };
+  std::ranges::for_each(moved.files, move);
+  for_each_file(moved.tokenizer, move);
+  return moved;
+}
+
+DataSplits TextDataConfig::load(const std::string& root, std::uint64_t seed) const {
+  const TextSplits splits = load_text(below(root), seed);
+  const auto subset = [](const std::shared_ptr<const TextDataset>& part) { return part ? all_of(part) : Subset(); };
+  return {subset(splits.train), subset(splits.val), subset(splits.test)};
 }
 
 TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const PieceSizes& sizes) {

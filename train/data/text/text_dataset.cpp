@@ -36,9 +36,9 @@ TextDataset::TextDataset(std::shared_ptr<const TokenStore> store, std::shared_pt
       options_(options),
       windows_(count_windows()) {
   const Shape window{options_.sequence};
-  fields_ = {{"tokens", DType::i64, window}, {"targets", DType::i64, window}};
+  fields_ = {{"tokens", DType::i64, window, tokenizer_->vocabulary()}, {"targets", DType::i64, window}};
   if (predicts_next()) {
-    fields_.push_back({"bytes", DType::i64, {}});
+    fields_.push_back({.name = "bytes", .dtype = DType::i64});
     return;
   }
   masking_.emplace(*tokenizer_, options_.seed);

@@ -62,6 +62,8 @@ class TextDataset final : public Dataset {
   Value description() const override;  // {text: TextDescription}
   std::string origin(std::int64_t index) const override;  // "a.txt, token 1234": where an evaluation's window begins
   const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
+  const TokenStore& store() const noexcept { return *store_; }
+  std::int64_t tokens() const noexcept { return split_.end - split_.begin; }
 
  private:
   bool predicts_next() const { return options_.task == Task::next_token; }

@@ -1,4 +1,4 @@
-// What tokenizers ask about characters. Code points of Unicode 15 or 14, as the installed utf8proc knows them.
+// What tokenizers ask about characters, as the installed utf8proc knows them: Unicode 15 in Debian 12.
 #pragma once
 
 #include <cstddef>

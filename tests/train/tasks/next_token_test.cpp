@@ -1,0 +1,150 @@
+#include "train/tasks/next_token.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numbers>
+
+#include "core/nn/module.h"
+#include "core/ops/embedding.h"
+#include "core/support/error.h"
+#include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
+#include "tests/train/tasks/token_batches.h"
+#include "train/data/loader.h"
+#include "train/data/text/text_config.h"
+#include "train/run/evaluate.h"
+#include "train/run/stage_trainer.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kNo = Masking::kNoTarget;
+
+Batch batch_of(std::vector<std::int64_t> targets, std::int64_t samples, std::vector<std::int64_t> bytes) {
+  const std::int64_t length = static_cast<std::int64_t>(targets.size()) / samples;
+  return Batch{{"tokens", Tensor::zeros({samples, length}, DType::i64)},
+               {"targets", Tensor::from(targets, {samples, length})},
+               {"bytes", Tensor::from(bytes, {samples})}};
+}
+
+// A language model that knows the token before: row t of its table has the scores of what follows t.
+class Bigrams final : public Module {
+ public:
+  explicit Bigrams(std::int64_t vocabulary) { add_parameter("table", Tensor::zeros({vocabulary, vocabulary})); }
+  std::string_view kind() const override { return "bigrams"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context&) override { return embedding(x.value(), parameter("table").var()); }
+  Shape output_shape(const Shape& input, Trace*) const override {
+    return {input[0], input[1], parameter("table").value().dim(1)};
+  }
+  std::int64_t input_limit() const override { return parameter("table").value().dim(0); }
+};
+
+class TextFiles : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("TESSERA_CACHE", "", 1); }
+  void TearDown() override { ::unsetenv("TESSERA_CACHE"); }
+
+  DataSplits load(const std::string& text, std::int64_t sequence, std::vector<double> split) const {
+    write_file_atomically(real_vfs(), folder / "a.txt", text);
+    TextDataConfig config;
+    config.files = {"a.txt"};
+    config.sequence = sequence;
+    config.split = std::move(split);
+    return config.load(folder.path().string(), 7);
+  }
+
+  TemporaryFolder folder;
+  const NextToken task;
+};
+using NextTokenTask = TextFiles;
+
+TEST_F(NextTokenTask, LossIsTheMeanOverTargets) {
+  const Tensor scores = random_scores(2, 3, 11, 1);
+  const Batch batch = batch_of({4, 0, kNo, 10, kNo, kNo}, 2, {5, 2});
+  const double expected = (nats_of(scores, 0, 4) + nats_of(scores, 1, 0) + nats_of(scores, 3, 10)) / 3;
+  EXPECT_NEAR(task.loss(Var(scores), batch, {}).value().item(), expected, 1e-6);
+  EXPECT_EQ(task.loss_weight(batch), 3);
+  EXPECT_GT(task.loss(Var(scores), batch, {.label_smoothing = 0.5}).value().item(), 0);
+  EXPECT_NE(task.loss(Var(scores), batch, {.label_smoothing = 0.5}).value().item(),
+            task.loss(Var(scores), batch, {}).value().item());
+  EXPECT_EQ(task.loss(Var(scores), batch_of(std::vector<std::int64_t>(6, kNo), 2, {0, 0}), {}).value().item(), 0);
+}
+
+// Batches count by their targets, not by their samples.
+TEST_F(NextTokenTask, MetricsAreThoseOfTheWholeSplit) {
+  const Tensor first = random_scores(2, 3, 11, 1), second = random_scores(1, 3, 11, 2);
+  const auto score = task.score();
+  EXPECT_EQ(score->values(), (std::vector<double>{0, 0, 0}));
+  score->add(first, batch_of({1, 2, 3, 4, 5, 6}, 2, {7, 8}));
+  score->add(second, batch_of({9, kNo, kNo}, 1, {2}));
+  double nats = nats_of(second, 0, 9);
+  for (std::int64_t i = 0; i < 6; ++i) nats += nats_of(first, i, i + 1);
+  const std::vector<double> values = score->values();
+  EXPECT_NEAR(values[0], nats / 7, 1e-6);
+  EXPECT_NEAR(values[1], nats / std::numbers::ln2 / 17, 1e-6);
+  EXPECT_NEAR(values[2], std::exp(nats / 7), 1e-4);
+}
+
+TEST_F(NextTokenTask, DetailsTellTokensBytesAndRowsOfWindows) {
+  const DataSplits data = load("abcdefghijklmnopqrstuvwxyz0123456789", 5, {40, 60, 0});
+  const auto details = task.details(data.val, {.predictions = true});
+  Loader loader(data.val, evaluation_options(3, 0));
+  std::vector<double> rows;
+  for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+    const Batch batch = loader.next();
+    details->add(random_scores(batch.samples(), 5, 256, 3), batch);
+  }
+  const Value keys = details->keys();
+  EXPECT_EQ(keys.at("tokens").as_int(), 21);  // 22 tokens, the first of which follows none
+  EXPECT_EQ(keys.at("bytes").as_int(), 21);
+  EXPECT_EQ(keys.at("token_loss").as_double(), details->values()[0]);
+  EXPECT_EQ(details->text(), "21 tokens, 21 bytes of text\n");
+  const std::string csv = details->predictions();
+  EXPECT_TRUE(csv.starts_with("index,origin,tokens,bytes,token_loss\n0,\"" + folder / "a.txt" + ", token 14\",5,5,")) << csv;
+  EXPECT_NE(csv.find("\n4,\"" + folder / "a.txt" + ", token 34\",1,1,"), std::string::npos) << csv;
+  EXPECT_EQ(message_of<ConfigError>([&] { task.details(data.val, {.predictions = true, .probabilities = true}); }),
+            "next-token: a sample has many answers; --probabilities is for one");
+}
+
+TEST_F(NextTokenTask, AnswersMustHaveAClassForEachToken) {
+  const DataSplits data = load(std::string(100, 'a'), 8, {100, 0, 0});
+  const auto error = [&](const Shape& output) {
+    return message_of<ConfigError>([&] { task.check_output(output, *data.train.dataset); });
+  };
+  EXPECT_EQ(error({1, 8, 256}), "");
+  EXPECT_EQ(error({1, 8, 300}), "") << "a vocabulary may be padded";
+  EXPECT_EQ(
+      error({1, 8, 255}),
+      "the network gives [1, 8, 255] for one sample; text has 8 tokens of tokenizer \"bytes\", which has 256, so it must be "
+      "[1, 8, 256] or wider");
+  EXPECT_NE(error({1, 256}), "");
+  EXPECT_NE(error({1, 7, 256}), "");
+  EXPECT_EQ(task.units_per_sample(*data.train.dataset), 8);
+}
+
+// Of "abcabc..." a table of bigrams can know all but nothing of what comes after a random byte.
+TEST_F(NextTokenTask, ATableOfBigramsLearnsATextThatRepeats) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "abcde"[i % 5];
+  const DataSplits data = load(text, 7, {80, 20, 0});
+  Bigrams model(256);
+  TrainingConfig config;
+  config.optimizer.form = SgdConfig{.lr = 50, .momentum = 0};
+  LoaderOptions options;
+  options.batch = 5;
+  Loader loader(data.train, options);
+  StageTrainer trainer(model, config, task, 1, loader.batches_per_epoch(), 60);
+  Loader val(data.val, evaluation_options(3, 0));
+  const Evaluation before = evaluate(model, val, task, DType::f32);
+  EXPECT_NEAR(before.metrics[0], std::log(256), 1e-5);
+  EXPECT_NEAR(before.metrics[1], 8, 1e-4) << "bits of a byte that anything may be";
+  EXPECT_NEAR(before.metrics[2], 256, 1e-2);
+  EXPECT_NEAR(before.loss, before.metrics[0], 1e-9) << "weighted by targets, which the last window has fewer of";
+  for (std::int64_t step = 0; step < 60; ++step) trainer.step(loader.next(), step, step);
+  EXPECT_LT(evaluate(model, val, task, DType::f32).metrics[0], 0.3);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,132 @@
+#include "train/tasks/masked_token.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/config/read.h"
+#include "core/ops/embedding.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+
+namespace tessera {
+namespace {
+
+// Whether the greatest is that of the target, of equal ones the first. A NaN is no answer.
+bool is_right(const float* row, std::int64_t classes, std::int64_t target) {
+  const bool finite = std::none_of(row, row + classes, [](float score) { return std::isnan(score); });
+  return finite && std::max_element(row, row + classes) - row == target;
+}
+
+// Of the targets whose likeliest class is the true one. Only their rows of scores are looked at.
+std::int64_t count_right(const Tensor& output, const Batch& batch) {
+  const auto targets = batch.at("targets").to(Device::cpu()).to_vector<std::int64_t>();
+  std::vector<std::int64_t> rows, hidden;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] < 0) continue;
+    rows.push_back(static_cast<std::int64_t>(i));
+    hidden.push_back(targets[i]);
+  }
+  if (rows.empty()) return 0;
+  const std::int64_t classes = output.dim(2);
+  const Tensor numbers = Tensor::from(rows, {static_cast<std::int64_t>(rows.size())}).to(output.device());
+  const Tensor all = output.reshape({static_cast<std::int64_t>(targets.size()), classes}).contiguous();
+  const Tensor scores = embedding(numbers, Var(all)).value().to(Device::cpu()).contiguous();
+  std::int64_t right = 0;
+  const float* row = scores.data<float>();
+  for (const std::int64_t target : hidden) {
+    right += is_right(row, classes, target);
+    row += classes;
+  }
+  return right;
+}
+
+// Of a whole split.
+struct MaskedTokenCounts {
+  TokenSum sum;
+  std::int64_t tokens = 0;
+  std::int64_t right = 0;
+
+  void add(const Tensor& output, const Batch& batch) {
+    sum.add(output, batch);
+    tokens += batch.at("targets").numel();
+    right += count_right(output, batch);
+  }
+  double accuracy() const { return sum.targets() > 0 ? static_cast<double>(right) / static_cast<double>(sum.targets()) : 0; }
+  std::vector<double> values() const { return {sum.mean(), accuracy()}; }
+
+  void fields(Fields& f) {
+    f.add_computed("tokens", tokens, {.help = "of the split's windows, padding among them"});
+    f.add_computed("masked", sum.targets(), {.help = "tokens that were to be told"});
+    f.add_computed("masked_loss", sum.mean(), {.help = "nats per such token"});
+    f.add_computed("masked_accuracy", accuracy(), {.help = "share of them that were told rightly"});
+  }
+};
+
+class MaskedTokenScore final : public TaskScore {
+ public:
+  void add(const Tensor& output, const Batch& batch) override { counts_.add(output, batch); }
+  std::vector<double> values() const override { return counts_.values(); }
+
+ private:
+  MaskedTokenCounts counts_;
+};
+
+class MaskedTokenDetails final : public TaskDetails {
+ public:
+  MaskedTokenDetails(const Subset& split, const DetailOptions& options) : split_(split), options_(options) {
+    TESSERA_CHECK(!options.probabilities, ConfigError, "masked-token: a sample has many answers; --probabilities is for one");
+    if (options.predictions) predictions_ = "index,origin,masked,masked_loss,right\n";
+  }
+
+  void add(const Tensor& output, const Batch& batch) override {
+    counts_.add(output, batch);
+    for (std::int64_t i = 0; options_.predictions && i < batch.samples(); ++i) {
+      write_row(output.slice(0, i, i + 1), batch.slice(i, i + 1));
+    }
+  }
+  std::vector<double> values() const override { return counts_.values(); }
+  std::string summary() const override { return str("accuracy ", percent(counts_.accuracy())); }
+  std::string text() const override {
+    return str(counts_.sum.targets(), " masked of ", counts_.tokens, " tokens, ", counts_.right, " told rightly\n");
+  }
+  Value keys() const override { return write(counts_); }
+  std::string predictions() const override { return predictions_; }
+  std::string csv(std::string_view table) const override { throw InternalError(str("masked-token: no table '", table, "'")); }
+
+ private:
+  void write_row(const Tensor& output, const Batch& batch) {
+    MaskedTokenCounts own;
+    own.add(output, batch);
+    const std::int64_t index = split_.indices[at_++];
+    predictions_ += str(index, ',', csv_field(split_.dataset->origin(index)), ',', own.sum.targets(), ',',
+                        formatted("%.6g", own.sum.mean()), ',', own.right, '\n');
+  }
+
+  Subset split_;
+  DetailOptions options_;
+  MaskedTokenCounts counts_;
+  std::string predictions_;
+  std::size_t at_ = 0;  // in the split's order
+};
+
+}  // namespace
+
+std::span<const Metric> MaskedToken::metrics() const {
+  static constexpr std::array<Metric, 2> metrics{
+      Metric{.key = "masked_loss", .column = "masked_loss", .heading = "nats/masked token", .more_is_better = false},
+      Metric{.key = "masked_accuracy",
+             .column = "masked_accuracy",
+             .heading = "masked accuracy",
+             .unit = Metric::Unit::fraction,
+             .more_is_better = true}};
+  return metrics;
+}
+
+std::unique_ptr<TaskScore> MaskedToken::score() const { return std::make_unique<MaskedTokenScore>(); }
+
+std::unique_ptr<TaskDetails> MaskedToken::details(const Subset& split, const DetailOptions& options) const {
+  return std::make_unique<MaskedTokenDetails>(split, options);
+}
+
+}  // namespace tessera
