@@ -187,7 +187,7 @@ class Importer {
     try {
       for_each_module(model_, [](Module& module) { module.buffers_changed(); });
     } catch (const IoError& error) {
-      throw ConfigError(str(source_.name, " does not fit the network ", config_.name, ": ", error.what()));
+      throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), ": ", error.what()));
     }
   }
 
@@ -217,7 +217,7 @@ class Importer {
     if (text.empty()) return;
     if (non_finite_) text += "\nallow_nonfinite: true takes NaN and Inf as they are";
     if (head_fault_) text += "\nhead: reset draws the last layer anew and asks the file nothing of it";
-    throw ConfigError(str(source_.name, " does not fit the network ", config_.name, " (",
+    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (",
                           source_.torch ? "PyTorch's names, convolutions OIHW" : "tessera's names, convolutions OHWI",
                           "):", text));
   }
