@@ -63,16 +63,16 @@ TEST(Forms, SharedKeysStandBetweenTheNameAndItsOwn) {
 }
 
 TEST(Forms, AKeyOfAnotherFormSaysWhoseItIs) {
-  EXPECT_EQ(refusal(R"({"name": "circle", "side": 3})"), "figure.side: belongs to name: square, cube");
-  EXPECT_EQ(refusal(R"({"name": "cube", "radius": 3})"), "figure.radius: belongs to name: circle");
-  EXPECT_EQ(refusal(R"({"name": "cube", "sidee": 3})"), "figure.sidee: unknown key; did you mean 'side'?");
+  EXPECT_EQ(refusal(R"({"name": "circle", "side": 3})"), "test: figure.side: belongs to name: square, cube");
+  EXPECT_EQ(refusal(R"({"name": "cube", "radius": 3})"), "test: figure.radius: belongs to name: circle");
+  EXPECT_EQ(refusal(R"({"name": "cube", "sidee": 3})"), "test: figure.sidee: unknown key; did you mean 'side'?");
 }
 
 TEST(Forms, WhereTheNameIsWrongOnlySharedKeysAreJudged) {
   EXPECT_EQ(refusal(R"({"name": "cub", "radius": 3, "colour": 1})"),
-            "figure.name: 'cub' is not a choice; did you mean 'cube'?; choices: circle square cube\n"
-            "figure.colour: expected text, found 1; write it in quotes");
-  EXPECT_EQ(refusal(R"({"namee": "cube", "side": 3})"), "figure.namee: unknown key; did you mean 'name'?");
+            "test: figure.name: 'cub' is not a choice; did you mean 'cube'?; choices: circle square cube\n"
+            "test: figure.colour: expected text, found 1; write it in quotes");
+  EXPECT_EQ(refusal(R"({"namee": "cube", "side": 3})"), "test: figure.namee: unknown key; did you mean 'name'?");
 }
 
 TEST(Forms, ASchemaHasSharedKeysOnceAndOthersByTheFirstName) {

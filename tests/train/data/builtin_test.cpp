@@ -91,9 +91,10 @@ TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
 }
 
 TEST(Builtin, NamesTheKnownSets) {
-  EXPECT_EQ(config_error(R"({"name": "cifar"})"),
-            "data.name: 'cifar' is not a choice; did you mean 'cifar10'?; choices: glyphs cifar10 cifar100 mnist fashion-mnist "
-            "image-folder");
+  EXPECT_EQ(
+      config_error(R"({"name": "cifar"})"),
+      "x.json: data.name: 'cifar' is not a choice; did you mean 'cifar10'?; choices: glyphs cifar10 cifar100 mnist fashion-mnist "
+      "image-folder");
   EXPECT_EQ(dataset_names(),
             (std::vector<std::string_view>{"cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist"}));
 }
