@@ -5,7 +5,7 @@
 
 #include "cli/running.h"
 #include "cli/verbs.h"
-#include "core/config/fields.h"
+#include "core/support/text.h"
 #include "train/generate/generate_run.h"
 
 namespace tessera::cli {
