@@ -79,16 +79,23 @@ TEST(Transformers, PathsAreThoseOfTheirParts) {
     first.insert(first.end(), last.begin(), last.end());
     return first;
   };
-  EXPECT_EQ(paths_of(*gpt_of({.layers = 1}, {1, 2})), with({"tokens.weight", "positions.weight"}, {"norm.weight", "norm.bias"}));
-  EXPECT_EQ(paths_of(*bert_of({.layers = 1}, {1, 2})),
+  EXPECT_EQ(paths_of(*gpt_of({.layers = 1, .width = 12, .vocabulary = 5}, {1, 2})),
+            with({"tokens.weight", "positions.weight"}, {"norm.weight", "norm.bias"}));
+  EXPECT_EQ(paths_of(*bert_of({.layers = 1, .width = 12, .vocabulary = 5}, {1, 2})),
             with({"tokens.weight", "positions.weight", "segments.weight", "norm.weight", "norm.bias"},
                  {"head.transform.weight", "head.transform.bias", "head.norm.weight", "head.norm.bias", "head.output.bias"}));
   EXPECT_EQ(paths_of(*vit_of({.layers = 1}, 10, {1, 32, 32, 3})),
             with({"patches.conv.weight", "patches.conv.bias", "class_token.weight", "positions.weight"},
                  {"norm.weight", "norm.bias", "head.weight", "head.bias"}));
-  EXPECT_EQ(paths_of(*gpt_of(
-                {.layers = 1, .positions = "rotary", .norm = "rms_norm", .activation = "swiglu", .bias = false, .tied = false},
-                {1, 2})),
+  EXPECT_EQ(paths_of(*gpt_of({.layers = 1,
+                              .width = 24,
+                              .vocabulary = 5,
+                              .positions = "rotary",
+                              .norm = "rms_norm",
+                              .activation = "swiglu",
+                              .bias = false,
+                              .tied = false},
+                             {1, 2})),
             (std::vector<std::string>{"tokens.weight", "blocks.0.norm1.weight", "blocks.0.attn.qkv.weight",
                                       "blocks.0.attn.out.weight", "blocks.0.norm2.weight", "blocks.0.mlp.fc1.weight",
                                       "blocks.0.mlp.fc2.weight", "norm.weight", "head.weight"}));
