@@ -10,7 +10,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/support/error.h"
 #include "layers/models/gpt.h"
-#include "tests/support/op_checks.h"
+#include "tests/support/relative_error.h"
 #include "tests/support/message_of.h"
 #include "train/data/text/byte_tokenizer.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int64_t kLongest = 24;
 
-GptConfig small_gpt(bool llama) {
-  GptConfig config{.layers = 2, .width = 32, .heads = 4, .vocabulary = 256};
+models::Gpt small_gpt(bool llama) {
+  models::Gpt config{.layers = 2, .width = 32, .heads = 4, .vocabulary = 256};
   config.length = kLongest;
   if (!llama) return config;
   config.length.reset();
@@ -35,7 +35,7 @@ GptConfig small_gpt(bool llama) {
 
 // Scores far enough apart that no rounding changes a draw.
 std::unique_ptr<Module> network(bool llama = false) {
-  std::unique_ptr<Module> gpt = models::gpt(small_gpt(llama), {1, 8});
+  std::unique_ptr<Module> gpt = small_gpt(llama).build({1, 8});
   initialize(*gpt, 3);
   for (const NamedParameter& entry : named_parameters(*gpt)) {
     if (entry.parameter->value().rank() == 2) entry.parameter->set_value(mul_scalar(Var(entry.parameter->value()), 4.0).value());
@@ -56,6 +56,10 @@ Tensor whole_scores(Module& network, std::span<const TokenId> tokens) {
   std::ranges::copy(tokens, ids.data<std::int64_t>());
   const Tensor scores = network(Var(ids), Context{}).value();
   return scores.slice(1, scores.dim(1) - 1, scores.dim(1)).contiguous().reshape({scores.dim(2)});
+}
+
+void expect_close(const Tensor& got, const Tensor& expected, double tolerance) {
+  EXPECT_LE(relative_error(got, expected), tolerance);
 }
 
 class Generator : public ::testing::TestWithParam<bool> {};
@@ -94,7 +98,7 @@ TEST_P(Generator, APromptLongerThanTheLongestSequenceIsCut) {
   expect_close(scores.after(tokens), whole_scores(*gpt, std::span(tokens).last(kLongest / 2)), 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Bool(), [](const auto& info) { return info.param ? "Llama" : "Gpt2"; });
+INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Bool(), [](const auto& block) { return block.param ? "Llama" : "Gpt2"; });
 
 struct Text {
   Generated made;
