@@ -48,7 +48,7 @@ std::vector<double> time_forwards(Module& network, const Tensor& x, std::int64_t
 
 InferWorkload::InferWorkload(const InferCase& timed, const std::function<void(std::unique_ptr<Module>&)>& change)
     : x_(Tensor::empty({timed.batch, timed.side, timed.side, kColours})) {
-  network_ = build_model({.name = timed.model, .classes = timed.classes}, x_.shape());
+  network_ = build_model(named_model(timed.model, timed.classes), x_.shape());
   initialize(*network_, kSeed);
   randomise_norms(*network_);
   if (change) change(network_);

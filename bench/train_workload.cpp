@@ -70,7 +70,7 @@ WorkloadConfig workload_named(const std::string& model, Device device) {
 }
 
 TrainWorkload::TrainWorkload(const WorkloadConfig& config, const std::function<void(std::unique_ptr<Module>&)>& change)
-    : config_(config), model_(build_model({.name = config.model, .classes = config.classes}, images(config))) {
+    : config_(config), model_(build_model(named_model(config.model, config.classes), images(config))) {
   initialize(*model_, config.seed);
   if (change) change(model_);
   move_to(*model_, config.device);

@@ -20,14 +20,16 @@ namespace {
 int run() {
   using namespace tessera;
   constexpr std::uint64_t seed = 1;
+  GlyphsConfig glyphs;
+  glyphs.count = 1000;
+  glyphs.test_count = 100;
   DataConfig data;
   data.batch = 50;
-  data.count = 1000;
-  data.test_count = 100;
+  data.form = glyphs;
   const DataSplits splits = load_data(data, seed);
   Loader loader(splits.train, training_options(data, seed, 1));
 
-  const auto model = build_model({.name = "mlp", .hidden = {32}}, sample_shape(splits));
+  const auto model = build_model({.form = models::Mlp{.hidden = {32}}}, sample_shape(splits));
   initialize(*model, seed);
   const auto parameters = named_parameters(*model);
   OptimizerConfig config;

@@ -77,9 +77,23 @@ std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigP
   return experiment;
 }
 
+// Runs of before the keys of a model followed its name wrote those that it does not have without a value.
+void drop_unset_model_keys(Value& root) {
+  Value* const model = root.is_map() ? root.find("model") : nullptr;
+  if (model == nullptr || !model->is_map()) return;
+  for (const char* key : {"hidden", "shortcut", "layers"}) {
+    const Value* const value = model->find(key);
+    if (value == nullptr) continue;
+    const bool empty_list = value->is_list() && value->as_list().empty();
+    const bool empty_text = value->is_string() && value->as_string().empty();
+    if (value->is_null() || empty_list || empty_text) model->erase(key);
+  }
+}
+
 }  // namespace
 
 Experiment parse_experiment(Value root) {
+  drop_unset_model_keys(root);
   std::vector<ConfigProblem> problems;
   std::optional<Experiment> experiment = parse(std::move(root), DeviceIs::named, problems);
   if (!experiment) throw_config_error(problems);

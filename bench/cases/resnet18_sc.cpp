@@ -19,7 +19,7 @@ constexpr double kAgreement = 1e-3;  // three convolutions against one, twenty l
 const Shape kImage{1, 224, 224, 3};
 
 std::unique_ptr<Module> random_resnet18() {
-  auto network = build_model({.name = "resnet18", .classes = 1000}, kImage);
+  auto network = build_model(named_model("resnet18", 1000), kImage);
   initialize(*network, 1);
   return network;
 }

@@ -6,11 +6,13 @@
 //     void fields(Fields& f) { f.add("lr", lr, {.help = "learning rate", .range = positive}); }
 //   };
 //
-// Blocks that exist in several forms are a std::variant whose alternatives carry `static constexpr const char* kName`.
+// Blocks that exist in several forms are a std::variant whose alternatives have names (core/config/forms.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,6 +20,7 @@
 
 #include "core/config/duration.h"
 #include "core/config/field_spec.h"
+#include "core/config/forms.h"
 #include "core/config/value.h"
 
 namespace tessera {
@@ -25,6 +28,9 @@ namespace tessera {
 class Fields;
 template <class T>
 concept Block = requires(T& block, Fields& fields) { block.fields(fields); };
+namespace detail {
+std::vector<std::string> keys_of(void* block, void (*visit)(void* block, Fields& fields));  // of the block itself, in their order
+}
 
 class Fields {
  public:
@@ -66,16 +72,26 @@ class Fields {
     add(key, value, spec);
   }
 
-  // Selects an alternative by the text under `key` ("name") in the current block, then describes its keys beside it.
+  // Selects an alternative by the text under `key` ("name") in the current block, then describes its keys beside it. What
+  // `shared` adds stands between the two: keys that every alternative has.
+  template <class... Ts, class Shared>
+  void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec, const Shared& shared);
   template <class... Ts>
-  void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec);
+  void choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec) {
+    choose(key, value, spec, [](Fields&) {});
+  }
 
-  // A rule that spans keys: reported at the key, or at the block where the file has no such key. `holds` is evaluated by the caller after
-  // its fields. The key may lie deeper: "stages[1].factorise.from".
+  // A rule that spans keys: reported at the key, or at the block where the file has no such key. `holds` is evaluated by the
+  // caller after its fields. The key may lie deeper: "stages[1].factorise.from".
   virtual void require(bool holds, std::string_view key, std::string_view rule) = 0;
 
  protected:
   enum class Purpose { read, write, describe };
+  // What a choice is between.
+  struct Form {
+    std::vector<std::string_view> names;
+    std::vector<std::string> (*keys)();
+  };
   virtual Purpose purpose() const = 0;
 
   // Block at a key. False: it cannot be visited, and the defaults stand.
@@ -92,10 +108,12 @@ class Fields {
   virtual bool is_null(std::string_view key, bool has_value) = 0;
   // Whether the value at a key is a list; has_items: whether the member that stands for one holds any.
   virtual bool is_list(std::string_view key, bool has_items) = 0;
-  // The text that selects an alternative. False: it names none, so the keys beside it cannot be judged.
-  virtual bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) = 0;
+  // The text that selects an alternative of `forms`. False: it names none, so the keys beside it cannot be judged.
+  virtual bool add_name(std::string_view key, std::string& name, const FieldSpec& spec, std::span<const Form> forms) = 0;
 
  private:
+  template <class T>
+  static std::vector<std::string> keys_of_form();
   template <class T>
   void describe_alternative();
   template <class T>
@@ -141,23 +159,30 @@ void Fields::add_one_or_list(std::string_view key, One& block, std::vector<Item>
   if (!listed && purpose() == Purpose::read) list.clear();
 }
 
-template <class... Ts>
-void Fields::choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec) {
-  const std::vector<std::string_view> names{Ts::kName...};
-  std::string name(names[value.index()]);
+template <class... Ts, class Shared>
+void Fields::choose(std::string_view key, std::variant<Ts...>& value, const FieldSpec& spec, const Shared& shared) {
+  const std::array<Form, sizeof...(Ts)> forms{Form{form_names<Ts>(), &keys_of_form<Ts>}...};
+  std::string name(form_name(value));
   FieldSpec named = spec;
-  named.choices = names;
-  const bool known = add_name(key, name, named);
+  named.choices = all_form_names(value);
+  const bool known = add_name(key, name, named, forms);
+  shared(*this);
   if (purpose() == Purpose::describe) return (describe_alternative<Ts>(), ...);
   if (!known) return;
-  ((name == Ts::kName && !std::holds_alternative<Ts>(value) ? void(value.template emplace<Ts>()) : void()), ...);
+  if (name != form_name(value)) set_form(value, name);
   std::visit([this](auto& chosen) { chosen.fields(*this); }, value);
+}
+
+template <class T>
+std::vector<std::string> Fields::keys_of_form() {
+  T form{};
+  return detail::keys_of(&form, [](void* block, Fields& fields) { static_cast<T*>(block)->fields(fields); });
 }
 
 template <class T>
 void Fields::describe_alternative() {
   T alternative{};
-  enter_alternative(T::kName);
+  enter_alternative(form_names<T>().front());
   alternative.fields(*this);
   leave();
 }

@@ -120,7 +120,7 @@ class ReadFields final : public Fields {
     const Frame frame = std::move(frames_.back());
     frames_.pop_back();
     if (!frame.map->is_map()) return;
-    known_.emplace_back(frame.path, frame.known);
+    known_.push_back({frame.path, frame.known, frame.forms, frame.chosen_by});
     const std::size_t unknown_before = unknown_.size();
     find_faulty_keys(frame);
     report_missing(frame, unknown_before);
@@ -140,11 +140,11 @@ class ReadFields final : public Fields {
     return given != nullptr && given->is_null();
   }
 
-  bool is_list(std::string_view key, bool) override {
-    return top().map->find(key) != nullptr && top().map->find(key)->is_list();
-  }
+  bool is_list(std::string_view key, bool) override { return top().map->find(key) != nullptr && top().map->find(key)->is_list(); }
 
-  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
+  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec, std::span<const Form> forms) override {
+    top().forms.assign(forms.begin(), forms.end());
+    top().chosen_by = key;
     const Value* given = take(key, spec);
     const bool known = given ? scalars_.read(*given, join(top().path, key), name, spec) : !spec.required;
     if (!known) top().unjudged = true;
@@ -159,9 +159,18 @@ class ReadFields final : public Fields {
     std::size_t problems_before;
     std::size_t unknown_before;
     std::vector<std::string> known = {};
-    std::vector<std::string> missing = {};     // required keys
+    std::vector<std::string> missing = {};  // required keys
     std::vector<ConfigProblem> broken = {};  // rules that span keys
-    bool unjudged = false;                   // keys of an alternative nobody knows
+    std::vector<Form> forms = {};  // that the block may have
+    std::string chosen_by = {};  // key of the form's name
+    bool unjudged = false;  // keys of an alternative nobody knows
+  };
+  // A block that was visited.
+  struct Known {
+    std::string path;
+    std::vector<std::string> keys;
+    std::vector<Form> forms;
+    std::string chosen_by;
   };
   struct Unknown {
     Mark mark;
@@ -195,8 +204,8 @@ class ReadFields final : public Fields {
       const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
       if (!is_new) {
         const std::string where = to_string(*first->second);
-        problems_.push_back({entry.mark, join(frame.path, entry.key),
-                             str("repeated key", where.empty() ? "" : "; first at ", where)});
+        problems_.push_back(
+            {entry.mark, join(frame.path, entry.key), str("repeated key", where.empty() ? "" : "; first at ", where)});
       } else if (!frame.unjudged && std::find(frame.known.begin(), frame.known.end(), entry.key) == frame.known.end()) {
         unknown_.push_back({entry.mark, frame.path, entry.key, known_.size() - 1});
       }
@@ -232,13 +241,19 @@ class ReadFields final : public Fields {
 
   // The known key that is meant; "" when none is near.
   std::string suggestion(const Unknown& unknown) const {
-    const std::vector<std::string>& here = known_[unknown.block].second;
+    const std::vector<std::string>& here = known_[unknown.block].keys;
     const std::vector<std::string> near = nearest_names(unknown.key, std::vector<std::string_view>(here.begin(), here.end()), 1);
     return near.empty() ? std::string() : near[0];
   }
 
   void report_unknown(const Unknown& unknown) {
-    const std::vector<std::string>& names = known_[unknown.block].second;
+    const std::vector<std::string>& names = known_[unknown.block].keys;
+    if (const std::string owners = forms_with(known_[unknown.block], unknown.key); !owners.empty()) {
+      if (!misspells_choice(unknown.block))
+        problems_.push_back(
+            {unknown.mark, join(unknown.path, unknown.key), str("belongs to ", known_[unknown.block].chosen_by, ": ", owners)});
+      return;
+    }
     std::string message = "unknown key";
     if (const std::string near = suggestion(unknown); !near.empty()) {
       message += str("; did you mean '", near, "'?");
@@ -251,15 +266,30 @@ class ReadFields final : public Fields {
     problems_.push_back({unknown.mark, join(unknown.path, unknown.key), std::move(message)});
   }
   const std::string* block_with(const std::string& key) const {
-    for (const auto& [path, keys] : known_) {
-      if (!path.empty() && std::find(keys.begin(), keys.end(), key) != keys.end()) return &path;
+    for (const Known& block : known_) {
+      if (!block.path.empty() && std::ranges::find(block.keys, key) != block.keys.end()) return &block.path;
     }
     return nullptr;
+  }
+  // Which form is meant is not known then.
+  bool misspells_choice(std::size_t block) const {
+    return std::ranges::any_of(
+        unknown_, [&](const Unknown& other) { return other.block == block && suggestion(other) == known_[block].chosen_by; });
+  }
+  // "glyphs", "resnet8, resnet20": the names of the forms of a block that have a key; "" when none has.
+  static std::string forms_with(const Known& block, const std::string& key) {
+    std::string owners;
+    for (const Form& form : block.forms) {
+      const std::vector<std::string> keys = form.keys();
+      if (std::ranges::find(keys, key) == keys.end()) continue;
+      for (const std::string_view name : form.names) owners += str(owners.empty() ? "" : ", ", name);
+    }
+    return owners;
   }
 
   const Value empty_ = Value::map();
   std::vector<Frame> frames_;
-  std::vector<std::pair<std::string, std::vector<std::string>>> known_;  // keys of every block visited, by its path
+  std::vector<Known> known_;  // every block visited
   std::vector<Unknown> unknown_;
   std::vector<ConfigProblem>& problems_;
   ScalarReader scalars_;

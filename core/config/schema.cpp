@@ -66,7 +66,7 @@ class DescribeFields final : public Fields {
   }
   bool is_null(std::string_view, bool) override { return false; }
   bool is_list(std::string_view, bool) override { return false; }
-  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec) override {
+  bool add_name(std::string_view key, std::string& name, const FieldSpec& spec, std::span<const Form>) override {
     add(key, name, spec);
     return true;
   }
@@ -106,6 +106,14 @@ std::vector<SchemaEntry> schema_of(void* block, Visit visit) {
   DescribeFields fields;
   visit(block, fields);
   return fields.take();
+}
+
+std::vector<std::string> keys_of(void* block, Visit visit) {
+  std::vector<std::string> keys;
+  for (SchemaEntry& entry : schema_of(block, visit)) {
+    if (entry.path.find_first_of(".[(") == std::string::npos) keys.push_back(std::move(entry.path));
+  }
+  return keys;
 }
 
 }  // namespace tessera::detail

@@ -53,7 +53,7 @@ class WriteFields final : public Fields {
     return !has_value;
   }
   bool is_list(std::string_view, bool has_items) override { return has_items; }
-  bool add_name(std::string_view key, std::string& name, const FieldSpec&) override {
+  bool add_name(std::string_view key, std::string& name, const FieldSpec&, std::span<const Form>) override {
     put(key, name);
     return true;
   }

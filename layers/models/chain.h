@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,11 @@ class Chain {
   Shape shape_;
   std::unique_ptr<Sequential> root_;
 };
+
+// The key `width` of networks that are also made narrower and wider.
+void width_field(Fields& f, std::optional<double>& width);
+// The channels of a layer that has `channels` at width 1: max(1, round(width channels)), halves away from zero.
+std::int64_t scaled_channels(std::optional<double> width, std::int64_t channels);
 
 // "name: input is [n, 8]; needs images [n, h, w, c]" as a ShapeError unless the rank is 4.
 void require_images(const Shape& input, const char* model);

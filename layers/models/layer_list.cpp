@@ -90,8 +90,7 @@ void check_item(const Value& value, std::size_t index, const Registry<Module>& l
   check_settings(item, layers, inner, problems);
 }
 
-}  // namespace
-
+// What can be said of the list without knowing its input: every fault of every item, with `path` in front.
 void check_layer_list(const Value& list, std::string_view path, std::vector<ConfigProblem>& problems) {
   if (list.is_null()) return;  // not given
   if (!list.is_list()) {
@@ -103,19 +102,30 @@ void check_layer_list(const Value& list, std::string_view path, std::vector<Conf
   for (std::size_t i = 0; i < list.as_list().size(); ++i) check_item(list.as_list()[i], i, layers, item_path(path, i), problems);
 }
 
-std::unique_ptr<Module> layer_list(const ModelConfig& config, const Shape& input) {
+}  // namespace
+
+void LayerList::fields(Fields& f) {
+  f.add("layers", layers,
+        {.help = "the layers in order",
+         .example = "[{conv2d: {out: 32}}, relu]",
+         .observable = "plan",
+         .check = &check_layer_list});
+  f.require(!layers.is_null(), "layers", "name: layers needs the list of layers");
+}
+
+std::unique_ptr<Module> LayerList::build(const Shape& input, std::int64_t) const {
   std::vector<ConfigProblem> problems;
-  check_layer_list(config.layers, "model.layers", problems);
+  check_layer_list(layers, "model.layers", problems);
   if (!problems.empty()) throw_config_error(problems);
-  const Registry<Module> layers = builtin_layers();
-  const Value::List& list = config.layers.as_list();
+  const Registry<Module> kinds = builtin_layers();
+  const Value::List& list = layers.as_list();
   Chain chain(input);
   for (std::size_t i = 0; i < list.size(); ++i) {
     Item item = parse_item(list[i], i);
-    for (const std::string& key : sizes_to_infer(item, layers)) item.config.set(key, chain.features());
-    layers.check(item.kind, item.config, str(item_path("model.layers", i), '.', item.kind), problems);
+    for (const std::string& key : sizes_to_infer(item, kinds)) item.config.set(key, chain.features());
+    kinds.check(item.kind, item.config, str(item_path("model.layers", i), '.', item.kind), problems);
     if (!problems.empty()) throw_config_error(problems);  // the items behind it need the shape that it would give
-    chain.add(item.name, layers.build(item.kind, item.config));
+    chain.add(item.name, kinds.build(item.kind, item.config));
   }
   return chain.finish();
 }

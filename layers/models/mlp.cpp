@@ -6,15 +6,23 @@
 
 namespace tessera::models {
 
-std::unique_ptr<Module> mlp(const ModelConfig& config, const Shape& input) {
+void Mlp::fields(Fields& f) {
+  f.add("hidden", hidden,
+        {.help = "widths of the hidden layers; 256 and 128 without it",
+         .range = at_least(1),
+         .example = "[256, 128]",
+         .observable = "plan"});
+}
+
+std::unique_ptr<Module> Mlp::build(const Shape& input, std::int64_t classes) const {
   TESSERA_CHECK(input.rank() >= 2, ShapeError, "mlp: input is ", input, "; needs [n, ...]");
-  const std::vector<std::int64_t> hidden = config.hidden.empty() ? std::vector<std::int64_t>{256, 128} : config.hidden;
+  const std::vector<std::int64_t> widths = hidden.empty() ? std::vector<std::int64_t>{256, 128} : hidden;
   Chain chain(input);
   chain.add<Flatten>("flatten");
-  for (std::size_t i = 0; i < hidden.size(); ++i) {
-    chain.linear(str("fc", i + 1), hidden[i]).add<Relu>(str("relu", i + 1));
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    chain.linear(str("fc", i + 1), widths[i]).add<Relu>(str("relu", i + 1));
   }
-  return chain.linear(str("fc", hidden.size() + 1), config.classes).finish();
+  return chain.linear(str("fc", widths.size() + 1), classes).finish();
 }
 
 }  // namespace tessera::models

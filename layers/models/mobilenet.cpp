@@ -26,17 +26,19 @@ std::unique_ptr<Module> separable(Chain chain, std::int64_t out, std::int64_t st
 
 }  // namespace
 
-std::unique_ptr<Module> mobilenet_v1(const ModelConfig& config, const Shape& input) {
+void MobileNetV1::fields(Fields& f) { width_field(f, width); }
+
+std::unique_ptr<Module> MobileNetV1::build(const Shape& input, std::int64_t classes) const {
   require_images(input, "mobilenet_v1");
   Chain chain(input);
-  chain.conv("conv1", {.out = scaled_channels(config, 32), .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .bias = false});
+  chain.conv("conv1", {.out = scaled_channels(width, 32), .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .bias = false});
   chain.batch_norm("bn1").add<Relu>("relu");
   int index = 0;
   for (const Separable& layer : kLayers) {
-    const std::int64_t out = scaled_channels(config, layer.out);
+    const std::int64_t out = scaled_channels(width, layer.out);
     chain.add(str("layer", ++index), separable(Chain(chain.shape()), out, layer.stride));
   }
-  return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
+  return chain.add<GlobalAvgPool>("avgpool").linear("fc", classes).finish();
 }
 
 }  // namespace tessera::models

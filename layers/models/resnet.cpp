@@ -28,7 +28,7 @@ std::unique_ptr<Module> make_stage(MakeBlock make, std::int64_t in, const Stage&
   return blocks;
 }
 
-std::unique_ptr<Module> imagenet_resnet(const ModelConfig& config, const Shape& input, MakeBlock make,
+std::unique_ptr<Module> imagenet_resnet(const Shape& input, std::int64_t classes, MakeBlock make,
                                         const std::vector<std::int64_t>& blocks, std::int64_t expansion) {
   Chain chain(input);
   chain.conv("conv1", {.out = 64, .kernel = {7, 7}, .stride = {2, 2}, .padding = {3, 3}, .bias = false});
@@ -39,34 +39,36 @@ std::unique_ptr<Module> imagenet_resnet(const ModelConfig& config, const Shape& 
     const Stage stage{.blocks = blocks[i], .out = width * expansion, .stride = i == 0 ? 1 : 2};
     chain.add(str("layer", i + 1), make_stage(make, chain.features(), stage, "projection"));
   }
-  return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
+  return chain.add<GlobalAvgPool>("avgpool").linear("fc", classes).finish();
 }
 
 }  // namespace
 
-std::unique_ptr<Module> cifar_resnet(const ModelConfig& config, const Shape& input, std::int64_t depth) {
+void CifarResNet::fields(Fields& f) {
+  f.add("shortcut", shortcut,
+        {.help = "option_a has no parameters, projection is a 1x1 convolution",
+         .choices = {"", "option_a", "projection"},
+         .observable = "plan"});
+  width_field(f, width);
+}
+
+std::unique_ptr<Module> CifarResNet::build(const Shape& input, std::int64_t classes) const {
   require_images(input, "resnet");
-  TESSERA_CHECK(depth >= 8 && depth % 6 == 2, InternalError, "resnet: depth is ", depth, "; needs 6 n + 2");
-  const std::string shortcut = config.shortcut.empty() ? "option_a" : config.shortcut;
-  const std::int64_t blocks = (depth - 2) / 6;
+  const std::int64_t blocks = (std::stoll(name.substr(std::string_view("resnet").size())) - 2) / 6;
   Chain chain(input);
-  chain.conv("conv1", {.out = scaled_channels(config, 16), .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+  chain.conv("conv1", {.out = scaled_channels(width, 16), .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
   chain.batch_norm("bn1").add<Relu>("relu");
   for (const std::int64_t i : {1, 2, 3}) {
-    const Stage stage{.blocks = blocks, .out = scaled_channels(config, 8 << i), .stride = i == 1 ? 1 : 2};
-    chain.add(str("layer", i), make_stage(&make_basic_block, chain.features(), stage, shortcut));
+    const Stage stage{.blocks = blocks, .out = scaled_channels(width, 8 << i), .stride = i == 1 ? 1 : 2};
+    chain.add(str("layer", i), make_stage(&make_basic_block, chain.features(), stage, shortcut.empty() ? "option_a" : shortcut));
   }
-  return chain.add<GlobalAvgPool>("avgpool").linear("fc", config.classes).finish();
+  return chain.add<GlobalAvgPool>("avgpool").linear("fc", classes).finish();
 }
 
-std::unique_ptr<Module> resnet18(const ModelConfig& config, const Shape& input) {
-  require_images(input, "resnet18");
-  return imagenet_resnet(config, input, &make_basic_block, {2, 2, 2, 2}, 1);
-}
-
-std::unique_ptr<Module> resnet50(const ModelConfig& config, const Shape& input) {
-  require_images(input, "resnet50");
-  return imagenet_resnet(config, input, &make_bottleneck, {3, 4, 6, 3}, Bottleneck::kExpansion);
+std::unique_ptr<Module> ImageNetResNet::build(const Shape& input, std::int64_t classes) const {
+  require_images(input, name.c_str());
+  if (name == "resnet18") return imagenet_resnet(input, classes, &make_basic_block, {2, 2, 2, 2}, 1);
+  return imagenet_resnet(input, classes, &make_bottleneck, {3, 4, 6, 3}, Bottleneck::kExpansion);
 }
 
 }  // namespace tessera::models

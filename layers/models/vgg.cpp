@@ -11,8 +11,8 @@ namespace tessera::models {
 namespace {
 
 constexpr std::int64_t kPool = 0;  // configuration D of the paper's table 1
-constexpr std::int64_t kVgg16[] = {64,  64,  kPool, 128, 128, kPool, 256, 256,  256,
-                                   kPool, 512, 512, 512, kPool, 512, 512, 512, kPool};
+constexpr std::int64_t kVgg16[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
+                                   kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
 
 std::unique_ptr<Module> features(Chain chain) {
   for (const std::int64_t out : kVgg16) {
@@ -35,7 +35,7 @@ std::unique_ptr<Module> classifier(Chain chain, std::int64_t width, std::int64_t
 
 }  // namespace
 
-std::unique_ptr<Module> vgg16(const ModelConfig& config, const Shape& input) {
+std::unique_ptr<Module> Vgg16::build(const Shape& input, std::int64_t classes) const {
   require_images(input, "vgg16");
   Chain chain(input);
   chain.add("features", features(Chain(input)));
@@ -46,7 +46,7 @@ std::unique_ptr<Module> vgg16(const ModelConfig& config, const Shape& input) {
     chain.add<GlobalAvgPool>("avgpool");
   }
   const std::int64_t width = original ? 4096 : 512;
-  return chain.add("classifier", classifier(Chain(chain.shape()), width, config.classes)).finish();
+  return chain.add("classifier", classifier(Chain(chain.shape()), width, classes)).finish();
 }
 
 }  // namespace tessera::models

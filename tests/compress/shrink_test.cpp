@@ -149,10 +149,10 @@ TEST(Shrink, OtherMasksGoAlong) {
 
 TEST(Shrink, NamedNetworksAnswerTheSame) {
   const Shape input{2, 32, 32, 3};
-  for (const ModelConfig& config :
-       {ModelConfig{.name = "resnet8"}, ModelConfig{.name = "resnet20"}, ModelConfig{.name = "resnet8", .shortcut = "projection"},
-        ModelConfig{.name = "mobilenet_v1", .width = 0.25}, ModelConfig{.name = "resnet18"}}) {
-    SCOPED_TRACE(str(config.name, ' ', config.shortcut));
+  for (const ModelConfig& config : {named_model("resnet8"), named_model("resnet20"),
+                                    ModelConfig{.form = models::CifarResNet{.name = "resnet8", .shortcut = "projection"}},
+                                    ModelConfig{.form = models::MobileNetV1{.width = 0.25}}, named_model("resnet18")}) {
+    SCOPED_TRACE(to_json(write(config)));
     auto root = build_model(config, input);
     randomise(*root);
     prune_channels(*root, 0.5);
@@ -161,7 +161,7 @@ TEST(Shrink, NamedNetworksAnswerTheSame) {
 }
 
 TEST(Shrink, AStreamKeepsItsChannelsBehindAPaddedShortcut) {
-  auto root = build_model({.name = "resnet8"}, {2, 32, 32, 3});
+  auto root = build_model(named_model("resnet8"), {2, 32, 32, 3});
   randomise(*root);
   prune_channels(*root, 0.5);
   const PassReport report = expect_same_answers(root, {2, 32, 32, 3});
@@ -213,7 +213,7 @@ TEST(Shrink, AChannelOfASumGoesWhereEveryTermIsZero) {
 // What a depthwise convolution does not pass on need not be made.
 TEST(Shrink, DepthwiseConvolutionsTakeTheirChannelsAlong) {
   const Shape input{2, 32, 32, 3};
-  auto root = build_model({.name = "mobilenet_v1", .width = 0.25}, input);
+  auto root = build_model({.form = models::MobileNetV1{.width = 0.25}}, input);
   randomise(*root);
   prune_channels(*root, 0.5, "layer3.depthwise");
   const PassReport report = expect_same_answers(root, input);
@@ -225,14 +225,16 @@ TEST(Shrink, DepthwiseConvolutionsTakeTheirChannelsAlong) {
 // Pruned together, half of all channels go: what is left has the sizes of a network of half the width.
 TEST(Shrink, CoupledLayersLoseTheSameChannels) {
   const Shape input{2, 32, 32, 3};
-  for (ModelConfig config :
-       {ModelConfig{.name = "resnet20", .shortcut = "projection"}, ModelConfig{.name = "mobilenet_v1", .width = 0.5}}) {
-    SCOPED_TRACE(config.name);
+  for (ModelConfig config : {ModelConfig{.form = models::CifarResNet{.name = "resnet20", .shortcut = "projection"}},
+                             ModelConfig{.form = models::MobileNetV1{.width = 0.5}}}) {
+    SCOPED_TRACE(config.name());
     auto root = build_model(config, input);
     randomise(*root);
     prune_channels(*root, 0.5, Value("re:(?!fc).*"), true);
     const PassReport report = expect_same_answers(root, input);
-    config.width = config.width.value_or(1) / 2;
+    auto* const resnet = std::get_if<models::CifarResNet>(&config.form);
+    std::optional<double>& width = resnet != nullptr ? resnet->width : std::get<models::MobileNetV1>(config.form).width;
+    width = width.value_or(1) / 2;
     const Cost narrow = total_cost(*build_model(config, input), input);
     EXPECT_EQ(report.after.parameters, narrow.parameters);
     EXPECT_EQ(report.after.macs, narrow.macs);

@@ -85,7 +85,7 @@ class Compress : public ::testing::Test {
     return initial_model(real_vfs(), config, kInput, 0).model;
   }
   static std::unique_ptr<Module> loaded() {
-    return initial_model(real_vfs(), {.name = "saved", .weights = out()}, kInput, 0).model;
+    return initial_model(real_vfs(), {.form = models::Saved(), .weights = out()}, kInput, 0).model;
   }
   static std::vector<float> logits(Module& model) {
     const Tensor x = Tensor::empty({3, 28, 28, 1});

@@ -37,7 +37,7 @@ class Weights : public ::testing::Test {
   // <folder>/w.safetensors has 7 classes and PyTorch's layout; the experiments stand in <folder>/configs.
   void SetUp() override {
     const Shape input{1, 28, 28, 1};
-    const auto model = build_model({.name = "resnet8", .classes = 7}, input);
+    const auto model = build_model(named_model("resnet8", 7), input);
     initialize(*model, 99);
     SafetensorsFile file;
     const State state = model_state(*model);

@@ -123,7 +123,7 @@ std::vector<std::string> network_seeds() {
     seeds.push_back(content.metadata.at(kNetworkKey) + '\0' + content.metadata.at(kInputKey));
   };
   for (const Sample& sample : samples()) {
-    add(*build_model({.name = "layers", .layers = parse_json(sample.layers, "seed")}, sample.input), sample.input);
+    add(*build_model({.form = models::LayerList{.layers = parse_json(sample.layers, "seed")}}, sample.input), sample.input);
   }
   Residual residual({.relu = true});  // what a list cannot hold
   residual.add_child("body", make_basic_block({.in = 2, .out = 4, .stride = 2, .shortcut = "option_a"}));

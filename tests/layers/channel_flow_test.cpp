@@ -28,7 +28,7 @@ const LayerChannels& channels_of(const ChannelFlow& flow, std::string_view path)
 const ChannelGroup& made_by(const ChannelFlow& flow, std::string_view path) { return flow.groups[channels_of(flow, path).out]; }
 
 TEST(ChannelFlow, ResidualSumsJoinWhatTheyAdd) {
-  const auto network = build_model({.name = "resnet20", .shortcut = "projection"}, {1, 32, 32, 3});
+  const auto network = build_model({.form = models::CifarResNet{.name = "resnet20", .shortcut = "projection"}}, {1, 32, 32, 3});
   const ChannelFlow flow = channel_flow(*network);
   const std::size_t second = channels_of(flow, "layer2.0.conv2").out;
   for (const char* path : {"layer2.0.downsample.0", "layer2.0.downsample.1", "layer2.1.conv2", "layer2.2.bn2", "layer2.2"}) {
@@ -46,7 +46,7 @@ TEST(ChannelFlow, ResidualSumsJoinWhatTheyAdd) {
 }
 
 TEST(ChannelFlow, PaddedShortcutsFixBothSides) {
-  const auto network = build_model({.name = "resnet8"}, {1, 32, 32, 3});
+  const auto network = build_model(named_model("resnet8"), {1, 32, 32, 3});
   const ChannelFlow flow = channel_flow(*network);
   EXPECT_EQ(made_by(flow, "conv1").fixed, "are padded by the option_a shortcut of 'layer2.0'");
   EXPECT_EQ(made_by(flow, "layer3.0.conv2").fixed, "are padded by the option_a shortcut of 'layer3.0'");

@@ -75,16 +75,16 @@ TEST_P(FoldedModel, AnswersWhatTheOriginalAnswers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Named, FoldedModel,
-                         testing::Values(ModelConfig{.name = "mlp"}, ModelConfig{.name = "lenet5"},
-                                         ModelConfig{.name = "resnet8"}, ModelConfig{.name = "resnet56"},
-                                         ModelConfig{.name = "resnet20", .shortcut = "projection"},
-                                         ModelConfig{.name = "resnet18"}, ModelConfig{.name = "resnet50"},
-                                         ModelConfig{.name = "vgg16"}, ModelConfig{.name = "mobilenet_v1"}),
-                         [](const auto& test) { return test.param.name + test.param.shortcut; });
+                         testing::Values(named_model("mlp"), named_model("lenet5"), named_model("resnet8"),
+                                         named_model("resnet56"),
+                                         ModelConfig{.form = models::CifarResNet{.name = "resnet20", .shortcut = "projection"}},
+                                         named_model("resnet18"), named_model("resnet50"), named_model("vgg16"),
+                                         named_model("mobilenet_v1")),
+                         [](const auto& test) { return str(test.param.name(), test.index); });
 
 TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
   const Shape input{2, 16, 16, 3};
-  auto network = build_model({.name = "resnet8"}, input);
+  auto network = build_model(named_model("resnet8"), input);
   randomise(*network);
   // Ranks below both sizes, and full in either mode or both: each has another last factor.
   const std::pair<const char*, Tucker2Ranks> layers[]{{"layer1.0.conv1", {.out = 5, .in = 7}},
@@ -105,13 +105,15 @@ TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
 // As layers with sparse factors are: the norm behind the chain goes into its last convolution, whose rectifier is in the same op.
 TEST(Fold, ChainsInTheConvolutionsPlacesAnswerWhatTheyDid) {
   const Shape input{2, 16, 16, 3};
-  auto network = build_model({.name = "resnet8"}, input);
+  auto network = build_model(named_model("resnet8"), input);
   const auto chain = [&](std::int64_t in, std::int64_t out, std::int64_t stride, bool norm) {
     auto parts = std::make_unique<Sequential>();
-    parts->add_child("0", std::make_unique<Conv2d>(Conv2dConfig{
-                              .in = in, .out = 5, .kernel = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}, .bias = false}));
+    parts->add_child("0",
+                     std::make_unique<Conv2d>(Conv2dConfig{
+                         .in = in, .out = 5, .kernel = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}, .bias = false}));
     if (norm) parts->add_child("1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 5}));
-    parts->add_child(norm ? "2" : "1", std::make_unique<Conv2d>(Conv2dConfig{.in = 5, .out = out, .kernel = {1, 1}, .bias = !norm}));
+    parts->add_child(norm ? "2" : "1",
+                     std::make_unique<Conv2d>(Conv2dConfig{.in = 5, .out = out, .kernel = {1, 1}, .bias = !norm}));
     return parts;
   };
   replace_module(network, "layer1.0.conv1", chain(16, 16, 1, false));
@@ -164,7 +166,7 @@ TEST(Fold, LeavesNormsThatFollowNoConvolution) {
 }
 
 TEST(Fold, RefusesNumbersThatARectifierMightHide) {
-  const auto network = build_model({.name = "resnet8"}, {1, 32, 32, 3});
+  const auto network = build_model(named_model("resnet8"), {1, 32, 32, 3});
   randomise(*network);
   find_module(*network, "layer2.0.bn1").buffers()[1]->value.fill(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(message_of<NumericError>([&] { folded(*network, builtin_layers()); }),

@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 std::unique_ptr<Module> build_list(const char* json, const Shape& input) {
-  return build_model({.name = "layers", .layers = parse_json(json, "test")}, input);
+  return build_model({.form = models::LayerList{.layers = parse_json(json, "test")}}, input);
 }
 
 std::string refusal(const char* json, const Shape& input) {

@@ -86,7 +86,7 @@ TEST(Layers, EveryNamedModelEvaluatesToItsDeclaredShape) {
   for (const char* name : {"mlp", "lenet5", "resnet20", "resnet18", "resnet50", "vgg16", "mobilenet_v1"}) {
     SCOPED_TRACE(name);
     const Shape input{1, 32, 32, 3};
-    const auto model = build_model({.name = name, .classes = 7}, input);
+    const auto model = build_model(named_model(name, 7), input);
     EXPECT_EQ(run(*model, random_tensor(input)).shape(), (Shape{1, 7}));
     EXPECT_EQ(model->output_shape(input), (Shape{1, 7}));
   }
@@ -96,7 +96,7 @@ TEST(Layers, EveryNamedSmallModelRunsAndReachesEveryParameter) {
   for (const char* name : {"mlp", "lenet5", "resnet8"}) {
     SCOPED_TRACE(name);
     const Shape input{2, 32, 32, 3};
-    const auto model = build_model({.name = name, .classes = 5}, input);
+    const auto model = build_model(named_model(name, 5), input);
     initialize(*model, 1);
     const StepState step;
     const Var y = model->forward(Var(random_tensor(input)), {.training = true, .seed = 1, .step = &step});

@@ -17,7 +17,7 @@ TEST(ModelTree, RebuildsEveryNamedModel) {
   const Registry<Module> layers = builtin_layers();
   for (const char* name : {"mlp", "lenet5", "resnet8", "resnet18", "vgg16", "mobilenet_v1"}) {
     SCOPED_TRACE(name);
-    const auto model = build_model({.name = name, .classes = 3}, {1, 32, 32, 3});
+    const auto model = build_model(named_model(name, 3), {1, 32, 32, 3});
     const Value tree = describe(*model);
     // Through text, as a checkpoint's manifest does.
     const auto again = rebuild(parse_json(to_json(tree), "test"), layers);

@@ -26,38 +26,41 @@ const Shape kImageNet{2, 224, 224, 3};
 
 std::vector<PublishedSize> published_sizes() {
   return {
-      {{.name = "mlp"}, {2, 28, 28, 1}, 235146, 234752},
-      {{.name = "lenet5"}, {2, 28, 28, 1}, 61706, 416520},
-      {{.name = "lenet5"}, {2, 32, 32, 1}, 61706, 416520},
+      {named_model("mlp"), {2, 28, 28, 1}, 235146, 234752},
+      {named_model("lenet5"), {2, 28, 28, 1}, 61706, 416520},
+      {named_model("lenet5"), {2, 32, 32, 1}, 61706, 416520},
       // He et al. 2015, table 6, round to 0.27M, 0.46M, 0.66M, 0.85M: convolutions + batch-norm affines + fc.
-      {{.name = "resnet8"}, kCifar, 75290, 12239488},
-      {{.name = "resnet20"}, kCifar, 269722, 40551040},
-      {{.name = "resnet32"}, kCifar, 464154, 68862592},
-      {{.name = "resnet44"}, kCifar, 658586, 97174144},
-      {{.name = "resnet56"}, kCifar, 853018, 125485696},
-      {{.name = "resnet110"}, kCifar, 1727962, 252887680},
+      {named_model("resnet8"), kCifar, 75290, 12239488},
+      {named_model("resnet20"), kCifar, 269722, 40551040},
+      {named_model("resnet32"), kCifar, 464154, 68862592},
+      {named_model("resnet44"), kCifar, 658586, 97174144},
+      {named_model("resnet56"), kCifar, 853018, 125485696},
+      {named_model("resnet110"), kCifar, 1727962, 252887680},
       // Of 8, 16 and 32 channels: convolutions 216 + 2 x 576 + 1152 + 2304 + 4608 + 9216, norms 2 (8 + 16 + 32 + 32 + 64) with
       // those of conv1 and layer1 together 16 + 32, fc 330.
-      {{.name = "resnet8", .width = 0.5},
+      {{.form = models::CifarResNet{.name = "resnet8", .width = 0.5}},
        kCifar,
        216 + 1152 + 3456 + 13824 + 48 + 64 + 128 + 330,
        1024 * (216 + 1152) + 256 * 3456 + 64 * 13824 + 320},
       // 5, 10 and 19 channels, for 4.8, 9.6 and 19.2.
-      {{.name = "resnet8", .width = 0.3},
+      {{.form = models::CifarResNet{.name = "resnet8", .width = 0.3}},
        kCifar,
        9 * (15 + 2 * 25 + 50 + 100 + 190 + 361) + 2 * (5 * 3 + 10 * 2 + 19 * 2) + 19 * 10 + 10,
        1024 * 9 * (15 + 50) + 256 * 9 * 150 + 64 * 9 * 551 + 190},
-      {{.name = "resnet8", .width = 0.01}, kCifar, 9 * (3 + 6) + 2 * 7 + 10 + 10, 1024 * 9 * 5 + 256 * 9 * 2 + 64 * 9 * 2 + 10},
-      {{.name = "resnet20", .shortcut = "projection"}, kCifar, 272474, 40813184},
+      {{.form = models::CifarResNet{.name = "resnet8", .width = 0.01}},
+       kCifar,
+       9 * (3 + 6) + 2 * 7 + 10 + 10,
+       1024 * 9 * 5 + 256 * 9 * 2 + 64 * 9 * 2 + 10},
+      {{.form = models::CifarResNet{.name = "resnet20", .shortcut = "projection"}}, kCifar, 272474, 40813184},
       // torchvision's model cards.
-      {{.name = "resnet18", .classes = 1000}, kImageNet, 11689512, 1814073344},
-      {{.name = "resnet50", .classes = 1000}, kImageNet, 25557032, 4089184256},
-      {{.name = "vgg16", .classes = 1000}, kImageNet, 138365992, 15470264320},
+      {named_model("resnet18", 1000), kImageNet, 11689512, 1814073344},
+      {named_model("resnet50", 1000), kImageNet, 25557032, 4089184256},
+      {named_model("vgg16", 1000), kImageNet, 138365992, 15470264320},
       // Howard et al. 2017, table 4: 4.2M parameters, 569M multiply-adds.
-      {{.name = "mobilenet_v1", .classes = 1000}, kImageNet, 4231976, 568740352},
+      {named_model("mobilenet_v1", 1000), kImageNet, 4231976, 568740352},
       // Table 6: 1.3M parameters, 149M multiply-adds, and 2.6M, 325M.
-      {{.name = "mobilenet_v1", .classes = 1000, .width = 0.5}, kImageNet, 1331592, 149497088},
-      {{.name = "mobilenet_v1", .classes = 1000, .width = 0.75}, kImageNet, 2585560, 325400448},
+      {{.form = models::MobileNetV1{.width = 0.5}, .classes = 1000}, kImageNet, 1331592, 149497088},
+      {{.form = models::MobileNetV1{.width = 0.75}, .classes = 1000}, kImageNet, 2585560, 325400448},
   };
 }
 
@@ -79,7 +82,7 @@ std::string refusal(const ModelConfig& config, const Shape& input) {
 
 TEST(Models, ParametersAndMacsEqualPublishedOnes) {
   for (const PublishedSize& size : published_sizes()) {
-    SCOPED_TRACE(str(size.config.name, ' ', size.config.shortcut, ' ', size.config.width.value_or(1), ' ', size.input));
+    SCOPED_TRACE(str(to_json(write(size.config)), ' ', size.input));
     const Cost cost = total_cost(*build_model(size.config, size.input), size.input);
     EXPECT_EQ(cost.parameters, size.parameters);
     EXPECT_EQ(cost.macs, size.macs);
@@ -88,7 +91,7 @@ TEST(Models, ParametersAndMacsEqualPublishedOnes) {
 
 TEST(Models, TraceHasOneRowPerLeafInForwardOrder) {
   Trace trace;
-  build_model({.name = "lenet5"}, {1, 28, 28, 1})->output_shape({5, 28, 28, 1}, &trace);
+  build_model(named_model("lenet5"), {1, 28, 28, 1})->output_shape({5, 28, 28, 1}, &trace);
   ASSERT_EQ(trace.size(), 12u);
   EXPECT_EQ(trace[0].path, "conv1");
   EXPECT_EQ(trace[0].output, (Shape{5, 28, 28, 6}));
@@ -99,51 +102,53 @@ TEST(Models, TraceHasOneRowPerLeafInForwardOrder) {
 }
 
 TEST(Models, NamesFollowTorchvision) {
-  const auto cifar = parameter_paths({.name = "resnet20"}, kCifar);
+  const auto cifar = parameter_paths(named_model("resnet20"), kCifar);
   for (const char* path : {"conv1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer3.2.bn2.weight", "fc.bias"}) {
     expect_path(cifar, path);
   }
-  const auto imagenet = parameter_paths({.name = "resnet50"}, kCifar);
+  const auto imagenet = parameter_paths(named_model("resnet50"), kCifar);
   for (const char* path : {"layer1.0.downsample.0.weight", "layer4.0.downsample.1.bias", "layer2.3.conv3.weight"}) {
     expect_path(imagenet, path);
   }
-  const auto vgg = parameter_paths({.name = "vgg16"}, kCifar);
+  const auto vgg = parameter_paths(named_model("vgg16"), kCifar);
   for (const char* path : {"features.0.weight", "features.41.bias", "classifier.0.weight", "classifier.6.bias"}) {
     expect_path(vgg, path);
   }
 }
 
 TEST(Models, MlpTakesItsHiddenWidths) {
-  const auto model = build_model({.name = "mlp", .classes = 3, .hidden = {7, 5}}, {1, 11});
+  const auto model = build_model({.form = models::Mlp{.hidden = {7, 5}}, .classes = 3}, {1, 11});
   EXPECT_EQ(total_cost(*model, {1, 11}).parameters, 11 * 7 + 7 + 7 * 5 + 5 + 5 * 3 + 3);
   EXPECT_EQ(model->output_shape({4, 11}), (Shape{4, 3}));
 }
 
 TEST(Models, SmallImagesGiveVggAGlobalAverage) {
-  const auto model = build_model({.name = "vgg16", .classes = 10}, kCifar);
+  const auto model = build_model(named_model("vgg16", 10), kCifar);
   EXPECT_TRUE(model->has_child("avgpool"));
   EXPECT_FALSE(model->has_child("flatten"));
   EXPECT_EQ(model->child("classifier").output_shape({1, 512}), (Shape{1, 10}));
 }
 
 TEST(Models, ImagesAndClassesKeepTheirSizesAtAnyWidth) {
-  for (const char* name : {"resnet20", "mobilenet_v1"}) {
-    for (const double width : {0.01, 0.25, 1.5}) {
-      const auto model = build_model({.name = name, .classes = 7, .width = width}, kCifar);
-      EXPECT_EQ(model->output_shape(kCifar), (Shape{2, 7})) << name << ' ' << width;
+  for (const double width : {0.01, 0.25, 1.5}) {
+    for (const ModelForm& form :
+         {ModelForm(models::CifarResNet{.width = width}), ModelForm(models::MobileNetV1{.width = width})}) {
+      const auto model = build_model({.form = form, .classes = 7}, kCifar);
+      EXPECT_EQ(model->output_shape(kCifar), (Shape{2, 7})) << form_name(form) << ' ' << width;
     }
   }
   const std::string refused =
       message_of<ConfigError>([] { read<ModelConfig>(parse_json(R"({"name": "vgg16", "width": 0.5})", "test")); });
-  EXPECT_NE(refused.find("width: vgg16 has one width; those that take another: mobilenet_v1, resnet110"), std::string::npos)
+  EXPECT_NE(refused.find("width: belongs to name: resnet8, resnet20, resnet32, resnet44, resnet56, resnet110, mobilenet_v1"),
+            std::string::npos)
       << refused;
 }
 
 TEST(Models, UnknownNamesAndWrongInputsAreErrors) {
-  const std::string unknown = refusal<ConfigError>({.name = "resnet21"}, kCifar);
+  const std::string unknown = message_of<ConfigError>([] { named_model("resnet21"); });
   EXPECT_NE(unknown.find("unknown model 'resnet21'; did you mean 'resnet20'?"), std::string::npos) << unknown;
-  EXPECT_EQ(refusal<ShapeError>({.name = "resnet20"}, {2, 8}), "resnet: input is [2, 8]; needs images [n, h, w, c]");
-  EXPECT_EQ(refusal<ConfigError>({.name = "lenet5", .in_channels = 3}, {1, 28, 28, 1}),
+  EXPECT_EQ(refusal<ShapeError>(named_model("resnet20"), {2, 8}), "resnet: input is [2, 8]; needs images [n, h, w, c]");
+  EXPECT_EQ(refusal<ConfigError>({.form = models::LeNet5(), .in_channels = 3}, {1, 28, 28, 1}),
             "model lenet5: in_channels is 3, the data is [1, 28, 28, 1]; the last axis must agree");
 }
 
@@ -156,7 +161,8 @@ TEST(Models, KeysThatTheModelCannotFollowAreErrors) {
   refuse(R"({"name": "resnet20", "width": 0})");
   refuse(R"({"name": "layers"})");
   refuse(R"({"name": "resnet20", "classes": 0})");
-  EXPECT_EQ(read<ModelConfig>(parse_json(R"({"name": "mlp", "hidden": [3, 2]})", "test")).hidden.size(), 2u);
+  const auto mlp = read<ModelConfig>(parse_json(R"({"name": "mlp", "hidden": [3, 2]})", "test"));
+  EXPECT_EQ(std::get<models::Mlp>(mlp.form).hidden.size(), 2u);
 }
 
 // Parents call children so that a numeric check knows who ran an op.
@@ -164,7 +170,7 @@ TEST(Models, ABadWeightIsNamedByItsLayersPath) {
   const Shape input{2, 16, 16, 3};
   const Var x(Tensor::full(input, 0.5));
   for (const char* shortcut : {"option_a", "projection"}) {
-    const auto model = build_model({.name = "resnet8", .shortcut = shortcut}, input);
+    const auto model = build_model({.form = models::CifarResNet{.name = "resnet8", .shortcut = shortcut}}, input);
     initialize(*model, 1);
     for (const NamedParameter& entry : named_parameters(*model)) {
       SCOPED_TRACE(entry.path);

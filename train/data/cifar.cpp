@@ -22,7 +22,7 @@ std::vector<char> read_exactly(const fs::path& path, std::int64_t expected) {
   std::ifstream in(path, std::ios::binary);
   in.read(bytes.data(), static_cast<std::streamsize>(expected));
   TESSERA_CHECK(in.gcount() == expected, IoError, path.string(), ": cannot read: expected ", expected, " bytes, found ",
-      in.gcount());
+                in.gcount());
   return bytes;
 }
 
@@ -66,15 +66,19 @@ CifarLayout cifar100_layout(std::string_view split) {
   layout.records_per_file = split == "test" ? 10000 : 50000;
   layout.label_bytes = 2;
   layout.classes = {
-      "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy", "bridge",
-      "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud",
-      "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox", "girl",
-      "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster", "man",
-      "maple_tree", "motorcycle", "mountain", "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear",
-      "pickup_truck", "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
-      "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider", "squirrel",
-      "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor", "train", "trout",
-      "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm"};
+      "apple",       "aquarium_fish", "baby",         "bear",         "beaver",     "bed",        "bee",       "beetle",
+      "bicycle",     "bottle",        "bowl",         "boy",          "bridge",     "bus",        "butterfly", "camel",
+      "can",         "castle",        "caterpillar",  "cattle",       "chair",      "chimpanzee", "clock",     "cloud",
+      "cockroach",   "couch",         "crab",         "crocodile",    "cup",        "dinosaur",   "dolphin",   "elephant",
+      "flatfish",    "forest",        "fox",          "girl",         "hamster",    "house",      "kangaroo",  "keyboard",
+      "lamp",        "lawn_mower",    "leopard",      "lion",         "lizard",     "lobster",    "man",       "maple_tree",
+      "motorcycle",  "mountain",      "mouse",        "mushroom",     "oak_tree",   "orange",     "orchid",    "otter",
+      "palm_tree",   "pear",          "pickup_truck", "pine_tree",    "plain",      "plate",      "poppy",     "porcupine",
+      "possum",      "rabbit",        "raccoon",      "ray",          "road",       "rocket",     "rose",      "sea",
+      "seal",        "shark",         "shrew",        "skunk",        "skyscraper", "snail",      "snake",     "spider",
+      "squirrel",    "streetcar",     "sunflower",    "sweet_pepper", "table",      "tank",       "telephone", "television",
+      "tiger",       "tractor",       "train",        "trout",        "tulip",      "turtle",     "wardrobe",  "whale",
+      "willow_tree", "wolf",          "woman",        "worm"};
   return layout;
 }
 
@@ -93,6 +97,11 @@ MemoryDataset load_cifar(const fs::path& root, std::string_view name, const Cifa
     labels += layout.records_per_file;
   }
   return dataset;
+}
+
+ImageSplits CifarConfig::read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>*) const {
+  const auto layout = name == "cifar10" ? &cifar10_layout : &cifar100_layout;
+  return split_in_memory(load_cifar(root, name, layout("train")), load_cifar(root, name, layout("test")), val, seed);
 }
 
 }  // namespace tessera

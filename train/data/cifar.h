@@ -2,14 +2,26 @@
 // three 32x32 colour planes, which become [n, 32, 32, 3].
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "train/data/image_dataset.h"
+#include "train/data/image_config.h"
 
 namespace tessera {
+
+// The form of the data block.
+struct CifarConfig : ImageConfig {
+  static constexpr std::array<std::string_view, 2> kNames{"cifar10", "cifar100"};
+  static constexpr bool kReadsFiles = true;
+  std::string name = "cifar10";
+  void fields(Fields& f) { image_fields(f); }
+
+  Shape sample_shape() const { return {1, 32, 32, 3}; }
+  ImageSplits read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>* bad) const;
+};
 
 // Which files make a split, and what a record looks like.
 struct CifarLayout {

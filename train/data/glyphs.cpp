@@ -21,6 +21,8 @@ using Drawing = std::vector<Polyline>;
 
 constexpr float kPi = std::numbers::pi_v<float>;
 constexpr std::size_t kPixels = kGlyphSide * kGlyphSide;
+constexpr std::int64_t kTrainCount = 10000;
+constexpr std::int64_t kTestCount = 2000;
 
 // Numbers of one image, drawn in a fixed sequence.
 class Draws {
@@ -68,16 +70,16 @@ Polyline wave() {
 // The symbols in the square [-1, 1]^2, y downwards.
 std::array<Drawing, kGlyphClasses> make_symbols() {
   return {{
-      {arc(0.85f, 0.85f, 0, 2 * kPi, 16)},                                                        // circle
-      {{{-0.75f, -0.75f}, {0.75f, -0.75f}, {0.75f, 0.75f}, {-0.75f, 0.75f}, {-0.75f, -0.75f}}},   // square
-      {{{0, -0.9f}, {0.9f, 0.7f}, {-0.9f, 0.7f}, {0, -0.9f}}},                                    // triangle
-      {{{-0.75f, -0.75f}, {0.75f, 0.75f}}, {{0.75f, -0.75f}, {-0.75f, 0.75f}}},                   // cross
-      {{{-0.95f, 0}, {0.95f, 0}}, {{0, -0.95f}, {0, 0.95f}}},                                     // plus
-      {{{-0.7f, -0.8f}, {0.7f, -0.8f}, {-0.7f, 0.8f}, {0.7f, 0.8f}}},                             // zigzag
-      {arc(0.1f, 0.95f, 0, 4 * kPi, 24)},                                                         // spiral
-      {{{-0.85f, -0.8f}, {0.85f, -0.8f}}, {{0, -0.8f}, {0, 0.95f}}},                              // tee
-      {{{0, 0.95f}, {0, -0.9f}}, {{-0.6f, -0.3f}, {0, -0.9f}, {0.6f, -0.3f}}},                    // arrow
-      {wave()},                                                                                   // wave
+      {arc(0.85f, 0.85f, 0, 2 * kPi, 16)},  // circle
+      {{{-0.75f, -0.75f}, {0.75f, -0.75f}, {0.75f, 0.75f}, {-0.75f, 0.75f}, {-0.75f, -0.75f}}},  // square
+      {{{0, -0.9f}, {0.9f, 0.7f}, {-0.9f, 0.7f}, {0, -0.9f}}},  // triangle
+      {{{-0.75f, -0.75f}, {0.75f, 0.75f}}, {{0.75f, -0.75f}, {-0.75f, 0.75f}}},  // cross
+      {{{-0.95f, 0}, {0.95f, 0}}, {{0, -0.95f}, {0, 0.95f}}},  // plus
+      {{{-0.7f, -0.8f}, {0.7f, -0.8f}, {-0.7f, 0.8f}, {0.7f, 0.8f}}},  // zigzag
+      {arc(0.1f, 0.95f, 0, 4 * kPi, 24)},  // spiral
+      {{{-0.85f, -0.8f}, {0.85f, -0.8f}}, {{0, -0.8f}, {0, 0.95f}}},  // tee
+      {{{0, 0.95f}, {0, -0.9f}}, {{-0.6f, -0.3f}, {0, -0.9f}, {0.6f, -0.3f}}},  // arrow
+      {wave()},  // wave
   }};
 }
 
@@ -219,6 +221,19 @@ MemoryDataset make_glyphs(std::uint64_t seed, std::string_view split, std::int64
     }
   });
   return dataset;
+}
+
+void GlyphsConfig::fields(Fields& f) {
+  image_fields(f);
+  f.add("count", count,
+        {.help = "training images that glyphs draws", .range = at_least(1), .example = "1000", .observable = "plan"});
+  f.add("test_count", test_count,
+        {.help = "test images that glyphs draws", .range = at_least(1), .example = "200", .observable = "plan"});
+}
+
+ImageSplits GlyphsConfig::read_images(const std::string&, std::uint64_t seed, std::vector<BadFile>*) const {
+  return split_in_memory(make_glyphs(seed, "train", count.value_or(kTrainCount)),
+                         make_glyphs(seed, "test", test_count.value_or(kTestCount)), val, seed);
 }
 
 }  // namespace tessera

@@ -79,7 +79,7 @@ Shape read_header(IdxFile& file) {
   const std::int64_t expected = 4 * std::int64_t{magic[3]};
   got = file.read(sizes.data(), expected);
   TESSERA_CHECK(got == expected, IoError, file.path(), ": truncated IDX header: expected ", 4 + expected, " bytes, found ",
-      4 + got);
+                4 + got);
   Shape shape;
   std::int64_t total = 1;  // sizes of zero count as one, so that none hides an overflow of the others
   for (int i = 0; i < magic[3]; ++i) {
@@ -129,8 +129,7 @@ Tensor read_idx(const fs::path& path) {
   const Tensor tensor = Tensor::empty(shape, DType::u8);
   const std::int64_t found = file.read(tensor.raw(), shape.numel());
   TESSERA_CHECK(found == shape.numel(), IoError, path.string(), ": truncated: the header says ", shape, ", expected ",
-      shape.numel(),
-                " bytes of data, found ", found);
+                shape.numel(), " bytes of data, found ", found);
   const std::int64_t rest = file.count_rest();
   TESSERA_CHECK(rest == 0, IoError, path.string(), ": too long: the header says ", shape, ", expected ", shape.numel(),
                 " bytes of data, found ", found + rest);
@@ -152,17 +151,19 @@ MemoryDataset load_idx(const fs::path& root, std::string_view name, std::string_
                 "; expected at least 1 pixel each, found 0");
   TESSERA_CHECK(labels.rank() == 1, IoError, labels_path.string(), ": labels are ", labels.shape(), "; needs [n]");
   TESSERA_CHECK(images.dim(0) == labels.dim(0), IoError, labels_path.string(), ": expected ", images.dim(0),
-      " labels, one for each image of ",
-                images_path.string(), ", found ", labels.dim(0));
+                " labels, one for each image of ", images_path.string(), ", found ", labels.dim(0));
   const std::uint8_t* bytes = labels.data<std::uint8_t>();
   for (std::int64_t i = 0; i < labels.dim(0); ++i) {
     TESSERA_CHECK(bytes[i] < dataset.classes.size(), IoError, labels_path.string(), ": label of record ", i, " is ",
-        int{bytes[i]},
-                  "; must be in 0..", dataset.classes.size() - 1);
+                  int{bytes[i]}, "; must be in 0..", dataset.classes.size() - 1);
   }
   dataset.images = images.reshape(images.shape().append(1));
   dataset.labels = labels.to(DType::i64);
   return dataset;
+}
+
+ImageSplits IdxConfig::read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>*) const {
+  return split_in_memory(load_idx(root, name, "train"), load_idx(root, name, "test"), val, seed);
 }
 
 }  // namespace tessera

@@ -1,12 +1,25 @@
 // MNIST and Fashion-MNIST in their IDX files (http://yann.lecun.com/exdb/mnist): big-endian header, then bytes; plain or gzip.
 #pragma once
 
+#include <array>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
-#include "train/data/image_dataset.h"
+#include "train/data/image_config.h"
 
 namespace tessera {
+
+// The form of the data block.
+struct IdxConfig : ImageConfig {
+  static constexpr std::array<std::string_view, 2> kNames{"mnist", "fashion-mnist"};
+  static constexpr bool kReadsFiles = true;
+  std::string name = "mnist";
+  void fields(Fields& f) { image_fields(f); }
+
+  Shape sample_shape() const { return {1, 28, 28, 1}; }
+  ImageSplits read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>* bad) const;
+};
 
 // An IDX file of unsigned bytes: u8 tensor of the header's shape. Reads gzip when the content says so, whatever the name.
 // Throws IoError naming the file, and the expected and found sizes, on a bad magic number, a short or a long file.

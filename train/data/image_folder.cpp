@@ -1,5 +1,7 @@
 #include "train/data/image_folder.h"
 
+#include "core/config/read.h"
+#include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "train/data/image.h"
@@ -10,20 +12,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kMeasuredImages = 1024;
+
 class SplitReader {
  public:
-  SplitReader(const DataConfig& config, std::vector<BadFile>* bad) : config_(config), bad_(bad) {}
+  SplitReader(const ImageFolderConfig& config, const std::string& root, std::vector<BadFile>* bad)
+      : config_(config), root_(root), bad_(bad) {}
 
   std::shared_ptr<const ImageDataset> read(const std::string& folder, std::string_view key) {
-    ImageListing listing = list(fs::path(config_.root) / folder, key);
+    ImageListing listing = list(fs::path(root_) / folder, key);
     if (!training_) {
       training_ = ImageListing{listing.folder, listing.classes, {}, {}};
     } else {
       check_same_classes(*training_, listing);
     }
     sift(listing);
-    return std::make_shared<const ImageFolder>(std::move(listing), config_.resize.value_or(DataConfig::kResize),
-                                               config_.crop.value_or(DataConfig::kCrop));
+    return std::make_shared<const ImageFolder>(std::move(listing), config_.resize.value_or(ImageFolderConfig::kResize),
+                                               config_.crop.value_or(ImageFolderConfig::kCrop));
   }
 
  private:
@@ -48,7 +53,8 @@ class SplitReader {
     check_classes_filled(listing);
   }
 
-  const DataConfig& config_;
+  const ImageFolderConfig& config_;
+  const std::string& root_;
   std::vector<BadFile>* bad_;
   std::optional<ImageListing> training_;  // its folder and classes
 };
@@ -59,6 +65,19 @@ Image readable_image(const fs::path& path) {
   } catch (const IoError& error) {
     throw IoError(str(error.what(), "; tessera data check lists all such files, data.on_bad_image: skip leaves them out"));
   }
+}
+
+// A name below root that stays there is meant; an absolute path would pass over root.
+bool is_folder_name(const std::string& name) { return !name.empty() && name.front() != '/'; }
+
+// What the cache holds may be damaged: it is measured again then.
+std::optional<Normalization> to_normalization(const std::optional<Value>& value) {
+  if (!value) return {};
+  Normalization result;
+  std::vector<ConfigProblem> problems;
+  read(*value, result, "", problems);
+  const bool sound = problems.empty() && result.mean.size() == 3 && result.stddev.size() == 3;
+  return sound ? std::optional(result) : std::nullopt;
 }
 
 }  // namespace
@@ -91,20 +110,58 @@ void ImageFolder::hash_content(Xxh3Stream& stream) const {
   hash_files(files_, stream);
 }
 
-ImageSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad) {
-  SplitReader reader(config, bad);
-  const auto training = reader.read(config.train.value_or("train"), "train");
+void ImageFolderConfig::fields(Fields& f) {
+  image_fields(f, /*in_folders=*/true);
+  f.add("train", train,
+        {.help = "folder of training images below root; train without it", .example = "training", .observable = "plan"});
+  f.add("test", test, {.help = "folder of test images below root; test without it", .example = "val", .observable = "plan"});
+  f.add("resize", resize,
+        {.help = "length that the shorter side is resized to; 256 without it",
+         .range = between(1, 16384),
+         .example = "232",
+         .observable = "bytes"});
+  f.add("crop", crop,
+        {.help = "side of the square cut out of the resized image; 224 without it",
+         .range = between(1, 16384),
+         .example = "192",
+         .observable = "plan"});
+  f.add("on_bad_image", on_bad_image,
+        {.help = "error stops at a file that cannot be decoded; skip decodes all files first and leaves those out",
+         .choices = {"error", "skip"},
+         .example = "skip",
+         .observable = "plan"});
+  f.require(is_folder_name(train.value_or("train")), "train", "needs the name of a folder below root");
+  f.require(!val.is_string() || is_folder_name(val.as_string()), "val", "needs the name of a folder below root");
+  f.require(is_folder_name(test.value_or("test")), "test", "needs the name of a folder below root");
+  f.require(crop.value_or(kCrop) <= resize.value_or(kResize), "crop",
+            str("is ", crop.value_or(kCrop), "; must be at most resize, which is ", resize.value_or(kResize)));
+}
+
+ImageSplits ImageFolderConfig::read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>* bad) const {
+  SplitReader reader(*this, root, bad);
+  const auto training = reader.read(train.value_or("train"), "train");
   ImageSplits splits;
-  if (config.val.is_string()) {
+  if (val.is_string()) {
     splits.train = all_of(training);
-    splits.val = all_of(reader.read(config.val.as_string(), "val"));
+    splits.val = all_of(reader.read(val.as_string(), "val"));
   } else {
-    TrainVal split = split_validation(training, config.val.as_double(), seed);
+    TrainVal split = split_validation(training, val.as_double(), seed);
     splits.train = std::move(split.train);
     splits.val = std::move(split.val);
   }
-  splits.test = all_of(reader.read(config.test.value_or("test"), "test"));
+  splits.test = all_of(reader.read(test.value_or("test"), "test"));
   return splits;
+}
+
+// The same images give the same bits, so the numbers are kept.
+Normalization ImageFolderConfig::measure(const ImageSubset& images) const {
+  Xxh3Stream samples;
+  samples.update({reinterpret_cast<const char*>(images.indices.data()), images.indices.size() * sizeof(images.indices[0])});
+  const AnswerCache cache(str("mean and std, 1: ", fingerprint(*images.images), ' ', samples.hex(), ' ', kMeasuredImages));
+  if (const std::optional<Normalization> known = to_normalization(cache.find())) return *known;
+  const Normalization measured = measure_normalization(images, kMeasuredImages);
+  cache.store(write(measured));
+  return measured;
 }
 
 }  // namespace tessera

@@ -1,13 +1,37 @@
 // Your own images: a data set of files that are decoded when a sample is asked for, in the loader's threads.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "train/data/builtin.h"
-#include "train/data/image_dataset.h"
+#include "train/data/image_config.h"
 #include "train/data/image_listing.h"
 
 namespace tessera {
+
+// The form `name: image-folder` of the data block.
+struct ImageFolderConfig : ImageConfig {
+  static constexpr const char* kName = "image-folder";
+  static constexpr bool kReadsFiles = true;
+  static constexpr std::int64_t kResize = 256;
+  static constexpr std::int64_t kCrop = 224;
+  std::optional<std::string> train;  // folder below root, "train"
+  std::optional<std::string> test;  // folder below root, "test"
+  std::optional<std::int64_t> resize;  // shorter side of the resized image, kResize
+  std::optional<std::int64_t> crop;  // side of the sample, kCrop
+  std::optional<std::string> on_bad_image;  // "error" (when absent) or "skip"
+  void fields(Fields& f);
+
+  Shape sample_shape() const { return {1, crop.value_or(kCrop), crop.value_or(kCrop), 3}; }
+  // Without `bad`, on_bad_image holds: error throws IoError on what cannot be an image by its first bytes and leaves the rest to
+  // ImageFolder::read(); skip decodes every file now, leaves out what fails and warns. With `bad`, every file is decoded and what
+  // fails is left out and listed there. Throws IoError when folders are missing, empty or have other classes than the training
+  // folder.
+  ImageSplits read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>* bad) const;
+  // Of at most 1024 images, evenly spread; kept in the cache (core/io/answer_cache.h), as each costs a decoding.
+  Normalization measure(const ImageSubset& images) const;
+};
 
 // Samples are the listing's files in order, as [crop, crop, 3].
 class ImageFolder final : public ImageDataset {
@@ -31,11 +55,5 @@ class ImageFolder final : public ImageDataset {
   std::int64_t resize_;
   std::int64_t crop_;
 };
-
-// The splits of `name: image-folder`, without statistics. Without `bad`, the config's on_bad_image holds: error throws IoError on
-// what cannot be an image by its first bytes and leaves the rest to read(); skip decodes every file now, leaves out what fails
-// and warns. With `bad`, every file is decoded and what fails is left out and listed there. Throws IoError when folders are
-// missing, empty or have other classes than the training folder.
-ImageSplits load_image_folder(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>* bad = nullptr);
 
 }  // namespace tessera

@@ -73,7 +73,7 @@ class Planner {
   Planner(const ExperimentConfig& config, RunInputs inputs)
       : config_(config), data_(std::move(inputs.data)), model_(std::move(inputs.initial.model)) {
     plan_.input = sample_shape(data_);
-    plan_.data = config.data.name;
+    plan_.data = config.data.name();
     plan_.train_samples = data_.train.size();
     plan_.val_samples = data_.val.size();
     plan_.test_samples = data_.test.size();

@@ -58,16 +58,16 @@ BenchNetwork network_of_model(Vfs& vfs, const BenchOptions& options) {
   block.set("name", options.target);
   for (const std::string& text : options.overrides) apply_override(block, text);
   const auto config = read<ModelConfig>(block, "model");
-  TESSERA_CHECK(config.name == options.target, ConfigError, "bench: name=", config.name, ": the model is ", options.target,
+  TESSERA_CHECK(config.name() == options.target, ConfigError, "bench: name=", config.name(), ": the model is ", options.target,
                 ", which stands before the keys of its block");
   BenchNetwork network;
-  const std::optional<Shape> usual = usual_input(config.name);
-  TESSERA_CHECK(usual || !options.input.empty(), ConfigError, "bench: model ", config.name,
+  const std::optional<Shape> usual = usual_input(config);
+  TESSERA_CHECK(usual || !options.input.empty(), ConfigError, "bench: model ", config.name(),
                 " takes inputs of many shapes; give one with --input, e.g. 3x32x32");
   network.input = options.input.empty() ? *usual : parse_input(options.input);
   network.model = initial_model(vfs, config, network.input, 0).model;
   network.state = config.weights.empty() ? "random weights" : "weights from " + config.weights;
-  network.next = "tessera init my-" + config.name;
+  network.next = str("tessera init my-", config.name());
   set_options(network, options, ExperimentConfig());
   return network;
 }

@@ -48,8 +48,8 @@ class PlacedPass final : public Pass {
 Shape input_of(const CompressSettings& settings, const CompressOptions& options) {
   if (!options.input.empty()) return parse_input(options.input);
   if (settings.input) return *settings.input;
-  const std::optional<Shape> usual = usual_input(settings.model.name);
-  TESSERA_CHECK(usual, ConfigError, options.config, ": model ", settings.model.name,
+  const std::optional<Shape> usual = usual_input(settings.model);
+  TESSERA_CHECK(usual, ConfigError, options.config, ": model ", settings.model.name(),
                 " takes inputs of many shapes; give one with --input, e.g. 3x32x32, or as input: [3, 32, 32] in the file");
   return *usual;
 }

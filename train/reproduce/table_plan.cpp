@@ -36,7 +36,7 @@ void require_alike(const Cell& first, const Cell& other, std::vector<ConfigProbl
   require("precision", two.precision, one.precision);
   require("device", two.device, one.device);
   require("threads.compute", two.threads.compute, one.threads.compute);
-  require("data.name", two.data.name, one.data.name);
+  require("data.name", two.data.name(), one.data.name());
 }
 
 }  // namespace

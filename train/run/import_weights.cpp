@@ -187,7 +187,7 @@ class Importer {
     try {
       for_each_module(model_, [](Module& module) { module.buffers_changed(); });
     } catch (const IoError& error) {
-      throw ConfigError(str(source_.name, " does not fit the network ", config_.name, ": ", error.what()));
+      throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), ": ", error.what()));
     }
   }
 
@@ -217,7 +217,7 @@ class Importer {
     if (text.empty()) return;
     if (non_finite_) text += "\nallow_nonfinite: true takes NaN and Inf as they are";
     if (head_fault_) text += "\nhead: reset draws the last layer anew and asks the file nothing of it";
-    throw ConfigError(str(source_.name, " does not fit the network ", config_.name, " (",
+    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (",
                           source_.torch ? "PyTorch's names, convolutions OIHW" : "tessera's names, convolutions OHWI",
                           "):", text));
   }
@@ -275,7 +275,7 @@ std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
   std::optional<Source> source;
   InitialModel result;
-  if (config.name == kSavedModel) source = read_source(vfs, config.weights);
+  if (config.name() == kSavedModel) source = read_source(vfs, config.weights);
   result.model = source ? rebuilt(*source, input) : build_model(config, input);
   initialize(*result.model, seed);
   if (config.weights.empty()) return result;
@@ -288,14 +288,14 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
   Source source = read_weights_file(vfs, path);
   TESSERA_CHECK(source.input, ConfigError, path,
                 ": holds no network and its input; give a run folder or a file of tessera compress");
-  const ModelConfig config{.name = std::string(kSavedModel), .weights = path};
+  const ModelConfig config{.form = models::Saved(), .weights = path};
   FileNetwork network{rebuilt(source, *source.input), *source.input};
   Importer(*network.model, config, network.input, std::move(source)).run();
   return network;
 }
 
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
-  return config.name == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
+  return config.name() == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
 }
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ std::span<const Task* const> builtin_tasks() {
 const Task& task_of(const DataConfig& data) {
   const std::string_view name = task_name(data);
   const auto found = std::ranges::find(builtin_tasks(), name, &Task::name);
-  TESSERA_CHECK(found != builtin_tasks().end(), InternalError, "data set ", data.name, ": no task '", name, "'");
+  TESSERA_CHECK(found != builtin_tasks().end(), InternalError, "data set ", data.name(), ": no task '", name, "'");
   return **found;
 }
 

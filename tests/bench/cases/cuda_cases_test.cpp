@@ -144,7 +144,7 @@ TEST(CudaShapes, ThePlannerNamesABlockOrTheReasonForThreeConvolutions) {
 // not there: a square one can be multiplied into the core.
 TEST(CudaShapes, TheRanksGiveThePublishedSizes) {
   const Shape image{1, 224, 224, 3};
-  auto network = build_model({.name = "resnet18", .classes = 1000}, image);
+  auto network = build_model(named_model("resnet18", 1000), image);
   for (const LayerRanks& layer : resnet18_ranks()) {
     const auto& dense = dynamic_cast<const Conv2d&>(find_module(*network, layer.path));
     replace_module(network, layer.path, Tucker2Conv2d::shaped_for(dense, layer.ranks));

@@ -10,9 +10,11 @@ namespace tessera {
 namespace {
 
 DataConfig small() {
+  GlyphsConfig glyphs;
+  glyphs.count = 200;
+  glyphs.test_count = 50;
   DataConfig config;
-  config.count = 200;
-  config.test_count = 50;
+  config.form = glyphs;
   return config;
 }
 
@@ -36,11 +38,12 @@ TEST(Builtin, AutoStatisticsComeFromTheTrainingSplitAlone) {
 
 TEST(Builtin, GivenStatisticsAreTakenAndChecked) {
   DataConfig config = small();
-  config.mean = Value::list({0.5});
-  config.std = Value::list({0.25});
+  auto& glyphs = std::get<GlyphsConfig>(config.form);
+  glyphs.mean = Value::list({0.5});
+  glyphs.std = Value::list({0.25});
   EXPECT_EQ(load_images(config, 1).normalization.mean, std::vector<double>{0.5});
   EXPECT_EQ(load_images(config, 1).normalization.stddev, std::vector<double>{0.25});
-  config.std = Value::list({0.25, 0.25, 0.25});
+  glyphs.std = Value::list({0.25, 0.25, 0.25});
   EXPECT_THROW(load_data(config, 1), ConfigError);
 }
 
@@ -48,10 +51,12 @@ TEST(Builtin, ReadsItsBlock) {
   const DataConfig config = read<DataConfig>(parse_json(
       R"({"name": "cifar10", "root": "c", "batch": 64, "augment": [{"pad_crop": 4}, {"flip": "horizontal"}]})", "x.json"));
   EXPECT_EQ(config.batch, 64);
-  ASSERT_EQ(config.augment.size(), 2u);
-  EXPECT_EQ(config.augment[0].pad_crop, 4);
-  EXPECT_EQ(config.augment[1].flip, "horizontal");
-  EXPECT_FALSE(config.augment[1].pad_crop);
+  EXPECT_EQ(config.name(), "cifar10");
+  const std::vector<AugmentConfig>& augment = std::get<CifarConfig>(config.form).augment;
+  ASSERT_EQ(augment.size(), 2u);
+  EXPECT_EQ(augment[0].pad_crop, 4);
+  EXPECT_EQ(augment[1].flip, "horizontal");
+  EXPECT_FALSE(augment[1].pad_crop);
   const Value written = write(config);
   EXPECT_EQ(written, write(read<DataConfig>(written)));
 }
@@ -63,7 +68,7 @@ TEST(Builtin, RefusesWhatItWouldIgnore) {
   };
   says(R"({"name": "cifar10"})", "needs the folder of the data files");
   says(R"({"name": "glyphs", "root": "x"})", "glyphs is drawn, not read; remove root");
-  says(R"({"name": "mnist", "root": "x", "count": 5})", "count and test_count belong to glyphs");
+  says(R"({"name": "mnist", "root": "x", "count": 5})", "data.count: belongs to name: glyphs");
   says(R"({"augment": [{"pad_crop": 4, "flip": "horizontal"}]})", "exactly one of crop, resized_crop, pad_crop, flip, cutout");
   says(R"({"augment": [{}]})", "exactly one of crop, resized_crop, pad_crop, flip, cutout");
   says(R"({"mean": "automatic"})", "needs auto or a list");
@@ -79,21 +84,28 @@ TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
   EXPECT_EQ(of(R"({"name": "image-folder", "root": "/nowhere", "crop": 96})"), Shape({1, 96, 96, 3}));
   for (const std::string_view name : dataset_names()) {
     DataConfig config;
-    config.name = name;
+    ASSERT_TRUE(set_form(config.form, name));
+    EXPECT_EQ(config.name(), name);
     EXPECT_EQ(sample_shape(config).rank(), 4) << name;
   }
 }
 
 TEST(Builtin, NamesTheKnownSets) {
-  DataConfig config;
-  config.name = "cifar";
-  try {
-    load_data(config, 1);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "data.name: unknown data set 'cifar'; known: cifar10, cifar100, fashion-mnist, glyphs, image-folder, mnist");
-  }
+  EXPECT_EQ(
+      config_error(R"({"name": "cifar"})"),
+      "x.json: data.name: 'cifar' is not a choice; did you mean 'cifar10'?; choices: glyphs cifar10 cifar100 mnist fashion-mnist "
+      "image-folder");
+  EXPECT_EQ(dataset_names(),
+            (std::vector<std::string_view>{"cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist"}));
+}
+
+TEST(Builtin, WritesTheKeysOfItsKindInTheirOrder) {
+  EXPECT_EQ(
+      to_json(write(read<DataConfig>(parse_json(R"({"name": "fashion-mnist", "root": "m"})", "x.json")))),
+      R"({"name":"fashion-mnist","root":"m","batch":128,"drop_last":true,"val":0.1,"augment":[],"mean":"auto","std":"auto"})");
+  EXPECT_EQ(to_json(write(small())),
+            R"({"name":"glyphs","root":"","batch":128,"drop_last":true,"val":0.1,"augment":[],"mean":"auto","std":"auto",)"
+            R"("count":200,"test_count":50})");
 }
 
 }  // namespace

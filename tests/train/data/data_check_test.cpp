@@ -8,12 +8,13 @@ namespace tessera {
 namespace {
 
 DataConfig config_of(const testing::ImageTree& images) {
+  ImageFolderConfig folder;
+  folder.val = 0;
+  folder.resize = 10;
+  folder.crop = 8;
   DataConfig config;
-  config.name = "image-folder";
+  config.form = folder;
   config.root = images.root().string();
-  config.val = 0;
-  config.resize = 10;
-  config.crop = 8;
   return config;
 }
 
@@ -22,7 +23,7 @@ TEST(DataCheck, CountsClassesAndSizes) {
   images.add_split("train", 10);
   images.add_split("test", 3, 50);
   DataConfig config = config_of(images);
-  config.val = 0.2;
+  std::get<ImageFolderConfig>(config.form).val = 0.2;
   const DataReport report = check_data(config, 1);
   EXPECT_TRUE(report.clean());
   EXPECT_EQ(to_text(report),
@@ -87,16 +88,18 @@ TEST(DataCheck, ALeakIntoTheHeldOutShareCounts) {
   for (int i = 0; i < 10; ++i) images.add("train/cat/" + std::to_string(i) + ".png", 7);  // all equal
   images.add("train/dog/0.png", 9);
   DataConfig config = config_of(images);
-  config.val = 0.2;
+  std::get<ImageFolderConfig>(config.form).val = 0.2;
   const DataReport report = check_data(config, 1);
   EXPECT_FALSE(report.clean());
   EXPECT_TRUE(report.duplicates.at(0).across_splits);
 }
 
 TEST(DataCheck, WorksOnBuiltInSets) {
+  GlyphsConfig glyphs;
+  glyphs.count = 40;
+  glyphs.test_count = 20;
   DataConfig config;
-  config.count = 40;
-  config.test_count = 20;
+  config.form = glyphs;
   const DataReport report = check_data(config, 1);
   EXPECT_EQ(report.splits.size(), 3u);
   EXPECT_EQ(report.splits[0].samples + report.splits[1].samples, 40);

@@ -11,6 +11,7 @@
 #include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
 #include "tests/train/data/image_tree.h"
+#include "train/data/builtin.h"
 #include "train/data/image.h"
 #include "train/data/resample.h"
 
@@ -24,10 +25,9 @@ class ImageFolderTest : public ::testing::Test {
   void SetUp() override {
     images_.add_split("train", 10);
     images_.add_split("test", 3, 50);
-    config_.name = "image-folder";
     config_.root = images_.root().string();
-    config_.resize = 10;
-    config_.crop = 8;
+    folder_.resize = 10;
+    folder_.crop = 8;
     config_.batch = 4;
   }
   void TearDown() override { set_log_sink({}); }
@@ -38,7 +38,8 @@ class ImageFolderTest : public ::testing::Test {
   std::string path(const std::string& name) const { return images_.path(name); }
 
   testing::ImageTree images_;
-  DataConfig config_;
+  DataConfig config_{.form = ImageFolderConfig()};
+  ImageFolderConfig& folder_ = std::get<ImageFolderConfig>(config_.form);
 
  private:
   const testing::VariableScope cache_{"TESSERA_CACHE", ""};
@@ -60,13 +61,13 @@ TEST_F(ImageFolderTest, ClassesAreTheSortedFolders) {
 }
 
 TEST_F(ImageFolderTest, ValidationIsAShareOfEachClassOrAFolder) {
-  config_.val = 0.2;
+  folder_.val = 0.2;
   ImageSplits data = load_images(config_, 1);
   EXPECT_EQ(class_counts(data.val), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(data.train.size(), 16);
   EXPECT_EQ(data.train.images, data.val.images);
   images_.add_split("valid", 2, 70);
-  config_.val = "valid";
+  folder_.val = "valid";
   data = load_images(config_, 1);
   EXPECT_EQ(data.train.size(), 20);
   EXPECT_EQ(class_counts(data.val), (std::vector<std::int64_t>{2, 2}));
@@ -84,7 +85,7 @@ TEST_F(ImageFolderTest, ASampleIsTheResizedCentre) {
 }
 
 TEST_F(ImageFolderTest, StatisticsAreThoseOfTheTrainingSamples) {
-  config_.val = 0;
+  folder_.val = 0;
   const ImageSplits data = load_images(config_, 1);
   std::vector<std::uint8_t> sample(8 * 8 * 3);
   double red = 0;
@@ -107,10 +108,10 @@ TEST_F(ImageFolderTest, StatisticsAreThoseOfTheTrainingSamples) {
 
 TEST_F(ImageFolderTest, GivenStatisticsReadNoImage) {
   images_.write("train/cat/0.png", testing::encode_png(2, 2, testing::pattern(2, 2)).substr(0, 60));  // would fail
-  config_.mean = Value::list({0.5, 0.25, 0.125});
-  config_.std = Value::list({0.5, 0.25, 0.125});
+  folder_.mean = Value::list({0.5, 0.25, 0.125});
+  folder_.std = Value::list({0.5, 0.25, 0.125});
   EXPECT_EQ(load_images(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
-  config_.mean = Value::list({0.5});
+  folder_.mean = Value::list({0.5});
   EXPECT_EQ(error(), "data.mean has 1 values; images have 3 channels");
 }
 
@@ -130,7 +131,7 @@ TEST_F(ImageFolderTest, ThreadsAndResumingChangeNoByte) {
       {}, {{.crop = "random"}, {.flip = "horizontal"}}, {{.resized_crop = 0.3}, {.cutout = 3}}};
   std::set<std::vector<float>> different;
   for (const std::vector<AugmentConfig>& list : lists) {
-    config_.augment = list;
+    folder_.augment = list;
     const DataSplits data = load_data(config_, 1);
     const std::vector<float> expected = epochs(data, config_, 0, 0);
     different.insert(expected);
@@ -144,9 +145,9 @@ TEST_F(ImageFolderTest, ThreadsAndResumingChangeNoByte) {
 
 TEST_F(ImageFolderTest, ABrokenImageStopsTheLoaderAndIsNamed) {
   images_.write("train/dog/3.png", testing::encode_png(9, 9, testing::pattern(9, 9)).substr(0, 90));
-  config_.mean = Value::list({0.5, 0.5, 0.5});
-  config_.std = Value::list({0.5, 0.5, 0.5});
-  config_.val = 0;
+  folder_.mean = Value::list({0.5, 0.5, 0.5});
+  folder_.std = Value::list({0.5, 0.5, 0.5});
+  folder_.val = 0;
   for (const int threads : {0, 2}) {
     const DataSplits data = load_data(config_, 1);
     Loader loader(data.train, training_options(config_, 1, threads));
@@ -166,7 +167,7 @@ TEST_F(ImageFolderTest, SkipLeavesBadFilesOutAndWarns) {
   images_.write("train/cat/notes.txt", "no image");
   EXPECT_EQ(error(), path("train") + ": no readable images (data.on_bad_image: skip leaves them out), 1 file:\n  " +
                          path("train/cat/notes.txt") + ": not a JPEG or PNG file");
-  config_.on_bad_image = "skip";
+  folder_.on_bad_image = "skip";
   std::string warning;
   set_log_sink([&](LogLevel, std::string_view text) { warning = text; });
   const ImageSplits data = load_images(config_, 1);
@@ -176,9 +177,9 @@ TEST_F(ImageFolderTest, SkipLeavesBadFilesOutAndWarns) {
 }
 
 TEST_F(ImageFolderTest, SaysWhichFolderIsWrong) {
-  config_.test = "tests";
+  folder_.test = "tests";
   EXPECT_EQ(error(), path("tests") + ": no such folder; data.test names a folder of class folders below data.root");
-  config_.test = {};
+  folder_.test = {};
   fs::create_directories(images_.root() / "train/empty");
   EXPECT_EQ(error(), path("train/empty") + ": the class folder has no file; fill or remove it");
   fs::remove(images_.root() / "train/empty");
@@ -187,7 +188,7 @@ TEST_F(ImageFolderTest, SaysWhichFolderIsWrong) {
   EXPECT_EQ(error(), "class folders differ between " + path("train") + " and " + path("test") +
                          "; only the first has 'dog'; only the second has 'catt'");
   images_.add("flat/x.png", 1);
-  config_.train = "flat";
+  folder_.train = "flat";
   EXPECT_EQ(error(), path("flat") + ": has no class folder; images belong into " + path("flat/<class>/<name>.jpg"));
   images_.add("flat/cat/x.png", 1);
   EXPECT_NE(error().find(path("flat/x.png") + ": lies in no class folder"), std::string::npos) << error();
@@ -196,7 +197,7 @@ TEST_F(ImageFolderTest, SaysWhichFolderIsWrong) {
 TEST_F(ImageFolderTest, AClassWithoutAReadableImageIsAnErrorUnderSkipToo) {
   images_.write("train/zebra/a.png", "no image");
   images_.add("test/zebra/a.png", 9);
-  config_.on_bad_image = "skip";
+  folder_.on_bad_image = "skip";
   EXPECT_EQ(error(), path("train/zebra") + ": the class folder has no readable image: 1 file:\n  " + path("train/zebra/a.png") +
                          ": not a JPEG or PNG file");
 }
@@ -214,7 +215,7 @@ TEST_F(ImageFolderTest, FingerprintSeesNamesBytesAndSizes) {
   const fs::path file = images_.root() / "train/cat/4.png";
   changes([&] { fs::rename(file, file.parent_path() / "44.png"); }, [&] { fs::rename(file.parent_path() / "44.png", file); });
   changes([&] { images_.add("train/cat/4.png", 99); }, [&] { images_.add("train/cat/4.png", 4); });
-  changes([&] { config_.crop = 7; }, [&] { config_.crop = 8; });
+  changes([&] { folder_.crop = 7; }, [&] { folder_.crop = 8; });
   changes([&] { images_.add("train/dog/new.png", 1); }, [&] { fs::remove(images_.root() / "train/dog/new.png"); });
 }
 
@@ -228,7 +229,7 @@ TEST(ImageFolderConfig, RefusesWhatItWouldIgnore) {
     const std::string message = message_of<ConfigError>([&] { read<DataConfig>(parse_json(json, "x.json"), "data"); });
     EXPECT_NE(message.find(part), std::string::npos) << json << " -> " << message;
   };
-  says(R"({"name": "glyphs", "crop": 8})", "train, test, resize, crop and on_bad_image belong to image-folder");
+  says(R"({"name": "glyphs", "crop": 8})", "data.crop: belongs to name: image-folder");
   says(R"({"name": "glyphs", "val": "val"})", "data.val: needs a fraction, 0 <= fraction < 1");
   says(R"({"name": "glyphs", "augment": [{"crop": "random"}]})", "crop and resized_crop belong to image-folder");
   says(R"({"name": "image-folder"})", "data.root: needs the folder of the data files");
@@ -246,7 +247,7 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   const std::string cache = path("cache/images");
   const testing::VariableScope kept_in("TESSERA_CACHE", cache);
   images_.write("train/dog/3.png", testing::encode_png(9, 9, testing::pattern(9, 9)).substr(0, 90));
-  config_.on_bad_image = "skip";
+  folder_.on_bad_image = "skip";
   const Normalization first = load_images(config_, 1).normalization;
   std::set<fs::path> kept;
   for (const auto& entry : fs::directory_iterator(cache)) kept.insert(entry.path());
@@ -272,7 +273,7 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
 }
 
 TEST_F(ImageFolderTest, OnlyOneItemOfAugmentFrames) {
-  config_.augment = {{.crop = "random"}, {.resized_crop = 0.5}};
+  folder_.augment = {{.crop = "random"}, {.resized_crop = 0.5}};
   try {
     load_data(config_, 1);
     FAIL();

@@ -45,7 +45,7 @@ TEST(BenchNetwork, AModelHasTheInputThatItWasMadeFor) {
   EXPECT_TRUE(network.dense.empty());
   EXPECT_EQ(network.compute, DType::f32);
   for (const std::string_view name : model_names()) {
-    EXPECT_EQ(usual_input(name).has_value(), name != "layers" && name != kSavedModel) << name;
+    EXPECT_EQ(usual_input(named_model(name)).has_value(), name != "layers" && name != kSavedModel) << name;
   }
 }
 

@@ -103,7 +103,7 @@ TEST(Export, DescribesTheNetworkForNchwImages) {
   const TemporaryFolder folder;
   Value origin = Value::map();
   origin.set("stage", "dense");
-  export_torch(real_vfs(), *build_model({.name = "lenet5"}, {1, 32, 28, 3}), {1, 32, 28, 3}, origin, folder.path());
+  export_torch(real_vfs(), *build_model(named_model("lenet5"), {1, 32, 28, 3}), {1, 32, 28, 3}, origin, folder.path());
   const Value json = parse_json(real_vfs().read_file(folder.path() / kExportModel), "model.json");
   EXPECT_EQ(to_json(json.at("input")), "[3,32,28]");
   EXPECT_EQ(json.at("format_version").as_int(), 1);
@@ -134,11 +134,11 @@ TEST(TorchLayout, PermutesTheClassifiersOfLeNetAndVgg) {
     return channels;
   };
   using Channels = std::map<std::string, std::int64_t>;
-  EXPECT_EQ(flattened({.name = "lenet5"}, {1, 28, 28, 1}), (Channels{{"fc1.weight", 16}}));
-  EXPECT_EQ(flattened({.name = "vgg16"}, {1, 224, 224, 3}), (Channels{{"classifier.0.weight", 512}}));
-  EXPECT_EQ(flattened({.name = "vgg16"}, {1, 32, 32, 3}), Channels{}) << "a global average flattens nothing";
-  EXPECT_EQ(flattened({.name = "mlp"}, {1, 28, 28, 1}), Channels{}) << "one channel has one order";
-  EXPECT_EQ(flattened({.name = "mlp"}, {1, 28, 28, 3}), (Channels{{"fc1.weight", 3}}));
+  EXPECT_EQ(flattened(named_model("lenet5"), {1, 28, 28, 1}), (Channels{{"fc1.weight", 16}}));
+  EXPECT_EQ(flattened(named_model("vgg16"), {1, 224, 224, 3}), (Channels{{"classifier.0.weight", 512}}));
+  EXPECT_EQ(flattened(named_model("vgg16"), {1, 32, 32, 3}), Channels{}) << "a global average flattens nothing";
+  EXPECT_EQ(flattened(named_model("mlp"), {1, 28, 28, 1}), Channels{}) << "one channel has one order";
+  EXPECT_EQ(flattened(named_model("mlp"), {1, 28, 28, 3}), (Channels{{"fc1.weight", 3}}));
 }
 
 TEST(TorchLayout, RefusesWhatPyTorchWouldComputeOtherwise) {

@@ -42,7 +42,7 @@ Batch make_batch(const Shape& shape, std::uint64_t step, Device device) {
 }
 
 std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) {
-  auto model = build_model({.name = "resnet20", .classes = 10}, kImages);
+  auto model = build_model(named_model("resnet20", 10), kImages);
   initialize(*model, seed);
   move_to(*model, device);
   return model;

@@ -26,7 +26,7 @@ class NetworkFile : public ::testing::Test {
   NetworkFile() : model_(build_model(testing::layers_config(kFactored), kInput)) { testing::randomise(*model_); }
 
   InitialModel load(const Shape& input = kInput) const {
-    return initial_model(real_vfs(), {.name = "saved", .weights = path_.string()}, input, 7);
+    return initial_model(real_vfs(), {.form = models::Saved(), .weights = path_.string()}, input, 7);
   }
   SafetensorsFile file() const { return decode_safetensors(real_vfs().read_file(path_), "file"); }
 
@@ -45,7 +45,7 @@ TEST_F(NetworkFile, ComesBackWithItsStructureAndEveryTensor) {
   for (const auto& [name, tensor] : before.tensors) {
     EXPECT_EQ(tensor.to_vector<float>(), after.tensors.at(name).to_vector<float>()) << name;
   }
-  EXPECT_EQ(describe(*empty_model(real_vfs(), {.name = "saved", .weights = path_.string()}, kInput)), describe(*model_));
+  EXPECT_EQ(describe(*empty_model(real_vfs(), {.form = models::Saved(), .weights = path_.string()}, kInput)), describe(*model_));
 }
 
 TEST_F(NetworkFile, SaysWhatItHoldsAndIsVerified) {

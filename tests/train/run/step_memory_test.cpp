@@ -35,7 +35,7 @@ class StepsOfOneShape : public ::testing::TestWithParam<Steps> {
   StepsOfOneShape() {
     if (!GetParam().linear) {
       shape_ = {16, 32, 32, 3};
-      model_ = build_model({.name = "resnet20", .classes = 10}, shape_);
+      model_ = build_model(named_model("resnet20", 10), shape_);
     } else {
       shape_ = {64, 512};
       auto layers = std::make_unique<Sequential>();

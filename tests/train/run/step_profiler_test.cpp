@@ -20,7 +20,7 @@ constexpr std::int64_t kBatch = 2;
 
 class ProfiledSteps : public ::testing::Test {
  protected:
-  ProfiledSteps() : model_(build_model({.name = "resnet20", .classes = 10}, shape_)), batch_(make_batch()) {
+  ProfiledSteps() : model_(build_model(named_model("resnet20", 10), shape_)), batch_(make_batch()) {
     initialize(*model_, 1);
     TrainingConfig config;
     config.ema = EmaConfig{.decay = 0.9};

@@ -11,7 +11,9 @@
 
 namespace tessera::testing {
 
-inline ModelConfig layers_config(const std::string& json) { return {.name = "layers", .layers = parse_json(json, "test")}; }
+inline ModelConfig layers_config(const std::string& json) {
+  return {.form = models::LayerList{.layers = parse_json(json, "test")}};
+}
 
 // 0, 1, 2, ...: every element tells where it came from.
 inline Tensor counting(const Shape& shape) {

@@ -43,6 +43,7 @@ std::string fault_of(const Value& file);
 // The file as the program resolves it. Throws ConfigError.
 Value resolved(const Value& file);
 
+// Keys that several sets of images share stand once.
 const std::vector<SchemaEntry>& experiment_schema();
 bool is_block(const SchemaEntry& entry);
 

@@ -38,7 +38,7 @@ void write_images(const fs::path& root, int step) {
 
 // Weights of the base experiment's network, of another seed.
 void write_weights(const fs::path& path, bool finite) {
-  const auto model = build_model({.name = "mlp", .hidden = {6}}, Shape{1, 28, 28, 1});
+  const auto model = build_model({.form = models::Mlp{.hidden = {6}}}, Shape{1, 28, 28, 1});
   initialize(*model, 99);
   SafetensorsFile file{.tensors = model_state(*model).tensors, .metadata = {{"tessera.layout", "OHWI"}}};
   Tensor first = file.tensors.begin()->second.clone();

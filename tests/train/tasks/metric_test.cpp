@@ -63,7 +63,7 @@ TEST(Tasks, EachIsDecidedByAMetricOfItsOwn) {
   }
   for (const std::string_view name : dataset_names()) {
     DataConfig config;
-    config.name = name;
+    set_form(config.form, name);
     EXPECT_NO_THROW(task_of(config)) << name;
   }
   EXPECT_THROW(metric_of("no metric"), InternalError);

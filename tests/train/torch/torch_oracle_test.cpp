@@ -79,7 +79,8 @@ class TorchOracle : public ::testing::Test {
 TEST_F(TorchOracle, TorchvisionsResNet18GivesItsLogitsHereAndBack) {
   run_torch("resnet18");
   const Shape input{2, 64, 64, 3};
-  const ModelConfig config{.name = "resnet18", .classes = 7, .weights = (folder_.path() / "w.safetensors").string()};
+  const ModelConfig config{
+      .form = models::ImageNetResNet{.name = "resnet18"}, .classes = 7, .weights = (folder_.path() / "w.safetensors").string()};
   const InitialModel initial = initial_model(real_vfs(), config, input, 1);
   EXPECT_NE(initial.imported.find("102 tensors"), std::string::npos) << initial.imported;
   EXPECT_NE(initial.imported.find("20 num_batches_tracked ignored"), std::string::npos) << initial.imported;
@@ -90,7 +91,8 @@ TEST_F(TorchOracle, TorchvisionsResNet18GivesItsLogitsHereAndBack) {
 TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
   run_torch("resnet18");
   const Shape input{2, 32, 32, 3};
-  ModelConfig config{.name = "resnet18", .classes = 5, .weights = (folder_.path() / "w.safetensors").string()};
+  ModelConfig config{
+      .form = models::ImageNetResNet{.name = "resnet18"}, .classes = 5, .weights = (folder_.path() / "w.safetensors").string()};
   config.head = std::string("reset");
   std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
   // Ranks as large as the kernel: only the metadata tells the axes of the core apart.
@@ -111,7 +113,7 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
 
 TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
   const Shape input{2, 32, 32, 3};
-  ModelConfig config{.name = "resnet8", .classes = 5};
+  ModelConfig config = named_model("resnet8", 5);
   std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
   prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
   SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": "layer[12].*"})", "test")));
@@ -121,7 +123,7 @@ TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
 
 TEST_F(TorchOracle, SparseFactorsAreExportedAsTheFactoredLayerIs) {
   const Shape input{2, 32, 32, 3};
-  ModelConfig config{.name = "resnet8", .classes = 5};
+  ModelConfig config = named_model("resnet8", 5);
   std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
   for (const bool norm : {false, true}) {
     const std::string path = norm ? "layer2.0.conv2" : "layer1.0.conv1";
@@ -153,20 +155,21 @@ void shrink(std::unique_ptr<Module>& model, const Shape& input) {
 
 TEST_F(TorchOracle, PrunedChannelsAreExportedWithTheMasksOfTheirNorms) {
   const Shape input{2, 32, 32, 3};
-  const auto model = with_pruned_channels({.name = "resnet8", .classes = 5}, input);
+  const auto model = with_pruned_channels(named_model("resnet8", 5), input);
   expect_same_logits_exported(*model, input);
 }
 
 TEST_F(TorchOracle, AShrunkResNetIsExportedAsItIs) {
   const Shape input{2, 32, 32, 3};
-  auto model = with_pruned_channels({.name = "resnet8", .classes = 5, .shortcut = "projection"}, input);
+  auto model =
+      with_pruned_channels({.form = models::CifarResNet{.name = "resnet8", .shortcut = "projection"}, .classes = 5}, input);
   shrink(model, input);
   expect_same_logits_exported(*model, input);
 }
 
 TEST_F(TorchOracle, AShrunkMobileNetIsExportedAsItIs) {
   const Shape input{2, 32, 32, 3};
-  auto model = with_pruned_channels({.name = "mobilenet_v1", .classes = 5, .width = 0.25}, input);
+  auto model = with_pruned_channels({.form = models::MobileNetV1{.width = 0.25}, .classes = 5}, input);
   shrink(model, input);
   expect_same_logits_exported(*model, input);
 }
@@ -220,7 +223,7 @@ stages:
 
 TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
   const Shape input{3, 28, 28, 1};
-  const auto model = build_model({.name = "lenet5", .classes = 10}, input);
+  const auto model = build_model(named_model("lenet5", 10), input);
   testing::randomise(*model);
   expect_same_logits_exported(*model, input);
   const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
@@ -288,7 +291,7 @@ TEST_F(TorchOracle, NormsBetweenFiltersAreExported) {
 
 TEST_F(TorchOracle, BlocksWithoutProjectionsAreExported) {
   const Shape input{2, 9, 8, 3};
-  const auto model = build_model({.name = "resnet8", .classes = 10, .shortcut = "option_a"}, input);
+  const auto model = build_model({.form = models::CifarResNet{.name = "resnet8", .shortcut = "option_a"}, .classes = 10}, input);
   testing::randomise(*model);
   expect_same_logits_exported(*model, input);
 }
