@@ -17,7 +17,7 @@ class Progress {
   Progress(std::ostream* out, bool terminal, const std::string& log);
 
   void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t units_per_step,
-             std::string_view unit);  // of a rate: "img/s"
+             std::string_view unit);  // as Task::throughput_unit()
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
   void line(const std::string& text);  // a full line of its own
 

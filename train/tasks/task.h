@@ -51,7 +51,7 @@ class Task {
   virtual ~Task() = default;
   virtual std::string_view name() const = 0;
   virtual std::span<const Metric> metrics() const = 0;  // the first one chooses the best checkpoint
-  virtual std::string_view throughput_unit() const = 0;  // of units per second: "img/s"
+  virtual std::string_view throughput_unit() const = 0;  // of units per second
   virtual std::int64_t units_per_sample(
       const Dataset& data) const = 0;  // what throughput counts of a sample: an image, its tokens
   virtual std::span<const Table> tables() const = 0;
