@@ -12,7 +12,7 @@ name: wrong
 sead: 1
 precision: f33
 log_every: 0
-data: {name: glyph, batch: 64, batch: 32, vall: 0.1, augment: [{pad_crop: two}, {flipp: horizontal}]}
+data: {name: glyphs, batch: 64, batch: 32, vall: 0.1, augment: [{pad_crop: two}, {flipp: horizontal}], crop: 8}
 model: {name: lenet5, clases: 10, in_channels: one}
 optimizer: {name: sgd, lr: -0.1, momentun: 0.9, nesterov: 1}
 stages:
@@ -30,12 +30,11 @@ constexpr const char* kReported[] = {
     "3:1: sead: unknown key; did you mean 'seed'?",
     "4:12: precision: 'f33' is not a choice; did you mean 'f32'?; choices: f32 tf32 bf16 f16",
     "5:12: log_every: is 0; must be at least 1",
-    "6:14: data.name: 'glyph' is not a choice; did you mean 'glyphs'?; choices: cifar10 cifar100 fashion-mnist glyphs "
-    "image-folder mnist",
-    "6:32: data.batch: repeated key; first at FILE:6:21",
-    "6:43: data.vall: unknown key; did you mean 'val'?",
-    "6:75: data.augment[0].pad_crop: expected an integer, found text 'two'",
-    "6:82: data.augment[1].flipp: unknown key; did you mean 'flip'?",
+    "6:33: data.batch: repeated key; first at FILE:6:22",
+    "6:44: data.vall: unknown key; did you mean 'val'?",
+    "6:76: data.augment[0].pad_crop: expected an integer, found text 'two'",
+    "6:83: data.augment[1].flipp: unknown key; did you mean 'flip'?",
+    "6:102: data.crop: belongs to name: image-folder",
     "7:23: model.clases: unknown key; did you mean 'classes'?",
     "7:48: model.in_channels: expected an integer, found text 'one'",
     "8:28: optimizer.lr: is -0.1; must be at least 0",

@@ -132,7 +132,7 @@ TEST_F(ImportWeights, ResetsTheLastLayerOnlyWhenTold) {
 }
 
 TEST_F(ImportWeights, ResetsOnlyALayerThatCanMakeLogits) {
-  config_.layers = parse_json(R"([{"linear": {"out": 2, "name": "fc"}}, {"batch_norm": {"name": "bn"}}])", "test");
+  std::get<models::LayerList>(config_.form).layers = parse_json(R"([{"linear": {"out": 2, "name": "fc"}}, {"batch_norm": {"name": "bn"}}])", "test");
   config_.head = std::string("reset");
   save(path_, file_);
   EXPECT_EQ(error(), "head: reset: the network's last layer with parameters, 'bn', is batch_norm; it must be linear or conv2d");
