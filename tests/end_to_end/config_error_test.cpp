@@ -34,7 +34,7 @@ constexpr const char* kReported[] = {
     "6:44: data.vall: unknown key; did you mean 'val'?",
     "6:76: data.augment[0].pad_crop: expected an integer, found text 'two'",
     "6:83: data.augment[1].flipp: unknown key; did you mean 'flip'?",
-    "6:102: data.crop: belongs to name: image-folder",
+    "6:104: data.crop: belongs to name: image-folder",
     "7:23: model.clases: unknown key; did you mean 'classes'?",
     "7:48: model.in_channels: expected an integer, found text 'one'",
     "8:28: optimizer.lr: is -0.1; must be at least 0",
