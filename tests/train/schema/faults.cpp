@@ -41,6 +41,8 @@ const std::vector<OwnRule>& own_rules() {
       {"data(image-folder).std", Value::list({"x"}), "needs auto or a list of one number per channel"},
       {"data(image-folder).train", "/train", "needs the name of a folder below root"},
       {"data(image-folder).test", "", "needs the name of a folder below root"},
+      {"data(text).tokenizer", "byte", "unknown tokenizer 'byte'; did you mean 'bytes'?"},
+      {"data(text).files", Value::list(), "needs the names of text files"},
       {"model(layers).layers", Value::list({"rellu"}), "unknown layer 'rellu'; did you mean 'relu'?", "[0]"},
       {"schedule(step).milestones", Value::list({"10x"}), "needs durations such as 100e, 5000s or 50%"},
       {"stages[].name", "a b", "'a b' must be letters, digits, '.', '_' or '-'"},

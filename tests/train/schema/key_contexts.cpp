@@ -23,6 +23,9 @@ constexpr const char* kMaskedText =
     "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
     "4, "
     "task: masked-token, val: ~, count: ~, test_count: ~}, model: {hidden: ~, layers: 1, width: 12, heads: 3, vocabulary: 257}}";
+constexpr const char* kTextData =
+    "{data: {files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: 4, val: ~, "
+    "count: ~, test_count: ~}, model: {name: gpt, hidden: ~, layers: 1, width: 12, heads: 3, vocabulary: 257}}";
 constexpr const char* kFactorise =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -97,6 +100,11 @@ constexpr KeyContext kContexts[] = {
     {"data(image-folder).resize", "", "12"},
     {"data(image-folder).crop", "", "6"},
     {"data(image-folder).on_bad_image", kBadImage, "skip", "", without},
+    {"data(text)", kTextData},
+    {"data(text).files", "", "['${TESSERA_TEST_FILES}/text.txt', '${TESSERA_TEST_FILES}/vocab.txt']"},
+    {"data(text).split", "", "[50, 25, 25]"},
+    {"data(text).tokenizer", "", "{wordpiece: {vocab: '${TESSERA_TEST_FILES}/vocab.txt'}}"},
+    {"data(text).sequence", "", "6"},
     {"model.name", "", "lenet5", "{model: {hidden: ~}}"},
     {"model.classes", "", "12", "", with},
     {"model.in_channels", "", "1"},

@@ -27,7 +27,7 @@ TEST_F(TextCheck, CountsBytesTokensAndWhatIsUnknown) {
   const TextReport report = check_text(config, 1);
   EXPECT_TRUE(report.clean());
   ASSERT_EQ(report.files.size(), 2u);
-  EXPECT_EQ(report.files[0].bytes, 27);
+  EXPECT_EQ(report.files[0].bytes, 26);
   EXPECT_EQ(report.files[0].unknown, 1);
   EXPECT_EQ(report.files[1].tokens, 4);
   ASSERT_EQ(report.splits.size(), 2u) << "none of the test split, which is empty";

@@ -1,0 +1,131 @@
+// Text from a file to metrics: checked, trained on, killed and resumed, evaluated.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/config/value.h"
+#include "core/support/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kGpt = R"(
+version: 1
+name: gpt
+seed: 5
+deterministic: true
+threads: {compute: 1, loader: 2}
+data: {name: text, files: [a.txt, b.txt], split: [80, 10, 10], sequence: 16, batch: 8}
+model: {name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 16}
+optimizer: {name: adamw, lr: 0.01}
+micro_batch: 4
+stages: [{name: pretrain, train: 3e}]
+checkpoint: {every: 5s, async: false}
+log_every: 1
+)";
+
+// Of 90 lines: each begins with its number.
+std::string lines_of(const std::string& what) {
+  std::string text;
+  for (int i = 0; i < 90; ++i) text += str(i, " bottles of ", what, " on the wall\n");
+  return text;
+}
+
+class Text : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_bytes(folder_ / "a.txt", lines_of("beer"));
+    write_bytes(folder_ / "b.txt", lines_of("water"));
+    write_bytes(folder_ / "gpt.yaml", kGpt);
+  }
+
+  Outcome run(const std::vector<std::string>& arguments, const std::vector<std::string>& more = {}) const {
+    return run_program(arguments, joined({"TESSERA_CACHE=" + folder_ / "cache"}, more));
+  }
+  Value json(const std::vector<std::string>& arguments) const {
+    const Outcome outcome = run(joined(arguments, {"--json"}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return parse_json(outcome.output, "output");
+  }
+  std::string train(const std::string& runs, const std::vector<std::string>& overrides = {}) const {
+    const Outcome outcome = run(joined({"train", folder_ / "gpt.yaml", "--runs", folder_ / runs}, overrides));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return folder_ / (runs + "/gpt/1");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Text, DataCheckCountsBytesTokensAndWindows) {
+  const Outcome plain = run({"data", "check", folder_ / "gpt.yaml"});
+  expect_outcome(plain, 0, "vocabulary 256: clean");
+  expect_in(plain.output, "next: tessera train");
+  const Value report = json({"data", "check", folder_ / "gpt.yaml"});
+  EXPECT_EQ(report.at("files").as_list()[0].at("bytes").as_int(), static_cast<std::int64_t>(lines_of("beer").size()));
+  EXPECT_EQ(report.at("splits").as_list()[0].at("name").as_string(), "train");
+  write_bytes(folder_ / "b.txt", lines_of("beer"));
+  expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 1, "not clean");
+  write_bytes(folder_ / "b.txt", "");
+  expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 2, "b.txt: is empty; needs text");
+}
+
+TEST_F(Text, AGptLearnsAndEvalTellsHowWell) {
+  const std::string trained = train("runs");
+  const std::string metrics = read_bytes(trained + "/metrics.jsonl");
+  expect_in(metrics, "\"val_token_loss\":");
+  expect_in(metrics, "\"val_bits_per_byte\":");
+  expect_in(read_bytes(trained + "/train.log"), "tok/s");
+  expect_outcome(run({"eval", trained, "--predictions", folder_ / "p.csv"}), 0, "bits/byte ");
+  const Value eval = json({"eval", trained});
+  EXPECT_LT(eval.at("token_loss").as_double(), 4) << "of 5.5, which knows nothing";
+  EXPECT_NEAR(eval.at("token_loss").as_double(), eval.at("loss").as_double(), 1e-9);
+  EXPECT_NEAR(eval.at("bits_per_byte").as_double(), eval.at("token_loss").as_double() / std::log(2.0), 1e-9);
+  expect_in(read_bytes(folder_ / "p.csv"), "index,origin,tokens,bytes,token_loss\n0,\"" + folder_ / "b.txt" + ", token ");
+  expect_outcome(run({"eval", trained, "--predictions", folder_ / "p.csv", "--probabilities"}), 2, "a sample has many answers");
+}
+
+TEST_F(Text, BatchesOfEvaluationChangeNothing) {
+  const std::string trained = train("runs");
+  const double eight = json({"eval", trained}).at("token_loss").as_double();
+  EXPECT_NEAR(json({"eval", trained, "data.batch=3"}).at("token_loss").as_double(), eight, 1e-6);
+}
+
+TEST_F(Text, AKilledRunEndsWithTheSameBytes) {
+  const auto result = [](const std::string& path) { return tensors_of(path) + read_bytes(path + "/metrics.jsonl"); };
+  const std::string straight = result(train("straight"));
+  const Outcome killed = run({"train", folder_ / "gpt.yaml", "--runs", folder_ / "killed"}, {"TESSERA_KILL_AT=step:13"});
+  EXPECT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  const std::string path = folder_ / "killed/gpt/1";
+  expect_outcome(run({"resume", path}), 0, "");
+  EXPECT_EQ(result(path), straight);
+  EXPECT_EQ(result(train("threads", {"threads.loader=0"})), straight);
+}
+
+TEST_F(Text, MaskedTokensAreLearntByBert) {
+  write_bytes(folder_ / "gpt.yaml", std::string(kGpt).replace(std::string(kGpt).find("{name: gpt, layers"), 10, "{name: bert"));
+  const std::string trained = train("runs", {"data.task=masked-token", "model.vocabulary=257"});
+  const Value eval = json({"eval", trained});
+  EXPECT_GT(eval.at("masked").as_int(), 30);
+  EXPECT_LT(eval.at("masked_loss").as_double(), 5);
+  const Outcome narrow = run({"validate", folder_ / "gpt.yaml", "data.task=masked-token"});
+  expect_outcome(narrow, 2, "which has 257");
+}
+
+TEST_F(Text, ResumingOnOtherTextIsRefused) {
+  const Outcome killed = run({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:7"});
+  EXPECT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  write_bytes(folder_ / "a.txt", lines_of("wine"));
+  const Outcome resumed = run({"resume", folder_ / "runs/gpt/1"});
+  expect_outcome(resumed, 2, "data");
+}
+
+TEST_F(Text, FilesMayStandBelowARoot) {
+  const Value without = json({"data", "check", folder_ / "gpt.yaml"});
+  const Value with = json({"data", "check", folder_ / "gpt.yaml", "data.root=" + folder_.path().string()});
+  EXPECT_EQ(with, without);
+}
+
+}  // namespace
+}  // namespace tessera::testing
