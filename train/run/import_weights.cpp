@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "core/config/suggest.h"
-#include "core/io/safetensors.h"
 #include "core/mask_bits.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
-#include "train/checkpoint/folder_name.h"
-#include "train/checkpoint/manifest.h"
-#include "train/checkpoint/store.h"
-#include "train/run/network_file.h"
-#include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
-#include "train/run/saved_point.h"
+#include "train/run/weights_source.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -29,59 +23,6 @@ namespace {
 constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
 constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
-
-struct Source {
-  std::string name;  // for messages: the file
-  std::map<std::string, Tensor> tensors;
-  bool torch = false;
-  std::optional<Value> tree = {};  // the network's, where the source holds it
-  std::optional<Shape> input = {};  // likewise
-};
-
-bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
-  const std::string extension = path.extension().string();
-  return extension == ".pth" || extension == ".pt" || bytes.starts_with("PK\x03\x04");
-}
-
-[[noreturn]] void refuse_pickle(const std::filesystem::path& path) {
-  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").filename().string();
-  throw ConfigError(str(path.string(), ": a PyTorch file, which may run code when it is loaded; convert it once in Python:\n",
-                        "  import torch, safetensors.torch\n", "  safetensors.torch.save_file(torch.load('",
-                        path.filename().string(), "', map_location='cpu'), '", to, "')"));
-}
-
-Source read_run(Vfs& vfs, const std::string& path) {
-  const RunFolder folder = RunFolder::open(vfs, path);
-  const Checkpoint checkpoint = load_newest(vfs, folder);
-  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false, checkpoint.manifest.at("model")};
-}
-
-// Inside a checkpoint, what its manifest says of the file has to hold.
-std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path();
-  if (!parse_checkpoint_folder_name(folder.filename().string())) return vfs.read_file(path);
-  for (const FileRecord& record : read_manifest(vfs, folder).files) {
-    if (record.name == path.filename()) return read_verified(vfs, folder, record);
-  }
-  return vfs.read_file(path);
-}
-
-Source read_weights_file(Vfs& vfs, const std::string& path) {
-  if (is_pickle(path, "")) refuse_pickle(path);
-  const std::string bytes = read_checked(vfs, path);
-  if (is_pickle(path, bytes)) refuse_pickle(path);
-  SafetensorsFile file = decode_safetensors(bytes, path);
-  const auto found = file.metadata.find(kLayoutKey);
-  const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
-  TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
-                "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
-}
-
-Source read_source(Vfs& vfs, const std::string& path) {
-  TESSERA_CHECK(vfs.exists(path), ConfigError, "weights: no file or run folder ", path);
-  return std::filesystem::is_directory(path) ? read_run(vfs, path) : read_weights_file(vfs, path);
-}
 
 // The layer that makes the logits.
 std::string find_head(Module& root, bool reset) {
@@ -107,7 +48,7 @@ std::int64_t count_non_finite(const Tensor& f32) {
 // One pass over the network's tensors that judges everything, then one that writes.
 class Importer {
  public:
-  Importer(Module& model, const ModelConfig& config, const Shape& input, Source source)
+  Importer(Module& model, const ModelConfig& config, const Shape& input, WeightsSource source)
       : model_(model),
         config_(config),
         source_(std::move(source)),
@@ -240,7 +181,7 @@ class Importer {
 
   Module& model_;
   const ModelConfig& config_;
-  Source source_;
+  WeightsSource source_;
   bool reset_;
   std::string head_;
   std::map<std::string, Parameter*> parameters_;
@@ -257,7 +198,7 @@ class Importer {
   std::int64_t ignored_ = 0;
 };
 
-std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
+std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input) {
   TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
                 " needs; give a run folder or a file of tessera compress, or name the network");
   std::unique_ptr<Module> model;
@@ -273,19 +214,19 @@ std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
 }  // namespace
 
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
-  std::optional<Source> source;
+  std::optional<WeightsSource> source;
   InitialModel result;
-  if (config.name() == kSavedModel) source = read_source(vfs, config.weights);
+  if (config.name() == kSavedModel) source = read_weights(vfs, config.weights);
   result.model = source ? rebuilt(*source, input) : build_model(config, input);
   initialize(*result.model, seed);
   if (config.weights.empty()) return result;
-  if (!source) source = read_source(vfs, config.weights);
+  if (!source) source = read_weights(vfs, config.weights);
   result.imported = Importer(*result.model, config, input, std::move(*source)).run();
   return result;
 }
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {
-  Source source = read_weights_file(vfs, path);
+  WeightsSource source = read_weights_file(vfs, path);
   TESSERA_CHECK(source.input, ConfigError, path,
                 ": holds no network and its input; give a run folder or a file of tessera compress");
   const ModelConfig config{.form = models::Saved(), .weights = path};
@@ -295,7 +236,7 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
 }
 
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
-  return config.name() == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
+  return config.name() == kSavedModel ? rebuilt(read_weights(vfs, config.weights), input) : build_model(config, input);
 }
 
 }  // namespace tessera
