@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "layers/model_tree.h"
 #include "train/run/saved_model.h"
 #include "train/run/weights_source.h"
+#include "train/torch/huggingface.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -24,7 +26,37 @@ constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
 constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
 
-// The layer that makes the logits.
+// Our own names, and beside each parameter's its mask.
+FileLayout own_layout(const std::map<std::string, Shape>& shapes) {
+  FileLayout layout{.title = "tessera's names, convolutions OHWI"};
+  for (const auto& [path, shape] : shapes) layout.tensors.push_back({path, path});
+  return layout;
+}
+
+FileLayout torch_layout(const Module& model, const Shape& input, const std::map<std::string, Shape>& shapes) {
+  FileLayout layout{.title = "PyTorch's names, convolutions OIHW", .tensors = torch_tensors(model, input)};
+  layout.ignored = kBatchesTracked;
+  layout.ignores = [shapes](const std::string& name) {
+    const std::string stem = name.substr(0, name.rfind('.') + 1);
+    return name == stem + std::string(kBatchesTracked) && shapes.contains(stem + "running_mean");
+  };
+  return layout;
+}
+
+// Of a PyTorch file the names of its tensors tell whose they are.
+FileLayout layout_of(const WeightsSource& source, const Module& model, const Shape& input,
+                     const std::map<std::string, Shape>& shapes) {
+  if (!source.torch) return own_layout(shapes);
+  const std::optional<HuggingFaceNames> names = huggingface_names(source.tensors);
+  if (!names) return torch_layout(model, input, shapes);
+  try {
+    return huggingface_layout(*names, shapes);
+  } catch (const ConfigError& error) {
+    throw ConfigError(str(source.name, " does not fit the network: ", error.what()));
+  }
+}
+
+// The layer that makes the logits, which `head: reset` draws anew; "" where there is none.
 std::string find_head(Module& root, bool reset) {
   std::string path;
   std::string kind = "absent";
@@ -36,7 +68,12 @@ std::string find_head(Module& root, bool reset) {
   TESSERA_CHECK(!reset || kind == "linear" || kind == "conv2d", ConfigError,
                 "head: reset: the network's last layer with parameters, '", path, "', is ", kind,
                 "; it must be linear or conv2d");
-  return path;
+  return kind == "linear" || kind == "conv2d" ? path : "";
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  return std::memcmp(a.contiguous().raw(), b.contiguous().raw(), a.bytes()) == 0;
 }
 
 std::int64_t count_non_finite(const Tensor& f32) {
@@ -56,16 +93,14 @@ class Importer {
         head_(find_head(model, reset_)) {
     for (const NamedParameter& entry : named_parameters(model)) parameters_[entry.path] = entry.parameter;
     for (const NamedBuffer& entry : named_buffers(model)) buffers_[entry.path] = entry.buffer;
-    if (source_.torch) {
-      layout_ = torch_tensors(model, input);
-    } else {
-      for (const auto& [path, parameter] : parameters_) layout_.push_back({path, path});
-      for (const auto& [path, buffer] : buffers_) layout_.push_back({path, path});
-    }
+    std::map<std::string, Shape> shapes;
+    for (const auto& [path, parameter] : parameters_) shapes[path] = parameter->value().shape();
+    for (const auto& [path, buffer] : buffers_) shapes[path] = buffer->value.shape();
+    layout_ = layout_of(source_, model, input, shapes);
   }
 
   std::string run() {
-    for (const TorchTensor& entry : layout_) judge(entry);
+    for (const TorchTensor& entry : layout_.tensors) judge(entry);
     for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
     check();
     for (const auto& [path, value] : values_) write(path, value);
@@ -81,35 +116,49 @@ class Importer {
     return parameter != parameters_.end() ? parameter->second->value() : buffers_.at(path)->value;
   }
 
+  // The file's tensor of this name, or the one that it repeats.
+  const Tensor* find(const std::string& name) const {
+    auto found = source_.tensors.find(name);
+    const auto repeat = layout_.repeats.find(name);
+    if (found == source_.tensors.end() && repeat != layout_.repeats.end()) found = source_.tensors.find(repeat->second);
+    return found == source_.tensors.end() ? nullptr : &found->second;
+  }
+
   void judge(const TorchTensor& entry) {
     known_.insert(entry.name);
     if (!source_.torch && parameters_.contains(entry.path)) known_.insert(entry.path + std::string(kMask));
     if (reset_ && in_head(entry.path)) return;
-    const auto found = source_.tensors.find(entry.name);
+    const Tensor* const stored = find(entry.name);
     const Shape wanted = torch_shape(own(entry.path).shape(), entry);
-    if (found == source_.tensors.end()) {
-      missing_.emplace_back(entry.name, wanted);
-      head_fault_ = head_fault_ || in_head(entry.path);
-      return;
-    }
-    const Tensor& stored = found->second;
     const DType dtype = own(entry.path).dtype();
     const bool floating = is_floating(dtype);
-    if (stored.shape() != wanted || (floating ? !is_floating(stored.dtype()) : stored.dtype() != dtype)) {
-      faults_ += str("\n  mismatched: ", entry.name, " is ", stored.dtype(), ' ', stored.shape(), ", the network needs ",
+    if (stored == nullptr) {
+      missing_.emplace_back(entry.name, wanted);
+    } else if (stored->shape() != wanted || (floating ? !is_floating(stored->dtype()) : stored->dtype() != dtype)) {
+      faults_ += str("\n  mismatched: ", entry.name, " is ", stored->dtype(), ' ', stored->shape(), ", the network needs ",
                      floating ? DType::f32 : dtype, ' ', wanted);
-      head_fault_ = head_fault_ || in_head(entry.path);
-      return;
+    } else {
+      return take(entry, *stored, floating);
     }
+    head_fault_ = head_fault_ || in_head(entry.path);
+  }
+
+  void take(const TorchTensor& entry, const Tensor& stored, bool floating) {
+    ++taken_;
     if (!floating) {
       values_[entry.path] = stored.clone();
       return;
     }
-    const Tensor value = from_torch(stored.to(DType::f32), entry).clone();
-    const std::int64_t bad = config_.allow_nonfinite ? 0 : count_non_finite(value);
-    if (bad > 0) faults_ += str("\n  not finite: ", entry.name, ' ', wanted, " has ", bad, " NaN or Inf of ", value.numel());
+    const Tensor f32 = stored.to(DType::f32);
+    const std::int64_t bad = config_.allow_nonfinite ? 0 : count_non_finite(f32);
+    if (bad > 0) {
+      faults_ += str("\n  not finite: ", entry.name, ' ', f32.shape(), " has ", bad, " NaN or Inf of ", f32.numel());
+    }
     non_finite_ = non_finite_ || bad > 0;
-    values_[entry.path] = value;
+    Tensor& value = values_[entry.path];
+    if (!value.defined()) value = Tensor::empty(own(entry.path).shape());
+    const Tensor part = entry.rows == 0 ? value : value.slice(0, entry.first, entry.first + entry.rows);
+    part.copy_from(from_torch(f32, entry).reshape(part.shape()));
     if (!source_.torch && parameters_.contains(entry.path)) judge_mask(entry.path);
   }
 
@@ -135,13 +184,14 @@ class Importer {
   // A tensor of the file that no tensor of the network asked for.
   void judge_rest(const std::string& name) {
     if (known_.contains(name)) return;
-    const std::size_t dot = name.rfind('.');
-    const std::string stem = dot == std::string::npos ? std::string() : name.substr(0, dot + 1);
-    if (source_.torch && name == stem + std::string(kBatchesTracked) && buffers_.contains(stem + "running_mean")) {
+    const auto repeat = layout_.repeats.find(name);
+    if (layout_.ignores && layout_.ignores(name)) {
       ++ignored_;
-      return;
+    } else if (repeat == layout_.repeats.end() || !source_.tensors.contains(repeat->second)) {
+      unexpected_.push_back(name);
+    } else if (!same_bytes(source_.tensors.at(name), source_.tensors.at(repeat->second))) {
+      faults_ += str("\n  mismatched: ", name, " differs from ", repeat->second, ", which the network has for both");
     }
-    unexpected_.push_back(name);
   }
 
   void check() const {
@@ -158,9 +208,7 @@ class Importer {
     if (text.empty()) return;
     if (non_finite_) text += "\nallow_nonfinite: true takes NaN and Inf as they are";
     if (head_fault_) text += "\nhead: reset draws the last layer anew and asks the file nothing of it";
-    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (",
-                          source_.torch ? "PyTorch's names, convolutions OIHW" : "tessera's names, convolutions OHWI",
-                          "):", text));
+    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (", layout_.title, "):", text));
   }
 
   void write(const std::string& path, const Tensor& value) {
@@ -173,8 +221,8 @@ class Importer {
   }
 
   std::string summary() const {
-    std::string text = str("weights: ", values_.size(), " tensors from ", source_.name);
-    if (ignored_ > 0) text += str(", ", ignored_, ' ', kBatchesTracked, " ignored");
+    std::string text = str("weights: ", taken_, " tensors from ", source_.name);
+    if (ignored_ > 0) text += str(", ", ignored_, ' ', layout_.ignored, " ignored");
     if (reset_) text += str(", ", head_, " drawn anew");
     return text;
   }
@@ -186,7 +234,7 @@ class Importer {
   std::string head_;
   std::map<std::string, Parameter*> parameters_;
   std::map<std::string, Buffer*> buffers_;
-  std::vector<TorchTensor> layout_;
+  FileLayout layout_;
   std::set<std::string> known_;
   std::vector<std::pair<std::string, Shape>> missing_;
   std::vector<std::string> unexpected_;
@@ -195,6 +243,7 @@ class Importer {
   bool head_fault_ = false;
   std::map<std::string, Tensor> values_;
   std::map<std::string, Tensor> masks_;
+  std::int64_t taken_ = 0;
   std::int64_t ignored_ = 0;
 };
 
