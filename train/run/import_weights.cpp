@@ -17,6 +17,7 @@
 #include "train/run/saved_model.h"
 #include "train/run/weights_source.h"
 #include "train/torch/huggingface.h"
+#include "train/torch/huggingface_config.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -102,6 +103,7 @@ class Importer {
   std::string run() {
     for (const TorchTensor& entry : layout_.tensors) judge(entry);
     for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
+    if (source_.huggingface) judge_settings();
     check();
     for (const auto& [path, value] : values_) write(path, value);
     for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask);
@@ -191,6 +193,14 @@ class Importer {
       unexpected_.push_back(name);
     } else if (!same_bytes(source_.tensors.at(name), source_.tensors.at(repeat->second))) {
       faults_ += str("\n  mismatched: ", name, " differs from ", repeat->second, ", which the network has for both");
+    }
+  }
+
+  // What no shape shows. A network of other settings would compute something else with the same tensors.
+  void judge_settings() {
+    const Value settings = huggingface_settings(huggingface_names(source_.tensors)->type, model_);
+    for (const std::string& line : differing_settings(*source_.huggingface, settings)) {
+      faults_ += str("\n  ", kHuggingFaceConfig, ": ", line);
     }
   }
 

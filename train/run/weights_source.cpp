@@ -13,6 +13,8 @@
 #include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
+#include "train/torch/huggingface.h"
+#include "train/torch/huggingface_config.h"
 
 namespace tessera {
 namespace {
@@ -56,7 +58,14 @@ WeightsSource read_weights_file(Vfs& vfs, const std::string& path) {
   const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
   TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
                 "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
+  WeightsSource source{path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
+  const std::filesystem::path config = std::filesystem::path(path).parent_path() / kHuggingFaceConfig;
+  if (source.torch && huggingface_names(source.tensors) && vfs.exists(config)) {
+    source.huggingface = parse_json(vfs.read_file(config), config.string());
+    TESSERA_CHECK(source.huggingface->is_map(), IoError, config.string(), ": is ", source.huggingface->kind_name(),
+                  "; must be a block of settings");
+  }
+  return source;
 }
 
 WeightsSource read_weights(Vfs& vfs, const std::string& path) {

@@ -17,6 +17,7 @@ struct WeightsSource {
   bool torch = false;  // names and axes of PyTorch or Hugging Face; else ours
   std::optional<Value> tree = {};  // the network's, where the source holds it
   std::optional<Shape> input = {};  // likewise
+  std::optional<Value> huggingface = {};  // the config.json beside a file of Hugging Face's names, a map
 };
 
 // A run folder, or a file. Throws ConfigError where there is none.
