@@ -71,7 +71,9 @@ std::optional<Value> find_setting(const Value& config, const std::string& key) {
   const Value* found = config.find(key);
   for (const char* name : {"rope_parameters", "rope_scaling"}) {
     const Value* const block = config.find(name);
-    if (found == nullptr && key.starts_with("rope_") && block != nullptr && block->is_map()) found = block->find(key);
+    if (block == nullptr || !block->is_map() || !key.starts_with("rope_")) continue;
+    if (found == nullptr) found = block->find(key);
+    if (found == nullptr && key == "rope_type") found = block->find("type");  // its first name
   }
   if (found == nullptr || found->is_null()) return std::nullopt;
   return found->is_string() ? Value(usual_name(found->as_string())) : *found;
