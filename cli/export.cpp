@@ -1,10 +1,10 @@
 #include "train/report/export.h"
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "cli/verbs.h"
+#include "train/torch/huggingface_config.h"
 
 namespace tessera::cli {
 namespace {
@@ -16,13 +16,17 @@ struct ExportArguments {
 };
 
 int export_run(const ExportArguments& arguments) {
-  if (std::filesystem::is_regular_file(arguments.run)) {
-    export_torch(real_vfs(), arguments.run, arguments.output);
+  const NetworkToExport network = network_to_export(real_vfs(), arguments.run);
+  const std::string& folder = arguments.output;
+  if (arguments.layout == "torch") {
+    export_torch(real_vfs(), *network.model, network.input, network.origin, folder);
+    std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kExportModel
+              << "\nnext: python3 examples/python/load_tessera.py " << folder << '\n';
   } else {
-    export_torch(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.output);
+    const std::string name = export_huggingface(real_vfs(), *network.model, network.input, folder);
+    std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kHuggingFaceConfig
+              << "\nnext, in Python: transformers." << name << ".from_pretrained(\"" << folder << "\")\n";
   }
-  std::cout << "wrote " << arguments.output << '/' << kExportWeights << " and " << arguments.output << '/' << kExportModel
-            << "\nnext: python3 examples/python/load_tessera.py " << arguments.output << '\n';
   return kDone;
 }
 
@@ -32,9 +36,12 @@ void add_export(Verb program) {
   const Verb verb = program.add("export", "Write a network, a run's newest or a compressed one, for another program");
   auto arguments = std::make_shared<ExportArguments>();
   verb.argument("run", arguments->run, "run folder, runs/<name>/<n>, or a file of tessera compress").required();
-  verb.argument("--layout", arguments->layout, "torch: PyTorch's names and axes, read by examples/python/load_tessera.py")
-      .one_of({"torch"});
-  verb.argument("--output", arguments->output, "folder to write model.safetensors and model.json to").required();
+  verb.argument(
+          "--layout", arguments->layout,
+          "torch: PyTorch's names and axes, read by examples/python/load_tessera.py; huggingface: those of GPT-2, Llama, BERT "
+          "and ViT, read by transformers")
+      .one_of({"torch", "huggingface"});
+  verb.argument("--output", arguments->output, "folder to write model.safetensors and model.json, or config.json, to").required();
   verb.footer(
       "Example: tessera export runs/quickstart/1 --layout torch --output quickstart-torch\n"
       "The checkpoint's own model.safetensors has our layout and can be read as it is.");

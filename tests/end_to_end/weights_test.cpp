@@ -143,5 +143,32 @@ TEST_F(Weights, AreExportedOnce) {
   EXPECT_EQ(run_program({"export", run, "--layout", "onnx", "--output", folder_ / "other"}).exit_code, 2);
 }
 
+TEST_F(Weights, GoToHuggingFacesNamesAndBack) {
+  const auto write_vit = [&](const std::string& keys) {
+    write_bytes(folder_ / "configs/x.yaml",
+                str(kHead, "model: {name: vit, layers: 2, width: 16, heads: 2, patch: 7, eps: 1.0e-12, classes: 10", keys,
+                    "}\nstages: [{name: dense, train: 2s}]\n"));
+  };
+  write_vit("");
+  ASSERT_EQ(train("runs").exit_code, 0);
+  const std::string out = folder_ / "out";
+  const Outcome exported = run_program({"export", folder_ / "runs/tuned/1", "--layout", "huggingface", "--output", out});
+  EXPECT_EQ(exported.exit_code, 0);
+  EXPECT_EQ(exported.output,
+            str("wrote ", out, "/model.safetensors and ", out,
+                "/config.json\nnext, in Python: transformers.ViTForImageClassification.from_pretrained(\"", out, "\")\n"));
+  write_vit(", weights: ../out/model.safetensors");
+  const Outcome again = train("again");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  const auto given = tensors_at(folder_ / "runs/tuned/1", "step-00000002").tensors;
+  for (const auto& [name, tensor] : tensors_at(folder_ / "again/tuned/1", "step-00000000").tensors) {
+    EXPECT_EQ(tensor.to_vector<float>(), given.at(name).to_vector<float>()) << name;
+  }
+  write_vit(", weights: ../out/model.safetensors, dropout: 0.1, recompute: true");
+  EXPECT_EQ(train("other").exit_code, 0);
+  write_bytes(out + "/config.json", R"({"num_attention_heads": 4})");
+  expect_outcome(train("third"), 2, "config.json: num_attention_heads is 4, the network's is 2");
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -7,10 +7,12 @@
 
 namespace tessera::testing {
 
-// Debian's packages belong to Debian's interpreter; another python3 may stand before it on PATH. "" when none has the packages.
-inline std::string python_with(const std::string& packages) {
-  for (const char* python : {"/usr/bin/python3", "python3"}) {
-    if (std::system((std::string(python) + " -c 'import " + packages + "' 2>/dev/null").c_str()) == 0) return python;
+// Debian's packages belong to Debian's interpreter; another python3 may stand before it on PATH. `first` is asked before both: a
+// virtual environment has what Debian lacks. "" when none has the packages.
+inline std::string python_with(const std::string& packages, const std::string& first = {}) {
+  for (const std::string& python : {first, std::string("/usr/bin/python3"), std::string("python3")}) {
+    if (python.empty()) continue;
+    if (std::system((python + " -c 'import " + packages + "' 2>/dev/null").c_str()) == 0) return python;
   }
   return "";
 }

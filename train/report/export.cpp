@@ -1,6 +1,8 @@
 #include "train/report/export.h"
 
+#include <initializer_list>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,9 +14,12 @@
 #include "train/checkpoint/store.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
+#include "train/run/run_folder.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
+#include "train/torch/huggingface.h"
+#include "train/torch/huggingface_config.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -93,33 +98,73 @@ SafetensorsFile torch_state(Module& model, const Shape& input) {
   return file;
 }
 
-}  // namespace
+std::map<std::string, Shape> shapes_of(const State& state) {
+  std::map<std::string, Shape> shapes;
+  for (const auto& [path, tensor] : state.tensors) {
+    if (!path.ends_with(".mask")) shapes[path] = tensor.shape();
+  }
+  return shapes;
+}
 
-void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder) {
-  for (const char* name : {kExportWeights, kExportModel}) {
+SafetensorsFile huggingface_state(Module& model, std::string_view type) {
+  const State state = model_state(model);
+  SafetensorsFile file;
+  for (const TorchTensor& entry : huggingface_layout({.type = type}, shapes_of(state)).tensors) {
+    file.tensors[entry.name] = to_torch(state.tensors.at(entry.path), entry);
+  }
+  add_checksum(file);
+  return file;
+}
+
+struct NewFile {
+  const char* name;
+  std::string bytes;
+};
+
+void refuse_existing(Vfs& vfs, const std::filesystem::path& folder, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
     TESSERA_CHECK(!vfs.exists(folder / name), ConfigError, "export: ", (folder / name).string(),
                   " is there already; give another folder");
   }
-  const std::unique_ptr<Module> network = for_torch(model);
-  const std::string weights = encode_safetensors(torch_state(*network, input));
+}
+
+void write_files(Vfs& vfs, const std::filesystem::path& folder, std::initializer_list<NewFile> files) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   TESSERA_CHECK(!error, IoError, "export: cannot create ", folder.string(), ": ", error.message());
-  write_file_atomically(vfs, folder / kExportWeights, weights);
-  write_file_atomically(vfs, folder / kExportModel,
-                        to_json(write(ModelFile{torch_input(input), origin, describe(*network)}), 2) + "\n");
+  for (const NewFile& file : files) write_file_atomically(vfs, folder / file.name, file.bytes);
 }
 
-void export_torch(Vfs& vfs, const std::string& file, const std::filesystem::path& folder) {
-  const FileNetwork network = file_network(vfs, file);
-  export_torch(vfs, *network.model, network.input, write(FileOrigin{file}), folder);
-}
+}  // namespace
 
-void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder) {
+NetworkToExport network_to_export(Vfs& vfs, const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) {
+    FileNetwork network = file_network(vfs, path);
+    return {std::move(network.model), network.input, write(FileOrigin{path})};
+  }
+  const RunFolder run = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, run);
-  const std::unique_ptr<Module> model = saved_model(checkpoint);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  export_torch(vfs, *model, input_of(checkpoint.manifest), write(origin), folder);
+  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin)};
+}
+
+void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder) {
+  refuse_existing(vfs, folder, {kExportWeights, kExportModel});
+  const std::unique_ptr<Module> network = for_torch(model);
+  const Value description = write(ModelFile{torch_input(input), origin, describe(*network)});
+  write_files(
+      vfs, folder,
+      {{kExportWeights, encode_safetensors(torch_state(*network, input))}, {kExportModel, to_json(description, 2) + "\n"}});
+}
+
+std::string export_huggingface(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& folder) {
+  refuse_existing(vfs, folder, {kExportWeights, kHuggingFaceConfig});
+  const std::unique_ptr<Module> network = for_torch(model);
+  const std::string_view type = huggingface_type(*network);
+  const SafetensorsFile file = huggingface_state(*network, type);
+  const Value config = huggingface_config(type, *network, input);
+  write_files(vfs, folder, {{kExportWeights, encode_safetensors(file)}, {kHuggingFaceConfig, to_json(config, 2) + "\n"}});
+  return config.at("architectures").as_list().front().as_string();
 }
 
 }  // namespace tessera

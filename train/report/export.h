@@ -1,29 +1,36 @@
-// A trained network for PyTorch: <folder>/model.safetensors (PyTorch's names, convolutions OIHW, metadata
-// tessera.layout OIHW, a checksum)
-// and <folder>/model.json (the module tree), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's
-// structure also loads into torchvision's own class.
+// A trained network for another program, in a folder of its own.
+// torch: model.safetensors (PyTorch's names, convolutions OIHW, metadata tessera.layout OIHW, a checksum) and model.json (the
+// module tree), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's structure also loads into
+// torchvision's own class. huggingface: model.safetensors (the names of GPT-2, Llama, BERT or ViT in transformers, a checksum)
+// and config.json, which transformers' from_pretrained reads.
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <string>
 
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "core/nn/module.h"
-#include "train/run/run_folder.h"
 
 namespace tessera {
 
 inline constexpr const char* kExportWeights = "model.safetensors";
 inline constexpr const char* kExportModel = "model.json";
 
-// `input` is [n, h, w, c] or [n, features]; `origin`, a map, is recorded in model.json. Creates the folder. Throws ConfigError
-// when one of the files is there already or a layer has no PyTorch form (train/torch/torch_layout.h); then nothing is written.
+struct NetworkToExport {
+  std::unique_ptr<Module> model;
+  Shape input;  // [n, h, w, c], [n, features] or [n, t]
+  Value origin;  // a map: where it is from
+};
+// Of the newest good checkpoint of a run folder, or of a file that holds a network (train/run/network_file.h).
+NetworkToExport network_to_export(Vfs& vfs, const std::string& path);
+
+// Both create the folder. They throw ConfigError when one of their files is there already, and where a layer has no form there;
+// then nothing is written. Sparse layers are written as the dense ones that they stand for.
 void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder);
-
-// The network of a file that holds one (train/run/network_file.h).
-void export_torch(Vfs& vfs, const std::string& file, const std::filesystem::path& folder);
-
-// The network of the run's newest good checkpoint.
-void export_torch(Vfs& vfs, const RunFolder& run, const std::filesystem::path& folder);
+// gpt, bert and vit without factored layers (train/torch/huggingface.h). Masks are not written; the zeros are. Returns the name
+// of the class in transformers.
+std::string export_huggingface(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& folder);
 
 }  // namespace tessera

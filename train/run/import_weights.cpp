@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <string_view>
@@ -9,18 +10,14 @@
 #include <vector>
 
 #include "core/config/suggest.h"
-#include "core/io/safetensors.h"
 #include "core/mask_bits.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
-#include "train/checkpoint/folder_name.h"
-#include "train/checkpoint/manifest.h"
-#include "train/checkpoint/store.h"
-#include "train/run/network_file.h"
-#include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
-#include "train/run/saved_point.h"
+#include "train/run/weights_source.h"
+#include "train/torch/huggingface.h"
+#include "train/torch/huggingface_config.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -30,60 +27,37 @@ constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
 constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
 
-struct Source {
-  std::string name;  // for messages: the file
-  std::map<std::string, Tensor> tensors;
-  bool torch = false;
-  std::optional<Value> tree = {};  // the network's, where the source holds it
-  std::optional<Shape> input = {};  // likewise
-};
-
-bool is_pickle(const std::filesystem::path& path, std::string_view bytes) {
-  const std::string extension = path.extension().string();
-  return extension == ".pth" || extension == ".pt" || bytes.starts_with("PK\x03\x04");
+// Our own names, and beside each parameter's its mask.
+FileLayout own_layout(const std::map<std::string, Shape>& shapes) {
+  FileLayout layout{.title = "tessera's names, convolutions OHWI"};
+  for (const auto& [path, shape] : shapes) layout.tensors.push_back({path, path});
+  return layout;
 }
 
-[[noreturn]] void refuse_pickle(const std::filesystem::path& path) {
-  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").filename().string();
-  throw ConfigError(str(path.string(), ": a PyTorch file, which may run code when it is loaded; convert it once in Python:\n",
-                        "  import torch, safetensors.torch\n", "  safetensors.torch.save_file(torch.load('",
-                        path.filename().string(), "', map_location='cpu'), '", to, "')"));
+FileLayout torch_layout(const Module& model, const Shape& input, const std::map<std::string, Shape>& shapes) {
+  FileLayout layout{.title = "PyTorch's names, convolutions OIHW", .tensors = torch_tensors(model, input)};
+  layout.ignored = kBatchesTracked;
+  layout.ignores = [shapes](const std::string& name) {
+    const std::string stem = name.substr(0, name.rfind('.') + 1);
+    return name == stem + std::string(kBatchesTracked) && shapes.contains(stem + "running_mean");
+  };
+  return layout;
 }
 
-Source read_run(Vfs& vfs, const std::string& path) {
-  const RunFolder folder = RunFolder::open(vfs, path);
-  const Checkpoint checkpoint = load_newest(vfs, folder);
-  return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false, checkpoint.manifest.at("model")};
-}
-
-// Inside a checkpoint, what its manifest says of the file has to hold.
-std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path();
-  if (!parse_checkpoint_folder_name(folder.filename().string())) return vfs.read_file(path);
-  for (const FileRecord& record : read_manifest(vfs, folder).files) {
-    if (record.name == path.filename()) return read_verified(vfs, folder, record);
+// Of a PyTorch file the names of its tensors tell whose they are.
+FileLayout layout_of(const WeightsSource& source, const Module& model, const Shape& input,
+                     const std::map<std::string, Shape>& shapes) {
+  if (!source.torch) return own_layout(shapes);
+  const std::optional<HuggingFaceNames> names = huggingface_names(source.tensors);
+  if (!names) return torch_layout(model, input, shapes);
+  try {
+    return huggingface_layout(*names, shapes);
+  } catch (const ConfigError& error) {
+    throw ConfigError(str(source.name, " does not fit the network: ", error.what()));
   }
-  return vfs.read_file(path);
 }
 
-Source read_weights_file(Vfs& vfs, const std::string& path) {
-  if (is_pickle(path, "")) refuse_pickle(path);
-  const std::string bytes = read_checked(vfs, path);
-  if (is_pickle(path, bytes)) refuse_pickle(path);
-  SafetensorsFile file = decode_safetensors(bytes, path);
-  const auto found = file.metadata.find(kLayoutKey);
-  const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
-  TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
-                "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  return {path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
-}
-
-Source read_source(Vfs& vfs, const std::string& path) {
-  TESSERA_CHECK(vfs.exists(path), ConfigError, "weights: no file or run folder ", path);
-  return std::filesystem::is_directory(path) ? read_run(vfs, path) : read_weights_file(vfs, path);
-}
-
-// The layer that makes the logits.
+// The layer that makes the logits, which `head: reset` draws anew; "" where there is none.
 std::string find_head(Module& root, bool reset) {
   std::string path;
   std::string kind = "absent";
@@ -95,7 +69,12 @@ std::string find_head(Module& root, bool reset) {
   TESSERA_CHECK(!reset || kind == "linear" || kind == "conv2d", ConfigError,
                 "head: reset: the network's last layer with parameters, '", path, "', is ", kind,
                 "; it must be linear or conv2d");
-  return path;
+  return kind == "linear" || kind == "conv2d" ? path : "";
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  return std::memcmp(a.contiguous().raw(), b.contiguous().raw(), a.bytes()) == 0;
 }
 
 std::int64_t count_non_finite(const Tensor& f32) {
@@ -107,7 +86,7 @@ std::int64_t count_non_finite(const Tensor& f32) {
 // One pass over the network's tensors that judges everything, then one that writes.
 class Importer {
  public:
-  Importer(Module& model, const ModelConfig& config, const Shape& input, Source source)
+  Importer(Module& model, const ModelConfig& config, const Shape& input, WeightsSource source)
       : model_(model),
         config_(config),
         source_(std::move(source)),
@@ -115,17 +94,16 @@ class Importer {
         head_(find_head(model, reset_)) {
     for (const NamedParameter& entry : named_parameters(model)) parameters_[entry.path] = entry.parameter;
     for (const NamedBuffer& entry : named_buffers(model)) buffers_[entry.path] = entry.buffer;
-    if (source_.torch) {
-      layout_ = torch_tensors(model, input);
-    } else {
-      for (const auto& [path, parameter] : parameters_) layout_.push_back({path, path});
-      for (const auto& [path, buffer] : buffers_) layout_.push_back({path, path});
-    }
+    std::map<std::string, Shape> shapes;
+    for (const auto& [path, parameter] : parameters_) shapes[path] = parameter->value().shape();
+    for (const auto& [path, buffer] : buffers_) shapes[path] = buffer->value.shape();
+    layout_ = layout_of(source_, model, input, shapes);
   }
 
   std::string run() {
-    for (const TorchTensor& entry : layout_) judge(entry);
+    for (const TorchTensor& entry : layout_.tensors) judge(entry);
     for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
+    if (source_.huggingface) judge_settings();
     check();
     for (const auto& [path, value] : values_) write(path, value);
     for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask);
@@ -140,35 +118,49 @@ class Importer {
     return parameter != parameters_.end() ? parameter->second->value() : buffers_.at(path)->value;
   }
 
+  // The file's tensor of this name, or the one that it repeats.
+  const Tensor* find(const std::string& name) const {
+    auto found = source_.tensors.find(name);
+    const auto repeat = layout_.repeats.find(name);
+    if (found == source_.tensors.end() && repeat != layout_.repeats.end()) found = source_.tensors.find(repeat->second);
+    return found == source_.tensors.end() ? nullptr : &found->second;
+  }
+
   void judge(const TorchTensor& entry) {
     known_.insert(entry.name);
     if (!source_.torch && parameters_.contains(entry.path)) known_.insert(entry.path + std::string(kMask));
     if (reset_ && in_head(entry.path)) return;
-    const auto found = source_.tensors.find(entry.name);
+    const Tensor* const stored = find(entry.name);
     const Shape wanted = torch_shape(own(entry.path).shape(), entry);
-    if (found == source_.tensors.end()) {
-      missing_.emplace_back(entry.name, wanted);
-      head_fault_ = head_fault_ || in_head(entry.path);
-      return;
-    }
-    const Tensor& stored = found->second;
     const DType dtype = own(entry.path).dtype();
     const bool floating = is_floating(dtype);
-    if (stored.shape() != wanted || (floating ? !is_floating(stored.dtype()) : stored.dtype() != dtype)) {
-      faults_ += str("\n  mismatched: ", entry.name, " is ", stored.dtype(), ' ', stored.shape(), ", the network needs ",
+    if (stored == nullptr) {
+      missing_.emplace_back(entry.name, wanted);
+    } else if (stored->shape() != wanted || (floating ? !is_floating(stored->dtype()) : stored->dtype() != dtype)) {
+      faults_ += str("\n  mismatched: ", entry.name, " is ", stored->dtype(), ' ', stored->shape(), ", the network needs ",
                      floating ? DType::f32 : dtype, ' ', wanted);
-      head_fault_ = head_fault_ || in_head(entry.path);
-      return;
+    } else {
+      return take(entry, *stored, floating);
     }
+    head_fault_ = head_fault_ || in_head(entry.path);
+  }
+
+  void take(const TorchTensor& entry, const Tensor& stored, bool floating) {
+    ++taken_;
     if (!floating) {
       values_[entry.path] = stored.clone();
       return;
     }
-    const Tensor value = from_torch(stored.to(DType::f32), entry).clone();
-    const std::int64_t bad = config_.allow_nonfinite ? 0 : count_non_finite(value);
-    if (bad > 0) faults_ += str("\n  not finite: ", entry.name, ' ', wanted, " has ", bad, " NaN or Inf of ", value.numel());
+    const Tensor f32 = stored.to(DType::f32);
+    const std::int64_t bad = config_.allow_nonfinite ? 0 : count_non_finite(f32);
+    if (bad > 0) {
+      faults_ += str("\n  not finite: ", entry.name, ' ', f32.shape(), " has ", bad, " NaN or Inf of ", f32.numel());
+    }
     non_finite_ = non_finite_ || bad > 0;
-    values_[entry.path] = value;
+    Tensor& value = values_[entry.path];
+    if (!value.defined()) value = Tensor::empty(own(entry.path).shape());
+    const Tensor part = entry.rows == 0 ? value : value.slice(0, entry.first, entry.first + entry.rows);
+    part.copy_from(from_torch(f32, entry).reshape(part.shape()));
     if (!source_.torch && parameters_.contains(entry.path)) judge_mask(entry.path);
   }
 
@@ -194,13 +186,22 @@ class Importer {
   // A tensor of the file that no tensor of the network asked for.
   void judge_rest(const std::string& name) {
     if (known_.contains(name)) return;
-    const std::size_t dot = name.rfind('.');
-    const std::string stem = dot == std::string::npos ? std::string() : name.substr(0, dot + 1);
-    if (source_.torch && name == stem + std::string(kBatchesTracked) && buffers_.contains(stem + "running_mean")) {
+    const auto repeat = layout_.repeats.find(name);
+    if (layout_.ignores && layout_.ignores(name)) {
       ++ignored_;
-      return;
+    } else if (repeat == layout_.repeats.end() || !source_.tensors.contains(repeat->second)) {
+      unexpected_.push_back(name);
+    } else if (!same_bytes(source_.tensors.at(name), source_.tensors.at(repeat->second))) {
+      faults_ += str("\n  mismatched: ", name, " differs from ", repeat->second, ", which the network has for both");
     }
-    unexpected_.push_back(name);
+  }
+
+  // What no shape shows. A network of other settings would compute something else with the same tensors.
+  void judge_settings() {
+    const Value settings = huggingface_settings(huggingface_names(source_.tensors)->type, model_);
+    for (const std::string& line : differing_settings(*source_.huggingface, settings)) {
+      faults_ += str("\n  ", kHuggingFaceConfig, ": ", line);
+    }
   }
 
   void check() const {
@@ -217,9 +218,7 @@ class Importer {
     if (text.empty()) return;
     if (non_finite_) text += "\nallow_nonfinite: true takes NaN and Inf as they are";
     if (head_fault_) text += "\nhead: reset draws the last layer anew and asks the file nothing of it";
-    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (",
-                          source_.torch ? "PyTorch's names, convolutions OIHW" : "tessera's names, convolutions OHWI",
-                          "):", text));
+    throw ConfigError(str(source_.name, " does not fit the network ", config_.name(), " (", layout_.title, "):", text));
   }
 
   void write(const std::string& path, const Tensor& value) {
@@ -232,20 +231,20 @@ class Importer {
   }
 
   std::string summary() const {
-    std::string text = str("weights: ", values_.size(), " tensors from ", source_.name);
-    if (ignored_ > 0) text += str(", ", ignored_, ' ', kBatchesTracked, " ignored");
+    std::string text = str("weights: ", taken_, " tensors from ", source_.name);
+    if (ignored_ > 0) text += str(", ", ignored_, ' ', layout_.ignored, " ignored");
     if (reset_) text += str(", ", head_, " drawn anew");
     return text;
   }
 
   Module& model_;
   const ModelConfig& config_;
-  Source source_;
+  WeightsSource source_;
   bool reset_;
   std::string head_;
   std::map<std::string, Parameter*> parameters_;
   std::map<std::string, Buffer*> buffers_;
-  std::vector<TorchTensor> layout_;
+  FileLayout layout_;
   std::set<std::string> known_;
   std::vector<std::pair<std::string, Shape>> missing_;
   std::vector<std::string> unexpected_;
@@ -254,10 +253,11 @@ class Importer {
   bool head_fault_ = false;
   std::map<std::string, Tensor> values_;
   std::map<std::string, Tensor> masks_;
+  std::int64_t taken_ = 0;
   std::int64_t ignored_ = 0;
 };
 
-std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
+std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input) {
   TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
                 " needs; give a run folder or a file of tessera compress, or name the network");
   std::unique_ptr<Module> model;
@@ -273,19 +273,19 @@ std::unique_ptr<Module> rebuilt(const Source& source, const Shape& input) {
 }  // namespace
 
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
-  std::optional<Source> source;
+  std::optional<WeightsSource> source;
   InitialModel result;
-  if (config.name() == kSavedModel) source = read_source(vfs, config.weights);
+  if (config.name() == kSavedModel) source = read_weights(vfs, config.weights);
   result.model = source ? rebuilt(*source, input) : build_model(config, input);
   initialize(*result.model, seed);
   if (config.weights.empty()) return result;
-  if (!source) source = read_source(vfs, config.weights);
+  if (!source) source = read_weights(vfs, config.weights);
   result.imported = Importer(*result.model, config, input, std::move(*source)).run();
   return result;
 }
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {
-  Source source = read_weights_file(vfs, path);
+  WeightsSource source = read_weights_file(vfs, path);
   TESSERA_CHECK(source.input, ConfigError, path,
                 ": holds no network and its input; give a run folder or a file of tessera compress");
   const ModelConfig config{.form = models::Saved(), .weights = path};
@@ -295,7 +295,7 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
 }
 
 std::unique_ptr<Module> empty_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
-  return config.name() == kSavedModel ? rebuilt(read_source(vfs, config.weights), input) : build_model(config, input);
+  return config.name() == kSavedModel ? rebuilt(read_weights(vfs, config.weights), input) : build_model(config, input);
 }
 
 }  // namespace tessera

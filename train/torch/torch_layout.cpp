@@ -141,8 +141,27 @@ std::int64_t pixels_of(const Shape& shape, const TorchTensor& layout) {
   return shape.dim(-1) / layout.channels;
 }
 
-void check_convolution(const Shape& shape, const TorchTensor& layout) {
-  TESSERA_CHECK(shape.rank() == 4, ShapeError, layout.name, " is ", shape, "; a convolution's weight has 4 axes");
+void check_axes(const Shape& shape, const TorchTensor& layout) {
+  const bool convolution = layout.axes == TorchAxes::convolution;
+  TESSERA_CHECK(!convolution || shape.rank() == 4, ShapeError, layout.name, " is ", shape, "; a convolution's weight has 4 axes");
+  TESSERA_CHECK(layout.axes != TorchAxes::transposed || shape.rank() == 2, ShapeError, layout.name, " is ", shape,
+                "; a matrix that is transposed has 2 axes");
+  TESSERA_CHECK(layout.axes != TorchAxes::three || shape.rank() <= 3, ShapeError, layout.name, " is ", shape,
+                "; it must have 3 axes at most");
+}
+
+Shape rows_of(Shape shape, const TorchTensor& layout) {
+  if (layout.rows == 0) return shape;
+  TESSERA_CHECK(shape.rank() >= 1 && layout.first + layout.rows <= shape[0], ShapeError, layout.name, " is rows ", layout.first,
+                " to ", layout.first + layout.rows, " of ", shape, "; the first axis must have them");
+  shape.set(0, layout.rows);
+  return shape;
+}
+
+Shape with_three_axes(const Shape& shape) {
+  Shape three{1, 1, 1};
+  for (int axis = 1; axis <= shape.rank(); ++axis) three.set(3 - axis, shape.dim(-axis));
+  return three;
 }
 
 }  // namespace
@@ -154,23 +173,42 @@ std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input) {
 }
 
 Tensor to_torch(const Tensor& ours, const TorchTensor& layout) {
-  if (layout.axes == TorchAxes::same) return ours;
-  if (layout.axes == TorchAxes::flattened) return swap_last(ours, pixels_of(ours.shape(), layout), layout.channels);
-  check_convolution(ours.shape(), layout);
-  return ours.permute({0, 3, 1, 2});
+  const Shape shape = rows_of(ours.shape(), layout);
+  check_axes(shape, layout);
+  const Tensor part = layout.rows == 0 ? ours : ours.slice(0, layout.first, layout.first + layout.rows);
+  switch (layout.axes) {
+    case TorchAxes::same: return part;
+    case TorchAxes::convolution: return part.permute({0, 3, 1, 2});
+    case TorchAxes::flattened: return swap_last(part, pixels_of(shape, layout), layout.channels);
+    case TorchAxes::transposed: return part.permute({1, 0});
+    case TorchAxes::three: return part.reshape(with_three_axes(shape));
+  }
+  throw InternalError("to_torch: unknown axes");
 }
 
 Tensor from_torch(const Tensor& torch, const TorchTensor& layout) {
-  if (layout.axes == TorchAxes::same) return torch;
-  if (layout.axes == TorchAxes::flattened) return swap_last(torch, layout.channels, pixels_of(torch.shape(), layout));
-  check_convolution(torch.shape(), layout);
-  return torch.permute({0, 2, 3, 1});
+  check_axes(torch.shape(), layout);
+  switch (layout.axes) {
+    case TorchAxes::same:
+    case TorchAxes::three: return torch;
+    case TorchAxes::convolution: return torch.permute({0, 2, 3, 1});
+    case TorchAxes::flattened: return swap_last(torch, layout.channels, pixels_of(torch.shape(), layout));
+    case TorchAxes::transposed: return torch.permute({1, 0});
+  }
+  throw InternalError("from_torch: unknown axes");
 }
 
 Shape torch_shape(const Shape& ours, const TorchTensor& layout) {
-  if (layout.axes != TorchAxes::convolution) return ours;
-  check_convolution(ours, layout);
-  return {ours[0], ours[3], ours[1], ours[2]};
+  const Shape shape = rows_of(ours, layout);
+  check_axes(shape, layout);
+  switch (layout.axes) {
+    case TorchAxes::same:
+    case TorchAxes::flattened: return shape;
+    case TorchAxes::convolution: return {shape[0], shape[3], shape[1], shape[2]};
+    case TorchAxes::transposed: return {shape[1], shape[0]};
+    case TorchAxes::three: return with_three_axes(shape);
+  }
+  throw InternalError("torch_shape: unknown axes");
 }
 
 }  // namespace tessera

@@ -1,8 +1,11 @@
 // A module tree's tensors as PyTorch names and lays them out, for importers and exporters: images NCHW, convolution weights
 // [out, in/groups, kh, kw], and behind a flatten the features of an image in the order (c, h, w) where ours have (h, w, c).
+// Hugging Face's names for the same are in train/torch/huggingface.h.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,8 @@ enum class TorchAxes {
   same,
   convolution,  // ours [out, kh, kw, in] <-> [out, in, kh, kw]
   flattened,  // last axis: ours (pixels, channels) <-> (channels, pixels)
+  transposed,  // ours [out, in] <-> [in, out]
+  three,  // ours [..., width] <-> [1, ..., width] of three axes
 };
 
 struct TorchTensor {
@@ -21,15 +26,27 @@ struct TorchTensor {
   std::string name;  // PyTorch's: "layer1.0.conv2.0.weight"
   TorchAxes axes = TorchAxes::same;
   std::int64_t channels = 1;  // flattened only
+  std::int64_t first = 0;  // theirs holds `rows` of ours along its first axis, from this one on
+  std::int64_t rows = 0;  // 0: all
+};
+
+// How a file names a network's tensors.
+struct FileLayout {
+  std::string title;  // for messages: "PyTorch's names, convolutions OIHW"
+  std::vector<TorchTensor> tensors = {};
+  std::map<std::string, std::string> repeats = {};  // tensors that another one of the file stands for: equal to it, or absent
+  std::function<bool(const std::string& name)> ignores = {};  // tensors that the network does without; none when empty
+  std::string ignored = {};  // what these are
 };
 
 // Every parameter and buffer of the tree, for inputs of shape [n, h, w, c] or [n, features]. Compressed layers name
-// their parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is not
-// listed here, a linear layer or layer norm over the channels of an image, a linear tensor train behind a flattened image, a flatten
-// inside a block or at the network's end.
+// their parts (layers/compressed.h). Throws ConfigError naming the layer where there is no PyTorch counterpart: a kind that is
+// not listed here, a linear layer or layer norm over the channels of an image, a linear tensor train behind a flattened image, a
+// flatten inside a block or at the network's end.
 std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
 
-// Views where strides can express it. The shape decides nothing: both throw ShapeError when it does not fit the axes.
+// Views where strides can express it. The shape decides nothing: all throw ShapeError when it does not fit the axes. What
+// from_torch() makes is the layout's rows alone, and with `three` keeps its axes of size 1: a reshape gives it those of ours.
 Tensor to_torch(const Tensor& ours, const TorchTensor& layout);
 Tensor from_torch(const Tensor& torch, const TorchTensor& layout);
 Shape torch_shape(const Shape& ours, const TorchTensor& layout);

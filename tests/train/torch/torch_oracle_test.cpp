@@ -215,7 +215,8 @@ stages:
   const Checkpoint trained = load_newest(real_vfs(), run);
   EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
   const std::unique_ptr<Module> model = saved_model(trained);
-  export_torch(real_vfs(), run, folder_.path());
+  const NetworkToExport network = network_to_export(real_vfs(), run.path());
+  export_torch(real_vfs(), *network.model, network.input, network.origin, folder_.path());
   testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input({2, 32, 32, 3})}}, .metadata = {}});
   run_torch("exported");
   expect_same_logits(*model);
