@@ -31,23 +31,26 @@ std::vector<double> forwards(TorchRival& rival, const std::string& mode, std::in
   return numbers(rival.ask(str("time ", mode, ' ', count)).at("ms"));
 }
 
-void measure(TorchRival& rival, const ModeWay& way, std::int64_t least_runs, const std::vector<float>& values, double& best,
-             Value& row) {
+void measure(TorchRival& rival, const ModeWay& way, const ModeSweepOptions& options, const std::vector<float>& values,
+             double& best, Value& row) {
   const std::optional<std::vector<double>> theirs = values_of(rival, way.mode, row);
   if (!theirs) return;
-  check_values(values, *theirs, to_string(way));
+  check_values(values, *theirs, to_string(way), options.tolerance);
   const double once = forwards(rival, way.mode, 1).front();
-  const auto runs = std::max(least_runs, std::min(static_cast<std::int64_t>(kSweepMs / once), kMostRuns));
+  const auto runs = std::max(options.least_runs, std::min(static_cast<std::int64_t>(kSweepMs / once), kMostRuns));
   const double ms = once > kHopeless * best ? once : quantile(forwards(rival, way.mode, runs), 0.5);
   best = std::min(best, ms);
   row.set("ms", ms);
 }
 
-std::vector<ModeWay> first_pass(const std::vector<TorchSettings>& all, const Value& modes) {
+std::vector<ModeWay> first_pass(const ModeSweepOptions& options, const Value& modes) {
   std::vector<ModeWay> ways;
-  for (const TorchSettings& settings : all) {
+  for (const TorchSettings& settings : options.settings) {
     for (const Value& mode : modes.as_list()) ways.push_back({settings, mode.as_string()});
   }
+  const std::string like = to_string(ways.front());
+  std::erase_if(ways, [&](const ModeWay& way) { return to_string(way).find(options.only) == std::string::npos; });
+  TESSERA_CHECK(!ways.empty(), ConfigError, "'", options.only, "' is in none of torch's ways; they read like '", like, "'");
   return ways;
 }
 
@@ -62,7 +65,8 @@ Value to_value(const ModeWay& way) {
   return value;
 }
 
-double check_values(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival) {
+double check_values(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival,
+                    double tolerance) {
   TESSERA_CHECK(ours.size() == theirs.size(), NumericError, rival, " gives ", theirs.size(), " values, ours are ", ours.size());
   double largest = 0;
   double difference = 0;
@@ -71,14 +75,15 @@ double check_values(const std::vector<float>& ours, const std::vector<double>& t
     difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
     largest = std::max(largest, std::abs(theirs[i]));
   }
-  TESSERA_CHECK(difference <= kValueTolerance * largest, NumericError, "values differ from those of ", rival, " by ", difference,
-                ", the largest is ", largest, "; they must agree to ", kValueTolerance, " of it");
+  TESSERA_CHECK(difference <= tolerance * largest, NumericError, "values differ from those of ", rival, " by ", difference,
+                ", the largest is ", largest, "; they must agree to ", tolerance, " of it");
   return difference / largest;
 }
 
-ModesRival::ModesRival(const TorchProgram& program, const ModeWay& way, const std::vector<float>& values)
+ModesRival::ModesRival(const TorchProgram& program, const ModeWay& way, const std::vector<float>& values, double tolerance)
     : way_(way), torch_(program, way.settings) {
-  value_difference_ = check_values(values, numbers(torch_.ask(str("values ", way.mode)).at("values")), to_string(way));
+  const std::vector<double> theirs = numbers(torch_.ask(str("values ", way.mode)).at("values"));
+  value_difference_ = check_values(values, theirs, to_string(way), tolerance);
 }
 
 std::vector<double> ModesRival::run(std::int64_t count) { return forwards(torch_, way_.mode, count); }
@@ -86,7 +91,7 @@ std::vector<double> ModesRival::run(std::int64_t count) { return forwards(torch_
 TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptions& options, const std::vector<float>& values) {
   TorchSettings settings = options.settings.front();
   auto rival = std::make_unique<TorchRival>(program, settings);
-  const std::vector<ModeWay> ways = first_pass(options.settings, rival->environment().at("modes"));
+  const std::vector<ModeWay> ways = first_pass(options, rival->environment().at("modes"));
   double best = INFINITY;
   const auto measure_way = [&](const ModeWay& way, Value& row) {
     std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
@@ -94,7 +99,7 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
       current = nullptr;  // two at once would share the processor
       current = std::make_unique<TorchRival>(program, settings = way.settings);
     }
-    measure(*current, way, options.least_runs, values, best, row);
+    measure(*current, way, options, values, best, row);
     rival = std::move(current);
   };
   const auto variants_of = [&](const ModeWay& way) {
@@ -124,12 +129,13 @@ std::vector<TorchSettings> first_settings(bool images) {
 void compare_with_modes(Value& row, const SelfTimed& ours, const std::vector<float>& values, const ModesComparison& how) {
   const auto swept = sweep_ways(how.program, how.sweep, values);
   std::vector<std::unique_ptr<ModesRival>> rivals;
-  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(how.program, way, values));
+  for (const ModeWay& way : swept.finalists)
+    rivals.push_back(std::make_unique<ModesRival>(how.program, way, values, how.sweep.tolerance));
   const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
   const std::size_t finalists = rivals.size();
   if (!how.aside.empty()) {
     const ModeWay aside{swept.finalists.front().settings, how.aside};
-    rivals.push_back(std::make_unique<ModesRival>(how.program, aside, values));
+    rivals.push_back(std::make_unique<ModesRival>(how.program, aside, values, how.sweep.tolerance));
   }
   std::vector<SelfTimed> sides{ours};
   for (const auto& rival : rivals) sides.emplace_back([&rival](std::int64_t count) { return rival->run(count); });

@@ -10,7 +10,9 @@ namespace {
 // Steps on a GPU that nobody else uses repeat within a few percent, and a further finalist takes as long to start as to time.
 constexpr FinalistRule kCudaFinalists{.share = 1.1, .most = 2};
 
-std::vector<TorchSettings> first_pass(const TorchProgram& program) {
+std::string text_of(const TorchSettings& settings) { return str(settings.compiled ? "" : "eager, ", to_string(settings)); }
+
+std::vector<TorchSettings> all_settings(const TorchProgram& program) {
   if (program.cuda) return all_cuda_settings();
   std::vector<TorchSettings> all = all_torch_settings();
   if (!TorchRival(program, {}).environment().at("compiles").as_bool()) return all;
@@ -18,6 +20,15 @@ std::vector<TorchSettings> first_pass(const TorchProgram& program) {
     settings.compiled = true;
     all.push_back(settings);
   }
+  return all;
+}
+
+std::vector<TorchSettings> first_pass(const TorchProgram& program, const TrainSweepOptions& options) {
+  std::vector<TorchSettings> all = all_settings(program);
+  std::erase_if(all, [&](const TorchSettings& settings) { return settings.channels_last && !options.images; });
+  const std::string like = text_of(all.front());
+  std::erase_if(all, [&](const TorchSettings& settings) { return text_of(settings).find(options.only) == std::string::npos; });
+  TESSERA_CHECK(!all.empty(), ConfigError, "'", options.only, "' is in none of torch's settings; they read like '", like, "'");
   return all;
 }
 
@@ -32,11 +43,11 @@ TrainRival::TrainRival(const TorchProgram& program, const TorchSettings& setting
   }
 }
 
-TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours) {
+TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, const TrainSweepOptions& options, const FirstLosses& ours) {
   bool compiled = false;
   const auto run = [&](const TorchSettings& settings, Value& row) {
     TrainRival rival(program, settings, ours);
-    const double ms = quantile(rival.run(steps), 0.5);
+    const double ms = quantile(rival.run(options.steps), 0.5);
     row.set("memory_kib", rival.torch().memory_kib());
     row.set("ms", ms);
     compiled = compiled || settings.compiled;
@@ -55,7 +66,7 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64
     if (std::exchange(compiled, true)) return {};
     return {{.channels_last = true, .compiled = true, .cuda = true}};
   };
-  return sweep_torch(first_pass(program), variants_of, measure, program.cuda ? kCudaFinalists : FinalistRule{});
+  return sweep_torch(first_pass(program, options), variants_of, measure, program.cuda ? kCudaFinalists : FinalistRule{});
 }
 
 void add_eager(TorchSweep<TorchSettings>& swept) {

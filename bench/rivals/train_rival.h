@@ -28,9 +28,15 @@ class TrainRival {
   std::vector<double> losses_;
 };
 
-// Short runs, of `steps`, each in a process of its own, under every setting with sleeping threads, and under the best with ones
-// that spin before they sleep; on a GPU compiled without graphs too, where it fails with them. The rows have "memory_kib" too.
-TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, std::int64_t steps, const FirstLosses& ours);
+struct TrainSweepOptions {
+  std::int64_t steps = 6;  // of each setting
+  bool images = true;  // else there are no layouts to choose
+  std::string only = {};  // of the first pass the settings whose text has it: "eager, contiguous, avx2"
+};
+// Short runs, each in a process of its own, under every setting with sleeping threads, and under the best with ones that spin
+// before they sleep; on a GPU compiled without graphs too, where it fails with them. The rows have "memory_kib" too. Throws
+// ConfigError where `only` is in no setting.
+TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, const TrainSweepOptions& options, const FirstLosses& ours);
 
 // On a GPU: neither compiled nor recorded, as torch comes.
 inline bool is_eager(const TorchSettings& settings) { return !settings.compiled && !settings.graphs; }

@@ -67,6 +67,26 @@ TEST_F(ModesRivalTest, OneThreadIsTriedWhereAskedFor) {
   EXPECT_TRUE(swept.finalists[2].settings.passive);
 }
 
+TEST_F(ModesRivalTest, OnlySomeWaysAreSweptWhereAskedFor) {
+  const TorchProgram torch = program(kModes, kWays);
+  const TorchSweep<ModeWay> swept =
+      sweep_ways(torch, {.least_runs = 3, .only = "quick, contiguous, avx2, default"}, {1, -2, 0.5});
+  ASSERT_EQ(swept.rows.as_list().size(), 2u);  // and the other wait policy
+  EXPECT_EQ(swept.finalists.front().mode, "quick");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              sweep_ways(torch, {.only = "slow"}, {1, -2, 0.5});
+            }),
+            "'slow' is in none of torch's ways; they read like 'torch broken, channels_last, avx2, default malloc'");
+}
+
+TEST_F(ModesRivalTest, ValuesMayBeFurtherOffWhereTheOptionsSaySo) {
+  const TorchProgram torch = program(R"({"modes": ["quick"]})", kWays);
+  const std::vector<float> near{1, -2, 0.53f};
+  EXPECT_THROW(sweep_ways(torch, {.least_runs = 1, .only = "contiguous, avx2"}, near), NumericError);
+  EXPECT_NO_THROW(sweep_ways(torch, {.least_runs = 1, .tolerance = 2e-2, .only = "contiguous, avx2"}, near));
+  EXPECT_NEAR(ModesRival(torch, {{}, "quick"}, near, 2e-2).value_difference(), 0.015, 1e-6);
+}
+
 TEST_F(ModesRivalTest, OtherValuesVoidTheSweep) {
   const TorchProgram torch = program(R"({"modes": ["quick"]})", kWays);
   const std::string message = message_of<NumericError>([&] { sweep_ways(torch, {.least_runs = 1}, {1, -2, 0.75}); });

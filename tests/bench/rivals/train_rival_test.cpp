@@ -33,7 +33,7 @@ const FirstLosses kLosses{{2.5, 2, 2}, 1e-4};
 
 TEST_F(TrainRivalTest, TheSweepTriesTheOtherWaitPolicyUnderTheBest) {
   const TorchProgram torch = program(R"({"compiles": false})", kSteps);
-  const TorchSweep<TorchSettings> swept = sweep_training(torch, 2, kLosses);
+  const TorchSweep<TorchSettings> swept = sweep_training(torch, {2}, kLosses);
   const Value::List& rows = swept.rows.as_list();
   ASSERT_EQ(rows.size(), all_torch_settings().size() + kLeaders);
   EXPECT_EQ(rows.at(0).at("ms").as_double(), 4);
@@ -45,6 +45,19 @@ TEST_F(TrainRivalTest, TheSweepTriesTheOtherWaitPolicyUnderTheBest) {
   EXPECT_FALSE(swept.finalists.back().passive);  // 2.2 ms is within the share
 }
 
+TEST_F(TrainRivalTest, OnlySomeSettingsAreSweptWhereAskedFor) {
+  const TorchProgram torch = program(R"({"compiles": true})", kSteps);
+  const TorchSweep<TorchSettings> swept = sweep_training(torch, {.steps = 2, .only = "eager, contiguous, avx2"}, kLosses);
+  const Value::List& rows = swept.rows.as_list();
+  ASSERT_EQ(rows.size(), 2 + kLeaders);  // either malloc, and the other wait policy of both
+  for (const Value& row : rows) EXPECT_FALSE(row.at("channels_last").as_bool() || row.at("compiled").as_bool());
+  for (const Value& row : sweep_training(torch, {.steps = 2, .images = false}, kLosses).rows.as_list()) {
+    EXPECT_FALSE(row.at("channels_last").as_bool());
+  }
+  EXPECT_EQ(message_of<ConfigError>([&] { sweep_training(torch, {.only = "eager, avx3"}, kLosses); }),
+            "'eager, avx3' is in none of torch's settings; they read like 'eager, channels_last, avx2, default malloc'");
+}
+
 // On a GPU: eager and recorded in either layout, compiled in channels last, recorded and, as that is off here, alone.
 TEST_F(TrainRivalTest, OnAGpuTheSweepTriesLayoutsGraphsAndTheCompilerAndLeavesOutWhatIsOff) {
   TorchProgram torch = program(R"({"compiles": true})", R"(step)
@@ -53,7 +66,7 @@ TEST_F(TrainRivalTest, OnAGpuTheSweepTriesLayoutsGraphsAndTheCompilerAndLeavesOu
   echo "{\"ms\": [$ms], \"loss\": [$loss]}" ;;
 memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
   torch.cuda = true;
-  const TorchSweep<TorchSettings> swept = sweep_training(torch, 1, {{2.5}, 1e-4});
+  const TorchSweep<TorchSettings> swept = sweep_training(torch, {1}, {{2.5}, 1e-4});
   ASSERT_EQ(swept.rows.as_list().size(), 6u);
   for (const Value& row : swept.rows.as_list()) {
     EXPECT_EQ(row.find("failed") != nullptr, row.at("compiled").as_bool());
@@ -73,7 +86,7 @@ TEST_F(TrainRivalTest, OnAGpuTheFasterEagerWayTakesPartHoweverSlowItIs) {
   echo "{\"ms\": [$ms], \"loss\": [2.5]}" ;;
 memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
   torch.cuda = true;
-  TorchSweep<TorchSettings> swept = sweep_training(torch, 1, {{2.5}, 1e-4});
+  TorchSweep<TorchSettings> swept = sweep_training(torch, {1}, {{2.5}, 1e-4});
   EXPECT_EQ(swept.rows.as_list().size(), 5u);
   ASSERT_EQ(swept.finalists.size(), 2u);
   for (const TorchSettings& settings : swept.finalists) EXPECT_FALSE(is_eager(settings));
@@ -86,7 +99,7 @@ memory) echo '{"start_kib": 0, "peak_kib": 7}' ;;)");
 
 TEST_F(TrainRivalTest, TheSweepGoesOnWhereTorchEndsAndSaysHow) {
   const TorchProgram torch = program(R"({"compiles": true})", kSteps);
-  const Value rows = sweep_training(torch, 2, kLosses).rows;
+  const Value rows = sweep_training(torch, {2}, kLosses).rows;
   ASSERT_EQ(rows.as_list().size(), 2 * all_torch_settings().size() + kLeaders);
   std::size_t failed = 0;
   for (const Value& row : rows.as_list()) {
@@ -101,7 +114,7 @@ TEST_F(TrainRivalTest, TheSweepGoesOnWhereTorchEndsAndSaysHow) {
 
 TEST_F(TrainRivalTest, ThereIsNoRivalWhereAllFail) {
   const TorchProgram torch = program(R"({"compiles": false})", "step) exit 1 ;;");
-  EXPECT_EQ(message_of<InternalError>([&] { sweep_training(torch, 2, kLosses); }),
+  EXPECT_EQ(message_of<InternalError>([&] { sweep_training(torch, {2}, kLosses); }),
             "torch fails in each of its ways: there is no rival");
 }
 
@@ -115,7 +128,7 @@ TEST_F(TrainRivalTest, OtherFirstLossesVoidTheComparison) {
         TrainRival(torch, {}, {{2.5, 2, 2.25}, 1e-4});
       }),
       "loss of step 2 is 2.25, torch's (channels_last, avx2, default malloc) is 2; they must agree to 0.0001 of their value");
-  EXPECT_THROW(sweep_training(torch, 2, {{2.5, NAN}, 1e-4}), NumericError);
+  EXPECT_THROW(sweep_training(torch, {2}, {{2.5, NAN}, 1e-4}), NumericError);
 }
 
 }  // namespace
