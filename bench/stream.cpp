@@ -3,11 +3,23 @@
 #include <algorithm>
 
 #include "bench/rivals/cuda_copy_rival.h"
+#include "core/cpu/channel_blocks.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/stream_peak.h"
 #include "core/device/backends.h"
 
 namespace tessera::bench {
+namespace {
+
+// As many sums as hide the latency of an addition.
+void read(const float* from, std::int64_t count) {
+  using Block = cpu::ChannelBlock<float, 8, 8>;
+  Block sums = Block::filled(0);
+  for (std::int64_t i = 0; i + Block::kChannels <= count; i += Block::kChannels) sums = sums + Block::load(from + i);
+  asm volatile("" : : "r"(&sums) : "memory");  // the sums are used, as far as the compiler knows
+}
+
+}  // namespace
 
 std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device, bool in_place) {
   const std::int64_t count = (megabytes << 20) / static_cast<std::int64_t>(sizeof(float));
@@ -23,6 +35,16 @@ std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device, bool
     sides.push_back({{pass.name, run}, pass.bytes(count)});
   }
   return sides;
+}
+
+StreamSide read_side(std::int64_t bytes) {
+  const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
+  const Tensor x = Tensor::full({count}, 1.0);  // zeros may be pages that all are the same one
+  const auto run = [=] {
+    cpu::parallel_for(count, cpu::kGrain,
+                      [&](std::int64_t begin, std::int64_t end) { read(x.data<float>() + begin, end - begin); });
+  };
+  return {{"read", run}, static_cast<double>(x.bytes())};
 }
 
 Samples rates(double bytes, const Samples& ms) {

@@ -1,4 +1,5 @@
-// Streaming bandwidth: the passes of core/cpu/stream_peak.h over tensors that no cache holds. The yardstick of memory-bound ops.
+// Streaming bandwidth: the passes of core/cpu/stream_peak.h over tensors that no cache holds, and one that only reads. The
+// yardstick of memory-bound ops.
 #pragma once
 
 #include <span>
@@ -13,8 +14,8 @@ struct StreamSide {
   double bytes;  // that a call moves
 };
 
-// Every pass on two tensors of `megabytes` MiB each; without `in_place` only those that read one and write the other. On a GPU the
-// driver's own copy from one to the other, whose rate no kernel that reads and writes is known to pass.
+// Every pass on two tensors of `megabytes` MiB each; without `in_place` only those that read one and write the other. On a GPU
+// the driver's own copy from one to the other, whose rate no kernel that reads and writes is known to pass.
 std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device = {}, bool in_place = true);
 
 // What a loop moves, in arrays of one size: those that it reads, those that it changes in place, those that it writes only.
@@ -27,6 +28,9 @@ struct Traffic {
 // Loops that move the same and hardly compute, over arrays of `bytes` each: where something is only written, once past the
 // caches. On the CPU. Throws InternalError for a traffic that none of the measured ops has.
 std::vector<StreamSide> traffic_sides(const Traffic& traffic, double bytes);
+
+// Reads so many bytes, which no cache should hold, once: the least time of a product whose weights these are.
+StreamSide read_side(std::int64_t bytes);
 
 // GB/s, where a call of `bytes` takes so many milliseconds.
 Samples rates(double bytes, const Samples& ms);

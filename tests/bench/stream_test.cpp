@@ -41,6 +41,12 @@ TEST(Stream, ALoopOfTheSameTrafficMovesEachArrayAsOftenAsTheOp) {
   EXPECT_THROW(traffic_sides({.reads = 9}, 4096), InternalError);
 }
 
+TEST(Stream, AReadSaysWhatItReads) {
+  const StreamSide side = read_side(3 << 20);
+  EXPECT_DOUBLE_EQ(side.bytes, 3 * kMiB);
+  side.contestant.run();
+}
+
 TEST(Stream, TheFastestMovesTheMostInATimeHoweverLongItTakes) {
   const auto side = [](const char* name, double bytes) { return StreamSide{{name, [] {}}, bytes}; };
   const std::vector<StreamSide> sides{side("short", 8e6), side("long", 24e6), side("lucky once", 8e6)};
