@@ -2,17 +2,19 @@
 // then rounds in turn, so that the machine's drift hits both sides alike. The rival's settings are memory layout, malloc, ATen's
 // instruction set, compilation and what waiting threads do: up to three that a short sweep finds within half of its best take
 // part in every round, and the fastest of them there is the rival. On a GPU they are layout, compilation and graphs, two within a
-// tenth, and the faster eager one besides; the last line says whether the targets are reached. Exit codes: 0 measured, whatever
-// is reached, 1 the comparison is void (losses differ, rival crippled), 2 PyTorch is missing or bad arguments.
+// tenth, and the faster eager one besides; the last line says whether the targets are reached. With --compressed the rival is our
+// dense network instead. Exit codes: 0 measured, whatever is reached, 1 the comparison is void (losses differ, rival crippled), 2
+// PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "bench/cases/compressed_gpt.h"
+#include "bench/named_workloads.h"
 #include "bench/result_lines.h"
 #include "bench/rivals/train_rival.h"
-#include "bench/train_workload.h"
 #include "core/cpu/fma_peak.h"
 #include "core/cpu/machine_memory.h"
 #include "core/device/decisions.h"
@@ -41,6 +43,15 @@ struct TrainTarget {
 };
 constexpr TrainTarget kTargets[]{{"resnet20", "f32", 1.2, 2.0}, {"resnet18", "bf16", 1.0}, {"resnet50", "bf16", 1.0}};
 
+// On the CPU: of torch's time over ours, of the multiply-add peak, and at most of torch's memory beyond weights, gradients and
+// moments; 0: no target.
+struct CpuTarget {
+  std::string_view model, precision;
+  double ratio, peak_share = 0, memory = 0;
+};
+constexpr CpuTarget kCpuTargets[]{{"gpt", "f32", 1.6, .65}, {"gpt", "bf16", 1.6}, {"gpt2", "f32", 1.3, 0, .75},
+                                  {"gpt2", "bf16", 1.2},    {"vit", "f32", 1.4},  {"vit", "bf16", 1.3}};
+
 constexpr const char* kResults = TESSERA_BENCH_DIR "/results/train_bench.jsonl";
 constexpr const char* kGpuResults = TESSERA_BENCH_DIR "/results/cuda_train_bench.jsonl";
 
@@ -53,7 +64,13 @@ struct Options {
   std::int64_t steps = 5;
   std::int64_t sweep_steps = 6;
   std::string device = "cpu";
+  std::string ways = {};
+  std::string compressed = {};
   bool alone = false;
+
+  TrainSweepOptions sweep(const WorkloadConfig& workload) const {
+    return {sweep_steps, workload.sample.front().shape.rank() == 3, ways};
+  }
 };
 
 double loss_tolerance(const Options& options) {
@@ -74,8 +91,9 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   Value row = Value::map();
   row.set("model", workload.model);
   row.set("batch", workload.batch);
-  row.set("shape", str(workload.side, "x", workload.side, "x3"));
+  row.set("shape", workload.shape);
   row.set("precision", workload.precision);
+  row.set("optimizer", std::holds_alternative<AdamWConfig>(workload.optimizer.form) ? "AdamW" : "SGD");
   if (workload.device.is_cuda()) {
     const DeviceInfo info = device_info(workload.device);
     row.set("gpu", info.name);
@@ -88,13 +106,54 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   return row;
 }
 
-// What the steps added to the peak of this process, against the least that torch needs under any of its settings.
-void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib) {
-  const double ratio = static_cast<double>(ours_kib) / static_cast<double>(torch_kib);
-  fmt::print("memory: tessera {} MiB, torch {} MiB at its least, {:.2f} of it\n", ours_kib / 1024, torch_kib / 1024, ratio);
+// What the steps added to the peak of this process, against the least that torch needs under any of its settings; in all, and
+// beyond what both have to keep, the weights, gradients and moments.
+void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib, std::int64_t state_kib) {
+  const auto ratio = [&](std::int64_t kept) {
+    return static_cast<double>(ours_kib - kept) / static_cast<double>(torch_kib - kept);
+  };
+  fmt::print("memory: tessera {} MiB, torch {} MiB at its least, {:.2f} of it; {:.2f} beyond the {} MiB that both keep\n",
+             ours_kib / 1024, torch_kib / 1024, ratio(0), ratio(state_kib), state_kib / 1024);
   row.set("tessera_memory_kib", ours_kib);
   row.set("torch_memory_kib", torch_kib);
-  row.set("memory_ratio", ratio);
+  row.set("memory_ratio", ratio(0));
+  row.set("state_kib", state_kib);
+  row.set("beyond_state_ratio", ratio(state_kib));
+}
+
+// Of the f32 peak, which other precisions may pass.
+void report_rate(Value& row, const TrainWorkload& workload, const Options& options) {
+  const double gflops = workload.flops() / row.at("tessera_ms").at("median").as_double() * 1e-6;
+  row.set("gflops", gflops);
+  if (options.precision != "f32") return;
+  const double share = gflops / row.at("fma_peak_gflops").as_double();
+  fmt::print("  {:.0f} GFLOP/s, {:.2f} of the multiply-add peak\n", gflops, share);
+  row.set("peak_share", share);
+}
+
+void judge_on_cpu(Value& row, const Options& options) {
+  const auto same = [&](const CpuTarget& target) {
+    return target.model == options.model && target.precision == options.precision;
+  };
+  const auto* const target = std::ranges::find_if(kCpuTargets, same);
+  if (target == std::end(kCpuTargets)) return;
+  const auto say = [&](const char* what, double reached, double wanted, bool met) {
+    fmt::print("{} {}: {} {:.3f}, target {}: {}\n", options.model, options.precision, what, reached, wanted,
+               met ? "met" : "missed");
+  };
+  const double ratio = row.at("ratio").at("median").as_double();
+  row.set("target", target->ratio);
+  say("torch over ours", ratio, target->ratio, ratio >= target->ratio);
+  if (target->peak_share > 0) {
+    const double share = row.at("peak_share").as_double();
+    row.set("share_target", target->peak_share);
+    say("share of the peak", share, target->peak_share, share >= target->peak_share);
+  }
+  if (target->memory > 0) {
+    const double memory = row.at("beyond_state_ratio").as_double();
+    row.set("memory_target", target->memory);
+    say("memory beyond what both keep", memory, target->memory, memory <= target->memory);
+  }
 }
 
 std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
@@ -162,7 +221,7 @@ void judge_training(Value& row, const Options& options) {
 
 void measure_against_torch(TrainWorkload& workload, const TorchProgram& program, const FirstLosses& losses,
                            const Options& options, Value& row) {
-  TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
+  TorchSweep<TorchSettings> swept = sweep_training(program, {.steps = options.sweep_steps, .only = options.ways}, losses);
   add_eager(swept);
   const Rivals rivals = start_rivals(program, swept.finalists, losses);
   const FinalistTimes times = compare(workload, rivals, options);
@@ -218,7 +277,7 @@ void measure(const Options& options) {
   const FirstLosses losses{workload.run(kComparedSteps).loss, loss_tolerance(options)};
 
   const TorchProgram program{options.python, options.script, folder.path(), threads, {"--precision", options.precision}};
-  const TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep_steps, losses);
+  const TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep(config), losses);
   Rivals rivals;
   for (const TorchSettings& settings : swept.finalists) {
     rivals.push_back(std::make_unique<TrainRival>(program, settings, losses));
@@ -235,25 +294,39 @@ void measure(const Options& options) {
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   row.set("torch_sweep", swept.rows);
   set_product(row, products[times.best]);
-  compare_memory(row, memory_kib, least_memory_kib(swept.rows));
+  report_rate(row, workload, options);
+  compare_memory(row, memory_kib, least_memory_kib(swept.rows), workload.state_bytes() / 1024);
+  judge_on_cpu(row, options);
   publish(options.common, describe_surroundings(options.common.threads), row);
+}
+
+void measure_compressed(const Options& options) {
+  TESSERA_CHECK(options.model == "gpt2" && options.precision == "f32", ConfigError,
+                "train_bench: --compressed needs --model gpt2 in f32");
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  publish(options.common, surroundings, measure_compressed_step({options.compressed, options.common.rounds}));
 }
 
 void measure_on(Options options) {
   const Device device = Device::parse(options.device);
   TESSERA_CHECK(device.is_cuda() || !options.alone, ConfigError, "train_bench: --alone needs --device cuda");
+  TESSERA_CHECK(device.is_cpu() || options.compressed.empty(), ConfigError, "train_bench: --compressed is for the CPU");
   if (options.common.results.empty()) options.common.results = device.is_cuda() ? kGpuResults : kResults;
-  device.is_cuda() ? measure_on_gpu(options, device) : measure(options);
+  if (device.is_cuda()) return measure_on_gpu(options, device);
+  options.compressed.empty() ? measure(options) : measure_compressed(options);
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("train_bench", "times a training step against PyTorch's");
   add_common(arguments, options.common);
-  arguments.text("--model", options.model, "resnet20 (the default) or resnet18; on a GPU resnet50 too")
+  arguments.text("--model", options.model, "resnet20 (the default), resnet18, gpt, gpt2 or vit; on a GPU resnet20, 18 or 50")
       .count("--steps", options.steps, "timed steps in a turn")
       .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings before the fastest are timed")
       .text("--precision", options.precision, "f32, or bf16 against torch's autocast; tf32 on a GPU")
+      .text("--ways", options.ways, "sweep only torch's settings whose text has this, such as 'eager, contiguous, avx512'")
+      .text("--compressed", options.compressed, "svd or tile: gpt2's MLPs in this form, against our dense network")
       .text("--device", options.device, "cpu (the default), cuda or cuda:N")
       .flag("--alone", options.alone, "time our side only; with --device cuda")
       .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")

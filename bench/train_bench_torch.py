@@ -2,8 +2,8 @@
 
 Usage: train_bench_torch.py FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|tf32|bf16]
                             [--device cpu|cuda] [--graphs]
-FOLDER is an export of tessera's with batches.safetensors (x0, y0, x1, ..., NHWC) and config.json (of SGD) in it. Its command
-(torch_side.py) is
+FOLDER is an export of tessera's, or a transformer's network.json and weights.safetensors (torch_transformers.py), with
+batches.safetensors (x0, y0, x1, ..., images NHWC) and config.json (of the optimiser) in it. Its command (torch_side.py) is
   step K    runs K training steps: {"ms": [...], "loss": [...]}
 On a GPU steps are queued one behind the other, and each counts for its share of the time until all are done; with --graphs each
 batch's step is recorded once and replayed.
@@ -15,6 +15,7 @@ import torch_side  # answers {"missing": ...} and ends without torch
 
 import torch
 import torch.nn.functional as F
+import torch_transformers
 from torch import nn
 from torch_side import load_tessera
 
@@ -43,24 +44,52 @@ def trainable(network):
     return network.train()
 
 
+def network_of(folder):
+    if (folder / "network.json").exists():
+        return torch_transformers.load(folder).train()
+    return trainable(load_tessera.load(folder))
+
+
+def optimizer_of(parameters, config, fused):
+    """In one pass over all parameters where this torch has it: on the CPU since 2.4 (AdamW)."""
+    settings = {key: value for key, value in config.items() if key != "name"}
+    if config["name"] == "sgd":
+        return torch.optim.SGD(parameters, **({"fused": True} if fused else {"foreach": True}), **settings)
+    parameters = list(parameters)
+    try:
+        return torch.optim.AdamW(parameters, fused=True, **settings)
+    except (TypeError, RuntimeError):  # by the version
+        return torch.optim.AdamW(parameters, foreach=True, **settings)
+
+
+def batches_of(folder, layout):
+    stored = load_tessera.read_safetensors(folder / "batches.safetensors")
+
+    def as_read(x):
+        return x.permute(0, 3, 1, 2).contiguous(memory_format=layout) if x.dim() == 4 else x
+
+    return [(as_read(stored[f"x{i}"]), stored[f"y{i}"]) for i in range(len(stored) // 2)]
+
+
+def loss_of_scores(scores, y):
+    """The mean over samples and, where they have them, positions."""
+    return F.cross_entropy(scores.float().flatten(0, -2), y.flatten())
+
+
 class Trainer:
     def __init__(self, folder, layout, compiled, precision):
         self.bf16 = precision == "bf16"
-        self.model = trainable(load_tessera.load(folder)).to(memory_format=layout)
+        self.model = network_of(folder).to(memory_format=layout)
         self.loss = torch.compile(self.loss_of) if compiled else self.loss_of
-        config = json.loads((folder / "config.json").read_text())
-        self.optimizer = torch.optim.SGD(self.model.parameters(), foreach=True, **config)
-        stored = load_tessera.read_safetensors(folder / "batches.safetensors")
-        self.batches = [
-            (stored[f"x{i}"].permute(0, 3, 1, 2).contiguous(memory_format=layout), stored[f"y{i}"])
-            for i in range(len(stored) // 2)
-        ]
+        self.config = json.loads((folder / "config.json").read_text())
+        self.optimizer = optimizer_of(self.model.parameters(), self.config, fused=False)
+        self.batches = batches_of(folder, layout)
         self.done = 0
 
     def loss_of(self, x, y):
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             scores = self.model(x)
-        return F.cross_entropy(scores.float(), y)
+        return loss_of_scores(scores, y)
 
     def step(self):
         x, y = self.batches[self.done % len(self.batches)]
@@ -84,16 +113,14 @@ class CudaTrainer(Trainer):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision != "f32"
         super().__init__(folder, layout, compiled, precision)
         self.model.to("cuda")
-        config = self.optimizer.defaults
-        self.optimizer = torch.optim.SGD(self.model.parameters(), fused=True,
-                                         **{key: config[key] for key in ("lr", "momentum", "weight_decay")})
+        self.optimizer = optimizer_of(self.model.parameters(), self.config, fused=True)
         self.batches = [(x.to("cuda"), y.to("cuda")) for x, y in self.batches]
         self.graphs = self.recorded() if graphs else []
 
     def loss_of(self, x, y):
         with torch.autocast("cuda", torch.bfloat16, enabled=self.bf16):
             scores = self.model(x)
-        return F.cross_entropy(scores.float(), y)
+        return loss_of_scores(scores, y)
 
     def queue_step(self, x, y):
         self.optimizer.zero_grad(set_to_none=True)

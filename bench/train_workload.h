@@ -1,4 +1,4 @@
-// The training step that is timed: a named network on synthetic colour images, SGD with momentum and weight decay.
+// The training step that is timed: a network, its task, made-up samples of that, and an optimiser.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,42 @@ struct Steps {
   std::vector<double> loss;
 };
 
+// bench/named_workloads.h makes them.
 struct WorkloadConfig {
-  std::string model = "resnet20";
-  std::int64_t side = 32;  // of the square images
-  std::int64_t classes = 10;
-  std::int64_t batch = 128;
+  std::string model;
+  std::string shape;  // of a sample, for people: "32x32x3"
+  std::vector<Field> sample;  // what the network reads, and what it is to answer
+  const Task* task = nullptr;  // must outlive all that is made of this
+  std::function<std::unique_ptr<Module>(const Shape& input)> build;
+  Value torch = {};  // a map: the description of the network in bench/torch_transformers.py; null: it reads an export
+  OptimizerConfig optimizer;
+  std::int64_t batch = 1;
   std::int64_t batches = 4;  // used in turn
   std::uint64_t seed = 1;
   std::string precision = "f32";
   Device device = {};
-  SgdConfig optimizer{.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4};
 };
 
-// "resnet20": batch 128 of 32x32 with 10 classes; "resnet18": batch 16 of 224x224 with 1000. On a GPU "resnet18" and "resnet50"
-// at batch 256. Throws ConfigError on others.
-WorkloadConfig workload_named(const std::string& model, Device device = {});
+using Change = std::function<void(std::unique_ptr<Module>&)>;
 
 class TrainWorkload {
  public:
   // `change` is made to the initialised network before the first step.
-  explicit TrainWorkload(const WorkloadConfig& config, const std::function<void(std::unique_ptr<Module>&)>& change = {});
+  explicit TrainWorkload(const WorkloadConfig& config, const Change& change = {});
 
-  // The network as it is now and the batches, for a rival that is to start from the same numbers: an export for PyTorch,
-  // batches.safetensors (x0, y0, x1, ..., images NHWC), and config.json with SGD's settings.
+  // The network as it is now and the batches, for a rival that is to start from the same numbers: an export for PyTorch, or
+  // network.json and weights.safetensors; batches.safetensors (x0, y0, x1, ..., images NHWC), and config.json with the
+  // optimiser's name and settings.
   void write_inputs(const std::filesystem::path& directory);
 
   // On a GPU the steps are queued one behind the other, as in training: each counts for its share of the time until all are done,
   // and has the mean loss of all.
   Steps run(std::int64_t count);
+
+  // Weights, their gradients, and the optimiser's moments.
+  std::int64_t state_bytes() const;
+  // Of a step's contractions: two for each multiply-add, the forward's and twice as many in the backward.
+  double flops() const;
 
  private:
   Steps run_queued(std::int64_t count);
@@ -57,5 +65,8 @@ class TrainWorkload {
   std::unique_ptr<StageTrainer> trainer_;
   std::int64_t step_ = 0;
 };
+
+// For a rival that builds a transformer (bench/torch_transformers.py): network.json and weights.safetensors, with our names.
+void write_transformer(Module& network, const Value& description, const std::filesystem::path& directory);
 
 }  // namespace tessera::bench

@@ -131,12 +131,29 @@ def precision_of(line):
     return line.value.get("precision", "f32")  # lines without one are from before there was a choice
 
 
+def compressed(line):
+    """Of a network with compressed layers beside ours dense, which stands between those against PyTorch."""
+    return "format" in line.value
+
+
+def compressed_key(line):
+    return line["format"], line["model"], line["batch"], line["shape"], line["phase"]
+
+
 def train_key(line):
+    if compressed(line):
+        return compressed_key(line)
     return line["model"], precision_of(line), line["batch"], line["shape"], line["torch"]["version"]
 
 
 def infer_key(line):
     return line["model"], line["batch"], line["shape"], line["torch"]["version"]
+
+
+def decode_key(line):
+    if compressed(line):
+        return compressed_key(line)
+    return line["model"], precision_of(line), line["batch"], line["shape"], line["torch"]["version"]
 
 
 def op_key(line):
@@ -166,8 +183,8 @@ def attention_key(line):
 
 
 # What tells a row from the others of a run.
-KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key,
-        "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key}
+KEYS = {"train_bench": train_key, "infer_bench": infer_key, "decode_bench": decode_key, "op_bench": op_key,
+        "factored_bench": factored_key, "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key}
 
 
 @functools.cache
@@ -186,6 +203,16 @@ def factored_runs(lines):
     return last_run([line for line in lines if "library" not in line.value]), last_run(library)
 
 
+def newest_groups(lines, program):
+    """The last line of each row, those of like conditions and the same version of PyTorch together."""
+    newest = {KEYS[program](line): line for line in lines}
+    groups = {}
+    for line in newest.values():
+        version = line["torch"]["version"] if "torch" in line.value else ""
+        groups.setdefault((version, *conditions_of(line)), []).append(line)
+    return list(groups.values())
+
+
 def sparse_runs(lines):
     """The last line of each row, those of like conditions together: against dense layers, and against libraries."""
     newest = {}
@@ -202,6 +229,8 @@ def train_runs(lines):
     """The lines of each network, precision and version of PyTorch, in the order of their first lines."""
     groups = {}
     for line in lines:
+        if compressed(line):
+            continue
         groups.setdefault(train_key(line), []).append(line)
     return [same(group) for group in groups.values()]
 

@@ -21,10 +21,11 @@ import pathlib
 import sys
 
 from benchmark_attention import attention_tables, compared_attention
+from benchmark_decode import compared_compressed, compared_decode, compressed_table, decode_tables
 from benchmark_linalg import compared_linalg, linalg_tables
 from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import (Unusable, compare, conditions, factored_runs, failures, infer_runs, last_run, precision_of, results,
-                               streaming, torch_way, train_runs, verdict, where)
+from benchmark_results import (Unusable, compare, compressed, conditions, factored_runs, failures, infer_runs, last_run,
+                               newest_groups, precision_of, results, streaming, torch_way, train_runs, verdict, where)
 from benchmark_sparse import compared_sparse, sparse_tables
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
@@ -32,7 +33,8 @@ ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
 REPRODUCED = "configs/tables/results/admm_resnet8.md"
 
 
-NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20"}
+NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20", "gpt": "a GPT of 4 layers, 128 wide, 4 heads, 256 tokens,",
+            "gpt2": "GPT-2 small", "vit": "ViT-Ti/16"}
 
 
 def train_mode(line):
@@ -44,23 +46,44 @@ def train_way(line):
 
 
 def train_tables(lines):
-    return sum((train_table(group) for group in train_runs(lines)), [])
+    networks = newest_groups([line for line in lines if compressed(line)], "train_bench")
+    return (sum((train_table(group) for group in train_runs(lines)), []) +
+            sum((compressed_table(group, "train_bench") for group in networks), []))
+
+
+def reached(line, key, target_key, met):
+    """A number of a line, with the verdict on it where it has a target; nothing where the line lacks it."""
+    if key not in line.value:
+        return ""
+    target = line.value.get(target_key)
+    return f"{line[key]:.2f}" + ("" if target is None else f", {target:g}: {'met' if met(line[key], target) else 'missed'}")
+
+
+# Columns that lines from before they were measured do not have.
+TRAIN_COLUMNS = {"target": verdict,
+                 "of FMA peak": lambda line: reached(line, "peak_share", "share_target", lambda share, least: share >= least),
+                 "beyond what both keep": lambda line: reached(line, "beyond_state_ratio", "memory_target",
+                                                               lambda ratio, most: ratio <= most)}
 
 
 def train_table(lines):
     last = lines[-1]
     torch, precision = last["torch"], precision_of(last)
-    rows = [[f"run {i}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
-             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else "", train_way(line)]
-            for i, line in enumerate(lines, 1)]
+    columns = {head: cells for head, cell in TRAIN_COLUMNS.items() if any(cells := [cell(line) for line in lines])}
+    rows = [[f"run {i + 1}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
+             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else "", *(cells[i] for cells in columns.values()),
+             train_way(line)] for i, line in enumerate(lines)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
     network = NETWORKS.get(last["model"], last["model"])
-    text = (f"A training step of {network} (batch {last['batch']}, {last['shape']}, {precision}, SGD) against PyTorch {rival} "
+    text = (f"A training step of {network} (batch {last['batch']}, {last['shape']}, {precision}, {last.value.get('optimizer', 'SGD')}) "
+            f"against PyTorch {rival} "
             "under the best of its settings for layout, malloc, instruction set, what waiting threads do and, where it can, "
             "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
-            "process, over the least that PyTorch adds under any of these settings. " + failures(lines) +
-            conditions(lines, "train_bench"))
-    return paragraph(text) + table(["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", "PyTorch's way"], rows)
+            "process, over the least that PyTorch adds under any of these settings" +
+            ("; what both keep are weights, gradients and moments. " if "beyond what both keep" in columns else ". ") +
+            failures(lines) + conditions(lines, "train_bench"))
+    head = ["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", *columns, "PyTorch's way"]
+    return paragraph(text) + table(head, rows)
 
 
 def infer_case(line):
@@ -184,8 +207,9 @@ def library_table(lines):
     return paragraph(text) + table(head, rows)
 
 
-TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "factored_bench": factored_tables,
-          "linalg_bench": linalg_tables, "sparse_bench": sparse_tables, "attention_bench": attention_tables}
+TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_bench": decode_tables, "op_bench": op_tables,
+          "factored_bench": factored_tables, "linalg_bench": linalg_tables, "sparse_bench": sparse_tables,
+          "attention_bench": attention_tables}
 
 
 def tables(root):
@@ -222,6 +246,8 @@ def compared_rows(root):
     for lines in networks.values():
         yield lines, lambda line: (train_case(line), f"PyTorch {line['torch']['version']}, {train_mode(line)}",
                                    line["tessera_ms"], line["torch_ms"])
+    yield from compared_compressed([line for line in results(root, "train_bench") if compressed(line)], "train_bench")
+    yield from compared_decode(results(root, "decode_bench"))
     yield sum(infer_runs(results(root, "infer_bench")), []), lambda line: (
         f"inference, {infer_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
         line["tessera_ms"], line["torch_ms"])

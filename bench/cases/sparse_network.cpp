@@ -9,7 +9,7 @@
 
 #include "bench/cases/sparse_cases.h"
 #include "bench/infer_workload.h"
-#include "bench/train_workload.h"
+#include "bench/named_workloads.h"
 #include "bench/turns.h"
 #include "compress/formats/sparse_layer.h"
 #include "compress/patterns/builtin.h"
@@ -28,8 +28,6 @@ constexpr std::int64_t kClasses = 1000;
 constexpr double kLogitTolerance = 1e-3;  // Winograd and the order of sums, through some thirty layers
 constexpr double kLossTolerance = 1e-3;
 constexpr std::int64_t kComparedSteps = 2;  // the second loss shows the first step's gradients
-
-using Change = std::function<void(std::unique_ptr<Module>&)>;
 
 std::string shape_of(const SparseNetwork& of) { return str(of.model, ' ', of.batch, 'x', kSide, 'x', kSide, "x3"); }
 

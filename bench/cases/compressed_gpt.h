@@ -1,0 +1,25 @@
+// GPT-2's smallest network whose MLPs are compressed, beside ours dense: a training step, and one token behind another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/config/value.h"
+
+namespace tessera::bench {
+
+// The forms of `blocks.*.mlp.*`: "svd": two factors with a quarter of the multiply-adds; "tile": a quarter of the weights, in
+// columns of tiles of 64 outputs.
+struct CompressedRun {
+  std::string form;
+  std::int64_t rounds = 10;
+};
+
+// Prints and gives the line: format, model, shape, batch, precision, phase ("training" or "decoding"), layers (compressed ones),
+// rounds; factored and rival, as {name, ms}; ratio (rival / factored), target, agreement (the largest difference of first losses,
+// or of scores over the largest one, from the dense network that computes the same), decisions. Throws ConfigError on an unknown
+// form, NumericError where the two compute different things.
+Value measure_compressed_step(const CompressedRun& run);
+Value measure_compressed_decoding(const CompressedRun& run);
+
+}  // namespace tessera::bench

@@ -1,0 +1,174 @@
+// Times one-token forwards of GPT-2's smallest network behind a prompt, as in generation, against PyTorch in the same run: the
+// same weights and tokens, the scores compared first, then rounds in turn. The rival has a static cache, and runs in its fastest
+// way: eager or compiled, malloc, ATen's instruction set, what waiting threads do. Up to three ways that a short sweep finds
+// within half of its best take part in every round. Beside them: a pass that only reads as many bytes as the weights have, and in
+// bf16 our forward in f32. Then the network with compressed MLPs beside ours dense.
+// Exit codes: 0 measured, whatever is reached, 1 the comparison is void (scores differ, rival crippled), 2 PyTorch is missing or
+// bad arguments.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "bench/cases/compressed_gpt.h"
+#include "bench/decode_workload.h"
+#include "bench/named_workloads.h"
+#include "bench/result_lines.h"
+#include "bench/rivals/modes_rival.h"
+#include "bench/stream.h"
+#include "core/cpu/fma_peak.h"
+#include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
+#include "core/io/scratch_folder.h"
+#include "core/support/error.h"
+#include "train/run/decisions_file.h"
+#include "train/run/environment.h"
+
+namespace tessera::bench {
+namespace {
+
+// Both sides round every activation to bf16, in other places.
+constexpr double kBf16Tolerance = 3e-2;
+
+// Least ratio to torch, share of a stream that only reads, and ratio to our f32; 0 where none is set.
+struct Targets {
+  double ratio, stream, f32;
+};
+Targets targets_of(const std::string& precision) { return precision == "f32" ? Targets{1.05, 0.9, 0} : Targets{0, 0, 1.8}; }
+
+struct Options {
+  CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/decode_bench.jsonl"};
+  std::string python = "/usr/bin/python3";
+  std::string script = TESSERA_BENCH_DIR "/decode_bench_torch.py";
+  std::int64_t sweep_runs = 5;
+  std::string ways = {};
+  std::string only = {};
+};
+
+const std::vector<std::string> kRows{"f32", "bf16", "svd", "tile"};
+
+std::vector<std::string> chosen_rows(const Options& options) {
+  std::vector<std::string> rows = kRows;
+  if (!options.only.empty()) std::erase_if(rows, [&](const std::string& row) { return row != options.only; });
+  TESSERA_CHECK(!rows.empty(), ConfigError, "decode_bench: --only is '", options.only, "'; needs f32, bf16, svd or tile");
+  return rows;
+}
+
+// What is timed beside torch.
+struct OurSides {
+  DecodeWorkload ours;
+  std::optional<DecodeWorkload> in_f32;  // beside bf16
+  StreamSide stream;
+
+  explicit OurSides(const std::string& precision) : ours(gpt2_small(), precision), stream(read_side(ours.weight_bytes())) {
+    if (precision != "f32") in_f32.emplace(gpt2_small(), "f32");
+  }
+  std::vector<SelfTimed> timed() {
+    std::vector<SelfTimed> sides{[this](std::int64_t count) { return ours.run(count); }, self_timed(stream.contestant)};
+    if (in_f32) sides.emplace_back([this](std::int64_t count) { return in_f32->run(count); });
+    return sides;
+  }
+};
+
+void report_share(Value& row, const std::string& name, const Samples& over_ours, double target) {
+  const Summary ratio = summarise(over_ours);
+  print_summary("  " + name, ratio, " x ");
+  row.set(name + "_ratio", to_value(ratio));
+  if (target == 0) return;
+  row.set(name + "_target", target);
+  fmt::print("  {}: {:.3f}x, target {}: {}\n", name, ratio.median, target, ratio.median >= target ? "met" : "missed");
+}
+
+void report_ours(Value& row, const OurSides& sides, const std::vector<Samples>& samples, const Targets& targets) {
+  const double ms = quantile(samples[0], 0.5);
+  row.set("tokens_per_second", 1e3 / ms);
+  row.set("weight_bytes", sides.ours.weight_bytes());
+  row.set("stream_gbytes_per_second", quantile(rates(sides.stream.bytes, samples[1]), 0.5));
+  report_share(row, "stream", ratios(samples[1], samples[0]), targets.stream);
+  if (sides.in_f32) {
+    row.set("f32_ms", to_value(summarise(samples[2])));
+    report_share(row, "f32", ratios(samples[2], samples[0]), targets.f32);
+  }
+  if (targets.ratio > 0) row.set("target", targets.ratio);
+}
+
+Value describe_run(const Options& options, const std::string& precision) {
+  Value row = Value::map();
+  row.set("model", "gpt2");
+  row.set("batch", 1);
+  row.set("shape", str(DecodeWorkload::kPrompt, " tokens in the cache"));
+  row.set("precision", precision);
+  row.set("rounds", options.common.rounds);
+  row.set("sweep_runs", options.sweep_runs);
+  return row;
+}
+
+ModeSweepOptions sweep_options(const Options& options, const std::string& precision) {
+  return {.least_runs = options.sweep_runs,
+          .settings = first_settings(false),
+          .tuned_malloc = true,
+          .tolerance = precision == "f32" ? kValueTolerance : kBf16Tolerance,
+          .only = options.ways};
+}
+
+Value measure_against_torch(const Options& options, const std::string& precision) {
+  fmt::print("gpt2, {}\n", precision);
+  const DecisionScope decisions({.measure = true});
+  const ConstantWeights constant;
+  const ScratchFolder folder("tessera_bench");
+  OurSides sides(precision);
+  sides.ours.write_inputs(folder.path());
+  const std::vector<float> scores = sides.ours.scores();
+
+  const TorchProgram program{
+      options.python, options.script, folder.path(), static_cast<int>(options.common.threads), {"--precision", precision}};
+  const ModeSweepOptions how = sweep_options(options, precision);
+  const TorchSweep<ModeWay> swept = sweep_ways(program, how, scores);
+  std::vector<std::unique_ptr<ModesRival>> rivals;
+  for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(program, way, scores, how.tolerance));
+  const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
+  std::vector<SelfTimed> timed = sides.timed();
+  const auto own = static_cast<std::ptrdiff_t>(timed.size());
+  for (const auto& rival : rivals) timed.emplace_back([&rival](std::int64_t count) { return rival->run(count); });
+  const std::vector<Samples> samples = time_in_turns(timed, options.common.rounds, calls_per_turn(timed));
+
+  Value row = describe_run(options, precision);
+  const FinalistTimes times(samples[0], {samples.begin() + own, samples.end()});
+  report_times(row, times, swept.finalists);
+  report_ours(row, sides, samples, targets_of(precision));
+  row.set("score_difference", rivals[times.best]->value_difference());
+  row.set("torch", rivals[times.best]->torch().environment());
+  row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  row.set("torch_sweep", swept.rows);
+  set_product(row, products[times.best]);
+  return row;
+}
+
+void measure(const Options& options) {
+  const std::vector<std::string> rows = chosen_rows(options);
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  for (const std::string& row : rows) {
+    const bool dense = row == "f32" || row == "bf16";
+    publish(options.common, surroundings,
+            dense ? measure_against_torch(options, row)
+                  : measure_compressed_decoding({.form = row, .rounds = options.common.rounds}));
+  }
+}
+
+int run_program(const std::vector<std::string_view>& words) {
+  Options options;
+  Arguments arguments("decode_bench", "times one-token forwards of GPT-2's smallest network against PyTorch's");
+  add_common(arguments, options.common);
+  arguments.text("--only", options.only, "f32, bf16, or of compressed MLPs svd or tile; all without it")
+      .count("--sweep-runs", options.sweep_runs, "least tokens of each of torch's ways before the fastest are timed")
+      .text("--ways", options.ways, "sweep only torch's ways whose text has this, such as 'eager, contiguous, avx512'")
+      .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
+      .text("--script", options.script, "torch's side");
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
+}
+
+}  // namespace
+}  // namespace tessera::bench
+
+int main(int argc, char** argv) { return tessera::bench::run_program({argv + 1, argv + argc}); }

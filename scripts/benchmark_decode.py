@@ -1,0 +1,63 @@
+"""The tables of decode_bench, and of compressed networks, whose training steps train_bench times. Used by benchmark_tables.py."""
+from benchmark_markdown import milliseconds, paragraph, spread, table
+from benchmark_results import compressed, conditions, failures, newest_groups, torch_way, verdict
+
+
+def decode_tables(lines):
+    """A table for each set of conditions under which rows of either rival were last measured."""
+    dense = [line for line in lines if not compressed(line)]
+    networks = [line for line in lines if compressed(line)]
+    return (sum((torch_table(group) for group in newest_groups(dense, "decode_bench")), []) +
+            sum((compressed_table(group, "decode_bench") for group in newest_groups(networks, "decode_bench")), []))
+
+
+def decode_case(line):
+    return f"{line['model']}, {line['precision']}, {line['shape']}, batch {line['batch']}"
+
+
+def beside(line, name):
+    """A ratio that is not to PyTorch, with the verdict on it."""
+    if f"{name}_ratio" not in line.value:
+        return ""
+    reached, target = line[f"{name}_ratio"]["median"], line.value.get(f"{name}_target")
+    return f"{reached:.2f}" + ("" if target is None else f", {target:g}: {'met' if reached >= target else 'missed'}")
+
+
+def torch_table(lines):
+    rows = [[decode_case(line), milliseconds(line["tessera_ms"]), f"{line['tokens_per_second']:.0f}", milliseconds(line["torch_ms"]),
+             spread(line["ratio"]), verdict(line), beside(line, "stream"), beside(line, "f32"),
+             torch_way(line, line["torch_settings"]["mode"])] for line in lines]
+    text = (f"A token behind another, as in generation, against PyTorch {lines[-1]['torch']['version']} with a static cache, in the "
+            "fastest of its ways: eager or compiled with constant weights, malloc, instruction set, what waiting threads do. The "
+            "weights are the same and the scores agree. \"Of a stream\" is the time of a pass that only reads as many bytes as the "
+            "weights have, over ours; the next column is our forward in f32 over this one. " + failures(lines) +
+            conditions(lines, "decode_bench"))
+    head = ["network", "ms a token", "tokens/s", "PyTorch ms", "PyTorch / tessera", "target", "of a stream", "f32 / bf16",
+            "PyTorch's way"]
+    return paragraph(text) + table(head, rows)
+
+
+def compressed_case(line):
+    return f"{line['model']}, MLPs in {line['format']}, {line['phase']}, {line['shape']}, batch {line['batch']}"
+
+
+def compressed_table(lines, program):
+    rows = [[compressed_case(line), milliseconds(line["rival"]["ms"]), milliseconds(line["factored"]["ms"]), spread(line["ratio"]),
+             verdict(line)] for line in lines]
+    text = ("A network with compressed MLPs against ours dense; training is a whole step with its optimiser. " +
+            conditions(lines, program))
+    return paragraph(text) + table(["network", "dense ms", "compressed ms", "dense / compressed", "target"], rows)
+
+
+def compared_decode(lines):
+    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
+    dense = sum(newest_groups([line for line in lines if not compressed(line)], "decode_bench"), [])
+    yield [line for line in dense if line["precision"] == "f32"], lambda line: (
+        f"a token, {decode_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
+        line["tessera_ms"], line["torch_ms"])
+    yield from compared_compressed([line for line in lines if compressed(line)], "decode_bench")
+
+
+def compared_compressed(lines, program):
+    yield sum(newest_groups(lines, program), []), lambda line: (
+        compressed_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
