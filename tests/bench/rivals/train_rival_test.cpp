@@ -51,7 +51,8 @@ TEST_F(TrainRivalTest, OnlySomeSettingsAreSweptWhereAskedFor) {
   const Value::List& rows = swept.rows.as_list();
   ASSERT_EQ(rows.size(), 2 + kLeaders);  // either malloc, and the other wait policy of both
   for (const Value& row : rows) EXPECT_FALSE(row.at("channels_last").as_bool() || row.at("compiled").as_bool());
-  for (const Value& row : sweep_training(torch, {.steps = 2, .images = false}, kLosses).rows.as_list()) {
+  const TorchSweep<TorchSettings> without_images = sweep_training(torch, {.steps = 2, .images = false}, kLosses);
+  for (const Value& row : without_images.rows.as_list()) {
     EXPECT_FALSE(row.at("channels_last").as_bool());
   }
   EXPECT_EQ(message_of<ConfigError>([&] { sweep_training(torch, {.only = "eager, avx3"}, kLosses); }),
