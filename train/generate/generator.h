@@ -41,9 +41,9 @@ class NextTokenScores {
 std::int64_t longest_sequence(Module& network, std::int64_t wanted);
 
 struct GenerateOptions {
-  std::string prompt;  // may be empty where the tokenizer has an end of text, which is then what the text follows
+  std::string prompt = {};  // may be empty where the tokenizer has an end of text, which is then what the text follows
   std::int64_t tokens = 200;  // at most
-  SamplingOptions sampling;
+  SamplingOptions sampling = {};
   std::uint64_t seed = 0;  // the draw of token i is number i of {seed, "generate", "token"}
 };
 

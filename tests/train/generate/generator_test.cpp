@@ -10,8 +10,8 @@
 #include "core/ops/arithmetic.h"
 #include "core/support/error.h"
 #include "layers/models/gpt.h"
-#include "tests/support/relative_error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/relative_error.h"
 #include "train/data/text/byte_tokenizer.h"
 
 namespace tessera::testing {
@@ -166,8 +166,10 @@ TEST(GenerateText, AnEndOfTextEndsIt) {
   const auto gpt = network();
   const GenerateOptions options{.prompt = "To be", .tokens = 40, .seed = 5};
   const std::string all = text_of(*gpt, options).text;
-  const std::size_t end = all.find(all[7]);
-  const Text ended = text_of(*gpt, options, std::make_shared<Ending>(static_cast<unsigned char>(all[7])));
+  ASSERT_EQ(all.size(), 40U);
+  const char last = all.at(7);
+  const std::size_t end = all.find(last);
+  const Text ended = text_of(*gpt, options, std::make_shared<Ending>(static_cast<unsigned char>(last)));
   EXPECT_TRUE(ended.made.ended);
   EXPECT_EQ(ended.text, all.substr(0, end)) << "the end itself is no text";
   EXPECT_EQ(ended.made.tokens, static_cast<std::int64_t>(end));
