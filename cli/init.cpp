@@ -25,10 +25,23 @@ struct InitArguments {
 struct Template {
   std::string_view name;
   const char* text;
+  const char* root = "";  // that stands in the file without --root; "" reads no files
+  std::string (*fill)(std::string text, const std::string& root) = nullptr;  // what the files at --root, "" without it, decide
 };
 
+std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
+    text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+std::string fill_images(std::string text, const std::string& root);
+std::string fill_text(std::string text, const std::string& root);
+
 // Files that pass `validate` as they stand; every key that a first experiment changes has its comment.
-constexpr Template kTemplates[] = {{"tucker", R"(# tessera train %FILE%
+constexpr Template kTemplates[] = {
+    {"tucker", R"(# tessera train %FILE%
 version: 1
 name: %NAME%
 seed: 1
@@ -45,7 +58,7 @@ stages:
 checkpoint: {every: 1e, keep: 3}
 report: {latency: {batch: [1, 32]}}
 )"},
-                                   {"image-folder-tucker", R"(# tessera train %FILE%
+    {"image-folder-tucker", R"(# tessera train %FILE%
 # Your own images, JPEG or PNG: <root>/train/<class>/*.jpg and <root>/test/<class>/*.jpg, the same classes in both.
 # tessera data check %FILE% counts them, finds broken files and images that are in train and in test.
 version: 1
@@ -75,7 +88,34 @@ stages:
     optimizer: {lr: 0.002}           # this stage's own; the other keys stay
 checkpoint: {every: 1e, keep: 3}
 report: {latency: {batch: [1, 32]}}
-)"}};
+)",
+     "images", &fill_images},
+    {"gpt-text", R"(# tessera train %FILE%, then tessera generate runs/%NAME%/1 --prompt "..." --tokens 200
+# A small GPT on the bytes of your own text: no vocabulary is needed. docs/text.md has the tokenizers of words.
+version: 1
+name: %NAME%
+seed: 1
+data:
+  name: text
+  files: [%ROOT%]         # relative to this file; several are read one behind the other
+  split: [90, 5, 5]       # per cent of the text for training, validation and test
+  tokenizer: bytes
+  sequence: %SEQUENCE%           # tokens that the network sees at once
+  batch: 16
+model: {name: gpt, layers: 4, width: 128, heads: 4, vocabulary: 256, length: %SEQUENCE%}  # tessera plan %FILE% prints it layer by layer
+optimizer: {name: adamw, lr: 2.0e-3, beta2: 0.99, weight_decay: 0.1, decay_norm_bias: false}
+schedule: {name: cosine, warmup: 50s, min: 1.0e-4}
+clip_norm: 1
+stages:
+  - {name: dense, train: 600s}
+  - name: svd
+    factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {macs: 0.25}}  # tessera layers %FILE% lists what matches
+    train: 200s
+    optimizer: {lr: 5.0e-4}  # this stage's own; the other keys stay
+checkpoint: {every: 200s, keep: 3}
+report: {latency: {batch: [1, 16]}}
+)",
+     "text.txt", &fill_text}};
 
 // --from, or the experiment's name when it is a template's, or the first.
 const Template& choose_template(const InitArguments& arguments) {
@@ -83,16 +123,10 @@ const Template& choose_template(const InitArguments& arguments) {
   for (const Template& item : kTemplates) {
     if (item.name == wanted) return item;
   }
-  TESSERA_CHECK(arguments.from.empty(), ConfigError, "--from: unknown template '", wanted, "'; known: ", kTemplates[0].name, ", ",
-                kTemplates[1].name);
+  std::string known;
+  for (const Template& item : kTemplates) known += str(known.empty() ? "" : ", ", item.name);
+  TESSERA_CHECK(arguments.from.empty(), ConfigError, "--from: unknown template '", wanted, "'; known: ", known);
   return kTemplates[0];
-}
-
-std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
-  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size())) {
-    text.replace(at, mark.size(), value);
-  }
-  return text;
 }
 
 struct Counts {
@@ -113,6 +147,24 @@ Counts count_images(const std::string& root) {
   }
 }
 
+std::string fill_images(std::string text, const std::string& root) {
+  const Counts counts = root.empty() ? Counts() : count_images(root);
+  return replace_all(replace_all(std::move(text), "%CLASSES%", str(counts.classes)), "%BATCH%", str(counts.batch));
+}
+
+// Windows of which a file of few bytes has some for validation too.
+std::string fill_text(std::string text, const std::string& root) {
+  constexpr std::uintmax_t kSequence = 256, kShare = 40;  // half of 5 per cent
+  std::uintmax_t sequence = kSequence;
+  if (!root.empty()) {
+    std::error_code failed;
+    const std::uintmax_t bytes = fs::file_size(root, failed);
+    TESSERA_CHECK(!failed, ConfigError, "--root: ", root, ": ", failed.message());
+    sequence = std::bit_floor(std::clamp<std::uintmax_t>(bytes / kShare, 1, kSequence));
+  }
+  return replace_all(std::move(text), "%SEQUENCE%", str(sequence));
+}
+
 // A YAML text that means the path whatever is in it; ${ would be a variable.
 std::string quoted_path(const fs::path& path) { return replace_all(to_json(Value(path.string())), "${", "$${"); }
 
@@ -121,15 +173,13 @@ int init(const InitArguments& arguments) {
   TESSERA_CHECK(!real_vfs().exists(file), ConfigError, file, " exists already; it is left as it is");
   const Template& chosen = choose_template(arguments);
   std::string text = chosen.text;
-  const bool takes_root = text.find("%ROOT%") != std::string::npos;
+  const bool takes_root = chosen.fill != nullptr;
   TESSERA_CHECK(takes_root || arguments.root.empty(), ConfigError, "--root: template ", chosen.name, " reads no files");
   if (takes_root) {
-    const std::string root = arguments.root.empty() ? std::string("images") : arguments.root;
-    const Counts counts = arguments.root.empty() ? Counts() : count_images(root);
-    text = replace_all(std::move(text), "%CLASSES%", str(counts.classes));
-    text = replace_all(std::move(text), "%BATCH%", str(counts.batch));
-    const fs::path shown =
-        arguments.root.empty() ? fs::path(root) : fs::absolute(root).lexically_proximate(fs::absolute(file).parent_path());
+    text = chosen.fill(std::move(text), arguments.root);
+    const fs::path shown = arguments.root.empty()
+                               ? fs::path(chosen.root)
+                               : fs::absolute(arguments.root).lexically_proximate(fs::absolute(file).parent_path());
     text = replace_all(std::move(text), "%ROOT%", quoted_path(shown));
   }
   text = replace_all(std::move(text), "%FILE%", file);
@@ -143,12 +193,15 @@ int init(const InitArguments& arguments) {
 void add_init(Verb program) {
   const Verb verb = program.add("init", "Write a commented experiment file to start from");
   auto arguments = std::make_shared<InitArguments>();
-  verb.argument("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml")
-      .required();
-  verb.argument("--from", arguments->from,
-                   "template: tucker or image-folder-tucker (default: the one that the experiment is named after, else tucker)");
-  verb.argument("--root", arguments->root, "image-folder-tucker: folder that holds train/ and test/; its classes are counted");
-  verb.footer("Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos");
+  verb.argument("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml").required();
+  verb.argument(
+      "--from", arguments->from,
+      "template: tucker, image-folder-tucker or gpt-text (default: the one that the experiment is named after, else tucker)");
+  verb.argument("--root", arguments->root,
+                "image-folder-tucker: folder that holds train/ and test/; its classes are counted. gpt-text: a text file");
+  verb.footer(
+      "Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos\n"
+      "          tessera init shakespeare --from gpt-text --root input.txt");
   verb.runs([arguments] { return init(*arguments); });
 }
 

@@ -152,7 +152,7 @@ TEST_F(Images, InitWritesAFileThatPasses) {
   std::filesystem::rename(folder_ / "photos", folder_ / "images");
   expect({"init", folder_ / "image-folder-tucker"}, 0, "image-folder-tucker.yaml");
   expect({"validate", folder_ / "image-folder-tucker.yaml"}, 0, "ok");
-  expect({"init", folder_ / "x", "--from", "image"}, 2, "--from: unknown template 'image'; known: tucker, image-folder-tucker");
+  expect({"init", folder_ / "x", "--from", "image"}, 2, "--from: unknown template 'image'; known: tucker, image-folder-tucker, gpt-text");
   expect({"init", folder_ / "x", "--root", folder_ / "images"}, 2, "--root: template tucker reads no files");
   expect({"init", folder_ / "x", "--from", "image-folder-tucker", "--root", folder_ / "none"}, 2, "/none/train: no such folder");
 }

@@ -121,6 +121,39 @@ TEST_F(Text, ResumingOnOtherTextIsRefused) {
   expect_outcome(resumed, 1, "the training data changed since the run began");
 }
 
+TEST_F(Text, ARunWritesText) {
+  const std::string trained = train("runs");
+  const std::vector<std::string> asked{"generate", trained, "--prompt", "9 bottles", "--tokens", "30", "--seed", "4"};
+  const Outcome first = run(asked);
+  expect_outcome(first, 0, "30 tokens behind 9 of the prompt");
+  const auto text_of = [](const Outcome& outcome) { return outcome.output.substr(0, outcome.output.find("30 tokens behind")); };
+  EXPECT_EQ(text_of(run(asked)), text_of(first)) << "a seed gives one text";
+  const Outcome likeliest = run(joined(asked, {"--temperature", "0"}));
+  EXPECT_NE(text_of(likeliest), text_of(first));
+  EXPECT_EQ(text_of(run(joined(asked, {"--top-k", "1"}))), text_of(likeliest));
+  std::filesystem::remove(folder_ / "a.txt");
+  EXPECT_EQ(text_of(run(asked)), text_of(first)) << "of the data nothing is read";
+  expect_outcome(run({"generate", trained, "--prompt", "a", "--top-p", "0"}), 2, "top-p is 0; must be above 0 and at most 1");
+  expect_outcome(run({"generate", trained}), 2, "the prompt is empty; tokenizer bytes has no end of text");
+  expect_outcome(run({"generate", trained, "--prompt", "a", "optimizer.lr=1"}), 2, "generate");
+}
+
+TEST_F(Text, OnlyARunThatPredictsTheNextTokenWritesText) {
+  write_bytes(folder_ / "gpt.yaml", std::string(kGpt).replace(std::string(kGpt).find("{name: gpt, layers"), 10, "{name: bert"));
+  const std::string masked = train("runs", {"data.task=masked-token", "model.vocabulary=257", "stages[0].train=1s"});
+  expect_outcome(run({"generate", masked, "--prompt", "a"}), 2, "learns the task masked-token; needs next-token");
+}
+
+TEST_F(Text, InitWritesAFileForYourText) {
+  expect_outcome(run({"init", folder_ / "mine", "--from", "gpt-text", "--root", folder_ / "a.txt"}), 0,
+                 "next: tessera data check");
+  expect_in(read_bytes(folder_ / "mine.yaml"), "files: [\"a.txt\"]");
+  expect_outcome(run({"data", "check", folder_ / "mine.yaml"}), 0, "clean");
+  expect_outcome(run({"validate", folder_ / "mine.yaml"}), 0, "ok");
+  expect_outcome(run({"init", folder_ / "other", "--from", "gpt-text", "--root", folder_ / "none.txt"}), 2,
+                 "none.txt: No such file");
+}
+
 TEST_F(Text, FilesMayStandBelowARoot) {
   const Value without = json({"data", "check", folder_ / "gpt.yaml"});
   const Value with = json({"data", "check", folder_ / "gpt.yaml", "data.root=" + folder_.path().string()});
