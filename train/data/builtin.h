@@ -28,8 +28,8 @@ namespace tessera {
 using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig, TextDataConfig>;
 
 struct DataConfig {
-  DataForm form;
-  std::string root;  // folder of the files; "" where there are none
+  DataForm form = {};
+  std::string root = {};  // folder of the files; "" where there are none
   std::int64_t batch = 128;
   bool drop_last = true;
   void fields(Fields& f);
