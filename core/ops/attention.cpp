@@ -12,12 +12,14 @@ namespace tessera {
 namespace {
 
 // Multiply-adds of the scores and of their product with v: of the pairs that see each other.
-std::int64_t multiply_adds_of(const AttentionForm& form) {
+std::int64_t multiply_adds_of(const AttentionOperands& operands) {
+  const AttentionForm& form = operands.form;
   std::int64_t pairs = 0;
   for (std::int64_t i = 0; i < form.queries; ++i) {
-    pairs += std::max<std::int64_t>(0, form.end_key(i) - form.first_key(i));
+    pairs += form.heads * std::max<std::int64_t>(0, form.end_key(i) - form.first_key(i));
   }
-  return 2 * pairs * form.batch * form.heads * form.width;
+  if (operands.pattern) pairs += operands.pattern->count(form.queries, form.keys);
+  return 2 * pairs * form.batch * form.width;
 }
 
 struct Packing {
@@ -34,7 +36,7 @@ class AttentionOp final : public Op {
  public:
   AttentionOp(AttentionOperands operands, AttentionResults results, std::optional<Packing> packing)
       : operands_(std::move(operands)), results_(std::move(results)), packing_(packing) {}
-  std::string_view name() const override { return "attention"; }
+  std::string_view name() const override { return operands_.pattern ? "sparse_attention" : "attention"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad) override {
     const Tensor g = grad_y.reshape(results_.y.shape());
@@ -50,7 +52,7 @@ class AttentionOp final : public Op {
     return {grads.q, grads.k, grads.v};
   }
 
-  std::int64_t multiply_adds(const Shape&) const override { return multiply_adds_of(operands_.form); }
+  std::int64_t multiply_adds(const Shape&) const override { return multiply_adds_of(operands_); }
 
  private:
   AttentionOperands operands_;
@@ -71,6 +73,15 @@ void check_options(const Tensor& q, std::int64_t batch, std::int64_t keys, const
                 ", k has ", keys, " keys in ", batch, " sequences; needs [batch, keys]");
 }
 
+void check_pattern(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
+  TESSERA_CHECK(!options.causal && options.window == 0, ConfigError, "attention: causal or window is given beside a pattern",
+                "; needs one of them, because a pattern is causal or not, and has a band");
+  const AttentionPatternOptions& pattern = options.pattern->options();
+  TESSERA_CHECK(q.dim(2) == pattern.heads && k.dim(1) <= pattern.positions && q.dim(1) <= k.dim(1), ShapeError,
+                "attention: q is ", q.shape(), ", k is ", k.shape(), ", the pattern has ", pattern.heads, " heads and ",
+                pattern.positions, " positions; needs its heads, at most its positions, and no more queries than keys");
+}
+
 Tensor with_whole_rows(const Tensor& x) { return x.rank() == 4 && x.strides()[3] == 1 ? x : x.contiguous(); }
 
 AttentionOperands operands_of(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
@@ -81,14 +92,19 @@ AttentionOperands operands_of(const Tensor& q, const Tensor& k, const Tensor& v,
                 "; needs [batch, queries, heads, width], twice [batch, keys, kv_heads, width], and kv_heads that divide heads");
   check_options(q, q.dim(0), k.dim(1), options);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1))));
-  const AttentionForm form{q.dim(0), q.dim(1), k.dim(1), q.dim(2), k.dim(2), q.dim(3), options.causal, options.window, scale};
+  AttentionForm form{q.dim(0), q.dim(1), k.dim(1), q.dim(2), k.dim(2), q.dim(3), options.causal, options.window, scale};
+  if (options.pattern) {
+    check_pattern(q, k, options);
+    const AttentionPatternOptions& pattern = options.pattern->options();
+    form.causal = pattern.causal, form.window = pattern.band, form.block = pattern.block;
+  }
   const Tensor mask = options.key_mask.defined() ? options.key_mask.contiguous() : Tensor();
-  return {with_whole_rows(q), with_whole_rows(k), with_whole_rows(v), mask, form,
-          options.dropout,    options.stream,     options.step_state};
+  return {with_whole_rows(q), with_whole_rows(k), with_whole_rows(v), mask,           form,
+          options.dropout,    options.stream,     options.step_state, options.pattern};
 }
 
 AttentionResults forward(const AttentionOperands& operands) {
-  const auto& [batch, queries, keys, heads, kv_heads, width, causal, window, scale] = operands.form;
+  const auto& [batch, queries, keys, heads, kv_heads, width, causal, window, scale, block] = operands.form;
   const DType dtype = operands.q.dtype();
   const Device device = operands.q.device();
   AttentionResults results{Tensor::empty({batch, queries, heads, width}, dtype, device),

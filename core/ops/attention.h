@@ -7,6 +7,7 @@
 
 #include "core/autograd/var.h"
 #include "core/ops/attention_math.h"
+#include "core/ops/attention_pattern.h"
 #include "core/rng.h"
 
 namespace tessera {
@@ -22,14 +23,17 @@ struct AttentionOptions {
   double dropout = 0;
   RngStream stream = {};
   Tensor step_state = {};  // a StepState's tensor; needed with dropout
+  // Which keys a query sees, in place of causal and window. The sequences have at most its positions, of which they are the
+  // first.
+  AttentionPatternPtr pattern = {};
 };
 
 // q [batch, queries, heads, width], k and v [batch, keys, kv_heads, width] -> y as q. Query head h reads the head h * kv_heads /
 // heads of k and v (grouped-query attention, Ainslie et al., 2023); kv_heads divides heads. The last query has the position of
 // the last key. y = softmax(scale q k^T) v over the keys that a query sees; zeros where it sees none. Saves q, k, v, y and a
 // number for each query and head; the backward computes the probabilities again. Throws ShapeError on operands that do not fit,
-// DTypeError unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError unless 0 <= dropout < 1
-// and window >= 0.
+// the pattern included, DTypeError unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError
+// unless 0 <= dropout < 1 and window >= 0, or where causal or window stand beside a pattern.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
 
 // The same of projections that lie side by side: qkv [batch, positions, (heads + 2 kv_heads) width], first the heads of q, then
@@ -40,10 +44,11 @@ Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, 
 struct AttentionOperands {
   Tensor q, k, v;
   Tensor key_mask;  // undefined: all are seen
-  AttentionForm form;
+  AttentionForm form;  // of a pattern: its band
   double dropout = 0;
   RngStream stream = {};
   Tensor step_state = {};
+  AttentionPatternPtr pattern = {};
 };
 struct AttentionResults {
   Tensor y;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/compute_type.h"
+#include "core/cpu/attention/element_tiles.h"
 #include "core/cpu/attention/problem.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -58,6 +59,20 @@ void write_rows(const float* from, std::int64_t pitch, float scale, std::int64_t
   }
 }
 
+// Queries of a head in tiles. Those of a pattern begin at positions that are multiples of their size, as its lists do.
+struct Tiles {
+  std::int64_t before = 0;  // lanes of the first tile that do not exist
+  std::int64_t count;
+
+  explicit Tiles(const AttentionOperands& operands) {
+    const AttentionForm& f = operands.form;
+    if (operands.pattern) before = f.position(0) % kQueries;
+    count = (before + f.queries + kQueries - 1) / kQueries;
+  }
+  // The query of a tile's lane 0.
+  std::int64_t first(std::int64_t tile) const { return tile * kQueries - before; }
+};
+
 // What one thread holds while it goes through heads of keys and tiles of queries.
 template <class T>
 class Worker {
@@ -86,10 +101,10 @@ class Worker {
 
   void forward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results) {
     const attention::Queries queries = take_queries(batch, head, first);
-    kernels().forward({f_, dropout_, keys(batch), queries, scores_, out_, log_sums_});
+    kernels().forward({f_, dropout_, keys(batch), queries, far(batch, head, queries), scores_, out_, log_sums_});
     kernels().turn_back(out_, f_.width, y_rows_, pitch_);
-    write_rows<T>(y_rows_, pitch_, 1, first, queries.count, f_.width, rows_of<T>(results.y, batch, head));
-    std::copy_n(log_sums_, queries.count, results.log_sums.data<float>() + queries.row);
+    write_lanes(y_rows_, 1, queries, rows_of<T>(results.y, batch, head));
+    std::copy(log_sums_ + queries.begin, log_sums_ + queries.end, results.log_sums.data<float>() + queries.row + queries.begin);
   }
 
   void begin_gradients() {
@@ -100,20 +115,19 @@ class Worker {
   void backward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results, const Tensor& grad_y,
                 const Tensor& grad_q) {
     const attention::Queries queries = take_queries(batch, head, first);
-    copy_rows<T>(rows_of<T>(grad_y, batch, head), first, queries.count, f_.width, 1, g_rows_, pitch_);
-    std::fill(g_rows_ + queries.count * pitch_, g_rows_ + kQueries * pitch_, 0.0F);
+    take_lanes(rows_of<T>(grad_y, batch, head), queries, 1, g_rows_);
     kernels().turn(g_rows_, pitch_, f_.width, g_);
-    copy_rows<T>(rows_of<T>(results.y, batch, head), first, queries.count, f_.width, 1, y_rows_, pitch_);
+    take_lanes(rows_of<T>(results.y, batch, head), queries, 1, y_rows_);
     std::fill_n(inner_, kQueries, 0.0F);
-    for (std::int64_t i = 0; i < queries.count; ++i) {
-      for (std::int64_t c = 0; c < f_.width; ++c) inner_[i] += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
-    }
     std::fill_n(log_sums_, kQueries, 0.0F);
-    std::copy_n(results.log_sums.data<float>() + queries.row, queries.count, log_sums_);
-    kernels().backward(
-        {f_, dropout_, keys(batch), queries, q_rows_, g_, g_rows_, log_sums_, inner_, scores_, out_, grad_k_, grad_v_});
+    for (std::int64_t i = queries.begin; i < queries.end; ++i) {
+      for (std::int64_t c = 0; c < f_.width; ++c) inner_[i] += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
+      log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
+    }
+    kernels().backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,
+                        out_, grad_k_, grad_v_});
     kernels().turn_back(out_, f_.width, y_rows_, pitch_);
-    write_rows<T>(y_rows_, pitch_, static_cast<float>(f_.scale), first, queries.count, f_.width, rows_of<T>(grad_q, batch, head));
+    write_lanes(y_rows_, static_cast<float>(f_.scale), queries, rows_of<T>(grad_q, batch, head));
   }
 
   void write_gradients(std::int64_t unit, const AttentionGrads& grads) const {
@@ -129,15 +143,56 @@ class Worker {
   }
 
   attention::Queries take_queries(std::int64_t batch, std::int64_t head, std::int64_t first) {
-    const std::int64_t count = std::min(kQueries, f_.queries - first);
-    copy_rows<T>(rows_of<T>(o_.q, batch, head), first, count, f_.width, static_cast<float>(f_.scale), q_rows_, pitch_);
-    std::fill(q_rows_ + count * pitch_, q_rows_ + kQueries * pitch_, 0.0F);
+    const attention::Queries queries{first,
+                                     std::max<std::int64_t>(-first, 0),
+                                     std::min(kQueries, f_.queries - first),
+                                     (batch * f_.heads + head) * f_.queries + first,
+                                     q_,
+                                     q_rows_};
+    take_lanes(rows_of<T>(o_.q, batch, head), queries, static_cast<float>(f_.scale), q_rows_);
     kernels().turn(q_rows_, pitch_, f_.width, q_);
-    return {first, count, (batch * f_.heads + head) * f_.queries + first, q_};
+    return queries;
+  }
+
+  // Rows of the lanes that exist, zeros for the others.
+  void take_lanes(const Rows<T>& from, const attention::Queries& queries, float scale, float* to) const {
+    const std::int64_t begin = queries.begin, end = queries.end;
+    std::fill(to, to + begin * pitch_, 0.0F);
+    copy_rows<T>(from, queries.first + begin, end - begin, f_.width, scale, to + begin * pitch_, pitch_);
+    std::fill(to + end * pitch_, to + kQueries * pitch_, 0.0F);
+  }
+
+  void write_lanes(const float* from, float scale, const attention::Queries& queries, const Rows<T>& to) const {
+    const std::int64_t begin = queries.begin;
+    write_rows<T>(from + begin * pitch_, pitch_, scale, queries.first + begin, queries.end - begin, f_.width, to);
+  }
+
+  // What a pattern keeps beside its band.
+  attention::Far far(std::int64_t batch, std::int64_t head, const attention::Queries& queries) {
+    attention::Far all{{}, {}, y_rows_};
+    if (!o_.pattern) return all;
+    const AttentionPattern& pattern = *o_.pattern;
+    const std::int64_t at = f_.position(queries.first), side = pattern.options().block;
+    if (side == 1) {
+      all.elements = pattern.tiles().tile(head, at / kQueries);
+      const bool whole = queries.begin == 0 && (pattern.options().causal || f_.keys == pattern.options().positions);
+      if (whole && queries.end == kQueries && !o_.key_mask.defined()) return all;
+      all.elements = chosen_.choose(all.elements, queries.begin, queries.end, f_.keys, keys(batch).mask);
+      return all;
+    }
+    all.blocks.side = side;
+    all.blocks.keys = pattern.keys().data();
+    for (std::int64_t row = 0; row <= kQueries / side; ++row) {
+      const std::int64_t first = std::max(queries.begin / side, row), end = (queries.end + side - 1) / side;
+      all.blocks.offsets[row] =
+          pattern.offsets()[static_cast<std::size_t>(head * pattern.units() + at / side + std::min(first, end))];
+    }
+    return all;
   }
 
   const AttentionOperands& o_;
   const AttentionForm& f_;
+  attention::ChosenElements chosen_;
   attention::Dropout dropout_;
   std::int64_t pitch_;
   Tensor memory_;
@@ -155,13 +210,14 @@ int threads_for(const AttentionForm& f, std::int64_t tasks) {
 template <class T>
 void forward(const AttentionOperands& operands, const AttentionResults& results) {
   const AttentionForm& f = operands.form;
-  const std::int64_t tiles = (f.queries + kQueries - 1) / kQueries, tasks = f.batch * f.heads * tiles;
+  const Tiles tiles(operands);
+  const std::int64_t tasks = f.batch * f.heads * tiles.count;
   parallel_parts(tasks, threads_for(f, tasks), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, false);
     for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t head = task / tiles % f.heads, batch = task / tiles / f.heads;
+      const std::int64_t head = task / tiles.count % f.heads, batch = task / tiles.count / f.heads;
       worker.hold_keys(batch * f.kv_heads + head / f.group());
-      worker.forward(batch, head, task % tiles * kQueries, results);
+      worker.forward(batch, head, tiles.first(task % tiles.count), results);
     }
   });
 }
@@ -172,6 +228,7 @@ void backward(const AttentionOperands& operands, const AttentionResults& results
               const AttentionGrads& grads) {
   const AttentionForm& f = operands.form;
   const std::int64_t units = f.batch * f.kv_heads;
+  const Tiles tiles(operands);
   parallel_parts(units, threads_for(f, units), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, true);
     for (std::int64_t unit = begin; unit < end; ++unit) {
@@ -179,8 +236,8 @@ void backward(const AttentionOperands& operands, const AttentionResults& results
       worker.begin_gradients();
       for (std::int64_t member = 0; member < f.group(); ++member) {
         const std::int64_t head = unit % f.kv_heads * f.group() + member;
-        for (std::int64_t first = 0; first < f.queries; first += kQueries) {
-          worker.backward(unit / f.kv_heads, head, first, results, grad_y, grads.q);
+        for (std::int64_t tile = 0; tile < tiles.count; ++tile) {
+          worker.backward(unit / f.kv_heads, head, tiles.first(tile), results, grad_y, grads.q);
         }
       }
       worker.write_gradients(unit, grads);
@@ -199,7 +256,13 @@ auto in_double(const AttentionOperands& operands) {
     return words[static_cast<std::size_t>(key % 4)] >> 8 >= dropout.threshold ? 1 / (1 - dropout.rate) : 0.0;
   };
   const std::uint8_t* const mask = operands.key_mask.defined() ? operands.key_mask.data<std::uint8_t>() : nullptr;
-  return reference::Attention{operands.form, head_rows(operands.q), head_rows(operands.k), head_rows(operands.v), mask, factor};
+  const auto sees = [form = operands.form, mask, pattern = operands.pattern](std::int64_t batch, std::int64_t head,
+                                                                             std::int64_t query, std::int64_t key) {
+    if (mask != nullptr && mask[batch * form.keys + key] == 0) return false;
+    if (key >= form.first_key(query) && key < form.end_key(query)) return true;
+    return pattern && pattern->sees_beside_band(head, form.position(query), key);
+  };
+  return reference::Attention{operands.form, head_rows(operands.q), head_rows(operands.k), head_rows(operands.v), sees, factor};
 }
 
 }  // namespace

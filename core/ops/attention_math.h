@@ -12,17 +12,18 @@ struct AttentionForm {
   bool causal;
   std::int64_t window;  // 0: any distance
   double scale;
+  std::int64_t block = 1;  // the window has whole blocks of this many positions
 
   TESSERA_HD std::int64_t group() const { return heads / kv_heads; }  // query heads that share one of keys
   TESSERA_HD std::int64_t position(std::int64_t query) const { return query + keys - queries; }
   // The keys that a query may see, but for a mask of keys: from first_key() to the one before end_key(); none where they cross.
   TESSERA_HD std::int64_t first_key(std::int64_t query) const {
-    const std::int64_t first = window == 0 ? 0 : position(query) - window + 1;
-    return first < 0 ? 0 : first;
+    const std::int64_t at = position(query), first = window == 0 ? 0 : at - at % block - window + 1;
+    return first < 0 ? 0 : first - first % block;
   }
   TESSERA_HD std::int64_t end_key(std::int64_t query) const {
-    const std::int64_t at = position(query);
-    const std::int64_t end = causal ? at + 1 : window == 0 ? keys : at + window;
+    const std::int64_t at = position(query), behind = at - at % block + block + window - 1 + block - 1;
+    const std::int64_t end = causal ? at + 1 : window == 0 ? keys : behind - behind % block;
     return end > keys ? keys : end < 0 ? 0 : end;
   }
   // Blocks of random words of a row of probabilities.

@@ -36,6 +36,7 @@ std::vector<OpCase> all_op_cases() {
   append(all, pool_op_cases());
   append(all, norm_op_cases());
   append(all, attention_op_cases());
+  append(all, sparse_attention_op_cases());
   return all;
 }
 

@@ -48,6 +48,7 @@ std::vector<OpCase> dense_op_cases();        // op_cases_dense.cpp: matmul, line
 std::vector<OpCase> pool_op_cases();         // op_cases_pool.cpp
 std::vector<OpCase> norm_op_cases();         // op_cases_norm.cpp
 std::vector<OpCase> attention_op_cases();   // op_cases_attention.cpp
+std::vector<OpCase> sparse_attention_op_cases();  // op_cases_sparse_attention.cpp
 std::vector<OpCase> all_op_cases();
 
 }  // namespace tessera::testing

@@ -1,6 +1,6 @@
 // What the attention kernels are told, whatever instruction set they are built for. Queries of one head lie side by side,
 // kQueries of them in the lanes of vectors, so that softmax is a matter of each lane, and rows of keys and values are read where
-// they lie.
+// they lie. Pairs that a sparse pattern keeps one by one are few in a vector: they are computed from rows of queries.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,34 @@ struct Keys {
   const std::uint8_t* mask;  // [keys], 0: seen by no query; null: all are seen
 };
 
-// kQueries queries of one head, side by side in lanes. The first `count` exist; the others are zeros.
+// kQueries queries of one head, side by side in lanes. Lanes of [begin, end) exist; the others are zeros.
 struct Queries {
-  std::int64_t first, count;
-  std::int64_t row;  // of the first query among all rows of probabilities
+  std::int64_t first;  // query of lane 0, below 0 where that does not exist
+  std::int64_t begin, end;
+  std::int64_t row;  // of lane 0 among all rows of probabilities
   const float* q;  // [width][kQueries], times the scale
+  const float* rows;  // the same as [kQueries][pitch]
+};
+
+// Pairs beside the band of a sparse pattern, one by one: `runs` keys, ascending, and for each the lanes that see it.
+struct FarElements {
+  std::int64_t runs = 0;
+  const std::uint16_t* keys = nullptr;  // [runs]
+  const std::uint8_t* counts = nullptr;  // [runs]: of lanes
+  const std::uint8_t* lanes = nullptr;  // of all runs, one after another
+};
+
+// The same by blocks of side x side: lanes of [r side, (r + 1) side) see the blocks [offsets[r], offsets[r + 1]) of keys.
+struct FarBlocks {
+  std::int64_t side = 0;  // 0: there are none
+  std::int64_t offsets[kQueries / 16 + 1] = {};
+  const std::uint16_t* keys = nullptr;  // ascending
+};
+
+struct Far {
+  FarElements elements;
+  FarBlocks blocks;
+  float* rows;  // scratch [kQueries][pitch]
 };
 
 struct ForwardTile {
@@ -42,6 +65,7 @@ struct ForwardTile {
   Dropout dropout;
   Keys keys;
   Queries queries;
+  Far far;
   float* scores;  // scratch [2 kKeys][kQueries]
   float* y;  // [width][kQueries]
   float* log_sums;  // [kQueries]
@@ -52,7 +76,7 @@ struct BackwardTile {
   Dropout dropout;
   Keys keys;
   Queries queries;
-  const float* q_rows;  // [kQueries][pitch], times the scale
+  Far far;
   const float* grad_y;  // [width][kQueries]
   const float* grad_y_rows;  // [kQueries][pitch]
   const float* log_sums;  // [kQueries]

@@ -17,12 +17,13 @@ struct HeadRows {
   double* operator()(std::int64_t b, std::int64_t p, std::int64_t h) const { return at + b * batch + p * position + h * head; }
 };
 
-// factor(row, key): what the probability is multiplied by after softmax; 0 where it is dropped.
-template <class Factor>
+// sees(batch, head, query, key): whether it does. factor(row, key): what the probability is multiplied by after softmax; 0 where
+// it is dropped.
+template <class Sees, class Factor>
 struct Attention {
   AttentionForm form;
   HeadRows q, k, v;
-  const std::uint8_t* mask;  // [batch, keys] or null
+  Sees sees;
   Factor factor;
 
   std::int64_t row(std::int64_t b, std::int64_t h, std::int64_t i) const { return (b * form.heads + h) * form.queries + i; }
@@ -31,8 +32,8 @@ struct Attention {
   std::vector<double> scores(std::int64_t b, std::int64_t h, std::int64_t i, std::vector<bool>& seen) const {
     std::vector<double> all(static_cast<std::size_t>(form.keys), 0.0);
     seen.assign(all.size(), false);
-    for (std::int64_t j = form.first_key(i); j < form.end_key(i); ++j) {
-      if (mask != nullptr && mask[b * form.keys + j] == 0) continue;
+    for (std::int64_t j = 0; j < form.keys; ++j) {
+      if (!sees(b, h, i, j)) continue;
       const double* const from = q(b, i, h);
       const double* const to = k(b, j, h / form.group());
       double sum = 0;

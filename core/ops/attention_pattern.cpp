@@ -1,0 +1,191 @@
+#include "core/ops/attention_pattern.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/cpu/attention/element_tiles.h"
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kMostUnits = 65536;
+
+const AttentionPatternOptions& checked(const AttentionPatternOptions& o) {
+  TESSERA_CHECK(o.positions >= 1 && o.heads >= 1 && o.band >= 1, ConfigError, "attention pattern: positions are ", o.positions,
+                ", heads ", o.heads, ", band is ", o.band, "; needs 1 or more of each");
+  TESSERA_CHECK(o.density >= 0 && o.density <= 1, ConfigError, "attention pattern: density is ", o.density,
+                "; needs 0 <= density <= 1");
+  TESSERA_CHECK(o.block == 1 || o.block == 16 || o.block == 32, ConfigError, "attention pattern: block is ", o.block,
+                "; needs 1, 16 or 32");
+  TESSERA_CHECK((o.positions + o.block - 1) / o.block <= kMostUnits, ConfigError, "attention pattern: positions are ",
+                o.positions, " in blocks of ", o.block, "; needs at most ", kMostUnits, " blocks");
+  return o;
+}
+
+// Offsets of the diagonals beside the band, ascending.
+std::vector<std::int64_t> diagonals_of(const AttentionPatternOptions& o, std::int64_t units) {
+  const std::int64_t nearest = (o.band - 1 + o.block - 1) / o.block + 1;
+  std::vector<std::int64_t> diagonals;
+  for (std::int64_t distance = units - 1; distance >= nearest; --distance) diagonals.push_back(-distance);
+  for (std::int64_t distance = nearest; !o.causal && distance < units; ++distance) diagonals.push_back(distance);
+  return diagonals;
+}
+
+// The c of probabilities min(1, c / distance) by which `kept` pairs are expected: their number rises with c.
+double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, std::int64_t kept) {
+  const auto expected = [&](double c) {
+    double sum = 0;
+    for (const std::int64_t offset : diagonals) {
+      const auto distance = static_cast<double>(std::abs(offset));
+      sum += (static_cast<double>(units) - distance) * std::min(1.0, c / distance);
+    }
+    return sum;
+  };
+  double low = 0, high = static_cast<double>(units);  // of which all are kept
+  for (int i = 0; i < 100 && low < high; ++i) {
+    const double middle = 0.5 * (low + high);
+    (expected(middle) < static_cast<double>(kept) ? low : high) = middle;
+  }
+  return high;
+}
+
+// `count` different numbers below `most`, ascending, of which every set is as likely (Bentley and Floyd, "A sample of
+// brilliance", 1987).
+class Sampler {
+ public:
+  Sampler(RngStream stream, std::int64_t head) : stream_(stream), step_(static_cast<std::uint64_t>(head)) {}
+
+  // Farther from 0 and 1 than sums of expected numbers are rounded.
+  double uniform() { return (static_cast<double>(random_u32(stream_, step_, next_++) >> 12) + 0.5) * 0x1p-20; }
+
+  template <class Body>
+  void sample(std::int64_t count, std::int64_t most, const Body& body) {
+    taken_.assign(static_cast<std::size_t>(most), false);
+    for (std::int64_t i = most - count; i < most; ++i) {
+      const auto drawn = static_cast<std::size_t>(random_below(stream_, step_, next_++, i + 1));
+      taken_[taken_[drawn] ? static_cast<std::size_t>(i) : drawn] = true;
+    }
+    for (std::int64_t i = 0; i < most; ++i) {
+      if (taken_[static_cast<std::size_t>(i)]) body(i);
+    }
+  }
+
+ private:
+  RngStream stream_;
+  std::uint64_t step_, next_ = 0;
+  std::vector<bool> taken_;
+};
+
+struct Pair {
+  std::uint16_t query, key;
+};
+
+}  // namespace
+
+AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : options_(checked(options)) {
+  units_ = (options.positions + options.block - 1) / options.block;
+  const std::vector<std::int64_t> diagonals = diagonals_of(options, units_);
+  for (const std::int64_t offset : diagonals) beside_ += units_ - std::abs(offset);
+  kept_ = std::llround(options.density * static_cast<double>(beside_));
+  const double scale = scale_for(units_, diagonals, kept_);
+  offsets_.reserve(static_cast<std::size_t>(options.heads * units_ + 1));
+  offsets_.push_back(0);
+  keys_.resize(static_cast<std::size_t>(options.heads * kept_));
+  for (std::int64_t head = 0; head < options.heads; ++head) draw(head, scale, diagonals);
+}
+
+AttentionPattern::~AttentionPattern() = default;
+
+// Diagonals come by ascending offset, so that the keys of a row do too.
+void AttentionPattern::draw(std::int64_t head, double scale, std::span<const std::int64_t> diagonals) {
+  Sampler sampler(options_.stream, head);
+  std::vector<Pair> pairs;
+  pairs.reserve(static_cast<std::size_t>(kept_));
+  double expected = sampler.uniform();
+  for (const std::int64_t offset : diagonals) {
+    const std::int64_t distance = std::abs(offset), length = units_ - distance;
+    expected += static_cast<double>(length) * std::min(1.0, scale / static_cast<double>(distance));
+    const bool last = offset == diagonals.back();
+    const auto until = last ? kept_ : std::min(kept_, static_cast<std::int64_t>(expected));
+    const std::int64_t count = std::clamp<std::int64_t>(until - static_cast<std::int64_t>(pairs.size()), 0, length);
+    sampler.sample(count, length, [&](std::int64_t i) {
+      const std::int64_t query = offset < 0 ? i - offset : i;
+      pairs.push_back({static_cast<std::uint16_t>(query), static_cast<std::uint16_t>(query + offset)});
+    });
+  }
+  TESSERA_CHECK(static_cast<std::int64_t>(pairs.size()) == kept_, InternalError, "attention pattern: a head keeps ", pairs.size(),
+                " pairs in place of ", kept_);
+  std::vector<std::int64_t> next(static_cast<std::size_t>(units_) + 1, 0);
+  for (const Pair& pair : pairs) ++next[std::size_t{pair.query} + 1];
+  next[0] = head * kept_;
+  for (std::size_t unit = 0; unit + 1 < next.size(); ++unit) {
+    next[unit + 1] += next[unit];
+    offsets_.push_back(next[unit + 1]);
+  }
+  for (const Pair& pair : pairs) keys_[static_cast<std::size_t>(next[pair.query]++)] = pair.key;
+}
+
+bool AttentionPattern::sees_beside_band(std::int64_t head, std::int64_t query, std::int64_t key) const {
+  const std::span<const std::uint16_t> keys = row(head, query / options_.block);
+  return std::ranges::binary_search(keys, static_cast<std::uint16_t>(key / options_.block));
+}
+
+std::int64_t AttentionPattern::count(std::int64_t queries, std::int64_t keys) const {
+  std::int64_t pairs = 0;
+  for (std::int64_t head = 0; head < options_.heads; ++head) {
+    for (std::int64_t query = keys - queries; query < keys; ++query) {
+      for (const std::int64_t unit : row(head, query / options_.block)) {
+        pairs += std::clamp<std::int64_t>(keys - unit * options_.block, 0, options_.block);
+      }
+    }
+  }
+  return pairs;
+}
+
+const cpu::attention::ElementTiles& AttentionPattern::tiles() const {
+  const std::scoped_lock lock(lock_);
+  if (!tiles_) {
+    tiles_ =
+        std::make_unique<cpu::attention::ElementTiles>(cpu::attention::element_tiles(offsets_, keys_, options_.heads, units_));
+  }
+  return *tiles_;
+}
+
+namespace {
+
+Tensor bytes_of(const std::vector<std::uint16_t>& units) {
+  const Tensor bytes = Tensor::empty({static_cast<std::int64_t>(2 * units.size())}, DType::u8);
+  if (!units.empty()) std::memcpy(bytes.raw(), units.data(), 2 * units.size());
+  return bytes;
+}
+
+}  // namespace
+
+const AttentionPattern::OnDevice& AttentionPattern::on(Device device) const {
+  const std::scoped_lock lock(lock_);
+  if (on_device_ && on_device_->offsets.device() == device) return *on_device_;
+  std::vector<std::int64_t> key_offsets(offsets_.size(), 0);
+  const auto rows = static_cast<std::size_t>(options_.heads * units_), units = static_cast<std::size_t>(units_);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (const std::size_t key : row(static_cast<std::int64_t>(r / units), static_cast<std::int64_t>(r % units))) {
+      ++key_offsets[r / units * units + key + 1];
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) key_offsets[r + 1] += key_offsets[r];
+  std::vector<std::int64_t> next = key_offsets;
+  std::vector<std::uint16_t> queries(keys_.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (const std::size_t key : row(static_cast<std::int64_t>(r / units), static_cast<std::int64_t>(r % units))) {
+      queries[static_cast<std::size_t>(next[r / units * units + key]++)] = static_cast<std::uint16_t>(r % units);
+    }
+  }
+  const Shape shape{static_cast<std::int64_t>(offsets_.size())};
+  on_device_ = std::make_unique<OnDevice>(OnDevice{Tensor::from(offsets_, shape).to(device), bytes_of(keys_).to(device),
+                                                   Tensor::from(key_offsets, shape).to(device), bytes_of(queries).to(device)});
+  return *on_device_;
+}
+
+}  // namespace tessera
