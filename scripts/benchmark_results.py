@@ -160,9 +160,14 @@ def sparse_key(line):
     return (*key, line["library"], line["torch"]["version"]) if "library" in line.value else key
 
 
+def attention_key(line):
+    key = line["format"], line["shape"]
+    return (*key, line["library"], line["torch"]["version"]) if "library" in line.value else key
+
+
 # What tells a row from the others of a run.
 KEYS = {"train_bench": train_key, "infer_bench": infer_key, "op_bench": op_key, "factored_bench": factored_key,
-        "linalg_bench": linalg_key, "sparse_bench": sparse_key}
+        "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key}
 
 
 @functools.cache

@@ -20,6 +20,7 @@ import difflib
 import pathlib
 import sys
 
+from benchmark_attention import attention_tables, compared_attention
 from benchmark_linalg import compared_linalg, linalg_tables
 from benchmark_markdown import milliseconds, paragraph, spread, table
 from benchmark_results import (Unusable, compare, conditions, factored_runs, failures, infer_runs, last_run, precision_of, results,
@@ -179,7 +180,7 @@ def library_table(lines):
 
 
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "op_bench": op_tables, "factored_bench": factored_tables,
-          "linalg_bench": linalg_tables, "sparse_bench": sparse_tables}
+          "linalg_bench": linalg_tables, "sparse_bench": sparse_tables, "attention_bench": attention_tables}
 
 
 def tables(root):
@@ -227,6 +228,7 @@ def compared_rows(root):
                                  line["torch_ms"])
     yield from compared_linalg(results(root, "linalg_bench"))
     yield from compared_sparse(results(root, "sparse_bench"))
+    yield from compared_attention(results(root, "attention_bench"))
 
 
 def least_rows(root):

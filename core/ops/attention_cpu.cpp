@@ -73,12 +73,15 @@ struct Tiles {
   std::int64_t first(std::int64_t tile) const { return tile * kQueries - before; }
 };
 
+// Of rows of a head in f32.
+std::int64_t pitch_of(const AttentionForm& form) { return (form.width + kLanes - 1) / kLanes * kLanes; }
+
 // What one thread holds while it goes through heads of keys and tiles of queries.
 template <class T>
 class Worker {
  public:
   Worker(const AttentionOperands& operands, bool backwards) : o_(operands), f_(operands.form), dropout_(dropout_of(operands)) {
-    pitch_ = (f_.width + kLanes - 1) / kLanes * kLanes;
+    pitch_ = pitch_of(f_);
     const std::int64_t keys = f_.keys * pitch_, rows = kQueries * pitch_, tile = f_.width * kQueries;
     const std::int64_t scratch = (backwards ? 3 : 2) * kKeys * kQueries;
     memory_ = Tensor::empty({(backwards ? 4 : 2) * keys + 3 * rows + 3 * tile + scratch + 2 * kQueries});
@@ -135,6 +138,9 @@ class Worker {
       write_rows<T>(from, pitch_, 1, 0, f_.keys, f_.width, rows_of<T>(tensor, unit / f_.kv_heads, unit % f_.kv_heads));
     }
   }
+
+  // [k, v][keys][pitch].
+  void copy_gradients(float* to) const { std::copy_n(grad_v_, f_.keys * pitch_, std::copy_n(grad_k_, f_.keys * pitch_, to)); }
 
  private:
   attention::Keys keys(std::int64_t batch) const {
@@ -222,27 +228,56 @@ void forward(const AttentionOperands& operands, const AttentionResults& results)
   });
 }
 
-// A head of keys is one task: its gradients are sums over all queries, in one order.
+// The gradients of heads of keys, from the sums that each of `parts` tasks has of a head: [heads][parts][k, v][keys][pitch].
+template <class T>
+void add_parts(const AttentionForm& f, std::int64_t parts, std::int64_t pitch, float* sums, const AttentionGrads& grads) {
+  const std::int64_t size = 2 * f.keys * pitch;
+  for (std::int64_t unit = 0; unit < f.batch * f.kv_heads; ++unit, sums += parts * size) {
+    const Rows<T> k = rows_of<T>(grads.k, unit / f.kv_heads, unit % f.kv_heads);
+    const Rows<T> v = rows_of<T>(grads.v, unit / f.kv_heads, unit % f.kv_heads);
+    parallel_for(2 * f.keys, std::max<std::int64_t>(kGrain / (parts * pitch), 1), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        float* const sum = sums + row * pitch;
+        for (std::int64_t part = 1; part < parts; ++part) {
+          for (std::int64_t c = 0; c < pitch; ++c) sum[c] += sum[part * size + c];
+        }
+        write_rows<T>(sum, pitch, 1, row % f.keys, 1, f.width, row < f.keys ? k : v);
+      }
+    });
+  }
+}
+
+constexpr std::int64_t kLeastTasks = 4;
+
+// Where there are enough heads of keys, each is a task. Else several tasks share one, whatever the number of threads: each goes
+// through some of its tiles of queries. Either way sums have one order.
 template <class T>
 void backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
               const AttentionGrads& grads) {
   const AttentionForm& f = operands.form;
-  const std::int64_t units = f.batch * f.kv_heads;
   const Tiles tiles(operands);
-  parallel_parts(units, threads_for(f, units), [&](std::int64_t begin, std::int64_t end, int) {
+  const std::int64_t units = f.batch * f.kv_heads, turns = f.group() * tiles.count;
+  const std::int64_t parts = units >= kLeastTasks ? 1 : std::clamp<std::int64_t>(turns, 1, kLeastTasks);
+  const std::int64_t pitch = pitch_of(f), size = 2 * f.keys * pitch;
+  const Tensor sums = Tensor::empty({parts == 1 ? 0 : units * parts * size});
+  parallel_parts(units * parts, threads_for(f, units * parts), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, true);
-    for (std::int64_t unit = begin; unit < end; ++unit) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t unit = task / parts;
       worker.hold_keys(unit);
       worker.begin_gradients();
-      for (std::int64_t member = 0; member < f.group(); ++member) {
-        const std::int64_t head = unit % f.kv_heads * f.group() + member;
-        for (std::int64_t tile = 0; tile < tiles.count; ++tile) {
-          worker.backward(unit / f.kv_heads, head, tiles.first(tile), results, grad_y, grads.q);
-        }
+      for (std::int64_t turn = task % parts; turn < turns; turn += parts) {
+        const std::int64_t head = unit % f.kv_heads * f.group() + turn / tiles.count;
+        worker.backward(unit / f.kv_heads, head, tiles.first(turn % tiles.count), results, grad_y, grads.q);
       }
-      worker.write_gradients(unit, grads);
+      if (parts == 1) {
+        worker.write_gradients(unit, grads);
+      } else {
+        worker.copy_gradients(sums.data<float>() + task * size);
+      }
     }
   });
+  if (parts > 1) add_parts<T>(f, parts, pitch, sums.data<float>(), grads);
 }
 
 reference::HeadRows head_rows(const Tensor& x) { return {x.data<double>(), x.strides()[0], x.strides()[1], x.strides()[2]}; }

@@ -1,5 +1,5 @@
-// A warp takes a query, or a key for the gradients of k and v, and reads the rows of the other side one by one: lanes share the
-// columns of a head. Nothing is added up across warps, so that every run gives the same bits.
+// A warp takes a query, or a key for the gradients of k and v, and reads the rows of the other side that it sees one by one:
+// lanes share the columns of a head. Nothing is added up across warps, so that every run gives the same bits.
 #include "core/cuda/kernel/compute_types.cuh"
 #include "core/cuda/kernel/reduce.cuh"
 #include "core/ops/attention.h"
@@ -34,6 +34,15 @@ struct Drop {
   }
 };
 
+// What a pattern keeps beside the band, in units of `block` positions (AttentionPattern::OnDevice).
+struct Far {
+  const std::int64_t* offsets = nullptr;  // null: there is no pattern
+  const std::uint16_t* keys = nullptr;
+  const std::int64_t* key_offsets = nullptr;
+  const std::uint16_t* queries = nullptr;
+  std::int64_t units = 0, block = 1;
+};
+
 template <class T>
 struct Operands {
   using Sum = Compute<T>;
@@ -43,6 +52,7 @@ struct Operands {
   Log* log_sums;
   const std::uint8_t* mask;
   Drop drop;
+  Far far;
 
   __device__ bool hidden(std::int64_t b, std::int64_t key) const { return mask != nullptr && mask[b * form.keys + key] == 0; }
 };
@@ -89,6 +99,39 @@ struct Columns {
   }
 };
 
+// Calls body(key) for each key that query i of head h sees.
+template <class T, class Body>
+__device__ void for_each_key(const Operands<T>& o, std::int64_t b, std::int64_t h, std::int64_t i, const Body& body) {
+  const auto visit = [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t j = first; j < end; ++j) {
+      if (!o.hidden(b, j)) body(j);
+    }
+  };
+  visit(o.form.first_key(i), o.form.end_key(i));
+  if (o.far.offsets == nullptr) return;
+  const std::int64_t row = h * o.far.units + o.form.position(i) / o.far.block;
+  for (std::int64_t at = o.far.offsets[row]; at < o.far.offsets[row + 1]; ++at) {
+    const std::int64_t first = o.far.keys[at] * o.far.block, end = first + o.far.block;
+    visit(first, end < o.form.keys ? end : o.form.keys);
+  }
+}
+
+// Calls body(query) for each query of head h that sees key j, where that is not hidden.
+template <class T, class Body>
+__device__ void for_each_query(const Operands<T>& o, std::int64_t h, std::int64_t j, const Body& body) {
+  for (std::int64_t i = o.form.first_query(j); i < o.form.end_query(j); ++i) {
+    if (j >= o.form.first_key(i) && j < o.form.end_key(i)) body(i);
+  }
+  if (o.far.offsets == nullptr) return;
+  const std::int64_t row = h * o.far.units + j / o.far.block;
+  for (std::int64_t at = o.far.key_offsets[row]; at < o.far.key_offsets[row + 1]; ++at) {
+    const std::int64_t first = o.far.queries[at] * o.far.block - o.form.position(0);
+    for (std::int64_t i = first; i < first + o.far.block; ++i) {
+      if (i >= 0 && i < o.form.queries) body(i);
+    }
+  }
+}
+
 __device__ inline std::int64_t warp_of_grid() { return (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; }
 __device__ inline std::int64_t warps_of_grid() { return std::int64_t{gridDim.x} * blockDim.x / 32; }
 
@@ -102,8 +145,7 @@ __global__ void __launch_bounds__(kBlock) attention_forward_kernel(Operands<T> o
     const Held q = Held::load(o.q(b, i, h), f.width);
     Held sum = Held::zeros();
     Sum top = -static_cast<Sum>(INFINITY), total = 0;
-    for (std::int64_t j = f.first_key(i); j < f.end_key(i); ++j) {
-      if (o.hidden(b, j)) continue;
+    for_each_key(o, b, h, i, [&](std::int64_t j) {
       const Sum score = static_cast<Sum>(f.scale) * q.dot(Held::load(o.k(b, j, h / f.group()), f.width));
       const Sum higher = score > top ? score : top;
       const Sum before = total == 0 ? Sum(0) : exp(top - higher), power = exp(score - higher);
@@ -111,7 +153,7 @@ __global__ void __launch_bounds__(kBlock) attention_forward_kernel(Operands<T> o
       sum.multiply(before);
       sum.add(power * static_cast<Sum>(o.drop.factor(f, row, j)), Held::load(o.v(b, j, h / f.group()), f.width));
       top = higher;
-    }
+    });
     sum.store(o.y(b, i, h), f.width, total == 0 ? Sum(0) : 1 / total);
     if (threadIdx.x % 32 == 0) o.log_sums[row] = total == 0 ? 0 : top + log(total);
   }
@@ -142,11 +184,10 @@ __global__ void __launch_bounds__(kBlock) attention_backward_q_kernel(Operands<T
     const Held q = Held::load(o.q(b, i, h), f.width), g = Held::load(o.grad_y(b, i, h), f.width);
     const Compute<T> inner = g.dot(Held::load(o.y(b, i, h), f.width));
     Held sum = Held::zeros();
-    for (std::int64_t j = f.first_key(i); j < f.end_key(i); ++j) {
-      if (o.hidden(b, j)) continue;
+    for_each_key(o, b, h, i, [&](std::int64_t j) {
       const Held k = Held::load(o.k(b, j, h / f.group()), f.width), v = Held::load(o.v(b, j, h / f.group()), f.width);
       sum.add(score_gradient<T, kEach>(o, row, j, inner, q, k, v, g).grad, k);
-    }
+    });
     sum.store(o.grad_q(b, i, h), f.width, static_cast<Compute<T>>(f.scale));
   }
 }
@@ -161,15 +202,14 @@ __global__ void __launch_bounds__(kBlock) attention_backward_kv_kernel(Operands<
     Held grad_k = Held::zeros(), grad_v = Held::zeros();
     const std::int64_t heads = o.hidden(b, j) ? 0 : f.group();
     for (std::int64_t h = kv * f.group(); h < kv * f.group() + heads; ++h) {
-      for (std::int64_t i = 0; i < f.queries; ++i) {
-        if (j < f.first_key(i) || j >= f.end_key(i)) continue;
+      for_each_query(o, h, j, [&](std::int64_t i) {
         const std::int64_t row = (b * f.heads + h) * f.queries + i;
         const Held q = Held::load(o.q(b, i, h), f.width), g = Held::load(o.grad_y(b, i, h), f.width);
         const Compute<T> inner = g.dot(Held::load(o.y(b, i, h), f.width));
         const auto [p, grad] = score_gradient<T, kEach>(o, row, j, inner, q, k, v, g);
         grad_k.add(grad, q);
         grad_v.add(p, g);
-      }
+      });
     }
     grad_k.store(o.grad_k(b, j, kv), f.width, static_cast<Compute<T>>(f.scale));
     grad_v.store(o.grad_v(b, j, kv), f.width, 1);
@@ -189,6 +229,16 @@ Operands<T> operands_of(const AttentionOperands& o, const AttentionResults& resu
   if (o.dropout > 0) {
     drop = {1 / (1 - o.dropout), dropout_threshold(o.dropout), o.stream, static_cast<const StepStateData*>(o.step_state.raw())};
   }
+  Far far;
+  if (o.pattern) {
+    const AttentionPattern::OnDevice& lists = o.pattern->on(o.q.device());
+    far = {lists.offsets.data<std::int64_t>(),
+           static_cast<const std::uint16_t*>(lists.keys.raw()),
+           lists.key_offsets.data<std::int64_t>(),
+           static_cast<const std::uint16_t*>(lists.queries.raw()),
+           o.pattern->units(),
+           o.pattern->options().block};
+  }
   return {o.form,
           heads_of<T>(o.q),
           heads_of<T>(o.k),
@@ -200,7 +250,8 @@ Operands<T> operands_of(const AttentionOperands& o, const AttentionResults& resu
           heads_of<T>(grads.v),
           results.log_sums.data<typename Operands<T>::Log>(),
           o.key_mask.defined() ? o.key_mask.data<std::uint8_t>() : nullptr,
-          drop};
+          drop,
+          far};
 }
 
 // Calls body.operator()<T, kEach>() with the columns of each lane.

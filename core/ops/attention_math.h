@@ -26,6 +26,16 @@ struct AttentionForm {
     const std::int64_t end = causal ? at + 1 : window == 0 ? keys : behind - behind % block;
     return end > keys ? keys : end < 0 ? 0 : end;
   }
+  // Queries before first_query() do not see the key, nor do those from end_query() on; some between may not either.
+  TESSERA_HD std::int64_t first_query(std::int64_t key) const {
+    if (window == 0 && !causal) return 0;
+    const std::int64_t first = (causal ? key : key - window - 2 * block) - position(0);
+    return first < 0 ? 0 : first;
+  }
+  TESSERA_HD std::int64_t end_query(std::int64_t key) const {
+    const std::int64_t end = window == 0 ? queries : key + window + 2 * block - position(0);
+    return end > queries ? queries : end;
+  }
   // Blocks of random words of a row of probabilities.
   TESSERA_HD std::int64_t blocks() const { return (keys + 3) / 4; }
 };

@@ -145,6 +145,16 @@ std::int64_t AttentionPattern::count(std::int64_t queries, std::int64_t keys) co
   return pairs;
 }
 
+std::int64_t AttentionPattern::bytes() const {
+  const std::scoped_lock lock(lock_);
+  std::size_t all = offsets_.size() * sizeof(offsets_[0]) + keys_.size() * sizeof(keys_[0]) + (tiles_ ? tiles_->bytes() : 0);
+  if (on_device_) {
+    for (const Tensor& list : {on_device_->offsets, on_device_->keys, on_device_->key_offsets, on_device_->queries})
+      all += list.bytes();
+  }
+  return static_cast<std::int64_t>(all);
+}
+
 const cpu::attention::ElementTiles& AttentionPattern::tiles() const {
   const std::scoped_lock lock(lock_);
   if (!tiles_) {

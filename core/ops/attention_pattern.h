@@ -58,6 +58,7 @@ class AttentionPattern {
   std::span<const std::uint16_t> keys() const noexcept { return keys_; }
 
   bool sees_beside_band(std::int64_t head, std::int64_t query, std::int64_t key) const;
+  std::int64_t bytes() const;  // of the list, and of what is made of it so far
   // Pairs of positions beside the band, of all heads, for the last `queries` of `keys` positions.
   std::int64_t count(std::int64_t queries, std::int64_t keys) const;
 

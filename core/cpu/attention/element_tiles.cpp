@@ -6,6 +6,10 @@
 
 namespace tessera::cpu::attention {
 
+std::size_t ElementTiles::bytes() const {
+  return (runs.size() + elements.size()) * sizeof(runs[0]) + keys.size() * sizeof(keys[0]) + counts.size() + lanes.size();
+}
+
 FarElements ElementTiles::tile(std::int64_t head, std::int64_t tile) const {
   const auto at = static_cast<std::size_t>(head * tiles + tile);
   return {runs[at + 1] - runs[at], keys.data() + runs[at], counts.data() + runs[at], lanes.data() + elements[at]};

@@ -15,6 +15,7 @@ struct ElementTiles {
   std::vector<std::uint16_t> keys;
   std::vector<std::uint8_t> counts, lanes;
 
+  std::size_t bytes() const;
   FarElements tile(std::int64_t head, std::int64_t tile) const;
 };
 
