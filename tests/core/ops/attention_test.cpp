@@ -114,6 +114,25 @@ TEST(Attention, TheMemoryOfALongSequenceIsLinearInIt) {
   EXPECT_LT(std::ranges::max(history.in_use()) - history.in_use().front(), scores / 4);
 }
 
+TEST(Attention, QueriesThatSeeAKeyLieWithinTheirBounds) {
+  for (const std::int64_t queries : {1, 40, 90}) {
+    for (const bool causal : {false, true}) {
+      for (const auto& [window, block] :
+           std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 1}, {7, 1}, {1, 16}, {20, 16}}) {
+        const AttentionForm form{1, queries, 53, 1, 1, 1, causal, window, 1.0, block};
+        if (block > 1 && queries > form.keys) continue;  // patterns have no more queries than keys
+        for (std::int64_t key = 0; key < form.keys; ++key) {
+          for (std::int64_t query = 0; query < queries; ++query) {
+            if (key < form.first_key(query) || key >= form.end_key(query)) continue;
+            EXPECT_GE(query, form.first_query(key));
+            EXPECT_LT(query, form.end_query(key));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, OperandsThatDoNotFitAreNamed) {
   const auto message = [](const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& options = {}) {
     return message_of<Error>([&] { attention(Var(Tensor::zeros(q)), Var(Tensor::zeros(k)), Var(Tensor::zeros(v)), options); });
