@@ -10,6 +10,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/gelu.h"
 #include "core/ops/relu.h"
+#include "core/ops/swiglu.h"
 #include "core/ops/unary.h"
 #include "core/ops/where.h"
 #include "tests/support/op_cases.h"
@@ -113,6 +114,30 @@ double reference_gelu_tanh(double x) {
 
 double reference_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
+void add_swiglu(std::vector<OpCase>& cases) {
+  const auto reference = [](std::span<const Tensor> in) {
+    Shape shape = in[0].shape();
+    const int last = shape.rank() - 1;
+    const std::int64_t n = shape[last] / 2;
+    shape.set(last, n);
+    return build(shape, [&](const Index& i) {
+      Index behind = i;
+      behind.back() += n;
+      const double gate = element(in[0], i);
+      return gate * reference_sigmoid(gate) * element(in[0], behind);
+    });
+  };
+  const std::vector<std::pair<std::string, Shape>> shapes{{"one", {2}},           {"pairs", {5, 2}},  {"zero_rows", {0, 6}},
+                                                          {"zero", {3, 0}},       {"prime", {7, 26}}, {"packs", {3, 5, 64}},
+                                                          {"threads", {2, 16418}}};
+  for (const auto& [variant, shape] : shapes) {
+    OpCase row = op_case(
+        "swiglu/" + variant, {shape}, [](std::span<const Var> in) { return swiglu(in[0]); }, reference);
+    row.inputs[0].low = -5, row.inputs[0].high = 5;
+    cases.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> elementwise_op_cases() {
@@ -146,6 +171,7 @@ std::vector<OpCase> elementwise_op_cases() {
   for (OpCase& row : cases) {
     if (row.name == "tanh/scalar") row.bf16_roundings = 256;  // its y is saved as 1, so that 1 - y^2 is 0
   }
+  add_swiglu(cases);
   add_dropout(cases);
   add_where(cases);
   return cases;

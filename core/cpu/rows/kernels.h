@@ -1,159 +1,12 @@
 // Included only by the files that build it for one instruction set each; W, the lanes of a vector, tells their instances apart.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cmath>
 
-#include "core/cpu/rows/problem.h"
-#include "core/cpu/vector_math.h"
+#include "core/cpu/rows/elementwise.h"
 
 namespace tessera::cpu::rows {
 namespace {
-
-#ifdef __AVX512F__
-inline __mmask16 first_lanes(std::int64_t lanes) { return static_cast<__mmask16>((1U << lanes) - 1); }
-#endif
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load_part(const float* from, std::int64_t lanes, float behind) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) {
-    const Vec<W> rest = Vec<W>{} + behind;
-    const __m512 v = _mm512_mask_loadu_ps(reinterpret_cast<const __m512&>(rest), first_lanes(lanes), from);
-    return reinterpret_cast<const Vec<W>&>(v);
-  }
-#endif
-  Vec<W> v = Vec<W>{} + behind;
-  for (std::int64_t i = 0; i < lanes; ++i) v[i] = from[i];
-  return v;
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store_part(const Vec<W>& v, std::int64_t lanes, float* to) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) return _mm512_mask_storeu_ps(to, first_lanes(lanes), reinterpret_cast<const __m512&>(v));
-#endif
-  for (std::int64_t i = 0; i < lanes; ++i) to[i] = v[i];
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store_past_caches(const Vec<W>& v, float* to) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) return _mm512_stream_ps(to, reinterpret_cast<const __m512&>(v));
-#endif
-  if constexpr (W == 8) _mm256_stream_ps(to, reinterpret_cast<const __m256&>(v));
-}
-
-template <int W>
-bool is_aligned(const float* at) {
-  return reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) == 0;
-}
-
-// Calls write(i, vector at i) for the whole vectors of `count` elements and the rest: at(i, lanes) makes the vector.
-template <int W, class At>
-[[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, float* to, const At& at) {
-  std::int64_t i = 0;
-  if (stores == Stores::past_caches && is_aligned<W>(to)) {
-    for (; i + W <= count; i += W) store_past_caches<W>(at(i), to + i);
-    _mm_sfence();
-  } else {
-    for (; i + W <= count; i += W) store<W>(at(i), to + i);
-  }
-}
-
-// y = f(x) and y = f(x, g).
-template <int W, class F>
-void map(const float* x, std::int64_t count, Stores stores, float* y, const F& f) {
-  write_all<W>(
-      count, stores, y, [&](std::int64_t i) __attribute__((always_inline)) { return f(load<W>(x + i)); });
-  const std::int64_t rest = count % W, at = count - rest;
-  if (rest > 0) store_part<W>(f(load_part<W>(x + at, rest, 0)), rest, y + at);
-}
-template <int W, class F>
-void map(const float* x, const float* g, std::int64_t count, Stores stores, float* y, const F& f) {
-  write_all<W>(
-      count, stores, y, [&](std::int64_t i) __attribute__((always_inline)) { return f(load<W>(x + i), load<W>(g + i)); });
-  const std::int64_t rest = count % W, at = count - rest;
-  if (rest > 0) store_part<W>(f(load_part<W>(x + at, rest, 0), load_part<W>(g + at, rest, 0)), rest, y + at);
-}
-
-template <int W>
-void gelu_erf(const float* x, std::int64_t count, Stores stores, float* y) {
-  map<W>(
-      x, count, stores, y, [](const Vec<W>& v) __attribute__((always_inline)) { return v * normal_of<W>(v).below; });
-}
-
-template <int W>
-void gelu_erf_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
-  map<W>(
-      x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
-        const Normal<W> normal = normal_of<W>(v);
-        return grad * (normal.below + v * 0.398942280F * normal.power);
-      });
-}
-
-// x (1 + tanh(u)) / 2 = x sigmoid(2 u), with u = sqrt(2 / pi) (x + 0.044715 x^3).
-inline constexpr float kTwiceRoot = 1.59576912F, kCubic = 0.044715F;
-
-template <int W>
-void gelu_tanh(const float* x, std::int64_t count, Stores stores, float* y) {
-  map<W>(
-      x, count, stores, y,
-      [](const Vec<W>& v) __attribute__((always_inline)) { return v * sigmoid_of<W>(kTwiceRoot * v * (1.0F + kCubic * v * v)); });
-}
-
-template <int W>
-void gelu_tanh_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
-  map<W>(
-      x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
-        const Vec<W> square = v * v;
-        const Vec<W> s = sigmoid_of<W>(kTwiceRoot * v * (1.0F + kCubic * square));
-        return grad * s * (1.0F + v * (1.0F - s) * kTwiceRoot * (1.0F + 3 * kCubic * square));
-      });
-}
-
-// All lanes joined, halves with halves.
-template <int W, class Join>
-[[gnu::always_inline]] inline float joined(const Vec<W>& v, const Join& join) {
-  if constexpr (W == 2) {
-    return join(v[0], v[1]);
-  } else {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v, sizeof v);
-    return joined<W / 2>(join(half[0], half[1]), join);
-  }
-}
-
-// Of four vectors.
-template <int W>
-[[gnu::always_inline]] inline float sum_of(const Vec<W> (&v)[4]) {
-  const auto plus = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; };
-  return joined<W>(plus(plus(v[0], v[1]), plus(v[2], v[3])), plus);
-}
-template <int W>
-[[gnu::always_inline]] inline float largest_of(const Vec<W> (&v)[4]) {
-  const auto larger = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; };
-  return joined<W>(larger(larger(v[0], v[1]), larger(v[2], v[3])), larger);
-}
-
-// Calls body(sums index, vector of the row) with the rest of a row filled up by `behind`; four independent sums hide latencies.
-template <int W, class Body>
-[[gnu::always_inline]] inline void for_each_vector(std::int64_t n, const Body& body) {
-  std::int64_t i = 0;
-  for (; i + 4 * W <= n; i += 4 * W) {
-    body(0, i, std::int64_t{W});
-    body(1, i + W, std::int64_t{W});
-    body(2, i + 2 * W, std::int64_t{W});
-    body(3, i + 3 * W, std::int64_t{W});
-  }
-  for (; i < n; i += W) body(0, i, n - i < W ? n - i : std::int64_t{W});
-}
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, std::int64_t lanes, float behind) {
-  return lanes == W ? load<W>(x + i) : load_part<W>(x + i, lanes, behind);
-}
 
 template <int W>
 float top_of(const float* x, std::int64_t n) {
@@ -200,12 +53,6 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
         x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_of<W>(v - top) * scale; });
   }
   return {top, total};
-}
-
-template <int W>
-void shift_and_scale(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y) {
-  map<W>(
-      x, count, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return factor * (v + shift); });
 }
 
 template <int W>
@@ -307,8 +154,19 @@ void layer_norm_parameters(const float* x, const float* g, const NormRow* rows, 
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {gelu_erf<W>, gelu_tanh<W>,        gelu_erf_backward<W>, gelu_tanh_backward<W>,  shift_and_scale<W>,      exp_sum<W>,
-          softmax<W>,  softmax_backward<W>, layer_norm<W>,        layer_norm_backward<W>, layer_norm_parameters<W>};
+  return {.gelu_erf = rows::gelu_erf<W>,
+          .gelu_tanh = rows::gelu_tanh<W>,
+          .gelu_erf_backward = rows::gelu_erf_backward<W>,
+          .gelu_tanh_backward = rows::gelu_tanh_backward<W>,
+          .swiglu = rows::swiglu<W>,
+          .swiglu_backward = rows::swiglu_backward<W>,
+          .shift_and_scale = rows::shift_and_scale<W>,
+          .exp_sum = rows::exp_sum<W>,
+          .softmax = rows::softmax<W>,
+          .softmax_backward = rows::softmax_backward<W>,
+          .layer_norm = rows::layer_norm<W>,
+          .layer_norm_backward = rows::layer_norm_backward<W>,
+          .layer_norm_parameters = rows::layer_norm_parameters<W>};
 }
 
 }  // namespace

@@ -25,6 +25,10 @@ struct Kernels {
   // grad_x[i] = g[i] f'(x[i]); grad_x may be g.
   void (*gelu_erf_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
   void (*gelu_tanh_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
+  // y[i] = silu(gate[i]) value[i].
+  void (*swiglu)(const float* gate, const float* value, std::int64_t count, Stores stores, float* y);
+  void (*swiglu_backward)(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores,
+                          float* grad_gate, float* grad_value);
   // y[i] = factor (x[i] + shift).
   void (*shift_and_scale)(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y);
 

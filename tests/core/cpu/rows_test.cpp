@@ -9,6 +9,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/ops/gelu_math.h"
+#include "core/ops/swiglu_math.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "tests/support/relative_error.h"
@@ -76,6 +77,26 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
   for (std::int64_t i = 0; i < 1000; ++i) {
     const double v = x.data<float>()[i], want = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
     EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // a rounding of v^2 / 2 = 72 is 4e-6
+  }
+}
+
+TEST_P(RowKernels, Swiglu) {
+  for (const std::int64_t n : kSizes) {
+    const Tensor gate = random(n, 1), value = random(n, 2), g = random(n, 3);
+    std::vector<double> want, grad_gate, grad_value;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double a = gate.data<float>()[i], b = value.data<float>()[i];
+      const auto grad = swiglu_gradient(a, b, double{g.data<float>()[i]});
+      want.push_back(swiglu_of(a, b)), grad_gate.push_back(grad.gate), grad_value.push_back(grad.value);
+    }
+    const float *const a = gate.data<float>(), *const b = value.data<float>();
+    expect_results(n, want, [&](Stores s, float* y) { used->swiglu(a, b, n, s, y); });
+    const Tensor other = Tensor::empty({n});
+    const auto backward = [&](Stores s, float* to_gate, float* to_value) {
+      used->swiglu_backward(a, b, g.data<float>(), n, s, to_gate, to_value);
+    };
+    expect_results(n, grad_gate, [&](Stores s, float* to) { backward(s, to, other.data<float>()); });
+    expect_results(n, grad_value, [&](Stores s, float* to) { backward(s, other.data<float>(), to); });
   }
 }
 

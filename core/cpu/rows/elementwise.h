@@ -1,0 +1,70 @@
+// Kernels of long arrays. Included like core/cpu/vectors.h.
+#pragma once
+
+#include "core/cpu/rows/walks.h"
+#include "core/cpu/vector_math.h"
+
+namespace tessera::cpu::rows {
+namespace {
+
+template <int W>
+void gelu_erf(const float* x, std::int64_t count, Stores stores, float* y) {
+  map<W>(
+      x, count, stores, y, [](const Vec<W>& v) __attribute__((always_inline)) { return v * normal_of<W>(v).below; });
+}
+
+template <int W>
+void gelu_erf_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
+  map<W>(
+      x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
+        const Normal<W> normal = normal_of<W>(v);
+        return grad * (normal.below + v * 0.398942280F * normal.power);
+      });
+}
+
+// x (1 + tanh(u)) / 2 = x sigmoid(2 u), with u = sqrt(2 / pi) (x + 0.044715 x^3).
+inline constexpr float kTwiceRoot = 1.59576912F, kCubic = 0.044715F;
+
+template <int W>
+void gelu_tanh(const float* x, std::int64_t count, Stores stores, float* y) {
+  map<W>(
+      x, count, stores, y,
+      [](const Vec<W>& v) __attribute__((always_inline)) { return v * sigmoid_of<W>(kTwiceRoot * v * (1.0F + kCubic * v * v)); });
+}
+
+template <int W>
+void gelu_tanh_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
+  map<W>(
+      x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
+        const Vec<W> square = v * v;
+        const Vec<W> s = sigmoid_of<W>(kTwiceRoot * v * (1.0F + kCubic * square));
+        return grad * s * (1.0F + v * (1.0F - s) * kTwiceRoot * (1.0F + 3 * kCubic * square));
+      });
+}
+
+template <int W>
+void swiglu(const float* gate, const float* value, std::int64_t count, Stores stores, float* y) {
+  map<W>(
+      gate, value, count, stores, y,
+      [](const Vec<W>& a, const Vec<W>& b) __attribute__((always_inline)) { return a * sigmoid_of<W>(a) * b; });
+}
+
+template <int W>
+void swiglu_backward(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores, float* grad_gate,
+                     float* grad_value) {
+  write_pairs<W>(
+      count, stores, grad_gate, grad_value, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+        const Vec<W> a = row_part<W>(gate, i, lanes, 0), grad = row_part<W>(g, i, lanes, 0);
+        const Vec<W> s = sigmoid_of<W>(a);
+        return Pair<W>{grad * row_part<W>(value, i, lanes, 0) * s * (1.0F + a * (1.0F - s)), grad * a * s};
+      });
+}
+
+template <int W>
+void shift_and_scale(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y) {
+  map<W>(
+      x, count, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return factor * (v + shift); });
+}
+
+}  // namespace
+}  // namespace tessera::cpu::rows

@@ -1,0 +1,62 @@
+// Built with fast-math, which vectorises exp of what has no kernel in core/cpu/rows; nothing here tests for NaN, and NaN in gives
+// NaN out.
+#include "core/compute_type.h"
+#include "core/cpu/parallel.h"
+#include "core/cpu/rows/problem.h"
+#include "core/ops/swiglu.h"
+#include "core/ops/swiglu_math.h"
+
+namespace tessera::cpu {
+namespace {
+
+template <class T>
+void forward_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    rows::kernels().swiglu(x, x + n, n, stores, y);
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(swiglu_of(widen(x[i]), widen(x[n + i])));
+  }
+}
+
+template <class T>
+void backward_row(const T* x, const T* g, std::int64_t n, rows::Stores stores, T* grad_x) {
+  if constexpr (std::is_same_v<T, float>) {
+    rows::kernels().swiglu_backward(x, x + n, g, n, stores, grad_x, grad_x + n);
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+      const SwigluGradient<Compute<T>> grad = swiglu_gradient(widen(x[i]), widen(x[n + i]), widen(g[i]));
+      grad_x[i] = narrow<T>(grad.gate);
+      grad_x[n + i] = narrow<T>(grad.value);
+    }
+  }
+}
+
+}  // namespace
+
+void swiglu_forward(const Tensor& x, const Tensor& y) {
+  const std::int64_t n = y.dim(1);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
+  dispatch_floating(x.dtype(), "swiglu", [&]<class T>() {
+    parallel_rows(y.dim(0), n, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        forward_row(x.data<T>() + row * 2 * n, n, stores, y.data<T>() + row * n);
+      }
+    });
+  });
+}
+
+void swiglu_backward(const Tensor& x, const Tensor& grad_y, const Tensor& grad_x) {
+  const std::int64_t n = grad_y.dim(1);
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
+  dispatch_floating(x.dtype(), "swiglu_backward", [&]<class T>() {
+    parallel_rows(grad_y.dim(0), n, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        backward_row(x.data<T>() + row * 2 * n, grad_y.data<T>() + row * n, n, stores, grad_x.data<T>() + row * 2 * n);
+      }
+    });
+  });
+}
+
+}  // namespace tessera::cpu
