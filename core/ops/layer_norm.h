@@ -12,7 +12,8 @@ namespace tessera {
 Var layer_norm(const Var& x, const Var& gamma, const Var& beta, double eps = 1e-5);
 
 // x, y, grad_y, grad_x [rows, n]; mean, inv_std [rows]; per-column tensors [n]; all contiguous. grad_x, or both
-// grad_gamma and grad_beta, may be undefined.
+// grad_gamma and grad_beta, may be undefined. Without beta, mean and grad_beta they are those of RMS norm (core/ops/rms_norm.h):
+// the mean counts as 0.
 namespace cpu {
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& inv_std);

@@ -17,6 +17,9 @@ void for_each_row_of(std::int64_t rows, std::int64_t columns, Body&& body) {
   });
 }
 
+const rows::NormKernels& kernels_of(bool centred) { return centred ? rows::kernels().layer_norm : rows::kernels().rms_norm; }
+
+// `beta` and `mean` are null in RMS norm.
 template <class T, class C = Compute<T>>
 void forward(const Tensor& x, const C* gamma, const C* beta, double eps, T* y, C* mean, C* inv_std) {
   const std::int64_t n = x.dim(1);
@@ -26,22 +29,24 @@ void forward(const Tensor& x, const C* gamma, const C* beta, double eps, T* y, C
     const T* const from = x.data<T>() + row * n;
     T* const to = y + row * n;
     if constexpr (std::is_same_v<T, float>) {
-      const rows::NormRow norm = rows::kernels().layer_norm(from, gamma, beta, n, eps, stores, to);
-      mean[row] = norm.mean;
+      const rows::NormRow norm = kernels_of(mean != nullptr).forward(from, gamma, beta, n, eps, stores, to);
+      if (mean != nullptr) mean[row] = norm.mean;
       inv_std[row] = norm.inv_std;
       return;
     }
     C sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = 0; i < n; ++i) sum += widen(from[i]);
-    const C centre = sum * share;
+    const C centre = mean != nullptr ? sum * share : C(0);
     C squares = 0;
 #pragma omp simd reduction(+ : squares)
     for (std::int64_t i = 0; i < n; ++i) squares += (widen(from[i]) - centre) * (widen(from[i]) - centre);
     const C scale = static_cast<C>(1.0 / std::sqrt(static_cast<double>(squares * share) + eps));
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) to[i] = narrow<T>((widen(from[i]) - centre) * scale * gamma[i] + beta[i]);
-    mean[row] = centre;
+    for (std::int64_t i = 0; i < n; ++i) {
+      to[i] = narrow<T>((widen(from[i]) - centre) * scale * gamma[i] + (beta != nullptr ? beta[i] : C(0)));
+    }
+    if (mean != nullptr) mean[row] = centre;
     inv_std[row] = scale;
   });
 }
@@ -52,9 +57,11 @@ struct Gradient {
   const T* x;
   const T* g;
   const C* gamma;
-  const C* mean;
+  const C* mean;  // null in RMS norm
   const C* inv_std;
   std::int64_t n;
+
+  C mean_of(std::int64_t row) const { return mean != nullptr ? mean[row] : C(0); }
 };
 
 template <class T, class C = Compute<T>>
@@ -62,11 +69,11 @@ void input_row(const Gradient<T>& o, std::int64_t row, rows::Stores stores, T* t
   const T* const from = o.x + row * o.n;
   const T* const g = o.g + row * o.n;
   if constexpr (std::is_same_v<T, float>) {
-    return rows::kernels().layer_norm_backward(from, g, o.gamma, {o.mean[row], o.inv_std[row]}, o.n, stores, to);
+    return kernels_of(o.mean != nullptr).backward(from, g, o.gamma, {o.mean_of(row), o.inv_std[row]}, o.n, stores, to);
   }
   const C* const gamma = o.gamma;
   const C share = C(1) / static_cast<C>(o.n);
-  const C centre = o.mean[row];
+  const C centre = o.mean_of(row);
   const C scale = o.inv_std[row];
   C plain = 0;
   C weighted = 0;
@@ -76,7 +83,7 @@ void input_row(const Gradient<T>& o, std::int64_t row, rows::Stores stores, T* t
     plain += a;
     weighted += a * (widen(from[i]) - centre);
   }
-  const C offset = plain * share;
+  const C offset = o.mean != nullptr ? plain * share : C(0);
   const C slope = weighted * scale * scale * share;
 #pragma omp simd
   for (std::int64_t i = 0; i < o.n; ++i) {
@@ -91,6 +98,8 @@ template <class T, std::int64_t Rows, class C = Compute<T>>
 void add_rows(const Gradient<T>& o, std::int64_t row, double* gamma, double* beta) {
   const T* const from = o.x + row * o.n;
   const T* const g = o.g + row * o.n;
+  C means[Rows];
+  for (std::int64_t r = 0; r < Rows; ++r) means[r] = o.mean_of(row + r);
 #pragma omp simd
   for (std::int64_t i = 0; i < o.n; ++i) {
     C weighted = 0;
@@ -98,7 +107,7 @@ void add_rows(const Gradient<T>& o, std::int64_t row, double* gamma, double* bet
 #pragma GCC unroll 8
     for (std::int64_t r = 0; r < Rows; ++r) {
       const C here = widen(g[r * o.n + i]);
-      weighted += here * ((widen(from[r * o.n + i]) - o.mean[row + r]) * o.inv_std[row + r]);
+      weighted += here * ((widen(from[r * o.n + i]) - means[r]) * o.inv_std[row + r]);
       plain += here;
     }
     gamma[i] += static_cast<double>(weighted);
@@ -133,8 +142,8 @@ void backward(const Gradient<T>& o, std::int64_t rows, T* grad_x, C* grad_gamma,
       if (gammas.empty()) continue;
       if constexpr (std::is_same_v<T, float>) {
         rows::NormRow norms[kRows];
-        for (std::int64_t row = first; row < last; ++row) norms[row - first] = {o.mean[row], o.inv_std[row]};
-        rows::kernels().layer_norm_parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
+        for (std::int64_t row = first; row < last; ++row) norms[row - first] = {o.mean_of(row), o.inv_std[row]};
+        kernels_of(o.mean != nullptr).parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
         continue;
       }
       if (last - first == kRows) {
@@ -146,7 +155,7 @@ void backward(const Gradient<T>& o, std::int64_t rows, T* grad_x, C* grad_gamma,
   });
   if (grad_gamma == nullptr) return;
   join(gammas, o.n, grad_gamma);
-  join(betas, o.n, grad_beta);
+  if (grad_beta != nullptr) join(betas, o.n, grad_beta);
 }
 
 }  // namespace
@@ -155,7 +164,7 @@ void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta
                         const Tensor& inv_std) {
   dispatch_floating(x.dtype(), "layer_norm", [&]<class T>() {
     using C = Compute<T>;
-    forward<T>(x, gamma.data<C>(), beta.data<C>(), eps, y.data<T>(), mean.data<C>(), inv_std.data<C>());
+    forward<T>(x, gamma.data<C>(), static_cast<C*>(beta.raw()), eps, y.data<T>(), static_cast<C*>(mean.raw()), inv_std.data<C>());
   });
 }
 
@@ -163,10 +172,9 @@ void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& ga
                          const Tensor& grad_x, const Tensor& grad_gamma, const Tensor& grad_beta) {
   dispatch_floating(x.dtype(), "layer_norm", [&]<class T>() {
     using C = Compute<T>;
-    const Gradient<T> o{x.data<T>(), grad_y.data<T>(), gamma.data<C>(), mean.data<C>(), inv_std.data<C>(), x.dim(1)};
-    const bool parameters = grad_gamma.defined();
-    backward<T>(o, x.dim(0), grad_x.defined() ? grad_x.data<T>() : nullptr, parameters ? grad_gamma.data<C>() : nullptr,
-                parameters ? grad_beta.data<C>() : nullptr);
+    const Gradient<T> o{x.data<T>(),       grad_y.data<T>(), gamma.data<C>(), static_cast<const C*>(mean.raw()),
+                        inv_std.data<C>(), x.dim(1)};
+    backward<T>(o, x.dim(0), static_cast<T*>(grad_x.raw()), static_cast<C*>(grad_gamma.raw()), static_cast<C*>(grad_beta.raw()));
   });
 }
 

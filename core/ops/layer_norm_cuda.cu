@@ -11,7 +11,7 @@ struct LayerNormForward {
   using C = Compute<T>;
   const T* x;
   const C* gamma;
-  const C* beta;
+  const C* beta;  // null in RMS norm, as is mean
   double eps;
   std::int64_t n;
   T* y;
@@ -29,12 +29,15 @@ struct LayerNormForward {
     walk.for_each([&](int k, std::int64_t at) {
       if constexpr (kHeld) v[k] = Values::load(x + at);
     });
-    const C centre = mean_of<kHeld>(walk, [&](int k, std::int64_t at) {
-      again(k, at);
-      C sum = 0;
-      for (const C value : v[k].at) sum += value;
-      return sum;
-    });
+    C centre = 0;
+    if (mean != nullptr) {
+      centre = mean_of<kHeld>(walk, [&](int k, std::int64_t at) {
+        again(k, at);
+        C sum = 0;
+        for (const C value : v[k].at) sum += value;
+        return sum;
+      });
+    }
     const C var = mean_of<kHeld>(walk, [&](int k, std::int64_t at) {
       again(k, at);
       C sum = 0;
@@ -45,12 +48,12 @@ struct LayerNormForward {
     walk.for_each([&](int k, std::int64_t at) {
       again(k, at);
       const auto slope = Numbers<C, Walk::kPack>::load(gamma + walk.column_of(at));
-      const auto shift = Numbers<C, Walk::kPack>::load(beta + walk.column_of(at));
+      const auto shift = beta != nullptr ? Numbers<C, Walk::kPack>::load(beta + walk.column_of(at)) : Numbers<C, Walk::kPack>{};
       for (int i = 0; i < Walk::kPack; ++i) v[k].at[i] = (v[k].at[i] - centre) * scale * slope.at[i] + shift.at[i];
       v[k].store(y + at);
     });
     if (!inside || !walk.first()) return;
-    mean[walk.row] = centre;
+    if (mean != nullptr) mean[walk.row] = centre;
     inv_std[walk.row] = scale;
   }
 
@@ -70,7 +73,7 @@ struct LayerNormInput {
   const T* x;
   const T* g;
   const C* gamma;
-  const C* mean;
+  const C* mean;  // null in RMS norm
   const C* inv_std;
   std::int64_t n;
   T* grad_x;
@@ -93,7 +96,7 @@ struct LayerNormInput {
     constexpr int kPacks = kHeld ? Walk::kPacks : 1;
     Numbers<C, Walk::kPack> a[kPacks];  // g * gamma
     Values d[kPacks];  // x - mean
-    const C centre = inside ? mean[walk.row] : C(0);
+    const C centre = inside && mean != nullptr ? mean[walk.row] : C(0);
     const C scale = inside ? inv_std[walk.row] : C(0);
     const auto load = [&](int k, std::int64_t at) {
       d[k] = Values::load(x + at);
@@ -111,7 +114,7 @@ struct LayerNormInput {
     });
     if constexpr (kHeld) walk.for_each([&](int k, std::int64_t) { add(a[k], d[k], sum); });
     sum = Walk::reduce(sum, Join());
-    const C offset = static_cast<C>(sum.plain / static_cast<double>(n));
+    const C offset = mean != nullptr ? static_cast<C>(sum.plain / static_cast<double>(n)) : C(0);
     const C slope = static_cast<C>(sum.weighted) * scale * scale / static_cast<C>(n);
     walk.for_each([&](int k, std::int64_t at) {
       if constexpr (!kHeld) load(k, at);
@@ -145,7 +148,7 @@ struct LayerNormParameters {
   };
   const T* x;
   const T* g;
-  const C* mean;
+  const C* mean;  // null in RMS norm, as is grad_beta
   const C* inv_std;
   std::int64_t n;
   C* grad_gamma;
@@ -156,7 +159,7 @@ struct LayerNormParameters {
   template <int N>
   __device__ Item<N> load(int, std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * n + column;
-    return {Numbers<T, N>::load(x + at), Numbers<T, N>::load(g + at), mean[row], inv_std[row]};
+    return {Numbers<T, N>::load(x + at), Numbers<T, N>::load(g + at), mean != nullptr ? mean[row] : C(0), inv_std[row]};
   }
   template <int N, int U>
   __device__ void add(int, const Item<N> (&items)[U], int count, std::int64_t, const ColumnPlace&, State (&states)[N]) const {
@@ -174,7 +177,7 @@ struct LayerNormParameters {
   }
   __device__ void finish(std::int64_t, std::int64_t column, const State& sums) const {
     grad_gamma[column] = static_cast<C>(sums.at[0]);
-    grad_beta[column] = static_cast<C>(sums.at[1]);
+    if (grad_beta != nullptr) grad_beta[column] = static_cast<C>(sums.at[1]);
   }
 };
 
@@ -186,11 +189,11 @@ void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta
     using C = Compute<T>;
     const LayerNormForward<T> op{.x = x.data<T>(),
                                  .gamma = gamma.data<C>(),
-                                 .beta = beta.data<C>(),
+                                 .beta = static_cast<const C*>(beta.raw()),
                                  .eps = eps,
                                  .n = x.dim(1),
                                  .y = y.data<T>(),
-                                 .mean = mean.data<C>(),
+                                 .mean = static_cast<C*>(mean.raw()),
                                  .inv_std = inv_std.data<C>()};
     launch_rows<T>("layer_norm", x.device(), x.dim(0), x.dim(1), all_aligned(x, gamma, beta, y), op);
   });
@@ -204,13 +207,15 @@ void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& ga
     using C = Compute<T>;
     const T* const from = x.data<T>();
     const T* const g = grad_y.data<T>();
+    const auto* const means = static_cast<const C*>(mean.raw());
     // First, so that grad_x may be grad_y.
     if (grad_gamma.defined()) {
-      const LayerNormParameters<T> op{from, g, mean.data<C>(), inv_std.data<C>(), n, grad_gamma.data<C>(), grad_beta.data<C>()};
+      const LayerNormParameters<T> op{
+          from, g, means, inv_std.data<C>(), n, grad_gamma.data<C>(), static_cast<C*>(grad_beta.raw())};
       reduce_columns<T>("layer_norm_backward", x.device(), 1, rows, n, all_aligned(x, grad_y), op);
     }
     if (!grad_x.defined()) return;
-    const LayerNormInput<T> op{from, g, gamma.data<C>(), mean.data<C>(), inv_std.data<C>(), n, grad_x.data<T>()};
+    const LayerNormInput<T> op{from, g, gamma.data<C>(), means, inv_std.data<C>(), n, grad_x.data<T>()};
     launch_rows<T>("layer_norm_backward", x.device(), rows, n, all_aligned(x, grad_y, gamma, grad_x), op);
   });
 }

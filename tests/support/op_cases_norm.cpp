@@ -1,9 +1,10 @@
-// Rows for normalisation: batch norm, alone and with what is fused behind it, and layer norm.
+// Rows for normalisation: batch norm, alone and with what is fused behind it, layer norm and RMS norm.
 #include <algorithm>
 #include <cmath>
 
 #include "core/ops/batch_norm.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/rms_norm.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 
@@ -82,6 +83,22 @@ void add_layer_norm(std::vector<OpCase>& cases, const std::string& name, const S
       [](Inputs in) { return norm_reference(in, true); })));
 }
 
+void add_rms_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x) {
+  const auto reference = [](Inputs in) {
+    const int64_t columns = in[0].dim(-1);
+    const Tensor y = in[0].clone();
+    for (int64_t begin = 0; begin < y.numel(); begin += columns) {
+      double* const row = y.data<double>() + begin;
+      double squares = 0;
+      for (int64_t i = 0; i < columns; ++i) squares += row[i] * row[i];
+      for (int64_t i = 0; i < columns; ++i) row[i] *= at(in[1], i) / std::sqrt(squares / static_cast<double>(columns) + 1e-3);
+    }
+    return y;
+  };
+  cases.push_back(with_parameters(op_case(
+      "rms_norm/" + name, {x, {x.dim(-1)}}, [](std::span<const Var> in) { return rms_norm(in[0], in[1], 1e-3); }, reference)));
+}
+
 }  // namespace
 
 std::vector<OpCase> norm_op_cases() {
@@ -102,6 +119,13 @@ std::vector<OpCase> norm_op_cases() {
   add_layer_norm(cases, "wide", {2, 257});
   add_layer_norm(cases, "one_row", {16});
   add_layer_norm(cases, "rows0", {0, 5});
+  add_rms_norm(cases, "odd", {3, 5, 7});
+  add_rms_norm(cases, "wide", {2, 257});
+  add_rms_norm(cases, "packs", {3, 16, 64});
+  add_rms_norm(cases, "one_row", {16});
+  add_rms_norm(cases, "one", {3, 1});
+  add_rms_norm(cases, "rows0", {0, 5});
+  add_rms_norm(cases, "columns0", {3, 0});
   return cases;
 }
 

@@ -18,6 +18,16 @@ struct NormRow {
   float mean, inv_std;
 };
 
+// Of rows of n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
+struct NormKernels {
+  NormRow (*forward)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, float* y);
+  void (*backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores,
+                   float* grad_x);
+  // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
+  void (*parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
+                     double* beta);
+};
+
 struct Kernels {
   // y[i] = f(x[i]), of `count` elements; y may be x.
   void (*gelu_erf)(const float* x, std::int64_t count, Stores stores, float* y);
@@ -37,13 +47,7 @@ struct Kernels {
   ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
-  NormRow (*layer_norm)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores,
-                        float* y);
-  void (*layer_norm_backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n,
-                              Stores stores, float* grad_x);
-  // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
-  void (*layer_norm_parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n,
-                                double* gamma, double* beta);
+  NormKernels layer_norm, rms_norm;
 };
 
 extern const Kernels kAvx2Kernels;

@@ -128,29 +128,57 @@ TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(y.data<float>()[i], i == 3 ? 1.0F : 0.0F) << i;
 }
 
-TEST_P(RowKernels, LayerNorm) {
+// `centred`: layer norm, otherwise RMS norm.
+void expect_norm(const NormKernels& norm, std::int64_t n, bool centred, const auto& expect_results) {
+  const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
+  double mean = 0, variance = 0, plain = 0, weighted = 0;
+  for (const double v : wide(x)) mean += centred ? v / static_cast<double>(n) : 0;
+  for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+  const double inv_std = 1 / std::sqrt(variance + 1e-5);
+  std::vector<double> want, gradient;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    want.push_back(h * gamma.data<float>()[i] + (centred ? beta.data<float>()[i] : 0));
+    plain += centred ? a / static_cast<double>(n) : 0, weighted += a * h / static_cast<double>(n);
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    gradient.push_back(inv_std * (a - plain - h * weighted));
+  }
+  const float *const in = x.data<float>(), *const scale = gamma.data<float>();
+  const float* const shift = centred ? beta.data<float>() : nullptr;
+  expect_results(n, want, [&](Stores s, float* y) { norm.forward(in, scale, shift, n, 1e-5, s, y); });
+  const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
+  expect_results(n, gradient, [&](Stores s, float* y) { norm.backward(in, g.data<float>(), scale, row, n, s, y); });
+}
+
+TEST_P(RowKernels, LayerNormAndRmsNorm) {
   for (const std::int64_t n : kSizes) {
     if (n == 1) continue;  // its variance is 0
-    const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
-    double mean = 0, variance = 0, plain = 0, weighted = 0;
-    for (const double v : wide(x)) mean += v / static_cast<double>(n);
-    for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
-    const double inv_std = 1 / std::sqrt(variance + 1e-5);
-    std::vector<double> want, gradient;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
-      want.push_back(h * gamma.data<float>()[i] + beta.data<float>()[i]);
-      plain += a / static_cast<double>(n), weighted += a * h / static_cast<double>(n);
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
-      gradient.push_back(inv_std * (a - plain - h * weighted));
-    }
-    const float *const in = x.data<float>(), *const scale = gamma.data<float>();
-    expect_results(n, want, [&](Stores s, float* y) { used->layer_norm(in, scale, beta.data<float>(), n, 1e-5, s, y); });
-    const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
-    expect_results(n, gradient, [&](Stores s, float* y) { used->layer_norm_backward(in, g.data<float>(), scale, row, n, s, y); });
+    expect_norm(used->layer_norm, n, true, expect_results);
+    expect_norm(used->rms_norm, n, false, expect_results);
   }
+}
+
+// Sums over rows, eight at a time and what is left, that join what is there.
+TEST_P(RowKernels, GradientsOfANormsParameters) {
+  constexpr std::int64_t n = 37, count = 11;
+  const Tensor x = random(n * count, 1), g = random(n * count, 2);
+  NormRow rows[count];
+  for (int r = 0; r < count; ++r) rows[r] = {0.1F * static_cast<float>(r), 1 + 0.3F * static_cast<float>(r)};
+  std::vector<double> want_gamma(n, 2.0), want_beta(n, 3.0), gamma = want_gamma, beta = want_beta;
+  for (std::int64_t i = 0; i < n * count; ++i) {
+    const NormRow& row = rows[i / n];
+    const double here = g.data<float>()[i];
+    want_gamma[static_cast<std::size_t>(i % n)] += here * (x.data<float>()[i] - double{row.mean}) * row.inv_std;
+    want_beta[static_cast<std::size_t>(i % n)] += here;
+  }
+  used->layer_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), beta.data());
+  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+  EXPECT_LE(relative_error(beta, want_beta), kTolerance);
+  std::fill(gamma.begin(), gamma.end(), 2.0);
+  used->rms_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), nullptr);
+  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
