@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/attention.h"
+#include "core/ops/rotary.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 
@@ -98,6 +99,24 @@ std::vector<std::int64_t> some_keys(std::int64_t keys) {
   return mask;
 }
 
+// Of a tensor [batch, positions, heads, width] whose first heads turn.
+OpCase rotary_case(const std::string& name, const Shape& shape, const RotaryOptions& options) {
+  return op_case(
+      "rotary/" + name, {shape}, [options](std::span<const Var> in) { return rotary(in[0], options); },
+      [options](std::span<const Tensor> in) {
+        const std::int64_t half = in[0].dim(3) / 2;
+        return build(in[0].shape(), [&](const Index& i) {
+          if (i[2] >= options.heads) return element(in[0], i);
+          const bool second = i[3] >= half;
+          const std::int64_t pair = second ? i[3] - half : i[3];
+          const double rate = std::pow(options.base, -static_cast<double>(pair) / static_cast<double>(half));
+          const double angle = static_cast<double>(options.offset + i[1]) * rate;
+          const double partner = at(in[0], i[0], i[1], i[2], second ? pair : pair + half);
+          return element(in[0], i) * std::cos(angle) + (second ? partner : -partner) * std::sin(angle);
+        });
+      });
+}
+
 }  // namespace
 
 std::vector<OpCase> attention_op_cases() {
@@ -122,6 +141,14 @@ std::vector<OpCase> attention_op_cases() {
   }
   cases.push_back(packed_case({"packed", {2, 19, 19, 3, 3, 7}, true}));
   cases.push_back(packed_case({"packed_grouped", {1, 66, 66, 4, 2, 16}, true}));
+  cases.push_back(rotary_case("all_heads", {2, 5, 3, 6}, {.heads = 3}));
+  cases.push_back(rotary_case("some_heads", {2, 7, 5, 26}, {.heads = 2, .offset = 11, .base = 500}));
+  cases.push_back(rotary_case("packs", {1, 19, 3, 64}, {.heads = 2, .offset = 1}));
+  cases.push_back(rotary_case("width2", {3, 4, 1, 2}, {.heads = 1}));
+  cases.push_back(rotary_case("threads", {2, 67, 4, 80}, {.heads = 3}));
+  cases.push_back(rotary_case("batch0", {0, 3, 2, 4}, {.heads = 1}));
+  cases.push_back(rotary_case("positions0", {2, 0, 2, 4}, {.heads = 1}));
+  cases.push_back(rotary_case("width0", {2, 3, 2, 0}, {.heads = 1}));
   return cases;
 }
 

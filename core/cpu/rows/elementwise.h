@@ -58,6 +58,27 @@ void swiglu_backward(const float* gate, const float* value, const float* g, std:
         const Vec<W> s = sigmoid_of<W>(a);
         return Pair<W>{grad * row_part<W>(value, i, lanes, 0) * s * (1.0F + a * (1.0F - s)), grad * a * s};
       });
+  finish(stores);
+}
+
+template <int W>
+void rotate(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y) {
+  const std::int64_t n = row.half;
+  for (std::int64_t first = 0; first < row.rotated * 2 * n; first += 2 * n) {
+    write_pairs<W>(
+        n, stores, y + first, y + first + n, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
+          const Vec<W> a = row_part<W>(x + first, i, lanes, 0), b = row_part<W>(x + first + n, i, lanes, 0);
+          const Vec<W> c = row_part<W>(cosine, i, lanes, 0), s = sign * row_part<W>(sine, i, lanes, 0);
+          return Pair<W>{a * c - b * s, b * c + a * s};
+        });
+  }
+  const std::int64_t others = row.rotated * 2 * n;
+  if (x != y) {
+    map<W>(
+        x + others, row.heads * 2 * n - others, stores, y + others,
+        [](const Vec<W>& v) __attribute__((always_inline)) { return v; });
+  }
+  finish(stores);
 }
 
 template <int W>

@@ -76,6 +76,7 @@ constexpr Kernels kernels_of() {
           .gelu_tanh_backward = rows::gelu_tanh_backward<W>,
           .swiglu = rows::swiglu<W>,
           .swiglu_backward = rows::swiglu_backward<W>,
+          .rotate = rows::rotate<W>,
           .shift_and_scale = rows::shift_and_scale<W>,
           .exp_sum = rows::exp_sum<W>,
           .softmax = rows::softmax<W>,

@@ -18,6 +18,11 @@ struct NormRow {
   float mean, inv_std;
 };
 
+// The heads of one position, [heads][2 half]: the first `rotated` ones are turned, the others copied.
+struct HeadRow {
+  std::int64_t heads, rotated, half;
+};
+
 // Of rows of n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
 struct NormKernels {
   NormRow (*forward)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, float* y);
@@ -39,6 +44,8 @@ struct Kernels {
   void (*swiglu)(const float* gate, const float* value, std::int64_t count, Stores stores, float* y);
   void (*swiglu_backward)(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores,
                           float* grad_gate, float* grad_value);
+  // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
+  void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
   // y[i] = factor (x[i] + shift).
   void (*shift_and_scale)(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y);
 

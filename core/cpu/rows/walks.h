@@ -50,13 +50,18 @@ bool is_aligned(const float* at) {
   return reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) == 0;
 }
 
+// Others see what was stored past the caches.
+inline void finish(Stores stores) {
+  if (stores == Stores::past_caches) _mm_sfence();
+}
+
 // Writes the whole vectors of `count` elements: at(i) makes the one at i.
 template <int W, class At>
 [[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, float* to, const At& at) {
   std::int64_t i = 0;
   if (stores == Stores::past_caches && is_aligned<W>(to)) {
     for (; i + W <= count; i += W) store_past_caches<W>(at(i), to + i);
-    _mm_sfence();
+    finish(stores);
   } else {
     for (; i + W <= count; i += W) store<W>(at(i), to + i);
   }
@@ -88,7 +93,7 @@ struct Pair {
   Vec<W> first, second;
 };
 
-// Writes two arrays: at(i, lanes) makes the vectors of both at i, of which `lanes` count.
+// Writes two arrays: at(i, lanes) makes the vectors of both at i, of which `lanes` count. finish() is the caller's.
 template <int W, class At>
 [[gnu::always_inline]] inline void write_pairs(std::int64_t count, Stores stores, float* first, float* second, const At& at) {
   const bool past = stores == Stores::past_caches && is_aligned<W>(first) && is_aligned<W>(second);
@@ -98,7 +103,6 @@ template <int W, class At>
     past ? store_past_caches<W>(here.first, first + i) : store<W>(here.first, first + i);
     past ? store_past_caches<W>(here.second, second + i) : store<W>(here.second, second + i);
   }
-  if (past) _mm_sfence();
   if (i == count) return;
   const Pair<W> here = at(i, count - i);
   store_part<W>(here.first, count - i, first + i);

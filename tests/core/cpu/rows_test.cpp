@@ -9,6 +9,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/ops/gelu_math.h"
+#include "core/ops/rotary_math.h"
 #include "core/ops/swiglu_math.h"
 #include "core/rng.h"
 #include "core/tensor.h"
@@ -97,6 +98,32 @@ TEST_P(RowKernels, Swiglu) {
     };
     expect_results(n, grad_gate, [&](Stores s, float* to) { backward(s, to, other.data<float>()); });
     expect_results(n, grad_value, [&](Stores s, float* to) { backward(s, other.data<float>(), to); });
+  }
+}
+
+// Heads of two vectors and more, of less than one, with rests; some of them copied. Back and forth in place is where it began.
+TEST_P(RowKernels, Rotate) {
+  for (const HeadRow& row : {HeadRow{3, 2, 32}, HeadRow{2, 2, 13}, HeadRow{3, 1, 1}, HeadRow{1, 1, 40}}) {
+    const std::int64_t width = 2 * row.half, n = row.heads * width;
+    const Tensor x = random(n, 1), cosine = random(row.half, 2, -1, 1), sine = Tensor::empty({row.half});
+    for (std::int64_t i = 0; i < row.half; ++i) {
+      sine.data<float>()[i] = std::sqrt(1 - cosine.data<float>()[i] * cosine.data<float>()[i]);
+    }
+    std::vector<double> want = wide(x);
+    for (std::int64_t i = 0; i < row.rotated * width; ++i) {
+      if (i % width >= row.half) continue;
+      const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(i + row.half);
+      const double c = cosine.data<float>()[i % width], s = -double{sine.data<float>()[i % width]};
+      const RotaryPair<double> pair = rotated(want[first], want[second], c, s);
+      want[first] = pair.first, want[second] = pair.second;
+    }
+    const float *const c = cosine.data<float>(), *const s = sine.data<float>();
+    expect_results(n, want, [&](Stores stores, float* y) { used->rotate(x.data<float>(), c, s, row, -1, stores, y); });
+    const Tensor y = x.clone();
+    used->rotate(y.data<float>(), c, s, row, 1, Stores::cached, y.data<float>());
+    EXPECT_GT(relative_error(y, x), 0.01);
+    used->rotate(y.data<float>(), c, s, row, -1, Stores::cached, y.data<float>());
+    EXPECT_LE(relative_error(y, x), kTolerance);
   }
 }
 
