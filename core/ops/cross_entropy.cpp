@@ -10,17 +10,18 @@ namespace {
 
 class CrossEntropyOp final : public Op {
  public:
-  CrossEntropyOp(Tensor probabilities, Tensor labels, const CrossEntropyOptions& options)
-      : probabilities_(std::move(probabilities)), labels_(std::move(labels)), options_(options) {}
+  CrossEntropyOp(Tensor logits, Tensor row_sums, Tensor labels, const CrossEntropyOptions& options)
+      : logits_(std::move(logits)), row_sums_(std::move(row_sums)), labels_(std::move(labels)), options_(options) {}
   std::string_view name() const override { return "cross_entropy"; }
   Grads backward(const Tensor& grad_y, NeedsGrad) override {
-    Tensor grad_logits = Tensor::empty_like(probabilities_);
-    TESSERA_DISPATCH(probabilities_.device(), cross_entropy_backward, grad_y, probabilities_, labels_, options_, grad_logits);
+    Tensor grad_logits = Tensor::empty_like(logits_);
+    TESSERA_DISPATCH(logits_.device(), cross_entropy_backward, grad_y, logits_, row_sums_, labels_, options_, grad_logits);
     return {std::move(grad_logits)};
   }
 
  private:
-  Tensor probabilities_;
+  Tensor logits_;
+  Tensor row_sums_;
   Tensor labels_;
   CrossEntropyOptions options_;
 };
@@ -36,12 +37,12 @@ Var cross_entropy(const Var& logits, const Tensor& labels, const CrossEntropyOpt
   TESSERA_CHECK(logits.shape()[1] > 0, ShapeError, "cross_entropy: no classes: logits is ", logits.shape());
   TESSERA_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, ConfigError, "cross_entropy: label_smoothing is ",
                 options.label_smoothing, "; needs 0 <= label_smoothing < 1");
-  const bool recorded = grad_enabled() && logits.requires_grad();  // as record() decides below
-  Tensor probabilities = recorded ? Tensor::empty_like(logits.value()) : Tensor();
-  Tensor loss = Tensor::empty({}, logits.dtype(), logits.device());
+  const Tensor input = logits.value().contiguous();
   const Tensor targets = labels.contiguous();
-  TESSERA_DISPATCH(logits.device(), cross_entropy_forward, logits.value().contiguous(), targets, options, probabilities, loss);
-  return record(std::make_unique<CrossEntropyOp>(std::move(probabilities), targets, options), {logits}, loss);
+  const Tensor row_sums = Tensor::empty({2, input.dim(0)}, input.dtype(), input.device());
+  Tensor loss = Tensor::empty({}, input.dtype(), input.device());
+  TESSERA_DISPATCH(input.device(), cross_entropy_forward, input, targets, options, row_sums, loss);
+  return record(std::make_unique<CrossEntropyOp>(input, row_sums, targets, options), {logits}, loss);
 }
 
 }  // namespace tessera

@@ -24,23 +24,24 @@ std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64
 }
 
 template <class T>
-void scale_row(T* x, std::int64_t n, T factor) {
-#pragma omp simd
-  for (std::int64_t k = 0; k < n; ++k) x[k] *= factor;
-}
-
-// The sum of a row's exponentials; its probabilities go to `kept`, where that is not null.
-template <class T>
-ExpRow<T> probabilities_row(const T* x, std::int64_t classes, rows::Stores stores, std::vector<T>& scratch, T* kept) {
+ExpRow<T> exp_sum(const T* x, std::int64_t classes, std::vector<T>& scratch) {
   if constexpr (std::is_same_v<T, float>) {
-    const rows::ExpSum sum =
-        kept == nullptr ? rows::kernels().exp_sum(x, classes) : rows::kernels().softmax(x, classes, stores, kept);
+    const rows::ExpSum sum = rows::kernels().exp_sum(x, classes);
     return {sum.top, sum.total};
   } else {
     scratch.resize(static_cast<std::size_t>(classes));
-    const ExpRow<T> row = exp_row(x, classes, kept == nullptr ? scratch.data() : kept);
-    if (kept != nullptr) scale_row(kept, classes, T(1) / row.total);
-    return row;
+    return exp_row(x, classes, scratch.data());
+  }
+}
+
+// to = scale (softmax(x) - even).
+template <class T>
+void gradient_row(const T* x, std::int64_t classes, const ExpRow<T>& sum, T even, T scale, rows::Stores stores, T* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    rows::kernels().shifted_softmax(x, classes, {sum.top, sum.total}, -even, scale, stores, to);
+  } else {
+    exp_row(x, classes, to);
+    for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (to[k] / sum.total - even);
   }
 }
 
@@ -60,8 +61,8 @@ double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smo
 
 }  // namespace
 
-void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options,
-                           const Tensor& probabilities, const Tensor& loss) {
+void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, const Tensor& row_sums,
+                           const Tensor& loss) {
   const std::int64_t n = logits.dim(0);
   const std::int64_t classes = logits.dim(1);
   const std::int64_t* label = labels.data<std::int64_t>();
@@ -69,14 +70,15 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
   dispatch_real(logits.dtype(), "cross_entropy", [&]<class T>() {
     const int parts = static_cast<int>(std::min<std::int64_t>(parts_for(n * classes, kGrain / 8), std::max<std::int64_t>(n, 1)));
     std::vector<double> losses(static_cast<std::size_t>(parts), 0.0);
-    T* const kept = static_cast<T*>(probabilities.raw());
-    const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(logits.bytes()));
+    T* const tops = row_sums.data<T>();
     parallel_parts(n, parts, [&](std::int64_t begin, std::int64_t end, int part) {
       std::vector<T> scratch;
       double total = 0.0;
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const x = logits.data<T>() + i * classes;
-        const ExpRow<T> row = probabilities_row(x, classes, stores, scratch, kept == nullptr ? nullptr : kept + i * classes);
+        const ExpRow<T> row = exp_sum(x, classes, scratch);
+        tops[i] = row.top;
+        tops[n + i] = row.total;
         const std::int64_t target = label[i] == options.ignore_index ? -1 : label[i];
         total += row_loss(x, classes, target, options.label_smoothing, row);
       }
@@ -88,30 +90,26 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
   });
 }
 
-void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities, const Tensor& labels,
+void cross_entropy_backward(const Tensor& grad_loss, const Tensor& logits, const Tensor& row_sums, const Tensor& labels,
                             const CrossEntropyOptions& options, const Tensor& grad_logits) {
-  const std::int64_t n = probabilities.dim(0);
-  const std::int64_t classes = probabilities.dim(1);
+  const std::int64_t n = logits.dim(0);
+  const std::int64_t classes = logits.dim(1);
   const std::int64_t* label = labels.data<std::int64_t>();
   const std::int64_t counted = n - std::count(label, label + n, options.ignore_index);
-  dispatch_real(probabilities.dtype(), "cross_entropy_backward", [&]<class T>() {
+  dispatch_real(logits.dtype(), "cross_entropy_backward", [&]<class T>() {
     const T scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted);
     const T even = static_cast<T>(options.label_smoothing / static_cast<double>(classes));
     const T picked = static_cast<T>(1.0 - options.label_smoothing);
+    const T* const tops = row_sums.data<T>();
     const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_logits.bytes()));
     parallel_for(n, kGrain / classes, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         T* to = grad_logits.data<T>() + i * classes;
-        const T* from = probabilities.data<T>() + i * classes;
         if (label[i] == options.ignore_index) {
           std::fill_n(to, classes, T(0));
           continue;
         }
-        if constexpr (std::is_same_v<T, float>) {
-          rows::kernels().shift_and_scale(from, classes, -even, scale, stores, to);
-        } else {
-          for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (from[k] - even);
-        }
+        gradient_row(logits.data<T>() + i * classes, classes, {tops[i], tops[n + i]}, even, scale, stores, to);
         to[label[i]] -= scale * picked;
       }
     });

@@ -5,8 +5,8 @@
 namespace tessera::cuda {
 namespace {
 
-// The loss of each row, 0 where it does not count and NaN where the label names no class; its probabilities, if there is memory
-// for them.
+// The loss of each row, 0 where it does not count and NaN where the label names no class; of its exponentials the largest
+// exponent and the sum.
 template <class T>
 struct RowLosses {
   const T* x;
@@ -14,7 +14,8 @@ struct RowLosses {
   std::int64_t ignored;
   double smoothing;
   std::int64_t classes;
-  T* probabilities;
+  T* tops;
+  T* totals;
   double* losses;
 
   template <class Walk>
@@ -35,21 +36,13 @@ struct RowLosses {
     T total = 0;
     double shifted = 0;
     walk.for_each([&](int k, std::int64_t) {
-      for (T& value : v[k].at) {
-        value -= top;
-        if (smoothing != 0) shifted += static_cast<double>(value);
-        value = exp(value);
-        total += value;
+      for (const T value : v[k].at) {
+        const T below = value - top;
+        if (smoothing != 0) shifted += static_cast<double>(below);
+        total += exp(below);
       }
     });
     total = Walk::reduce(total, Plus());
-    if (probabilities != nullptr) {
-      const T share = 1 / total;
-      walk.for_each([&](int k, std::int64_t at) {
-        for (T& value : v[k].at) value *= share;
-        v[k].store(probabilities + at);
-      });
-    }
     finish(walk, inside, top, static_cast<double>(total), shifted);
   }
 
@@ -58,25 +51,23 @@ struct RowLosses {
     auto sum = ExpSum<T>::none();
     walk.for_each([&](int, std::int64_t at) { sum.add(Numbers<T, Walk::kPack>::load(x + at)); });
     sum = Walk::reduce(sum, JoinExpSums());
-    const T share = static_cast<T>(1 / sum.total);
     double shifted = 0;
-    const auto store_and_add = [&](int, std::int64_t at) {
-      auto v = Numbers<T, Walk::kPack>::load(x + at);
-      for (T& value : v.at) {
-        value -= sum.top;
-        shifted += static_cast<double>(value);
-        value = exp(value) * share;
-      }
-      if (probabilities != nullptr) v.store(probabilities + at);
-    };
-    if (probabilities != nullptr || smoothing != 0) walk.for_each(store_and_add);
+    if (smoothing != 0) {
+      walk.for_each([&](int, std::int64_t at) {
+        const auto v = Numbers<T, Walk::kPack>::load(x + at);
+        for (const T value : v.at) shifted += static_cast<double>(value - sum.top);
+      });
+    }
     finish(walk, inside, sum.top, sum.total, shifted);
   }
 
   template <class Walk>
   __device__ void finish(const Walk& walk, bool inside, T top, double total, double shifted) const {
     if (smoothing != 0) shifted = Walk::reduce(shifted, Plus());
-    if (inside && walk.first()) losses[walk.row] = row_loss(walk.row, top, log(total), shifted);
+    if (!inside || !walk.first()) return;
+    losses[walk.row] = row_loss(walk.row, top, log(total), shifted);
+    tops[walk.row] = top;
+    totals[walk.row] = static_cast<T>(total);
   }
   __device__ double row_loss(std::int64_t row, T top, double log_total, double shifted) const {
     const std::int64_t label = labels[row];
@@ -124,7 +115,9 @@ template <class T>
 struct RowGradients {
   const T* grad_loss;
   const double* counted;
-  const T* probabilities;
+  const T* x;
+  const T* tops;
+  const T* totals;
   const std::int64_t* labels;
   std::int64_t ignored;
   std::int64_t classes;
@@ -138,10 +131,12 @@ struct RowGradients {
     const bool counts = label != ignored;
     const bool legal = label >= 0 && label < classes;
     const T scale = *counted == 0 ? T(0) : *grad_loss / static_cast<T>(*counted);
+    const T top = inside ? tops[walk.row] : T(0);
+    const T share = inside ? 1 / totals[walk.row] : T(0);
     walk.for_each([&](int, std::int64_t at) {
-      auto v = Numbers<T, Walk::kPack>::load(probabilities + at);
+      auto v = Numbers<T, Walk::kPack>::load(x + at);
       for (int i = 0; i < Walk::kPack; ++i) {
-        T value = scale * (v.at[i] - even);
+        T value = scale * (exp(v.at[i] - top) * share - even);
         if (walk.column_of(at) + i == label) value -= scale * picked;
         if (!legal) value = static_cast<T>(NAN);
         v.at[i] = counts ? value : T(0);
@@ -153,8 +148,8 @@ struct RowGradients {
 
 }  // namespace
 
-void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options,
-                           const Tensor& probabilities, const Tensor& loss) {
+void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, const Tensor& row_sums,
+                           const Tensor& loss) {
   const std::int64_t n = logits.dim(0);
   const Device device = logits.device();
   const Tensor losses = states_on<double>(device, n);
@@ -166,34 +161,37 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
                           .ignored = options.ignore_index,
                           .smoothing = options.label_smoothing,
                           .classes = logits.dim(1),
-                          .probabilities = static_cast<T*>(probabilities.raw()),
+                          .tops = row_sums.data<T>(),
+                          .totals = row_sums.data<T>() + n,
                           .losses = of_rows};
-    launch_rows<T>("cross_entropy", device, n, logits.dim(1), all_aligned(logits, probabilities), op);
+    launch_rows<T>("cross_entropy", device, n, logits.dim(1), all_aligned(logits), op);
     reduce_items("cross_entropy", device, n, Counted{}, CountedLoss{of_rows, label, options.ignore_index}, JoinCounted(),
                  StoreLoss<T>{loss.data<T>()});
   });
 }
 
-void cross_entropy_backward(const Tensor& grad_loss, const Tensor& probabilities, const Tensor& labels,
+void cross_entropy_backward(const Tensor& grad_loss, const Tensor& logits, const Tensor& row_sums, const Tensor& labels,
                             const CrossEntropyOptions& options, const Tensor& grad_logits) {
-  const std::int64_t n = probabilities.dim(0);
-  const std::int64_t classes = probabilities.dim(1);
-  const Device device = probabilities.device();
+  const std::int64_t n = logits.dim(0);
+  const std::int64_t classes = logits.dim(1);
+  const Device device = logits.device();
   const Tensor counted = states_on<double>(device, 1);
   double* const count = static_cast<double*>(counted.raw());
   const std::int64_t* const label = labels.data<std::int64_t>();
   reduce_items("cross_entropy_backward", device, n, 0.0, CountOne{label, options.ignore_index}, Plus(), StoreCount{count});
-  dispatch_real(probabilities.dtype(), "cross_entropy_backward", [&]<class T>() {
+  dispatch_real(logits.dtype(), "cross_entropy_backward", [&]<class T>() {
     const RowGradients<T> op{.grad_loss = grad_loss.data<T>(),
                              .counted = count,
-                             .probabilities = probabilities.data<T>(),
+                             .x = logits.data<T>(),
+                             .tops = row_sums.data<T>(),
+                             .totals = row_sums.data<T>() + n,
                              .labels = label,
                              .ignored = options.ignore_index,
                              .classes = classes,
                              .even = static_cast<T>(options.label_smoothing / static_cast<double>(classes)),
                              .picked = static_cast<T>(1.0 - options.label_smoothing),
                              .grad = grad_logits.data<T>()};
-    launch_rows<T>("cross_entropy_backward", device, n, classes, all_aligned(probabilities, grad_logits), op);
+    launch_rows<T>("cross_entropy_backward", device, n, classes, all_aligned(logits, grad_logits), op);
   });
 }
 

@@ -81,11 +81,5 @@ void rotate(const float* x, const float* cosine, const float* sine, const HeadRo
   finish(stores);
 }
 
-template <int W>
-void shift_and_scale(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y) {
-  map<W>(
-      x, count, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return factor * (v + shift); });
-}
-
 }  // namespace
 }  // namespace tessera::cpu::rows

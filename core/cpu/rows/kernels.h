@@ -57,6 +57,13 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
 }
 
 template <int W>
+void shifted_softmax(const float* x, std::int64_t n, const ExpSum& sum, float shift, float factor, Stores stores, float* y) {
+  const float top = sum.top, slope = factor / sum.total, constant = factor * shift;
+  map<W>(
+      x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_of<W>(v - top) * slope + constant; });
+}
+
+template <int W>
 void softmax_backward(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
@@ -77,9 +84,9 @@ constexpr Kernels kernels_of() {
           .swiglu = rows::swiglu<W>,
           .swiglu_backward = rows::swiglu_backward<W>,
           .rotate = rows::rotate<W>,
-          .shift_and_scale = rows::shift_and_scale<W>,
           .exp_sum = rows::exp_sum<W>,
           .softmax = rows::softmax<W>,
+          .shifted_softmax = rows::shifted_softmax<W>,
           .softmax_backward = rows::softmax_backward<W>,
           .layer_norm = norm_kernels<W, true>(),
           .rms_norm = norm_kernels<W, false>()};

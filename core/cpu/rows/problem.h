@@ -46,12 +46,12 @@ struct Kernels {
                           float* grad_gate, float* grad_value);
   // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
   void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
-  // y[i] = factor (x[i] + shift).
-  void (*shift_and_scale)(const float* x, std::int64_t count, float shift, float factor, Stores stores, float* y);
 
   // Of one row of n > 0 elements.
   ExpSum (*exp_sum)(const float* x, std::int64_t n);
   ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
+  // y = factor (exp(x - top) / total + shift), of the row's sum.
+  void (*shifted_softmax)(const float* x, std::int64_t n, const ExpSum& sum, float shift, float factor, Stores stores, float* y);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
   NormKernels layer_norm, rms_norm;

@@ -139,6 +139,10 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     EXPECT_NEAR(sum.total / total, 1, kTolerance);
     for (double& p : want) p /= total;
     expect_results(n, want, [&](Stores s, float* to) { used->softmax(x.data<float>(), n, s, to); });
+    std::vector<double> shifted;
+    for (const double p : want) shifted.push_back(0.5 * (p - 0.125));
+    expect_results(n, shifted,
+                   [&](Stores s, float* to) { used->shifted_softmax(x.data<float>(), n, sum, -0.125F, 0.5F, s, to); });
     used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
     for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
     for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
