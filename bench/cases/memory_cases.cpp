@@ -13,7 +13,11 @@
 #include "core/ops/gelu.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/relu.h"
+#include "core/ops/rms_norm.h"
+#include "core/ops/rotary.h"
 #include "core/ops/softmax.h"
+#include "core/ops/swiglu.h"
+#include "core/ops/view.h"
 #include "core/support/error.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
@@ -22,8 +26,7 @@ namespace tessera::bench {
 namespace {
 
 // What an op must move, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole
-// batch; rows of the other ops stay in a cache. A forward runs where nothing is recorded: a loss must read its logits only, its
-// probabilities are for a backward.
+// batch; rows of the other ops stay in a cache.
 struct Walks {
   double forward;
   double backward;
@@ -50,10 +53,15 @@ MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
   return {op.name, "forward", str(shape), bytes, {"tessera", run}};
 }
 
+Shape result_shape(const UnaryOp& op, const Var& x) {
+  const NoGrad no_grad;
+  return op.apply(x).shape();
+}
+
 MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
   const Shape shape = shape_of(megabytes, op.columns);
   const Var x(random_tensor(shape, "x", DType::f32, op.device), true);
-  const Tensor grad_y = op.loss ? Tensor() : random_tensor(shape, "grad_y", DType::f32, op.device);
+  const Tensor grad_y = op.loss ? Tensor() : random_tensor(result_shape(op, x), "grad_y", DType::f32, op.device);
   const auto y = std::make_shared<Var>();
   const auto prepare = [=, apply = op.apply] {
     x.set_grad({});
@@ -78,12 +86,26 @@ UnaryOp layer_norm_op(std::int64_t columns, Device device) {
   return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }, device};
 }
 
+UnaryOp rms_norm_op(std::int64_t columns, Device device) {
+  const Var gamma(random_tensor({columns}, "gamma", DType::f32, device), true);
+  return {"rms_norm", columns, {2, 3}, [=](const Var& x) { return rms_norm(x, gamma, 1e-5); }, device};
+}
+
+// Sequences of as many positions as MiB have rows.
+UnaryOp rotary_op(std::int64_t heads, std::int64_t width, Device device) {
+  const std::int64_t columns = heads * width, positions = (1 << 18) / columns;
+  const auto apply = [=](const Var& x) {
+    return rotary(reshape(x, {x.shape()[0] / positions, positions, heads, width}), {.heads = heads});
+  };
+  return {"rotary", columns, {2, 2}, apply, device};
+}
+
 UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes, Device device) {
   const Shape shape = shape_of(megabytes, classes);
   const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
   for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
   const auto apply = [labels = labels.to(device)](const Var& x) { return cross_entropy(x, labels); };
-  return {"cross_entropy", classes, {1, 2}, apply, device, true};
+  return {str("cross_entropy c", classes), classes, {1, 2}, apply, device, true};
 }
 
 std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
@@ -91,10 +113,14 @@ std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
           {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }, device},
           {"softmax", 256, {2, 3}, softmax, device},
           layer_norm_op(512, device),
+          rms_norm_op(512, device),
+          {"swiglu", 1024, {1.5, 2.5}, swiglu, device},
+          rotary_op(32, 64, device),
           batch_norm_op(16, device),
           batch_norm_op(64, device),
           batch_norm_op(256, device),
-          cross_entropy_op(megabytes, 1000, device)};
+          cross_entropy_op(megabytes, 1000, device),
+          cross_entropy_op(megabytes, 50257, device)};
 }
 
 // One parameter of all elements. `walks`: weight and state read and written, gradient read.
