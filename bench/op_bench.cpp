@@ -40,10 +40,11 @@ void print_dense(const Value& row) {
 
 void print_memory(const Value& row) {
   const Value& ratio = row.at("ratio");
-  fmt::print("{:<16} {:<9} {:<16} {:8.2f} ms {:6.1f} GB/s  {:4.2f} ({:.2f}-{:.2f}) of streaming\n", row.at("op").as_string(),
-             row.at("pass").as_string(), row.at("shape").as_string(), row.at("tessera_ms").at("median").as_double(),
-             row.at("gbytes_per_second").as_double(), ratio.at("median").as_double(), ratio.at("p10").as_double(),
-             ratio.at("p90").as_double());
+  fmt::print("{:<16} {:<9} {:<16} {:8.2f} ms {:6.1f} GB/s  {:4.2f} ({:.2f}-{:.2f}) of streaming, {:4.2f} of the same traffic\n",
+             row.at("op").as_string(), row.at("pass").as_string(), row.at("shape").as_string(),
+             row.at("tessera_ms").at("median").as_double(), row.at("gbytes_per_second").as_double(),
+             ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double(),
+             row.at("share_of_same_traffic").at("median").as_double());
   std::fflush(stdout);
 }
 

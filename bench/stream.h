@@ -17,6 +17,17 @@ struct StreamSide {
 // driver's own copy from one to the other, whose rate no kernel that reads and writes is known to pass.
 std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device = {}, bool in_place = true);
 
+// What a loop moves, in arrays of one size: those that it reads, those that it changes in place, those that it writes only.
+struct Traffic {
+  int reads = 0, updates = 0, writes = 0;
+
+  int walks() const { return reads + 2 * updates + writes; }
+};
+
+// Loops that move the same and hardly compute, over arrays of `bytes` each: where something is only written, once past the
+// caches. On the CPU. Throws InternalError for a traffic that none of the measured ops has.
+std::vector<StreamSide> traffic_sides(const Traffic& traffic, double bytes);
+
 // GB/s, where a call of `bytes` takes so many milliseconds.
 Samples rates(double bytes, const Samples& ms);
 

@@ -114,7 +114,12 @@ def memory_tables(lines):
     text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
             f"streaming bandwidth in the same rounds ({streaming(lines)}). Its passes write as much as they read; an op "
             "that reads more than it writes, like sgd, may be above 1.")
-    return paragraph(text) + table(["op", "shape", "ms", "GB/s", "of streaming"], rows)
+    head = ["op", "shape", "ms", "GB/s", "of streaming"]
+    if all("share_of_same_traffic" in line.value for line in lines):  # lines from before it was measured have none
+        text += " The last column holds each against a loop that reads and writes as many arrays and computes nothing."
+        head.append("of the same traffic")
+        rows = [row + [spread(line["share_of_same_traffic"])] for row, line in zip(rows, lines)]
+    return paragraph(text) + table(head, rows)
 
 
 def op_tables(lines):

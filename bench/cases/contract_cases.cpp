@@ -146,7 +146,9 @@ Value measure_permute(const std::string& order, std::int64_t size, std::int64_t 
   check_agreement(
       std::vector<Contestant>{{"the view", [] {}, {}, [=] { return view.contiguous(); }}, copy},
       [=] { y.fill(std::numeric_limits<double>::quiet_NaN()); }, 0);
-  return measure_memory({"permute", order, str(x.shape()), 2 * static_cast<double>(x.bytes()), copy, true}, megabytes, turns);
+  const Traffic traffic{.reads = 1, .writes = 1};
+  return measure_memory({"permute", order, str(x.shape()), traffic, static_cast<double>(x.bytes()), copy, true}, megabytes,
+                        turns);
 }
 
 Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOptions& turns) {

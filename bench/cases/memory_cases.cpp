@@ -4,7 +4,6 @@
 
 #include "bench/cases/dense_cases.h"
 #include "bench/result_lines.h"
-#include "bench/stream.h"
 #include "core/autograd/backward.h"
 #include "core/device/step_state.h"
 #include "core/nn/parameter.h"
@@ -25,20 +24,25 @@
 namespace tessera::bench {
 namespace {
 
-// What an op must move, in operands of x's size. A batch norm must walk x twice, as a channel's mean is known after the whole
-// batch; rows of the other ops stay in a cache.
-struct Walks {
-  double forward;
-  double backward;
+// What an op must move, in arrays of x's size, or of half of it where the result has half the columns. A batch norm must walk x
+// twice, as a channel's mean is known after the whole batch; rows of the other ops stay in a cache.
+struct Traffics {
+  Traffic forward;
+  Traffic backward;
 };
+
+constexpr Traffics kElementwise{{.reads = 1, .writes = 1}, {.reads = 2, .writes = 1}};
 
 struct UnaryOp {
   std::string name;
   std::int64_t columns;
-  Walks walks;
+  Traffics traffic;
   std::function<Var(const Var&)> apply;
   Device device = {};
   bool loss = false;  // the result is one number
+  int parts = 1;  // of x, that the traffic counts
+
+  double array_bytes(const Shape& x) const { return static_cast<double>(x.numel() / parts) * sizeof(float); }
 };
 
 Shape shape_of(std::int64_t megabytes, std::int64_t columns) { return {(megabytes << 18) / columns, columns}; }
@@ -49,8 +53,7 @@ MemoryCase forward_case(const UnaryOp& op, std::int64_t megabytes) {
     const NoGrad no_grad;
     apply(x);
   };
-  const double bytes = op.walks.forward * static_cast<double>(shape.numel()) * sizeof(float);
-  return {op.name, "forward", str(shape), bytes, {"tessera", run}};
+  return {op.name, "forward", str(shape), op.traffic.forward, op.array_bytes(shape), {"tessera", run}};
 }
 
 Shape result_shape(const UnaryOp& op, const Var& x) {
@@ -67,8 +70,8 @@ MemoryCase backward_case(const UnaryOp& op, std::int64_t megabytes) {
     x.set_grad({});
     *y = apply(x);
   };
-  const double bytes = op.walks.backward * static_cast<double>(shape.numel()) * sizeof(float);
-  return {op.name, "backward", str(shape), bytes, {"tessera", [=] { backward(*y, grad_y); }, prepare}};
+  const Contestant ours{"tessera", [=] { backward(*y, grad_y); }, prepare};
+  return {op.name, "backward", str(shape), op.traffic.backward, op.array_bytes(shape), ours};
 }
 
 UnaryOp batch_norm_op(std::int64_t channels, Device device) {
@@ -77,18 +80,18 @@ UnaryOp batch_norm_op(std::int64_t channels, Device device) {
   const Tensor mean = Tensor::zeros({channels}, DType::f32, device);
   const Tensor var = Tensor::zeros({channels}, DType::f32, device);
   const auto apply = [=](const Var& x) { return batch_norm(x, gamma, beta, mean, var, {.training = true}); };
-  return {str("batch_norm c", channels), channels, {3, 5}, apply, device};
+  return {str("batch_norm c", channels), channels, {{.reads = 2, .writes = 1}, {.reads = 4, .writes = 1}}, apply, device};
 }
 
 UnaryOp layer_norm_op(std::int64_t columns, Device device) {
   const Var gamma(random_tensor({columns}, "gamma", DType::f32, device), true);
   const Var beta(random_tensor({columns}, "beta", DType::f32, device), true);
-  return {"layer_norm", columns, {2, 3}, [=](const Var& x) { return layer_norm(x, gamma, beta); }, device};
+  return {"layer_norm", columns, kElementwise, [=](const Var& x) { return layer_norm(x, gamma, beta); }, device};
 }
 
 UnaryOp rms_norm_op(std::int64_t columns, Device device) {
   const Var gamma(random_tensor({columns}, "gamma", DType::f32, device), true);
-  return {"rms_norm", columns, {2, 3}, [=](const Var& x) { return rms_norm(x, gamma, 1e-5); }, device};
+  return {"rms_norm", columns, kElementwise, [=](const Var& x) { return rms_norm(x, gamma, 1e-5); }, device};
 }
 
 // Sequences of as many positions as MiB have rows.
@@ -97,7 +100,7 @@ UnaryOp rotary_op(std::int64_t heads, std::int64_t width, Device device) {
   const auto apply = [=](const Var& x) {
     return rotary(reshape(x, {x.shape()[0] / positions, positions, heads, width}), {.heads = heads});
   };
-  return {"rotary", columns, {2, 2}, apply, device};
+  return {"rotary", columns, {{.reads = 1, .writes = 1}, {.reads = 1, .writes = 1}}, apply, device};
 }
 
 UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes, Device device) {
@@ -105,16 +108,16 @@ UnaryOp cross_entropy_op(std::int64_t megabytes, std::int64_t classes, Device de
   const Tensor labels = Tensor::zeros({shape[0]}, DType::i64);
   for (std::int64_t i = 0; i < shape[0]; ++i) labels.data<std::int64_t>()[i] = i % classes;
   const auto apply = [labels = labels.to(device)](const Var& x) { return cross_entropy(x, labels); };
-  return {str("cross_entropy c", classes), classes, {1, 2}, apply, device, true};
+  return {str("cross_entropy c", classes), classes, {{.reads = 1}, {.reads = 1, .writes = 1}}, apply, device, true};
 }
 
 std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
-  return {{"relu", 512, {2, 3}, relu, device},
-          {"gelu", 512, {2, 3}, [](const Var& x) { return gelu(x); }, device},
-          {"softmax", 256, {2, 3}, softmax, device},
+  return {{"relu", 512, kElementwise, relu, device},
+          {"gelu", 512, kElementwise, [](const Var& x) { return gelu(x); }, device},
+          {"softmax", 256, kElementwise, softmax, device},
           layer_norm_op(512, device),
           rms_norm_op(512, device),
-          {"swiglu", 1024, {1.5, 2.5}, swiglu, device},
+          {"swiglu", 1024, {{.reads = 2, .writes = 1}, {.reads = 3, .writes = 2}}, swiglu, device, false, 2},
           rotary_op(32, 64, device),
           batch_norm_op(16, device),
           batch_norm_op(64, device),
@@ -123,9 +126,9 @@ std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
           cross_entropy_op(megabytes, 50257, device)};
 }
 
-// One parameter of all elements. `walks`: weight and state read and written, gradient read.
+// One parameter of all elements: the gradient is read, weight and state change.
 template <class Rule, class Config>
-MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megabytes, Device device) {
+MemoryCase optimizer_case(const Config& config, int states, std::int64_t megabytes, Device device) {
   const Shape shape = shape_of(megabytes, 1);
   const auto weight =
       std::make_shared<Parameter>("weight", random_tensor(shape, "weight", DType::f32, device), ParameterRole::weight);
@@ -134,8 +137,8 @@ MemoryCase optimizer_case(const Config& config, double walks, std::int64_t megab
   const auto state = std::make_shared<StepState>(device);
   const auto run = [weight, rule, state] { rule->step(*state); };
   state->set({.lr = 1e-6});
-  const double bytes = walks * static_cast<double>(shape.numel()) * sizeof(float);
-  return {Config::kName, "step", str(shape), bytes, {"tessera", run}};
+  const double bytes = static_cast<double>(shape.numel()) * sizeof(float);
+  return {Config::kName, "step", str(shape), {.reads = 1, .updates = 1 + states}, bytes, {"tessera", run}};
 }
 
 }  // namespace
@@ -149,29 +152,37 @@ std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device) {
   }
   const std::string shape = str(shape_of(megabytes, 1));
   const SgdConfig sgd{.weight_decay = 5e-4};
-  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(sgd, 5, megabytes, device); }});
-  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 7, megabytes, device); }});
+  makers.push_back({SgdConfig::kName, shape, [=] { return optimizer_case<Sgd>(sgd, 1, megabytes, device); }});
+  makers.push_back({AdamWConfig::kName, shape, [=] { return optimizer_case<AdamW>(AdamWConfig{}, 2, megabytes, device); }});
   return makers;
 }
 
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns) {
   const std::vector<StreamSide> streams = stream_sides(megabytes, turns.device, !memory.copies);
+  const std::vector<StreamSide> same =
+      turns.device.is_cuda() ? std::vector<StreamSide>() : traffic_sides(memory.traffic, memory.array_bytes);
   std::vector<Contestant> sides{memory.ours};
   for (const StreamSide& side : streams) sides.push_back(side.contestant);
+  for (const StreamSide& side : same) sides.push_back(side.contestant);
   const std::vector<Samples> samples = time_in_turns(sides, turns);
-  const Samples ours = rates(memory.bytes, samples[0]);
-  const Streaming stream = fastest_stream(streams, std::span(samples).subspan(1));
+  const std::span others = std::span(samples).subspan(1);
+  const Samples ours = rates(memory.bytes(), samples[0]);
+  const Streaming stream = fastest_stream(streams, others.first(streams.size()));
   Value row = Value::map();
   row.set("op", memory.op);
   row.set("shape", memory.shape);
   row.set("pass", memory.pass);
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(summarise(samples[0])));
-  row.set("bytes", memory.bytes);
+  row.set("bytes", memory.bytes());
   row.set("gbytes_per_second", quantile(ours, 0.5));
   row.set("stream", stream.name);
   row.set("stream_gbytes_per_second", quantile(stream.gbytes_per_second, 0.5));
   row.set("ratio", to_value(summarise(ratios(ours, stream.gbytes_per_second))));
+  if (!same.empty()) {
+    const Streaming like_ours = fastest_stream(same, others.subspan(streams.size()));
+    row.set("share_of_same_traffic", to_value(summarise(ratios(ours, like_ours.gbytes_per_second))));
+  }
   return row;
 }
 

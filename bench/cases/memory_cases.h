@@ -1,6 +1,8 @@
-// Ops whose floor is memory traffic: each against streaming bandwidth (bench/stream.h), in the same turns.
+// Ops whose floor is memory traffic: each against streaming bandwidth and a loop of the same traffic (bench/stream.h), in the
+// same turns.
 #pragma once
 
+#include "bench/stream.h"
 #include "bench/turns.h"
 
 namespace tessera::bench {
@@ -9,9 +11,12 @@ struct MemoryCase {
   std::string op;
   std::string pass;
   std::string shape;
-  double bytes = 0;  // that the op must move at least, each operand counted once per unavoidable walk
+  Traffic traffic;  // that the op needs at least, each operand counted once per unavoidable walk
+  double array_bytes = 0;  // of each of the traffic's arrays
   Contestant ours;
   bool copies = false;  // from one tensor to another of the same size: no pass in place is its yardstick
+
+  double bytes() const { return traffic.walks() * array_bytes; }
 };
 
 // What a case is called, and what makes it: one at a time in memory, with operands of about `megabytes` MiB each.
@@ -23,7 +28,8 @@ struct MemoryMaker {
 std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device = {});
 
 // The line: op, pass, shape, rounds, tessera_ms, bytes, gbytes_per_second, stream (which pass was the fastest),
-// stream_gbytes_per_second, ratio (share of the streaming bandwidth, per round).
+// stream_gbytes_per_second, ratio (share of the streaming bandwidth, per round); on the CPU also share_of_same_traffic, of the
+// fastest loop that moves the same.
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns);
 
 }  // namespace tessera::bench

@@ -1,4 +1,4 @@
-// How much memory this process may use.
+// How much memory this process may use, and how much of it a cache holds.
 #pragma once
 
 #include <cstddef>
@@ -12,5 +12,9 @@ std::size_t machine_memory();
 // The most bytes that this process has held in memory at once (VmHWM); 0 when the system does not tell. A child's do not count,
 // and neither does, as in getrusage, what the process held before it became this program.
 std::size_t peak_resident();
+
+// Bytes of the last cache that a core reaches; 0 when the system does not tell. sysconf() is asked only where there is no sysfs:
+// on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, of which a core reaches one.
+std::size_t last_cache();
 
 }  // namespace tessera::cpu

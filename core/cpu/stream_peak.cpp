@@ -1,7 +1,6 @@
 #include "core/cpu/stream_peak.h"
 
 #include <immintrin.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,8 +35,7 @@ Array make_array(std::size_t bytes) {
 }
 
 std::size_t array_bytes() {
-  const auto cache = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
-  const std::size_t bytes = std::clamp(2 * cache, kLeastBytes, kMostBytes);
+  const std::size_t bytes = std::clamp(2 * last_cache(), kLeastBytes, kMostBytes);
   const std::size_t memory = machine_memory();
   return (memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory)) / kAlignment * kAlignment;
 }

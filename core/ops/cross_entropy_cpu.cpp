@@ -34,14 +34,23 @@ ExpRow<T> exp_sum(const T* x, std::int64_t classes, std::vector<T>& scratch) {
   }
 }
 
-// to = scale (softmax(x) - even).
+// What the gradients of all rows share: those of a class whose target is `even`, or `picked` more.
 template <class T>
-void gradient_row(const T* x, std::int64_t classes, const ExpRow<T>& sum, T even, T scale, rows::Stores stores, T* to) {
+struct Targets {
+  T even, picked, scale;
+};
+
+template <class T>
+void gradient_row(const T* x, std::int64_t classes, std::int64_t label, const ExpRow<T>& sum, const Targets<T>& targets,
+                  rows::Stores stores, T* to) {
+  const auto& [even, picked, scale] = targets;
   if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().shifted_softmax(x, classes, {sum.top, sum.total}, -even, scale, stores, to);
+    const rows::CrossEntropyRow row{{sum.top, sum.total}, label, even, picked, scale};
+    rows::kernels().cross_entropy_backward(x, classes, row, stores, to);
   } else {
     exp_row(x, classes, to);
     for (std::int64_t k = 0; k < classes; ++k) to[k] = scale * (to[k] / sum.total - even);
+    to[label] -= scale * picked;
   }
 }
 
@@ -97,9 +106,9 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& logits, const
   const std::int64_t* label = labels.data<std::int64_t>();
   const std::int64_t counted = n - std::count(label, label + n, options.ignore_index);
   dispatch_real(logits.dtype(), "cross_entropy_backward", [&]<class T>() {
-    const T scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted);
-    const T even = static_cast<T>(options.label_smoothing / static_cast<double>(classes));
-    const T picked = static_cast<T>(1.0 - options.label_smoothing);
+    const Targets<T> targets{.even = static_cast<T>(options.label_smoothing / static_cast<double>(classes)),
+                             .picked = static_cast<T>(1.0 - options.label_smoothing),
+                             .scale = counted == 0 ? T(0) : *grad_loss.data<T>() / static_cast<T>(counted)};
     const T* const tops = row_sums.data<T>();
     const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_logits.bytes()));
     parallel_for(n, kGrain / classes, [&](std::int64_t begin, std::int64_t end) {
@@ -109,9 +118,9 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& logits, const
           std::fill_n(to, classes, T(0));
           continue;
         }
-        gradient_row(logits.data<T>() + i * classes, classes, {tops[i], tops[n + i]}, even, scale, stores, to);
-        to[label[i]] -= scale * picked;
+        gradient_row(logits.data<T>() + i * classes, classes, label[i], {tops[i], tops[n + i]}, targets, stores, to);
       }
+      rows::finish_stores();
     });
   });
 }

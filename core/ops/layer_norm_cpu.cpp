@@ -14,6 +14,7 @@ template <class Body>
 void for_each_row_of(std::int64_t rows, std::int64_t columns, Body&& body) {
   parallel_rows(rows, columns, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t row = begin; row < end; ++row) body(row, part);
+    rows::finish_stores();
   });
 }
 
@@ -152,6 +153,7 @@ void backward(const Gradient<T>& o, std::int64_t rows, T* grad_x, C* grad_gamma,
         for (std::int64_t row = first; row < last; ++row) add_rows<T, 1>(o, row, gamma, beta);
       }
     }
+    rows::finish_stores();
   });
   if (grad_gamma == nullptr) return;
   join(gammas, o.n, grad_gamma);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/support/error.h"
+
 namespace tessera::bench {
 namespace {
 
@@ -23,6 +25,20 @@ TEST(Stream, CopiesAreHeldAgainstPassesFromOneTensorToAnother) {
   const std::vector<StreamSide> sides = stream_sides(3, {}, false);
   ASSERT_EQ(sides.size(), 2u);
   for (const StreamSide& side : sides) EXPECT_DOUBLE_EQ(side.bytes, 2 * 3 * kMiB) << side.contestant.name;
+}
+
+TEST(Stream, ALoopOfTheSameTrafficMovesEachArrayAsOftenAsTheOp) {
+  const std::vector<StreamSide> update = traffic_sides({.reads = 1, .updates = 3}, 4096);
+  ASSERT_EQ(update.size(), 1u);
+  EXPECT_DOUBLE_EQ(update[0].bytes, 7 * 4096);
+  const std::vector<StreamSide> fresh = traffic_sides({.reads = 2, .writes = 1}, 4096);
+  ASSERT_EQ(fresh.size(), 2u);
+  EXPECT_EQ(fresh[1].contestant.name, "same traffic past the caches");
+  for (const StreamSide& side : fresh) {
+    EXPECT_DOUBLE_EQ(side.bytes, 3 * 4096);
+    side.contestant.run();
+  }
+  EXPECT_THROW(traffic_sides({.reads = 9}, 4096), InternalError);
 }
 
 TEST(Stream, TheFastestMovesTheMostInATimeHoweverLongItTakes) {

@@ -53,12 +53,11 @@ template <int W>
 void swiglu_backward(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores, float* grad_gate,
                      float* grad_value) {
   write_pairs<W>(
-      count, stores, grad_gate, grad_value, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const Vec<W> a = row_part<W>(gate, i, lanes, 0), grad = row_part<W>(g, i, lanes, 0);
+      count, stores, grad_gate, grad_value, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> a = row_part<W>(gate, i, part), grad = row_part<W>(g, i, part);
         const Vec<W> s = sigmoid_of<W>(a);
-        return Pair<W>{grad * row_part<W>(value, i, lanes, 0) * s * (1.0F + a * (1.0F - s)), grad * a * s};
+        return Pair<W>{grad * row_part<W>(value, i, part) * s * (1.0F + a * (1.0F - s)), grad * a * s};
       });
-  finish(stores);
 }
 
 template <int W>
@@ -66,9 +65,9 @@ void rotate(const float* x, const float* cosine, const float* sine, const HeadRo
   const std::int64_t n = row.half;
   for (std::int64_t first = 0; first < row.rotated * 2 * n; first += 2 * n) {
     write_pairs<W>(
-        n, stores, y + first, y + first + n, [&](std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-          const Vec<W> a = row_part<W>(x + first, i, lanes, 0), b = row_part<W>(x + first + n, i, lanes, 0);
-          const Vec<W> c = row_part<W>(cosine, i, lanes, 0), s = sign * row_part<W>(sine, i, lanes, 0);
+        n, stores, y + first, y + first + n, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+          const Vec<W> a = row_part<W>(x + first, i, part), b = row_part<W>(x + first + n, i, part);
+          const Vec<W> c = row_part<W>(cosine, i, part), s = sign * row_part<W>(sine, i, part);
           return Pair<W>{a * c - b * s, b * c + a * s};
         });
   }
@@ -78,7 +77,6 @@ void rotate(const float* x, const float* cosine, const float* sine, const HeadRo
         x + others, row.heads * 2 * n - others, stores, y + others,
         [](const Vec<W>& v) __attribute__((always_inline)) { return v; });
   }
-  finish(stores);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ float top_of(const float* x, std::int64_t n) {
   Vec<W> top[4];
   for (Vec<W>& v : top) v = Vec<W>{} + x[0];
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const Vec<W> v = row_part<W>(x, i, lanes, x[0]);
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> v = row_part<W>(x, i, part, x[0]);
         top[s] = v > top[s] ? v : top[s];
       });
   return largest_of<W>(top);
@@ -27,8 +27,8 @@ ExpSum exp_sum(const float* x, std::int64_t n) {
   const float top = top_of<W>(x, n);
   Vec<W> sums[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes)
-             __attribute__((always_inline)) { sums[s] += exp_of<W>(row_part<W>(x, i, lanes, -INFINITY) - top); });
+      n, [&](int s, std::int64_t i, auto part)
+             __attribute__((always_inline)) { sums[s] += exp_of<W>(row_part<W>(x, i, part, -INFINITY) - top); });
   return {top, sum_of<W>(sums)};
 }
 
@@ -40,10 +40,10 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
   const bool holds = n <= kHeld;
   Vec<W> sums[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const Vec<W> e = exp_of<W>(row_part<W>(x, i, lanes, -INFINITY) - top);
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> e = exp_of<W>(row_part<W>(x, i, part, -INFINITY) - top);
         sums[s] += e;
-        if (holds) lanes == W ? store<W>(e, held + i) : store_part<W>(e, lanes, held + i);
+        if (holds) store<W>(e, held + i);
       });
   const float total = sum_of<W>(sums), scale = 1 / total;
   if (holds) {
@@ -57,18 +57,24 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
 }
 
 template <int W>
-void shifted_softmax(const float* x, std::int64_t n, const ExpSum& sum, float shift, float factor, Stores stores, float* y) {
-  const float top = sum.top, slope = factor / sum.total, constant = factor * shift;
-  map<W>(
-      x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_of<W>(v - top) * slope + constant; });
+void cross_entropy_backward(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x) {
+  const float top = row.sum.top, slope = row.scale / row.sum.total, constant = row.scale * -row.even;
+  write_all<W>(
+      n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        Vec<W> v = exp_of<W>(row_part<W>(x, i, part) - top) * slope + constant;
+        // Here and not behind the row: what went past the caches would be read again.
+        if (row.label >= i && row.label < i + W) [[unlikely]]
+          v[row.label - i] -= row.scale * row.picked;
+        return v;
+      });
 }
 
 template <int W>
 void softmax_backward(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes)
-             __attribute__((always_inline)) { sums[s] += row_part<W>(y, i, lanes, 0) * row_part<W>(g, i, lanes, 0); });
+      n, [&](int s, std::int64_t i, auto part)
+             __attribute__((always_inline)) { sums[s] += row_part<W>(y, i, part) * row_part<W>(g, i, part); });
   const float dot = sum_of<W>(sums);
   map<W>(
       y, g, n, stores,
@@ -86,7 +92,7 @@ constexpr Kernels kernels_of() {
           .rotate = rows::rotate<W>,
           .exp_sum = rows::exp_sum<W>,
           .softmax = rows::softmax<W>,
-          .shifted_softmax = rows::shifted_softmax<W>,
+          .cross_entropy_backward = rows::cross_entropy_backward<W>,
           .softmax_backward = rows::softmax_backward<W>,
           .layer_norm = norm_kernels<W, true>(),
           .rms_norm = norm_kernels<W, false>()};

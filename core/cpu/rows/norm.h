@@ -12,8 +12,7 @@ template <int W>
 [[gnu::always_inline]] inline float mean_of(const float* x, std::int64_t n) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes)
-             __attribute__((always_inline)) { sums[s] += row_part<W>(x, i, lanes, 0); });
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) { sums[s] += row_part<W>(x, i, part); });
   return sum_of<W>(sums) * (1 / static_cast<float>(n));
 }
 
@@ -22,19 +21,18 @@ NormRow norm(const float* x, const float* gamma, const float* beta, std::int64_t
   const float mean = kCentred ? mean_of<W>(x, n) : 0.0F;
   Vec<W> squares[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const Vec<W> d = row_part<W>(x, i, lanes, mean) - mean;
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> d = row_part<W>(x, i, part, mean) - mean;
         squares[s] += d * d;
       });
   const float variance = sum_of<W>(squares) * (1 / static_cast<float>(n));
   const auto inv_std = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance) + eps));
   write_all<W>(
-      n, stores, y, [&](std::int64_t i) __attribute__((always_inline)) {
-        const Vec<W> scaled = (load<W>(x + i) - mean) * inv_std * load<W>(gamma + i);
-        if constexpr (kCentred) return scaled + load<W>(beta + i);
+      n, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> scaled = (row_part<W>(x, i, part) - mean) * inv_std * row_part<W>(gamma, i, part);
+        if constexpr (kCentred) return scaled + row_part<W>(beta, i, part);
         return scaled;
       });
-  for (std::int64_t i = n / W * W; i < n; ++i) y[i] = (x[i] - mean) * inv_std * gamma[i] + (kCentred ? beta[i] : 0.0F);
   return {mean, inv_std};
 }
 
@@ -44,18 +42,18 @@ void norm_backward(const float* x, const float* g, const float* gamma, const Nor
   const float share = 1 / static_cast<float>(n), mean = row.mean, inv_std = row.inv_std;
   Vec<W> plain[4]{}, weighted[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, std::int64_t lanes) __attribute__((always_inline)) {
-        const Vec<W> a = row_part<W>(g, i, lanes, 0) * row_part<W>(gamma, i, lanes, 0);
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> a = row_part<W>(g, i, part) * row_part<W>(gamma, i, part);
         if constexpr (kCentred) plain[s] += a;
-        weighted[s] += a * (row_part<W>(x, i, lanes, mean) - mean);
+        weighted[s] += a * (row_part<W>(x, i, part, mean) - mean);
       });
   const float offset = kCentred ? sum_of<W>(plain) * share : 0.0F;
   const float slope = sum_of<W>(weighted) * inv_std * inv_std * share;
   write_all<W>(
-      n, stores, grad_x, [&](std::int64_t i) __attribute__((always_inline)) {
-        return inv_std * (load<W>(g + i) * load<W>(gamma + i) - offset - (load<W>(x + i) - mean) * slope);
+      n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> a = row_part<W>(g, i, part) * row_part<W>(gamma, i, part);
+        return inv_std * (a - offset - (row_part<W>(x, i, part) - mean) * slope);
       });
-  for (std::int64_t i = n / W * W; i < n; ++i) grad_x[i] = inv_std * (g[i] * gamma[i] - offset - (x[i] - mean) * slope);
 }
 
 // Adds the sums over R rows to doubles, which weigh more than a row does.

@@ -14,6 +14,12 @@ struct ExpSum {
   float total;  // the sum of exp(x - top); NaN where x holds one
 };
 
+struct CrossEntropyRow {
+  ExpSum sum;
+  std::int64_t label;
+  float even, picked, scale;
+};
+
 struct NormRow {
   float mean, inv_std;
 };
@@ -50,8 +56,8 @@ struct Kernels {
   // Of one row of n > 0 elements.
   ExpSum (*exp_sum)(const float* x, std::int64_t n);
   ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
-  // y = factor (exp(x - top) / total + shift), of the row's sum.
-  void (*shifted_softmax)(const float* x, std::int64_t n, const ExpSum& sum, float shift, float factor, Stores stores, float* y);
+  // grad_x = scale (exp(x - top) / total - target), where the target is `even` and, at the label, `picked` more.
+  void (*cross_entropy_backward)(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
   NormKernels layer_norm, rms_norm;
@@ -62,5 +68,6 @@ extern const Kernels kAvx512Kernels;
 
 const Kernels& kernels();  // of isa()
 Stores stores_for(std::int64_t bytes);  // of a result of so many bytes: past the caches where the last one holds less than it
+void finish_stores();  // called by each thread behind its last kernel: others see what it stored past the caches
 
 }  // namespace tessera::cpu::rows

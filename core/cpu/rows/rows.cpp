@@ -1,15 +1,18 @@
-#include <unistd.h>
+#include <immintrin.h>
 
 #include <algorithm>
 
 #include "core/cpu/isa.h"
+#include "core/cpu/machine_memory.h"
 #include "core/cpu/rows/problem.h"
 
 namespace tessera::cpu::rows {
 namespace {
 
+constexpr std::size_t kLeastCache = std::size_t{8} << 20;  // the system may not know its caches
+
 std::int64_t last_cache_bytes() {
-  static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), std::int64_t{8} << 20);
+  static const auto bytes = static_cast<std::int64_t>(std::max(last_cache(), kLeastCache));
   return bytes;
 }
 
@@ -18,5 +21,7 @@ std::int64_t last_cache_bytes() {
 const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
 
 Stores stores_for(std::int64_t bytes) { return bytes > last_cache_bytes() ? Stores::past_caches : Stores::cached; }
+
+void finish_stores() { _mm_sfence(); }
 
 }  // namespace tessera::cpu::rows

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/cpu/rows/problem.h"
@@ -14,19 +15,26 @@ namespace {
 #ifdef __AVX512F__
 inline __mmask16 first_lanes(std::int64_t lanes) { return static_cast<__mmask16>((1U << lanes) - 1); }
 #endif
+inline __m256i first_of_eight(std::int64_t lanes) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(lanes)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 
+// Neither has a branch: around one the compiler would round products that it otherwise adds unrounded.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> load_part(const float* from, std::int64_t lanes, float behind) {
+  const Vec<W> rest = Vec<W>{} + behind;
 #ifdef __AVX512F__
   if constexpr (W == 16) {
-    const Vec<W> rest = Vec<W>{} + behind;
     const __m512 v = _mm512_mask_loadu_ps(reinterpret_cast<const __m512&>(rest), first_lanes(lanes), from);
     return reinterpret_cast<const Vec<W>&>(v);
   }
 #endif
-  Vec<W> v = Vec<W>{} + behind;
-  for (std::int64_t i = 0; i < lanes; ++i) v[i] = from[i];
-  return v;
+  if constexpr (W == 8) {
+    const __m256i mask = first_of_eight(lanes);
+    const __m256 v =
+        _mm256_blendv_ps(reinterpret_cast<const __m256&>(rest), _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask));
+    return reinterpret_cast<const Vec<W>&>(v);
+  }
 }
 
 template <int W>
@@ -34,7 +42,7 @@ template <int W>
 #ifdef __AVX512F__
   if constexpr (W == 16) return _mm512_mask_storeu_ps(to, first_lanes(lanes), reinterpret_cast<const __m512&>(v));
 #endif
-  for (std::int64_t i = 0; i < lanes; ++i) to[i] = v[i];
+  if constexpr (W == 8) _mm256_maskstore_ps(to, first_of_eight(lanes), reinterpret_cast<const __m256&>(v));
 }
 
 template <int W>
@@ -45,47 +53,54 @@ template <int W>
   if constexpr (W == 8) _mm256_stream_ps(to, reinterpret_cast<const __m256&>(v));
 }
 
+// Elements from `at` to the next address that a whole vector may be stored to past the caches.
 template <int W>
-bool is_aligned(const float* at) {
-  return reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) == 0;
+std::int64_t to_alignment(const float* at) {
+  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) / sizeof(float));
 }
 
-// Others see what was stored past the caches.
-inline void finish(Stores stores) {
-  if (stores == Stores::past_caches) _mm_sfence();
+// How many elements of a vector count.
+struct Whole {};
+struct Part {
+  std::int64_t lanes;
+};
+
+// `behind` stands for what does not count.
+template <int W>
+[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Whole, float = 0) {
+  return load<W>(x + i);
+}
+template <int W>
+[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Part part, float behind = 0) {
+  return load_part<W>(x + i, part.lanes, behind);
 }
 
-// Writes the whole vectors of `count` elements: at(i) makes the one at i.
+// Writes `count` elements: at(i, part) makes the vector at i, of which `part` counts.
 template <int W, class At>
 [[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, float* to, const At& at) {
   std::int64_t i = 0;
-  if (stores == Stores::past_caches && is_aligned<W>(to)) {
-    for (; i + W <= count; i += W) store_past_caches<W>(at(i), to + i);
-    finish(stores);
+  if (stores == Stores::past_caches) {
+    i = std::min(to_alignment<W>(to), count);
+    if (i > 0) store_part<W>(at(std::int64_t{0}, Part{i}), i, to);
+    for (; i + W <= count; i += W) store_past_caches<W>(at(i, Whole()), to + i);
   } else {
-    for (; i + W <= count; i += W) store<W>(at(i), to + i);
+    for (; i + W <= count; i += W) store<W>(at(i, Whole()), to + i);
   }
+  if (i < count) store_part<W>(at(i, Part{count - i}), count - i, to + i);
 }
 
 // y = f(x) and y = f(x, g).
 template <int W, class F>
 void map(const float* x, std::int64_t count, Stores stores, float* y, const F& f) {
   write_all<W>(
-      count, stores, y, [&](std::int64_t i) __attribute__((always_inline)) { return f(load<W>(x + i)); });
-  const std::int64_t rest = count % W, at = count - rest;
-  if (rest > 0) store_part<W>(f(load_part<W>(x + at, rest, 0)), rest, y + at);
+      count, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) { return f(row_part<W>(x, i, part)); });
 }
 template <int W, class F>
 void map(const float* x, const float* g, std::int64_t count, Stores stores, float* y, const F& f) {
   write_all<W>(
-      count, stores, y, [&](std::int64_t i) __attribute__((always_inline)) { return f(load<W>(x + i), load<W>(g + i)); });
-  const std::int64_t rest = count % W, at = count - rest;
-  if (rest > 0) store_part<W>(f(load_part<W>(x + at, rest, 0), load_part<W>(g + at, rest, 0)), rest, y + at);
-}
-
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, std::int64_t lanes, float behind) {
-  return lanes == W ? load<W>(x + i) : load_part<W>(x + i, lanes, behind);
+      count, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        return f(row_part<W>(x, i, part), row_part<W>(g, i, part));
+      });
 }
 
 template <int W>
@@ -93,18 +108,18 @@ struct Pair {
   Vec<W> first, second;
 };
 
-// Writes two arrays: at(i, lanes) makes the vectors of both at i, of which `lanes` count. finish() is the caller's.
+// Writes two arrays: at(i, part) makes the vectors of both at i, of which `part` counts.
 template <int W, class At>
 [[gnu::always_inline]] inline void write_pairs(std::int64_t count, Stores stores, float* first, float* second, const At& at) {
-  const bool past = stores == Stores::past_caches && is_aligned<W>(first) && is_aligned<W>(second);
+  const bool past = stores == Stores::past_caches && to_alignment<W>(first) == 0 && to_alignment<W>(second) == 0;
   std::int64_t i = 0;
   for (; i + W <= count; i += W) {
-    const Pair<W> here = at(i, std::int64_t{W});
+    const Pair<W> here = at(i, Whole());
     past ? store_past_caches<W>(here.first, first + i) : store<W>(here.first, first + i);
     past ? store_past_caches<W>(here.second, second + i) : store<W>(here.second, second + i);
   }
   if (i == count) return;
-  const Pair<W> here = at(i, count - i);
+  const Pair<W> here = at(i, Part{count - i});
   store_part<W>(here.first, count - i, first + i);
   store_part<W>(here.second, count - i, second + i);
 }
@@ -133,17 +148,18 @@ template <int W>
   return joined<W>(larger(larger(v[0], v[1]), larger(v[2], v[3])), larger);
 }
 
-// Calls body(sums index, vector of the row) with the rest of a row filled up by `behind`; four independent sums hide latencies.
+// Calls body(sum, i, part) for the vectors of a row; four independent sums hide latencies.
 template <int W, class Body>
 [[gnu::always_inline]] inline void for_each_vector(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
   for (; i + 4 * W <= n; i += 4 * W) {
-    body(0, i, std::int64_t{W});
-    body(1, i + W, std::int64_t{W});
-    body(2, i + 2 * W, std::int64_t{W});
-    body(3, i + 3 * W, std::int64_t{W});
+    body(0, i, Whole());
+    body(1, i + W, Whole());
+    body(2, i + 2 * W, Whole());
+    body(3, i + 3 * W, Whole());
   }
-  for (; i < n; i += W) body(0, i, n - i < W ? n - i : std::int64_t{W});
+  for (; i + W <= n; i += W) body(0, i, Whole());
+  if (i < n) body(0, i, Part{n - i});
 }
 
 }  // namespace

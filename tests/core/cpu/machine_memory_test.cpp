@@ -22,5 +22,11 @@ TEST(PeakResident, RisesWithPagesThatAreTouchedAndStaysWhenTheyAreGone) {
 
 TEST(MachineMemory, IsMoreThanThisProcessHolds) { EXPECT_GT(machine_memory(), peak_resident()); }
 
+// What one core reaches is far less than the memory; no machine has less than a first cache.
+TEST(LastCache, IsThatOfACore) {
+  EXPECT_TRUE(last_cache() == 0 || last_cache() >= 32 << 10) << last_cache();
+  EXPECT_LT(last_cache(), machine_memory() / 4);
+}
+
 }  // namespace
 }  // namespace tessera::cpu

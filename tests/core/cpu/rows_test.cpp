@@ -40,10 +40,14 @@ class RowKernels : public testing::TestWithParam<const char*> {
 
   // `run` writes n results, of which `want` are the right ones; both ways of storing give the same bytes.
   static void expect_results(std::int64_t n, const std::vector<double>& want, const std::function<void(Stores, float*)>& run) {
-    const Tensor cached = Tensor::full({n + 1}, 42), past = Tensor::full({n + 1}, 42);
+    const Tensor cached = Tensor::full({n + 1}, 42);
     run(Stores::cached, cached.data<float>());
-    run(Stores::past_caches, past.data<float>());
-    EXPECT_EQ(cached.to_vector<float>(), past.to_vector<float>()) << n;
+    for (const std::int64_t begin : {0, 3, 8}) {  // of a vector, of no vector, of a short one
+      const Tensor past = Tensor::full({begin + n + 1}, 42);
+      run(Stores::past_caches, past.data<float>() + begin);
+      EXPECT_EQ(cached.to_vector<float>(), past.slice(0, begin, begin + n + 1).to_vector<float>()) << n << " from " << begin;
+      for (std::int64_t i = 0; i < begin; ++i) EXPECT_EQ(past.data<float>()[i], 42) << "a write in front of the results, " << n;
+    }
     EXPECT_EQ(cached.data<float>()[n], 42) << "a write behind the results, " << n;
     EXPECT_LE(relative_error(wide(cached.slice(0, 0, n)), want), kTolerance) << n;
   }
@@ -139,10 +143,13 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     EXPECT_NEAR(sum.total / total, 1, kTolerance);
     for (double& p : want) p /= total;
     expect_results(n, want, [&](Stores s, float* to) { used->softmax(x.data<float>(), n, s, to); });
-    std::vector<double> shifted;
-    for (const double p : want) shifted.push_back(0.5 * (p - 0.125));
-    expect_results(n, shifted,
-                   [&](Stores s, float* to) { used->shifted_softmax(x.data<float>(), n, sum, -0.125F, 0.5F, s, to); });
+    for (const std::int64_t label : {std::int64_t{0}, n / 2, n - 1}) {
+      std::vector<double> of_loss;
+      for (const double p : want) of_loss.push_back(0.5 * (p - 0.125));
+      of_loss[static_cast<std::size_t>(label)] -= 0.5 * 0.75;
+      const CrossEntropyRow row{sum, label, 0.125F, 0.75F, 0.5F};
+      expect_results(n, of_loss, [&](Stores s, float* to) { used->cross_entropy_backward(x.data<float>(), n, row, s, to); });
+    }
     used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
     for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
     for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
