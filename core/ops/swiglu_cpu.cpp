@@ -12,7 +12,7 @@ namespace {
 template <class T>
 void forward_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
   if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().swiglu(x, x + n, n, stores, y);
+    rows::kernels().swiglu(x, n, stores, y);
   } else {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(swiglu_of(widen(x[i]), widen(x[n + i])));
@@ -22,7 +22,7 @@ void forward_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
 template <class T>
 void backward_row(const T* x, const T* g, std::int64_t n, rows::Stores stores, T* grad_x) {
   if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().swiglu_backward(x, x + n, g, n, stores, grad_x, grad_x + n);
+    rows::kernels().swiglu_backward(x, g, n, stores, grad_x);
   } else {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {

@@ -43,20 +43,23 @@ void gelu_tanh_backward(const float* x, const float* g, std::int64_t count, Stor
 }
 
 template <int W>
-void swiglu(const float* gate, const float* value, std::int64_t count, Stores stores, float* y) {
-  map<W>(
-      gate, value, count, stores, y,
-      [](const Vec<W>& a, const Vec<W>& b) __attribute__((always_inline)) { return a * sigmoid_of<W>(a) * b; });
+void swiglu(const float* x, std::int64_t n, Stores stores, float* y) {
+  write_all<W>(
+      n, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(x + 2 * n + i), prefetch(x + 3 * n + i);
+        const Vec<W> gate = row_part<W>(x, i, part);
+        return gate * sigmoid_of<W>(gate) * row_part<W>(x + n, i, part);
+      });
 }
 
 template <int W>
-void swiglu_backward(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores, float* grad_gate,
-                     float* grad_value) {
+void swiglu_backward(const float* x, const float* g, std::int64_t n, Stores stores, float* grad_x) {
   write_pairs<W>(
-      count, stores, grad_gate, grad_value, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
-        const Vec<W> a = row_part<W>(gate, i, part), grad = row_part<W>(g, i, part);
-        const Vec<W> s = sigmoid_of<W>(a);
-        return Pair<W>{grad * row_part<W>(value, i, part) * s * (1.0F + a * (1.0F - s)), grad * a * s};
+      n, stores, grad_x, grad_x + n, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(x + 2 * n + i), prefetch(x + 3 * n + i);
+        const Vec<W> gate = row_part<W>(x, i, part), grad = row_part<W>(g, i, part);
+        const Vec<W> s = sigmoid_of<W>(gate);
+        return Pair<W>{grad * row_part<W>(x + n, i, part) * s * (1.0F + gate * (1.0F - s)), grad * gate * s};
       });
 }
 

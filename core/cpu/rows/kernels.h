@@ -16,7 +16,7 @@ float top_of(const float* x, std::int64_t n) {
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
         const Vec<W> v = row_part<W>(x, i, part, x[0]);
-        top[s] = v > top[s] ? v : top[s];
+        top[s] = larger_of<W>(v, top[s]);
       });
   return largest_of<W>(top);
 }
@@ -27,8 +27,10 @@ ExpSum exp_sum(const float* x, std::int64_t n) {
   const float top = top_of<W>(x, n);
   Vec<W> sums[4]{};
   for_each_vector<W>(
-      n, [&](int s, std::int64_t i, auto part)
-             __attribute__((always_inline)) { sums[s] += exp_of<W>(row_part<W>(x, i, part, -INFINITY) - top); });
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(x + n + i);
+        sums[s] += exp_below<W>(row_part<W>(x, i, part, -INFINITY) - top);
+      });
   return {top, sum_of<W>(sums)};
 }
 
@@ -41,7 +43,8 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
-        const Vec<W> e = exp_of<W>(row_part<W>(x, i, part, -INFINITY) - top);
+        const Vec<W> e = exp_below<W>(row_part<W>(x, i, part, -INFINITY) - top);
+        prefetch(x + n + i);
         sums[s] += e;
         if (holds) store<W>(e, held + i);
       });
@@ -51,7 +54,7 @@ ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
         held, n, stores, y, [&](const Vec<W>& e) __attribute__((always_inline)) { return e * scale; });
   } else {
     map<W>(
-        x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_of<W>(v - top) * scale; });
+        x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_below<W>(v - top) * scale; });
   }
   return {top, total};
 }
@@ -61,7 +64,7 @@ void cross_entropy_backward(const float* x, std::int64_t n, const CrossEntropyRo
   const float top = row.sum.top, slope = row.scale / row.sum.total, constant = row.scale * -row.even;
   write_all<W>(
       n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
-        Vec<W> v = exp_of<W>(row_part<W>(x, i, part) - top) * slope + constant;
+        Vec<W> v = exp_below<W>(row_part<W>(x, i, part) - top) * slope + constant;
         // Here and not behind the row: what went past the caches would be read again.
         if (row.label >= i && row.label < i + W) [[unlikely]]
           v[row.label - i] -= row.scale * row.picked;
@@ -76,9 +79,11 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, float scal
       n, [&](int s, std::int64_t i, auto part)
              __attribute__((always_inline)) { sums[s] += row_part<W>(y, i, part) * row_part<W>(g, i, part); });
   const float dot = sum_of<W>(sums);
-  map<W>(
-      y, g, n, stores,
-      grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
+  write_all<W>(
+      n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(y + n + i), prefetch(g + n + i);
+        return scale * row_part<W>(y, i, part) * (row_part<W>(g, i, part) - dot);
+      });
 }
 
 template <int W>

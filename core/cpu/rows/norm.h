@@ -29,6 +29,7 @@ NormRow norm(const float* x, const float* gamma, const float* beta, std::int64_t
   const auto inv_std = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance) + eps));
   write_all<W>(
       n, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(x + n + i);
         const Vec<W> scaled = (row_part<W>(x, i, part) - mean) * inv_std * row_part<W>(gamma, i, part);
         if constexpr (kCentred) return scaled + row_part<W>(beta, i, part);
         return scaled;
@@ -51,6 +52,7 @@ void norm_backward(const float* x, const float* g, const float* gamma, const Nor
   const float slope = sum_of<W>(weighted) * inv_std * inv_std * share;
   write_all<W>(
       n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        prefetch(x + n + i), prefetch(g + n + i);
         const Vec<W> a = row_part<W>(g, i, part) * row_part<W>(gamma, i, part);
         return inv_std * (a - offset - (row_part<W>(x, i, part) - mean) * slope);
       });

@@ -46,10 +46,9 @@ struct Kernels {
   // grad_x[i] = g[i] f'(x[i]); grad_x may be g.
   void (*gelu_erf_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
   void (*gelu_tanh_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
-  // y[i] = silu(gate[i]) value[i].
-  void (*swiglu)(const float* gate, const float* value, std::int64_t count, Stores stores, float* y);
-  void (*swiglu_backward)(const float* gate, const float* value, const float* g, std::int64_t count, Stores stores,
-                          float* grad_gate, float* grad_value);
+  // y[i] = silu(x[i]) x[n + i], and its gradient [2 n].
+  void (*swiglu)(const float* x, std::int64_t n, Stores stores, float* y);
+  void (*swiglu_backward)(const float* x, const float* g, std::int64_t n, Stores stores, float* grad_x);
   // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
   void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
 

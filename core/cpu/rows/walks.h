@@ -75,6 +75,20 @@ template <int W>
   return load_part<W>(x + i, part.lanes, behind);
 }
 
+// Brings an element of the next row into the cache while this one is computed with. Where none follows nothing happens.
+[[gnu::always_inline]] inline void prefetch(const float* x) { _mm_prefetch(x, _MM_HINT_T0); }
+
+template <int W>
+[[gnu::always_inline]] inline Vec<W> larger_of(const Vec<W>& a, const Vec<W>& b) {  // b where one is NaN
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    const __m512 v = _mm512_maskz_max_ps(__mmask16(-1), reinterpret_cast<const __m512&>(a), reinterpret_cast<const __m512&>(b));
+    return reinterpret_cast<const Vec<W>&>(v);
+  }
+#endif
+  return a > b ? a : b;
+}
+
 // Writes `count` elements: at(i, part) makes the vector at i, of which `part` counts.
 template <int W, class At>
 [[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, float* to, const At& at) {

@@ -87,21 +87,18 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
 
 TEST_P(RowKernels, Swiglu) {
   for (const std::int64_t n : kSizes) {
-    const Tensor gate = random(n, 1), value = random(n, 2), g = random(n, 3);
+    const Tensor x = random(2 * n, 1), g = random(n, 2);
     std::vector<double> want, grad_gate, grad_value;
     for (std::int64_t i = 0; i < n; ++i) {
-      const double a = gate.data<float>()[i], b = value.data<float>()[i];
+      const double a = x.data<float>()[i], b = x.data<float>()[n + i];
       const auto grad = swiglu_gradient(a, b, double{g.data<float>()[i]});
       want.push_back(swiglu_of(a, b)), grad_gate.push_back(grad.gate), grad_value.push_back(grad.value);
     }
-    const float *const a = gate.data<float>(), *const b = value.data<float>();
-    expect_results(n, want, [&](Stores s, float* y) { used->swiglu(a, b, n, s, y); });
-    const Tensor other = Tensor::empty({n});
-    const auto backward = [&](Stores s, float* to_gate, float* to_value) {
-      used->swiglu_backward(a, b, g.data<float>(), n, s, to_gate, to_value);
-    };
-    expect_results(n, grad_gate, [&](Stores s, float* to) { backward(s, to, other.data<float>()); });
-    expect_results(n, grad_value, [&](Stores s, float* to) { backward(s, other.data<float>(), to); });
+    std::vector<double> gradient = grad_gate;
+    gradient.insert(gradient.end(), grad_value.begin(), grad_value.end());
+    const float* const from = x.data<float>();
+    expect_results(n, want, [&](Stores s, float* y) { used->swiglu(from, n, s, y); });
+    expect_results(2 * n, gradient, [&](Stores s, float* to) { used->swiglu_backward(from, g.data<float>(), n, s, to); });
   }
 }
 
