@@ -79,11 +79,9 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, float scal
       n, [&](int s, std::int64_t i, auto part)
              __attribute__((always_inline)) { sums[s] += row_part<W>(y, i, part) * row_part<W>(g, i, part); });
   const float dot = sum_of<W>(sums);
-  write_all<W>(
-      n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
-        prefetch(y + n + i), prefetch(g + n + i);
-        return scale * row_part<W>(y, i, part) * (row_part<W>(g, i, part) - dot);
-      });
+  map<W>(
+      y, g, n, stores,
+      grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
 }
 
 template <int W>
