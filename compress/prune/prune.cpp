@@ -47,23 +47,38 @@ void set_masks(const Tensor& mask, std::span<const PrunedWeight> weights, std::s
   }
 }
 
-// New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned. Scopes of all weights
-// together have one sparsity.
-void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
-                  std::span<const Tensor> scores) {
-  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+// What shares a mask's size: sets of coupled weights, how many of their elements are kept at these sparsities, and how many are
+// there. Scopes of all weights together have one sparsity.
+struct Share {
+  std::vector<std::vector<std::size_t>> sets;
+  std::int64_t kept = 0;
+  std::int64_t present = 0;
+};
+
+std::vector<Share> shares(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
   const std::vector<Budget> each =
       config.scope == "layer" ? layer_budgets(weights, sparsities) : budgets(config.scope, weights, sparsities.front());
   const std::vector<std::vector<std::size_t>> sets = coupled_weights(weights);
+  std::vector<Share> all;
   for (const Budget& budget : coupled_budgets(each, sets)) {
-    std::vector<Tensor> together;
-    std::int64_t present = 0;
+    Share& share = all.emplace_back(Share{.sets = {}, .kept = budget.kept});
     for (const std::size_t set : budget.members) {
-      together.push_back(joined(scores, sets[set]));
-      for (const std::size_t i : sets[set]) present += weights[i].kept();
+      share.sets.push_back(sets[set]);
+      for (const std::size_t i : sets[set]) share.present += weights[i].kept();
     }
-    const std::vector<Tensor> masks = pattern->project(together, std::min(budget.kept, present));
-    for (std::size_t k = 0; k < masks.size(); ++k) set_masks(masks[k], weights, sets[budget.members[k]]);
+  }
+  return all;
+}
+
+// New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned.
+void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
+                  std::span<const Tensor> scores) {
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+  for (const Share& share : shares(config, weights, sparsities)) {
+    std::vector<Tensor> together;
+    for (const std::vector<std::size_t>& set : share.sets) together.push_back(joined(scores, set));
+    const std::vector<Tensor> masks = pattern->project(together, std::min(share.kept, share.present));
+    for (std::size_t k = 0; k < masks.size(); ++k) set_masks(masks[k], weights, share.sets[k]);
   }
   mask_followers(weights);
 }
@@ -96,6 +111,18 @@ std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
   std::vector<double> targets;
   for (const PrunedWeight& weight : weights) targets.push_back(weight.target);
   return targets;
+}
+
+// Whether there is more than the targets leave. By `erk` all weights together have to have more: what each keeps depends on the
+// sparsity of all.
+bool would_prune(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> targets) {
+  std::int64_t excess = 0;
+  bool any = false;
+  for (const Share& share : shares(config, weights, targets)) {
+    any = any || share.present > share.kept;
+    excess += share.present - share.kept;
+  }
+  return config.scope == "layer" ? any : excess > 0;
 }
 
 }  // namespace
@@ -183,12 +210,14 @@ std::vector<BlockProblem> mask_problems(const PruneConfig& config, Module& model
     if (masked == weights.end()) return {};
     return {{"sr_ste", str("trains dense weights; ", masked->path, " has a mask of an earlier stage")}};
   }
-  const double now = sparsity_of(weights), target = mean(weights, targets_of(weights));
-  if (now < target) return {};
-  const bool rules = !config.sparsity.targets.empty();
-  return {{rules ? "sparsity.targets" : "sparsity.target",
-           str(rules ? "of together " : "is ", shortest(target), "; ", formatted("%.4g", now),
-               " of these weights are zero already: it would prune nothing")}};
+  const std::vector<double> targets = targets_of(weights);
+  if (would_prune(config, weights, targets)) return {};
+  const std::string asked = shortest(mean(weights, targets)), now = formatted("%.4g", sparsity_of(weights));
+  if (config.sparsity.targets.empty()) {
+    return {{"sparsity.target", str("is ", asked, "; ", now, " of these weights are zero already, so nothing would be pruned")}};
+  }
+  return {{"sparsity.targets", str("the targets make ", asked, " of all these weights zero; ", now,
+                                   " are zero already, so nothing would be pruned")}};
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {

@@ -182,7 +182,7 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune={pattern: n_m, sr_ste: {freeze: 27s}}", "stages[1].prune.sr_ste.freeze: is step 27 of a stage of 26");
   refused("~stages[1].train", "stages[1].prune: needs train");
   refused("stages[2]={name: tuned, train: 1e, prune: {sparsity: {target: 0.5, every: 2s}}}",
-          "stages[2].prune.sparsity.target: is 0.5; 0.8003 of these weights are zero already: it would prune nothing");
+          "stages[2].prune.sparsity.target: is 0.5; 0.8003 of these weights are zero already, so nothing would be pruned");
   refused("stages[2]={name: tuned, train: 1e, prune: {pattern: n_m, sr_ste: {}}}",
           "stages[2].prune.sr_ste: trains dense weights; conv2.weight has a mask of an earlier stage");
 }

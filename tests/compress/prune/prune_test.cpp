@@ -340,7 +340,33 @@ TEST_F(Pruning, StartsFromASparseNetworkAndRefusesToPruneNothing) {
   run(config(0.5));
   EXPECT_NEAR(run(config(0.8)).sparsity(), 0.8, 0.01);
   const std::string message = message_of<ConfigError>([&] { run(config(0.7)); });
-  EXPECT_NE(message.find("would prune nothing"), std::string::npos) << message;
+  EXPECT_TRUE(message.starts_with("prune: sparsity.target: is 0.7; 0.8")) << message;
+  EXPECT_TRUE(message.ends_with(" of these weights are zero already, so nothing would be pruned")) << message;
+  EXPECT_FALSE(mask_problems(config(0.8), *model_).empty()) << "to one weight";
+}
+
+// Each weight goes from its own sparsity to its own target: of all together more are zero already than the targets ask for.
+TEST_F(Pruning, IsRefusedOnlyWhereNoWeightIsBelowItsTarget) {
+  PruneConfig before = config(0.9);
+  before.layers = Value("wide");
+  run(before);
+  const std::int64_t wide = weights(before).front().kept();
+  PruneConfig asked = config(0.5);
+  run(asked);
+  for (const PrunedWeight& weight : weights(asked)) {
+    EXPECT_EQ(weight.kept(), weight.layer == "wide" ? wide : (weight.numel() + 1) / 2) << weight.path;
+  }
+  asked.sparsity.targets = {{Value("narrow"), 0.25}};
+  const std::vector<BlockProblem> problems = mask_problems(asked, *model_);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].key, "sparsity.targets");
+  EXPECT_TRUE(problems[0].message.starts_with("the targets make 0.")) << problems[0].message;
+  EXPECT_TRUE(problems[0].message.ends_with(" are zero already, so nothing would be pruned")) << problems[0].message;
+  for (const char* scope : {"global", "erk"}) {
+    PruneConfig together = config(0.5);
+    together.scope = scope;
+    EXPECT_EQ(mask_problems(together, *model_).size(), 1u) << scope << ": from the sparsity of all";
+  }
 }
 
 // Tiles out of what an unstructured mask left: no weight comes back, and the target is met all the same.
