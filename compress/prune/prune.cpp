@@ -148,7 +148,7 @@ void Prune::on_stage_begin(Module& model) {
   const std::vector<BlockProblem> problems = mask_problems(config_, model);
   TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
   initial_ = initial_sparsities();
-  tell_left_out(config_, model);
+  tell_left_out(kName, config_, model);
   between_steps(model, 0);
 }
 

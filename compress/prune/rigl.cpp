@@ -18,11 +18,16 @@
 namespace tessera {
 namespace {
 
-std::vector<PrunedWeight> weights_of(const RiglConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+// A `prune` block of the same layers.
+PruneConfig as_prune(const RiglConfig& config) {
   PruneConfig same;
   same.layers = config.layers;
   same.sparsity.target = config.sparsity;
-  return pruned_weights(same, model, problems);
+  return same;
+}
+
+std::vector<PrunedWeight> weights_of(const RiglConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+  return pruned_weights(as_prune(config), model, problems);
 }
 
 std::vector<PrunedWeight> weights_or_throw(const RiglConfig& config, Module& model) {
@@ -93,7 +98,10 @@ Rigl::Rigl(const RiglConfig& config, Module& model, const StageLength& stage, st
   for (const PrunedWeight& weight : weights_) gradients_.push_back(Tensor::empty_like(weight.parameter->value()));
 }
 
-void Rigl::on_stage_begin(Module&) { draw_masks(config_, weights_, seed_); }
+void Rigl::on_stage_begin(Module& model) {
+  tell_left_out(kName, as_prune(config_), model);
+  draw_masks(config_, weights_, seed_);
+}
 
 void Rigl::on_step_begin(Module&, std::int64_t step, StepStateData&) { due_ = updates_after(step + 1); }
 

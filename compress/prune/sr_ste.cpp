@@ -50,7 +50,7 @@ SrSte::SrSte(const PruneConfig& config, Module& model, const StageLength& stage)
 void SrSte::on_stage_begin(Module& model) {
   const std::vector<BlockProblem> problems = mask_problems(config_, model);
   TESSERA_CHECK(problems.empty(), ConfigError, "prune: ", problems.front().key, ": ", problems.front().message);
-  tell_left_out(config_, model);
+  tell_left_out(kName, config_, model);
 }
 
 void SrSte::on_step_begin(Module&, std::int64_t, StepStateData&) {

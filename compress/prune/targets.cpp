@@ -13,38 +13,61 @@
 #include "layers/channel_flow.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
+#include "layers/sparse_conv2d.h"
+#include "layers/sparse_linear.h"
 
 namespace tessera {
 namespace {
 
 bool is_weight(const Parameter& parameter) { return parameter.role() == ParameterRole::weight && parameter.value().rank() >= 2; }
 
+// Its values are of one axis: no mask goes on them.
+bool is_sparse(const Module& layer) {
+  return dynamic_cast<const SparseConv2d*>(&layer) != nullptr || dynamic_cast<const SparseLinear*>(&layer) != nullptr;
+}
+
 // Layers that have weights of their own, in order.
 std::vector<Module*> weighted_layers(Module& model) {
   std::vector<Module*> layers;
   for_each_module(model, [&](Module& module) {
-    const auto& parameters = module.parameters();
-    if (std::ranges::any_of(parameters, [](const auto& parameter) { return is_weight(*parameter); })) layers.push_back(&module);
+    const bool dense = std::ranges::any_of(module.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
+    if (dense || is_sparse(module)) layers.push_back(&module);
   });
   return layers;
 }
 
+// Axes of its first weight; of a sparse layer's as a dense one.
 std::size_t rank_of_weight(const Module& layer) {
+  if (is_sparse(layer)) return dynamic_cast<const SparseConv2d*>(&layer) != nullptr ? 4 : 2;
   const auto found = std::ranges::find_if(layer.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
   return (*found)->value().rank();
 }
 
+// Layers of a block, and what it leaves as it is: "fc is the last linear layer".
+struct Selection {
+  std::vector<Module*> layers;
+  std::vector<std::string> left_out = {};
+};
+
 // Few weights, which networks are sensitive to: those of a first convolution and of a last linear layer.
-void drop_ends(std::vector<Module*>& layers) {
-  if (layers.size() > 1 && rank_of_weight(*layers.front()) == 4) layers.erase(layers.begin());
-  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2) layers.pop_back();
+void drop_ends(Selection& selection) {
+  std::vector<Module*>& layers = selection.layers;
+  if (layers.size() > 1 && rank_of_weight(*layers.front()) == 4) {
+    selection.left_out.push_back(layers.front()->path() + " is the first convolution");
+    layers.erase(layers.begin());
+  }
+  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2) {
+    selection.left_out.push_back(layers.back()->path() + " is the last linear layer");
+    layers.pop_back();
+  }
 }
 
-std::vector<Module*> selected(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
-  std::vector<Module*> layers = weighted_layers(model);
+Selection selected(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
+  Selection selection{.layers = weighted_layers(model)};
+  std::vector<Module*>& layers = selection.layers;
   if (!config.layers) {
-    drop_ends(layers);
-    return layers;
+    drop_ends(selection);
+    return selection;
   }
   std::vector<std::string> paths;
   for (const Module* const layer : layers) paths.push_back(layer->path());
@@ -55,7 +78,7 @@ std::vector<Module*> selected(const PruneConfig& config, Module& model, std::vec
     problems.push_back({"layers", error.what()});
     layers.clear();
   }
-  return layers;
+  return selection;
 }
 
 std::int64_t rounded(double count) { return std::llround(count); }
@@ -114,15 +137,20 @@ void follow_outputs(PrunedWeight& weight, const Module& layer, const ChannelFlow
 
 struct Candidates {
   std::vector<PrunedWeight> held;
-  std::vector<std::string> left_out;  // "conv1.weight has 3 inputs, which 4 does not divide"
+  std::vector<std::string> left_out;  // also "conv1.weight has 3 inputs, which 4 does not divide"
+  bool all_sparse = false;  // its layers
 };
 
 Candidates candidates(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   const bool whole = pattern->name() == ChannelPattern::kName;
   const ChannelFlow flow = whole ? channel_flow(model) : ChannelFlow();
-  Candidates found;
-  for (Module* const layer : selected(config, model, problems)) {
+  Selection selection = selected(config, model, problems);
+  Candidates found{.held = {}, .left_out = std::move(selection.left_out)};
+  found.all_sparse =
+      !selection.layers.empty() && std::ranges::all_of(selection.layers, [](const auto* l) { return is_sparse(*l); });
+  for (Module* const layer : selection.layers) {
+    if (is_sparse(*layer)) found.left_out.push_back(layer->path() + " is sparse already (prune before sparsify)");
     for (const auto& parameter : layer->parameters()) {
       if (!is_weight(*parameter)) continue;
       const std::string path = join_path(layer->path(), parameter->name());
@@ -183,7 +211,9 @@ std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& mode
   const std::size_t before = problems.size();
   const Candidates found = candidates(config, model, problems);
   std::vector<PrunedWeight> weights = found.held;
-  if (weights.empty() && problems.size() == before) {
+  if (found.all_sparse) {
+    problems.push_back({"layers", "prune: each of these layers is sparse already; prune before sparsify"});
+  } else if (weights.empty() && problems.size() == before) {
     const std::string reason = found.left_out.empty() ? "" : str("; ", found.left_out.back());
     problems.push_back(
         {"layers", str("prune: no layer has a weight that pattern ", config.pattern.pattern, " can hold", reason)});
@@ -199,11 +229,15 @@ std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Mod
   return weights;
 }
 
-void tell_left_out(const PruneConfig& config, Module& model) {
+std::vector<std::string> left_out(const PruneConfig& config, Module& model) {
   std::vector<BlockProblem> problems;
+  return candidates(config, model, problems).left_out;
+}
+
+void tell_left_out(std::string_view block, const PruneConfig& config, Module& model) {
   std::string all;
-  for (const std::string& each : candidates(config, model, problems).left_out) all += str(all.empty() ? "" : "; ", each);
-  if (!all.empty()) log_warning(str("prune: pattern ", config.pattern.pattern, " leaves weights dense: ", all));
+  for (const std::string& each : left_out(config, model)) all += str(all.empty() ? "" : "; ", each);
+  if (!all.empty()) log_warning(str(block, ": left out: ", all));
 }
 
 void hold_mask(Parameter& parameter) {

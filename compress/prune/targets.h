@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compress/prune/config.h"
@@ -34,14 +35,18 @@ struct PrunedWeight {
 void mask_followers(std::span<const PrunedWeight> weights);
 
 // In the network's order. What is wrong with the block for this network is appended: patterns of `layers` that match nothing, no
-// weight, weights that the pattern cannot hold, rules of targets that are for none of the layers. The model outlives them.
+// weight, none that the pattern can hold, none that is dense, rules of targets that are for none of the layers. The model
+// outlives them.
 std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems);
 
 // As above. Throws ConfigError with the first problem.
 std::vector<PrunedWeight> pruned_weights_or_throw(const PruneConfig& config, Module& model);
 
-// Warns of weights of the block's layers that its pattern cannot hold, which stay dense.
-void tell_left_out(const PruneConfig& config, Module& model);
+// What the block leaves as it is, with the reason: ends of the network where no `layers` are given, weights of its layers that
+// the pattern cannot hold, layers that are sparse already.
+std::vector<std::string> left_out(const PruneConfig& config, Module& model);
+// Warns of it. `block` is the block's name.
+void tell_left_out(std::string_view block, const PruneConfig& config, Module& model);
 
 // Sets to 0 again what the parameter's mask, if it has one, does not keep: averages that took the weight's place may have more.
 void hold_mask(Parameter& parameter);

@@ -7,15 +7,18 @@
 
 #include "compress/patterns/builtin.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "layers/batch_norm.h"
 #include "layers/channel_flow.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
 #include "layers/residual.h"
 #include "layers/sequential.h"
+#include "layers/sparse_linear.h"
 #include "layers/svd_linear.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::testing {
 namespace {
@@ -84,6 +87,37 @@ TEST_F(Pruning, LeavesOutTheFirstConvolutionTheLastLinearLayerAndNorms) {
   EXPECT_NE(problems[0].message.find("stem"), std::string::npos) << problems[0].message;
   asked.layers = Value("norm");
   EXPECT_NE(message_of<ConfigError>([&] { Prune(asked, *model_, kStage, {.seed = 1}); }).find("layers"), std::string::npos);
+}
+
+TEST_F(Pruning, TellsWhatItLeavesOut) {
+  EXPECT_EQ(left_out(config(), *model_), (Texts{"stem is the first convolution", "fc is the last linear layer"}));
+  PruneConfig asked = config();
+  asked.pattern.pattern = "block";
+  asked.pattern.block = Extent{8, 8};
+  asked.layers = parse_json(R"(["wide", "narrow"])", "layers");
+  std::string line;
+  const LogSinkScope sink([&](LogLevel, std::string_view text) { line = text; });
+  run(asked);
+  EXPECT_EQ(line, "prune: left out: narrow.weight has 5 outputs; a block takes 8");
+}
+
+// They hold no weight that a mask could go on; ends of the network are found behind them all the same.
+TEST_F(Pruning, LeavesOutLayersThatAreSparseAlready) {
+  Linear dense(LinearConfig{.in = 12, .out = 10});
+  dense.weight().set_mask(Tensor::full({10, 12}, 1, DType::u8));
+  model_->replace_child("fc", SparseLinear::of(dense));
+  PruneConfig asked = config();
+  EXPECT_EQ(paths(asked).size(), 4u);
+  EXPECT_EQ(left_out(asked, *model_).back(), "fc is the last linear layer");
+  asked.layers = parse_json(R"(["fc", "wide"])", "layers");
+  EXPECT_EQ(paths(asked), (Texts{"wide.weight"}));
+  EXPECT_EQ(left_out(asked, *model_), (Texts{"fc is sparse already (prune before sparsify)"}));
+  asked.layers = Value("fc");
+  std::vector<BlockProblem> problems;
+  EXPECT_TRUE(pruned_weights(asked, *model_, problems).empty());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].key, "layers");
+  EXPECT_EQ(problems[0].message, "prune: each of these layers is sparse already; prune before sparsify");
 }
 
 TEST_F(Pruning, MeetsTheTargetInEachLayer) {

@@ -12,6 +12,7 @@
 #include "layers/conv2d.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::testing {
 namespace {
@@ -77,6 +78,13 @@ TEST_F(RiglHook, DrawsMasksOfTheSparsityForWeightsThatHaveNone) {
   draw_masks(other, model_, 1);
   EXPECT_EQ(kept("narrow"), 32);
   EXPECT_EQ(mask(), before) << "a mask that is there stays";
+}
+
+TEST_F(RiglHook, TellsWhatItLeavesOut) {
+  std::string line;
+  const LogSinkScope sink([&](LogLevel, std::string_view text) { line = text; });
+  Rigl(config(), model_, kStage, 7).on_stage_begin(model_);
+  EXPECT_EQ(line, "rigl: left out: stem is the first convolution; fc is the last linear layer");
 }
 
 TEST_F(RiglHook, DropsTheLeastWeightsAndGrowsTheLargestGradients) {
