@@ -39,8 +39,8 @@ NOfM n_m_of(const Value& text) {
 
 }  // namespace
 
-SrSte::SrSte(const PruneConfig& config, Module& model, const StageLength& stage)
-    : config_(config), n_m_(config.pattern.n_m_or_default()), freeze_(freeze_step(*config.sr_ste, stage)) {
+SrSte::SrSte(const PruneConfig& config, Module& model, const StageLength& stage, bool decoupled)
+    : config_(config), n_m_(config.pattern.n_m_or_default()), decoupled_(decoupled), freeze_(freeze_step(*config.sr_ste, stage)) {
   for (PrunedWeight& weight : pruned_weights_or_throw(config, model)) {
     const Tensor dense = Tensor::empty_like(weight.parameter->value());
     layers_.push_back({.weight = std::move(weight), .dense = dense});
@@ -69,7 +69,11 @@ void SrSte::after_backward(Module&, const StepState& step) {
     TESSERA_CHECK(weight.grad().defined(), InternalError, "prune: ", layer.weight.path, " has no gradient");
     operands.push_back({weight.value(), layer.dense, weight.grad()});
   }
-  if (!operands.empty()) TESSERA_DISPATCH(step.tensor().device(), sr_ste_pull, operands, config_.sr_ste->lambda);
+  if (operands.empty()) return;
+  const double lambda = config_.sr_ste->lambda;
+  const Device device = step.tensor().device();
+  if (decoupled_) return TESSERA_DISPATCH(device, sr_ste_pull_weights, operands, step.tensor(), lambda);
+  TESSERA_DISPATCH(device, sr_ste_pull, operands, lambda);
 }
 
 void SrSte::between_steps(Module&, std::int64_t steps_done) {

@@ -1,7 +1,10 @@
 // N:M sparsity by a straight-through estimator that is refined by sparsity (SR-STE; Zhou et al., ICLR 2021). Weights W are
 // trained dense, and every forward sees W~ = mask W, with the mask of these weights: the N largest |w| of each M inputs. The
-// gradient at W~ is taken for that of all of W, and weights that the mask hides are pulled to 0:
-//   g = dL/dW~ + lambda (1 - mask) W.
+// gradient at W~ is taken for that of all of W, and weights that the mask hides are pulled to 0, in the form of the optimiser's
+// weight decay:
+//   g = dL/dW~ + lambda (1 - mask) W;
+// where that is decoupled (AdamW), before the update and outside of the moments:
+//   W -= lr lambda (1 - mask) W.
 // At `freeze` the mask becomes the parameter's own, and stays. Until then it follows from the weights: resuming needs nothing
 // else.
 #pragma once
@@ -23,13 +26,14 @@ class SrSte final : public Hook {
  public:
   static constexpr const char* kName = "prune";
 
-  // `config` has `sr_ste`. The model outlives the hook. Throws ConfigError with what is wrong with the block for this model.
-  SrSte(const PruneConfig& config, Module& model, const StageLength& stage);
+  // `config` has `sr_ste`; `decoupled`: the pull leaves gradients alone. The model outlives the hook. Throws ConfigError with
+  // what is wrong with the block for this model.
+  SrSte(const PruneConfig& config, Module& model, const StageLength& stage, bool decoupled = false);
 
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;  // throws ConfigError where a weight has a mask already
   void on_step_begin(Module& model, std::int64_t step, StepStateData& data) override;  // W~ takes the place of W
-  void after_backward(Module& model, const StepState& step) override;  // adds the pull, and W comes back
+  void after_backward(Module& model, const StepState& step) override;  // W comes back, with the pull
   std::int64_t interval() const override { return freeze_; }
   void between_steps(Module& model, std::int64_t steps_done) override;
   void on_stage_end(Module& model) override;
@@ -51,6 +55,7 @@ class SrSte final : public Hook {
   std::vector<Layer> layers_;
   PruneConfig config_;
   NOfM n_m_;
+  bool decoupled_;
   std::int64_t freeze_;  // after so many steps
   std::vector<Tensor> evaluated_;  // what swap_evaluation_weights() has taken from the model
   std::vector<Value> rows_;
@@ -69,10 +74,13 @@ struct SrSteOperands {
 namespace cpu {
 void sr_ste_hide(std::span<const SrSteOperands> operands, const NOfM& n_m);  // dense = weight; weight = mask weight
 void sr_ste_pull(std::span<const SrSteOperands> operands, double lambda);  // gradient += lambda (dense - weight); weight = dense
+// weight = dense - lr lambda (dense - weight) with the step's lr; dense where the step is skipped. Without gradients.
+void sr_ste_pull_weights(std::span<const SrSteOperands> operands, const Tensor& step_state, double lambda);
 }  // namespace cpu
 namespace cuda {
 void sr_ste_hide(std::span<const SrSteOperands> operands, const NOfM& n_m);
 void sr_ste_pull(std::span<const SrSteOperands> operands, double lambda);
+void sr_ste_pull_weights(std::span<const SrSteOperands> operands, const Tensor& step_state, double lambda);
 }  // namespace cuda
 
 }  // namespace tessera

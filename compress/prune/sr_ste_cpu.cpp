@@ -29,6 +29,17 @@ void pull_part(const SrSteOperands& o, double factor, std::int64_t begin, std::i
   }
 }
 
+template <class T>
+void pull_weights_part(const SrSteOperands& o, double factor, std::int64_t begin, std::int64_t end) {
+  const T share = static_cast<T>(factor);
+  T* const weight = o.weight.data<T>();
+  const T* const dense = o.dense.data<T>();
+#pragma omp simd
+  for (std::int64_t i = begin; i < end; ++i) weight[i] = dense[i] - share * (dense[i] - weight[i]);
+}
+
+const Tensor& weight_of(const SrSteOperands& o) { return o.weight; }
+
 }  // namespace
 
 void sr_ste_hide(std::span<const SrSteOperands> operands, const NOfM& n_m) {
@@ -40,9 +51,16 @@ void sr_ste_hide(std::span<const SrSteOperands> operands, const NOfM& n_m) {
 }
 
 void sr_ste_pull(std::span<const SrSteOperands> operands, double lambda) {
-  const auto weight_of = [](const SrSteOperands& o) -> const Tensor& { return o.weight; };
   parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
     dispatch_real(operands[i].weight.dtype(), "sr_ste", [&]<class T>() { pull_part<T>(operands[i], lambda, begin, end); });
+  });
+}
+
+void sr_ste_pull_weights(std::span<const SrSteOperands> operands, const Tensor& step_state, double lambda) {
+  const StepStateData& state = step_state_data(step_state);
+  const double share = state.skip != 0 ? 0 : state.lr * lambda;
+  parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
+    dispatch_real(operands[i].weight.dtype(), "sr_ste", [&]<class T>() { pull_weights_part<T>(operands[i], share, begin, end); });
   });
 }
 

@@ -24,6 +24,12 @@ __global__ void pull_kernel(T* gradient, T* weight, const T* dense, std::int64_t
   }
 }
 
+template <class T>
+__global__ void pull_weights_kernel(T* weight, const T* dense, std::int64_t count, double lambda, const StepStateData* state) {
+  const T share = state->skip != 0 ? T(0) : static_cast<T>(state->lr * lambda);
+  for (std::int64_t i = first_item(); i < count; i += item_stride()) weight[i] = dense[i] - share * (dense[i] - weight[i]);
+}
+
 }  // namespace
 
 void sr_ste_hide(std::span<const SrSteOperands> operands, const NOfM& n_m) {
@@ -41,8 +47,19 @@ void sr_ste_pull(std::span<const SrSteOperands> operands, double lambda) {
   for (const SrSteOperands& o : operands) {
     const Device device = o.weight.device();
     dispatch_real(o.weight.dtype(), "sr_ste", [&]<class T>() {
-      launch("sr_ste_pull", device, grid_for(o.weight.numel(), device), pull_kernel<T>, o.gradient.data<T>(),
-             o.weight.data<T>(), o.dense.data<T>(), o.weight.numel(), static_cast<T>(lambda));
+      launch("sr_ste_pull", device, grid_for(o.weight.numel(), device), pull_kernel<T>, o.gradient.data<T>(), o.weight.data<T>(),
+             o.dense.data<T>(), o.weight.numel(), static_cast<T>(lambda));
+    });
+  }
+}
+
+void sr_ste_pull_weights(std::span<const SrSteOperands> operands, const Tensor& step_state, double lambda) {
+  const auto* const state = static_cast<const StepStateData*>(step_state.raw());
+  for (const SrSteOperands& o : operands) {
+    const Device device = o.weight.device();
+    dispatch_real(o.weight.dtype(), "sr_ste", [&]<class T>() {
+      launch("sr_ste_pull_weights", device, grid_for(o.weight.numel(), device), pull_weights_kernel<T>, o.weight.data<T>(),
+             o.dense.data<T>(), o.weight.numel(), lambda, state);
     });
   }
 }

@@ -19,9 +19,10 @@ LossGradients loss_gradients(const ReadBatches& batches, const WithGradients& wi
   };
 }
 
-MakeHook prune_hook(const PruneConfig& config, const ReadBatches& batches) {
-  return [config, batches](const HookSetting& setting) -> std::unique_ptr<Hook> {
-    if (config.sr_ste) return std::make_unique<SrSte>(config, setting.model, setting.length);
+MakeHook prune_hook(const StageConfig& stage, const ReadBatches& batches) {
+  const bool decoupled = stage.training.optimizer.decouples_decay();
+  return [config = *stage.prune, decoupled, batches](const HookSetting& setting) -> std::unique_ptr<Hook> {
+    if (config.sr_ste) return std::make_unique<SrSte>(config, setting.model, setting.length, decoupled);
     const Prune::Sources sources{.seed = setting.seed, .gradients = loss_gradients(batches, setting.with_gradients)};
     return std::make_unique<Prune>(config, setting.model, setting.length, sources);
   };
@@ -55,7 +56,7 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& in
       return std::make_unique<Distill>(config, *teacher, compute);
     });
   }
-  if (stage.prune) hooks.push_back(prune_hook(*stage.prune, inputs.batches));  // ahead of those that read dense weights
+  if (stage.prune) hooks.push_back(prune_hook(stage, inputs.batches));  // ahead of those that read dense weights
   if (stage.rigl) {
     hooks.push_back([config = *stage.rigl](const HookSetting& setting) {
       return std::make_unique<Rigl>(config, setting.model, setting.length, setting.seed);

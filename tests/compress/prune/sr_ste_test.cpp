@@ -74,6 +74,27 @@ TEST_F(SrSteHook, AForwardSeesTheMaskOfItsWeightsAndTheUpdateAllOfThem) {
   }
 }
 
+// AdamW's form: outside of the gradient, with the step's learning rate; not in a step whose gradients overflowed.
+TEST_F(SrSteHook, ADecoupledPullLeavesTheGradientAlone) {
+  SrSte hook(config(0.5), model_, kStage, true);
+  hook.on_stage_begin(model_);
+  StepStateData published;
+  published.lr = 0.25;
+  state_.set(published);
+  for (const bool skipped : {false, true}) {
+    const Values dense = values(), masked = masked_values();
+    static_cast<StepStateData*>(state_.tensor().raw())->skip = skipped ? 1 : 0;
+    begin_step(hook);
+    weight().set_grad(Tensor::full(weight().value().shape(), 1));
+    hook.after_backward(model_, state_);
+    EXPECT_EQ(weight().grad().to_vector<float>(), Values(dense.size(), 1));
+    const Values pulled = values();
+    for (std::size_t i = 0; i < dense.size(); ++i) {
+      EXPECT_EQ(pulled[i], masked[i] == 0 && !skipped ? dense[i] - 0.125F * dense[i] : dense[i]) << i;
+    }
+  }
+}
+
 TEST_F(SrSteHook, TheMaskFreezesAndStays) {
   SrSte hook(config(), model_, kStage);
   hook.on_stage_begin(model_);
