@@ -1,6 +1,7 @@
 #include "train/report/sensitivity.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compress/patterns/builtin.h"
 #include "compress/prune/scores.h"
@@ -22,6 +23,37 @@ void check(const SensitivityOptions& options) {
   TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: the drop is ", options.drop, "; needs 0 or more");
 }
 
+std::int64_t kept_at(double sparsity, const PrunedWeight& weight) {
+  return budgets("layer", {&weight, 1}, sparsity).front().kept;
+}
+
+// A weight and its followers, which are at the end of the scope what they were at its begin.
+class Untouched {
+ public:
+  explicit Untouched(const PrunedWeight& weight) {
+    save(*weight.parameter);
+    for (Parameter* const follower : weight.followers) save(*follower);
+  }
+  ~Untouched() {
+    for (const Saved& saved : all_) {
+      saved.parameter->set_mask({});
+      saved.parameter->set_value(saved.value);
+      saved.parameter->set_mask(saved.mask);
+    }
+  }
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+
+ private:
+  struct Saved {
+    Parameter* parameter;
+    Tensor value, mask;
+  };
+  void save(Parameter& parameter) { all_.push_back({&parameter, parameter.value().clone(), parameter.mask()}); }
+
+  std::vector<Saved> all_;
+};
+
 class Prober {
  public:
   Prober(const SavedRun& saved, const SensitivityOptions& options)
@@ -33,24 +65,26 @@ class Prober {
 
   const Metric& metric() const { return task_of(saved_.config.data).metrics().front(); }
 
-  LayerSensitivity probe(const PrunedWeight& weight, double before) const {
-    LayerSensitivity layer{.path = weight.path, .weights = weight.numel(), .metric = &metric(), .values = {}, .suggested = 0};
+  WeightSensitivity probe(const PrunedWeight& weight, double before) const {
+    WeightSensitivity found{.path = weight.path,
+                            .layer = weight.layer,
+                            .weights = weight.numel(),
+                            .kept = weight.kept(),
+                            .metric = &metric(),
+                            .values = {},
+                            .suggested = 0};
     const double drop = options_.drop / in_unit(metric(), 1);
-    const Tensor value = weight.parameter->value().clone(), mask = weight.parameter->mask();
     const std::vector<Tensor> scores = scores_of("magnitude", {&weight, 1}, {});
-    const std::int64_t present = weight.kept();
     bool within = true;
     for (const double sparsity : options_.sparsities) {
-      const std::int64_t kept = budgets("layer", {&weight, 1}, sparsity).front().kept;
-      weight.parameter->set_mask(pattern_->project(scores, std::min(kept, present)).front());
-      layer.values.push_back(evaluate().deciding());
-      within = within && metric().within(layer.values.back(), before, drop);
-      if (within) layer.suggested = sparsity;
-      weight.parameter->set_mask({});
-      weight.parameter->set_value(value.clone());
-      weight.parameter->set_mask(mask);
+      const Untouched untouched(weight);
+      weight.parameter->set_mask(pattern_->project(scores, std::min(kept_at(sparsity, weight), found.kept)).front());
+      mask_followers({&weight, 1});
+      found.values.push_back(evaluate().deciding());
+      within = within && metric().within(found.values.back(), before, drop);
+      if (within) found.suggested = sparsity;
     }
-    return layer;
+    return found;
   }
 
  private:
@@ -59,21 +93,37 @@ class Prober {
   std::unique_ptr<const Pattern> pattern_;
 };
 
-// "conv1" of "conv1.weight".
-std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
+struct LayerTarget {
+  std::string layer;
+  double target = 1;  // the least of its weights'; 0: none
+};
+
+// Of each layer once, whose weights follow each other. Those of which nothing would be pruned are left out.
+std::vector<LayerTarget> layer_targets(std::span<const WeightSensitivity> weights) {
+  std::vector<LayerTarget> targets;
+  for (const WeightSensitivity& weight : weights) {
+    if (targets.empty() || targets.back().layer != weight.layer) targets.push_back({.layer = weight.layer});
+    targets.back().target = std::min(targets.back().target, weight.suggested);
+  }
+  std::erase_if(targets, [&](const LayerTarget& each) {
+    const auto has_more = [&](const WeightSensitivity& weight) {
+      return weight.layer == each.layer && weight.kept > std::llround((1 - each.target) * static_cast<double>(weight.weights));
+    };
+    return each.target == 0 || std::ranges::none_of(weights, has_more);
+  });
+  return targets;
+}
 
 // The block that prunes each layer to its target; "" where none bears any.
 std::string suggestion(const SensitivityReport& report) {
   double least = 1;
   std::string layers, targets;
-  for (const LayerSensitivity& layer : report.layers) {
-    if (layer.suggested > 0) least = std::min(least, layer.suggested);
-  }
-  for (const LayerSensitivity& layer : report.layers) {
-    if (layer.suggested == 0) continue;
-    layers += str(layers.empty() ? "" : ", ", layer_of(layer.path));
-    if (layer.suggested == least) continue;
-    targets += str("\n      - {layers: ", layer_of(layer.path), ", target: ", formatted("%g", layer.suggested), '}');
+  const std::vector<LayerTarget> suggested = layer_targets(report.layers);
+  for (const LayerTarget& each : suggested) least = std::min(least, each.target);
+  for (const LayerTarget& each : suggested) {
+    layers += str(layers.empty() ? "" : ", ", each.layer);
+    if (each.target == least) continue;
+    targets += str("\n      - {layers: ", each.layer, ", target: ", formatted("%g", each.target), '}');
   }
   if (layers.empty()) return "";
   return str("\nprune:\n  layers: [", layers, "]", report.pattern == "unstructured" ? "" : str("\n  pattern: ", report.pattern),
@@ -82,9 +132,10 @@ std::string suggestion(const SensitivityReport& report) {
 
 }  // namespace
 
-void LayerSensitivity::fields(Fields& f) {
+void WeightSensitivity::fields(Fields& f) {
   f.add("path", path, {.help = "of the weight"});
   f.add("weights", weights, {.help = "elements"});
+  f.add("kept", kept, {.help = "of these, before"});
   f.add(metric->key, values, {.help = "on val, at each of the sparsities"});
   f.add("suggested", suggested, {.help = "target whose loss is within the drop; 0: none"});
 }
@@ -98,6 +149,7 @@ void SensitivityReport::fields(Fields& f) {
   f.add(metric->key, value, {.help = "of the network as it is"});
   f.add("sparsities", sparsities, {.help = "that were tried"});
   f.add("layers", layers, {.help = "weights that the pattern can hold"});
+  f.add("left_out", left_out, {.help = "others, and layers that are sparse already, each with the reason"});
 }
 
 SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options) {
@@ -119,7 +171,8 @@ SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const Sensitivi
                            .metric = &prober.metric(),
                            .value = before.deciding(),
                            .sparsities = options.sparsities,
-                           .layers = {}};
+                           .layers = {},
+                           .left_out = left_out(every, *saved.model)};
   for (const PrunedWeight& weight : weights) {
     if (options.before_layer) options.before_layer(weight.path);
     report.layers.push_back(prober.probe(weight, report.value));
@@ -136,15 +189,18 @@ std::string to_text(const SensitivityReport& report) {
   }
   rows[0].emplace_back("suggested");
   right.push_back(true);
-  for (const LayerSensitivity& layer : report.layers) {
+  for (const WeightSensitivity& layer : report.layers) {
     std::vector<std::string>& row = rows.emplace_back();
     row = {layer.path, str(layer.weights)};
     for (const double value : layer.values) row.push_back(text_of(*report.metric, value));
     row.push_back(layer.suggested > 0 ? formatted("%g", layer.suggested) : std::string("-"));
   }
+  std::string others;
+  for (const std::string& each : report.left_out) others += str("\nleft out: ", each);
+  if (!others.empty()) others += '\n';
   return str(report.run, ": stage ", report.stage, ", step ", report.step, "; ", report.pattern,
              ", one weight pruned at a time\n", "val ", report.metric->key, " as it is: ", text_of(*report.metric, report.value),
-             " of ", report.samples, " samples\n\n", aligned(rows, right), suggestion(report));
+             " of ", report.samples, " samples\n\n", aligned(rows, right), others, suggestion(report));
 }
 
 }  // namespace tessera

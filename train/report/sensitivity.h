@@ -21,9 +21,11 @@ struct SensitivityOptions {
   std::function<void(const std::string& layer)> before_layer = {};
 };
 
-struct LayerSensitivity {
-  std::string path;  // of the weight
+struct WeightSensitivity {
+  std::string path;
+  std::string layer;  // a factored one has several weights
   std::int64_t weights = 0;
+  std::int64_t kept = 0;  // of them, before
   const Metric* metric = &usual_metric();  // the run's, as is the report's
   std::vector<double> values;  // at each sparsity
   double suggested = 0;  // the greatest sparsity up to which every value is within the drop; 0: none
@@ -39,12 +41,14 @@ struct SensitivityReport {
   const Metric* metric = &usual_metric();  // the first of the run's task
   double value = 0;  // of the network as it is
   std::vector<double> sparsities;
-  std::vector<LayerSensitivity> layers;  // that the pattern can hold, in the network's order
+  std::vector<WeightSensitivity> layers;  // weights that the pattern can hold, in the network's order
+  std::vector<std::string> left_out;  // with the reason: other weights, and layers that are sparse already
   void fields(Fields& f);
 };
 
-// Every weight of two dimensions or more by itself is pruned by magnitude and evaluated on `val`, without training. What is
-// pruned already stays so. Throws as open_saved_run() does, ConfigError on options that cannot be.
+// Every weight of two dimensions or more by itself is pruned by magnitude, with what follows it (PrunedWeight::followers), and
+// evaluated on `val`, without training. What is pruned already stays so. Throws as open_saved_run() does, ConfigError on options
+// that cannot be.
 SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options);
 
 std::string to_text(const SensitivityReport& report);
