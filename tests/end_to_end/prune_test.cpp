@@ -150,6 +150,30 @@ TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
   expect_outcome(run_program({"resume", run_in("runs"), "stages[1].prune.sparsity.target=0.9"}), 2, "cannot change");
 }
 
+// The ramp ends after 20 steps of the stage, which begins after 13.
+TEST_F(PruneRuns, AForkThatWouldMissItsTargetIsRefused) {
+  ASSERT_EQ(run_program(train("runs"), {"TESSERA_KILL_AT=step:37"}).exit_code, 128 + SIGKILL);
+  const auto fork = [&](const std::string& at, const std::vector<std::string>& changes) {
+    return run_program(joined({"fork", run_in("runs"), "--at", at, "--runs", folder_ / "forks"}, changes));
+  };
+  const std::string sparsity = "stages[1].prune.sparsity";
+  const auto refused = [&](const std::string& at, const std::vector<std::string>& changes, const std::string& part) {
+    expect_outcome(fork(at, changes), 2, "fork: " + sparsity + part);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "forks"));
+  };
+  const std::string early = "34", late = "37";  // after 21 and 24 steps of the stage
+  refused(late, {sparsity + ".target=0.9"}, ".end: is step 20 of the stage; the fork is after step 24, so the target would not");
+  refused(early, {sparsity + ".target=0.9"}, ".end: is step 20 of the stage; the fork is after step 21");
+  refused(late, {sparsity + "={target: 0.9, schedule: one_shot, begin: 21s}"}, ".begin: is step 21 of the stage");
+  refused(late, {sparsity + ".target=0.7", sparsity + ".end=26s"}, ".target: is 0.7; 0.8003 of these weights are zero already");
+  refused(late, {sparsity + ".target=0.9", sparsity + ".end=30s"}, ".end: is step 30 of a stage of 26");
+  expect_done(fork(late, {sparsity + ".target=0.9", sparsity + ".end=26s"}));
+  EXPECT_EQ(kept(run_in("forks")), 58);
+  const Outcome resumed = run_program({"resume", run_in("runs"), sparsity + ".target=0.9"});
+  expect_outcome(resumed, 2, "start a new one from it with: tessera fork");
+  expect_in(resumed.output, "--at 26 ");
+}
+
 TEST_F(PruneRuns, EachOptionLeavesItsOwnWeights) {
   std::vector<std::string> seen;
   for (const char* change :

@@ -11,6 +11,7 @@
 #include "train/config/yaml_writer.h"
 #include "train/experiment.h"
 #include "train/run/config_change.h"
+#include "train/run/fork_pruning.h"
 #include "train/run/position.h"
 #include "train/run/saved_point.h"
 
@@ -24,10 +25,12 @@ std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std:
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
-      check_fork(before, with_overrides(before, overrides, finished_stages(point->position)), {point->position, point->teachers()});
+      const Value after = with_overrides(before, overrides, finished_stages(point->position));
+      check_fork(before, after, {point->position, point->teachers()});
+      check_pruning_of_fork(vfs, *point, before, after);
       return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()),
                  words);
-    } catch (const ConfigError&) {  // an earlier checkpoint may take it
+    } catch (const Error&) {  // an earlier checkpoint may take it
     }
   }
   return str("no checkpoint of it can take this either: train a new run, tessera train <experiment file>", words);

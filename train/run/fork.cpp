@@ -12,6 +12,7 @@
 #include "train/experiment.h"
 #include "train/run/config_change.h"
 #include "train/run/decisions_file.h"
+#include "train/run/fork_pruning.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_passes.h"
 
@@ -99,6 +100,7 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
 RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {
   Vfs& vfs = origin.vfs;
   check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
+  check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);
