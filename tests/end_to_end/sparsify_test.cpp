@@ -42,6 +42,19 @@ TEST_F(SparsifyRuns, TrainOnInSparseLayers) {
   for (const char* verb : {"eval", "table", "bench", "status"}) expect_done(run_program({verb, run}));
 }
 
+// A tenth of the values, and a bit a weight.
+TEST_F(SparsifyRuns, TakeAFractionOfTheirDenseBytes) {
+  expect_done(run_program(train("runs", {"stages[0].prune.layers='*'", "stages[0].prune.sparsity.target=0.9"})));
+  const auto saved = tensors(run_in("runs"));
+  std::int64_t sparse = 0;
+  for (const std::string layer : {"conv1", "conv2", "fc"}) {
+    for (const char* part : {".values", ".mask"}) sparse += static_cast<std::int64_t>(saved.at(layer + part).bytes());
+    EXPECT_FALSE(saved.contains(layer + ".weight"));
+  }
+  const std::int64_t dense = (72 + 576 + 80) * static_cast<std::int64_t>(sizeof(float));
+  EXPECT_LE(static_cast<double>(sparse), 0.19 * static_cast<double>(dense));
+}
+
 TEST_F(SparsifyRuns, KilledAndResumedTheyEndWithTheSameBytes) {
   expect_survives({"step:7", "sparsify:1", "step:16", "save:17", "step:25"});
 }
