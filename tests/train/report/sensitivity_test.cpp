@@ -9,6 +9,7 @@ namespace {
 SensitivityReport report(std::vector<WeightSensitivity> weights) {
   SensitivityReport report;
   report.run = "runs/tiny/1";
+  report.pattern = "unstructured";
   report.sparsities = {0.5, 0.9};
   report.layers = std::move(weights);
   return report;

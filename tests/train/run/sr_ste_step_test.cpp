@@ -54,7 +54,8 @@ Step one_step(const OptimizerConfig& optimizer, double lambda) {
   StageTrainer trainer(*model, stage.training, kTask, 1, 4, 4, DType::f32, stage_hooks(stage, {.results = {}}));
   trainer.step(eight_inputs_batch(), 0, 0);
   step.after = weight.value().to_vector<float>();
-  for (const auto& [name, tensor] : trainer.state().at("optimizer").tensors) {
+  const State optimizer_state = trainer.state().at("optimizer");
+  for (const auto& [name, tensor] : optimizer_state.tensors) {
     if (tensor.dtype() == DType::f32) step.slots[name] = tensor.to_vector<float>();
   }
   return step;
