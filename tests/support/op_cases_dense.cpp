@@ -193,20 +193,25 @@ void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, cons
       [weight, o](Inputs in) { return conv2d_reference(densified(in, *weight), o); })));
 }
 
-void add_sparse_cases(std::vector<OpCase>& cases) {
-  const Extent one{1, 1};
-  const auto scattered = [](int64_t every) {
-    return [every](int64_t r, int64_t c) { return (r * 7 + c * 11 + r * c % 5) % every == 0; };
-  };
-  const auto blocks = [](int64_t side) { return [side](int64_t r, int64_t c) { return (r / side + 2 * (c / side)) % 4 == 0; }; };
-  const auto tiles = [](int64_t rows) { return [rows](int64_t r, int64_t c) { return (r / rows * 5 + c * 3) % 8 < 2; }; };
+Keeps scattered(int64_t every) {
+  return [every](int64_t r, int64_t c) { return (r * 7 + c * 11 + r * c % 5) % every == 0; };
+}
+Keeps blocks(int64_t side) {
+  return [side](int64_t r, int64_t c) { return (r / side + 2 * (c / side)) % 4 == 0; };
+}
+Keeps tiles(int64_t rows) {
+  return [rows](int64_t r, int64_t c) { return (r / rows * 5 + c * 3) % 8 < 2; };
+}
+bool all(int64_t, int64_t) { return true; }
+bool none(int64_t, int64_t) { return false; }
+
+void add_sparse_linear_cases(std::vector<OpCase>& cases) {
   add_sparse_linear(cases, "scattered_bias", {33, 70}, 19, scattered(6), true);
   add_sparse_linear(cases, "three_dimensions", {2, 3, 37}, 16, scattered(5));
   add_sparse_linear(cases, "more_columns_than_a_cache_block", {70, 300}, 9, scattered(9), true);
   add_sparse_linear(cases, "mostly_kept", {5, 11}, 7, [](int64_t r, int64_t c) { return (r + c) % 3 != 0; });
-  add_sparse_linear(cases, "all_kept", {3, 9}, 5, [](int64_t, int64_t) { return true; });
-  add_sparse_linear(
-      cases, "none_kept", {3, 9}, 5, [](int64_t, int64_t) { return false; }, true);
+  add_sparse_linear(cases, "all_kept", {3, 9}, 5, all);
+  add_sparse_linear(cases, "none_kept", {3, 9}, 5, none, true);
   add_sparse_linear(
       cases, "empty_rows", {17, 20}, 12, [](int64_t r, int64_t c) { return r % 3 == 1 && c % 4 == 0; }, true);
   add_sparse_linear(cases, "three_elements", {4, 13}, 6, [](int64_t r, int64_t c) { return r == 2 && c % 5 == 0; });
@@ -221,8 +226,12 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_linear(cases, "four_vectors", {4, 40}, 11, scattered(5), true);
   add_sparse_linear(cases, "two_vectors", {2, 40}, 9, scattered(6));
   add_sparse_linear(cases, "one_vector", {70}, 21, scattered(5), true);
-  add_sparse_linear(cases, "one_element", {1, 1}, 1, [](int64_t, int64_t) { return true; });
+  add_sparse_linear(cases, "one_element", {1, 1}, 1, all);
   add_sparse_linear(cases, "rows0", {0, 5}, 3, scattered(3), true);
+}
+
+void add_sparse_conv2d_cases(std::vector<OpCase>& cases) {
+  const Extent one{1, 1};
   add_sparse_conv2d(cases, "pad1_bias", {2, 7, 5, 16}, {19, 3, 3, 16}, scattered(8), {.padding = one}, true);
   add_sparse_conv2d(cases, "pad1_tiles", {1, 6, 6, 5}, {32, 3, 3, 5}, tiles(16), {.padding = one});
   add_sparse_conv2d(cases, "stride2_pad1", {2, 9, 8, 7}, {5, 3, 3, 7}, scattered(5), {.stride = {2, 2}, .padding = one}, true);
@@ -230,10 +239,8 @@ void add_sparse_cases(std::vector<OpCase>& cases) {
   add_sparse_conv2d(cases, "dilation2", {2, 9, 9, 3}, {4, 3, 3, 3}, scattered(5), {.padding = {2, 1}, .dilation = {2, 2}});
   add_sparse_conv2d(cases, "pointwise_bias", {3, 5, 3, 33}, {16, 1, 1, 33}, scattered(6), {}, true);
   add_sparse_conv2d(cases, "pointwise_tiles", {1, 9, 8, 24}, {37, 1, 1, 24}, tiles(16), {}, true);
-  add_sparse_conv2d(
-      cases, "all_kept", {1, 5, 4, 3}, {6, 3, 3, 3}, [](int64_t, int64_t) { return true; }, {.padding = one}, true);
-  add_sparse_conv2d(
-      cases, "none_kept", {1, 4, 3, 2}, {3, 3, 3, 2}, [](int64_t, int64_t) { return false; }, {}, true);
+  add_sparse_conv2d(cases, "all_kept", {1, 5, 4, 3}, {6, 3, 3, 3}, all, {.padding = one}, true);
+  add_sparse_conv2d(cases, "none_kept", {1, 4, 3, 2}, {3, 3, 3, 2}, none, {}, true);
   add_sparse_conv2d(cases, "blocks_of_8_stride2", {2, 8, 7, 16}, {16, 3, 3, 16}, blocks(8), {.stride = {2, 2}, .padding = one});
   add_sparse_conv2d(cases, "pointwise_stride2", {2, 5, 5, 16}, {7, 1, 1, 16}, scattered(5), {.stride = {2, 2}});
   add_sparse_conv2d(cases, "batch0", {0, 5, 5, 3}, {4, 3, 3, 3}, scattered(4), {.padding = one}, true);
@@ -245,7 +252,8 @@ std::vector<OpCase> dense_op_cases() {
   std::vector<OpCase> cases;
   add_matrix_cases(cases);
   add_conv2d_cases(cases);
-  add_sparse_cases(cases);
+  add_sparse_linear_cases(cases);
+  add_sparse_conv2d_cases(cases);
   return cases;
 }
 

@@ -14,26 +14,25 @@ constexpr std::int64_t kMostRowBytes = std::int64_t{512} << 10;  // of y in a un
 // Cycles, roughly: a vector summed, a run's dot product put away, a float transposed, a vector copied.
 constexpr double kSum = 0.6, kPutAway = 1.5, kTranspose = 1.0 / 3, kCopy = 2;
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 class PanelUnits final : public GradientUnits {
  public:
   PanelUnits(const Kernels& kernels, const GradientPlan& plan, const Window& window, const float* x, const float* grad_y)
       : packer_(kernels, window, x, kSumPanel), plan_(plan), positions_(window.positions()), grad_y_(grad_y) {
     // As many for each of two threads.
-    const std::int64_t panels = up(positions_, kSumPanel);
-    width_ = kStripLanes * std::max<std::int64_t>(1, up(up(positions_, panels > 1 ? up(panels, 2) * 2 : 1), kStripLanes));
+    const std::int64_t panels = ceil_div(positions_, kSumPanel);
+    width_ = kStripLanes *
+             std::max<std::int64_t>(1, ceil_div(ceil_div(positions_, panels > 1 ? ceil_div(panels, 2) * 2 : 1), kStripLanes));
     zeros_.assign(static_cast<std::size_t>(plan.rows), 0.0F);
     pixels_.resize(kSumPanel);
   }
 
-  std::int64_t count() const override { return up(positions_, width_); }
+  std::int64_t count() const override { return ceil_div(positions_, width_); }
   std::int64_t x_floats() const override { return plan_.columns * kSumPanel; }
   std::int64_t y_pitch() const override { return kSumPanel; }
   std::span<const std::int32_t> offsets() override { return plan_.column_list; }
 
   std::span<const UnitRun> runs(std::int64_t unit) override {
-    run_ = {0, 0, kStripLanes * up(positions_of(unit), kStripLanes)};
+    run_ = {0, 0, kStripLanes * ceil_div(positions_of(unit), kStripLanes)};
     return {&run_, 1};
   }
 
@@ -69,11 +68,11 @@ class PanelUnits final : public GradientUnits {
 // results read with one tap lie side by side.
 struct StripShape {
   StripShape(const Window& window, const Extent& size)
-      : height(size.h), width(size.w), down(up(window.y.results, size.h)), across(up(window.x.results, size.w)) {
-    groups = up(window.images * down * across, kStripLanes);
+      : height(size.h), width(size.w), down(ceil_div(window.y.results, size.h)), across(ceil_div(window.x.results, size.w)) {
+    groups = ceil_div(window.images * down * across, kStripLanes);
     cell_rows = (height - 1) * window.y.step + (window.y.taps - 1) * window.y.advance + 1;
     cell_columns = (width - 1) * window.x.step + (window.x.taps - 1) * window.x.advance + 1;
-    phase = up(cell_columns, window.x.step);
+    phase = ceil_div(cell_columns, window.x.step);
     row_cells = phase * window.x.step;
     cells = cell_rows * row_cells | 1;  // odd: neighbouring channels begin in other sets of the cache
     results = height * width | 1;
@@ -93,7 +92,7 @@ class StripUnits final : public GradientUnits {
       : kernels_(kernels), plan_(plan), window_(window), strips_(strips), x_(x), grad_y_(grad_y) {
     zeros_.assign(static_cast<std::size_t>(std::max(window.channels, plan.rows)), 0.0F);
     pixels_.resize(static_cast<std::size_t>(y_pitch()));
-    const std::int64_t pieces = up(strips.width, kMostVectors);
+    const std::int64_t pieces = ceil_div(strips.width, kMostVectors);
     for (std::int64_t row = 0; row < strips.height; ++row) {
       for (std::int64_t i = 0; i < pieces; ++i) {
         const std::int64_t first = strips.width * i / pieces, last = strips.width * (i + 1) / pieces;
@@ -188,16 +187,16 @@ class StripUnits final : public GradientUnits {
 
 double cost_of(const StripShape& strips, const Window& window, const GradientPlan& plan) {
   const auto results = static_cast<double>(strips.height * strips.width);
-  const auto runs = static_cast<double>(strips.height * up(strips.width, kMostVectors));
+  const auto runs = static_cast<double>(strips.height * ceil_div(strips.width, kMostVectors));
   const auto moved = static_cast<double>(strips.cells * window.channels + strips.results * plan.rows);
   return static_cast<double>(strips.groups) *
          (static_cast<double>(plan.sum_count) * (results * kSum + runs * kPutAway) + moved * kStripLanes * kTranspose);
 }
 
 double cost_of_panels(const Window& window, const GradientPlan& plan) {
-  const double vectors = static_cast<double>(up(window.positions(), kStripLanes));
+  const double vectors = static_cast<double>(ceil_div(window.positions(), kStripLanes));
   const double copies =
-      static_cast<double>(up(window.x.results, kStripLanes) * kStripLanes) / static_cast<double>(window.x.results);
+      static_cast<double>(ceil_div(window.x.results, kStripLanes) * kStripLanes) / static_cast<double>(window.x.results);
   const auto sources = static_cast<double>(window.images * window.y.sources * window.x.sources * window.channels);
   return vectors *
              (static_cast<double>(plan.sum_count) * (kSum + kPutAway / kMostVectors) +
@@ -218,10 +217,10 @@ std::optional<Extent> gradient_strips(const GradientPlan& plan, const Window& wi
   std::optional<Extent> best;
   double least = cost_of_panels(window, plan);
   for (std::int64_t down = 1, before = 0; down <= window.y.results; ++down) {
-    const std::int64_t height = up(window.y.results, down);
+    const std::int64_t height = ceil_div(window.y.results, down);
     if (height == std::exchange(before, height)) continue;
     for (std::int64_t across = 1; across <= window.x.results; ++across) {
-      const StripShape strips(window, {height, up(window.x.results, across)});
+      const StripShape strips(window, {height, ceil_div(window.x.results, across)});
       const auto bytes = [](std::int64_t vectors) { return vectors * kStripLanes * static_cast<std::int64_t>(sizeof(float)); };
       if (bytes(strips.results * plan.rows) > kMostRowBytes || bytes(strips.cells * window.channels) > 2 * kMostRowBytes)
         continue;

@@ -7,11 +7,6 @@ namespace {
 
 std::int64_t whole_vectors(std::int64_t floats) { return (floats + kSpill) / (kSpill + 1) * (kSpill + 1); }
 
-// The pixels, from the lowest to the highest, that the taps of neighbouring results reach beyond their first.
-std::int64_t reach(const Window::Axis& axis) { return (axis.taps - 1) * std::abs(axis.advance); }
-
-std::int64_t lowest(const Window::Axis& axis) { return axis.first + std::min<std::int64_t>(0, (axis.taps - 1) * axis.advance); }
-
 }  // namespace
 
 Packer::Packer(const Kernels& kernels, const Window& window, const float* image, std::int64_t pitch)
@@ -19,16 +14,16 @@ Packer::Packer(const Kernels& kernels, const Window& window, const float* image,
   zeros_.assign(static_cast<std::size_t>(window.channels), 0.0F);
   pixels_.resize(static_cast<std::size_t>(pitch));
   if (window.is_pointwise() || !window.slides()) return;
-  left_ = -lowest(window.x);
-  const std::int64_t width = (window.x.results - 1) * window.x.step + reach(window.x) + 1;
+  left_ = -(window.x.first + window.x.lowest());
+  const std::int64_t width = (window.x.results - 1) * window.x.step + window.x.reach() + 1;
   phase_length_ = (width + window.x.step - 1) / window.x.step;
   row_pitch_ = whole_vectors(phase_length_ * window.x.step);
   pixels_.resize(static_cast<std::size_t>(std::max(pitch, row_pitch_)));
   const std::int64_t row_floats = window.channels * row_pitch_;
   // Rows of the result that a panel touches, what their taps reach, and rows of images between that none reaches.
   const std::int64_t touched = (pitch - 1) / window.x.results + 2;
-  const std::int64_t apart = window.y.sources + reach(window.y);
-  const std::int64_t slots = touched * window.y.step + reach(window.y) + 1 + (touched / window.y.results + 1) * apart;
+  const std::int64_t apart = window.y.sources + window.y.reach();
+  const std::int64_t slots = touched * window.y.step + window.y.reach() + 1 + (touched / window.y.results + 1) * apart;
   held_.assign(static_cast<std::size_t>(std::min(slots, window.images * window.y.sources)), -1);
   ring_.resize(held_.size() * static_cast<std::size_t>(row_floats) + kSpill);
   zero_row_.assign(static_cast<std::size_t>(row_floats) + kSpill, 0.0F);

@@ -19,16 +19,10 @@ constexpr std::int64_t kMostBytes = std::int64_t{640} << 10;  // of a group's ce
 // Cycles an element takes with 16 lanes, roughly: a multiply-add, a float transposed, a vector copied.
 constexpr double kMultiply = 1.0 / 20, kTranspose = 1.0 / 3, kCopy = 2;
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::int64_t reach(const Window::Axis& axis) { return (axis.taps - 1) * std::abs(axis.advance); }
-
-std::int64_t lowest(const Window::Axis& axis) { return std::min<std::int64_t>(0, (axis.taps - 1) * axis.advance); }
-
 // Cycles of all results, with strips.
 double cost_of(const Strips& strips, const Window& window, const Plan& plan) {
   const double groups = static_cast<double>(strips.groups(window));
-  const double results = static_cast<double>(strips.height * up(strips.width, kAtOnce) * kPanel);
+  const double results = static_cast<double>(strips.height * ceil_div(strips.width, kAtOnce) * kPanel);
   const double cells = static_cast<double>(strips.cell_rows * strips.cell_columns * window.channels * kStripLanes);
   return groups * (results * static_cast<double>(plan.from.size()) * kMultiply + cells * kTranspose);
 }
@@ -36,7 +30,7 @@ double cost_of(const Strips& strips, const Window& window, const Plan& plan) {
 // Likewise, with panels of positions: each tap copies its pixels, in runs as long as a row of the result.
 double cost_of_panels(const Window& window, const Plan& plan) {
   const auto positions = static_cast<double>(window.positions());
-  const double copies = static_cast<double>(up(window.x.results, kStripLanes)) / static_cast<double>(window.x.results);
+  const double copies = static_cast<double>(ceil_div(window.x.results, kStripLanes)) / static_cast<double>(window.x.results);
   const auto channels = static_cast<double>(window.channels);
   return positions * (static_cast<double>(plan.from.size()) * kMultiply + channels * kTranspose +
                       static_cast<double>(window.taps()) * channels * copies * kCopy);
@@ -105,8 +99,8 @@ class Group {
   }
 
   const float* pixel(const Lane& lane, std::int64_t row, std::int64_t column) const {
-    const std::int64_t y = lane.y * window_.y.step + window_.y.first + lowest(window_.y) + row;
-    const std::int64_t x = lane.x * window_.x.step + window_.x.first + lowest(window_.x) + column;
+    const std::int64_t y = lane.y * window_.y.step + window_.y.first + window_.y.lowest() + row;
+    const std::int64_t x = lane.x * window_.x.step + window_.x.first + window_.x.lowest() + column;
     if (lane.image < 0 || y < 0 || y >= window_.y.sources || x < 0 || x >= window_.x.sources) return zeros_.data();
     return x_ + ((lane.image * window_.y.sources + y) * window_.x.sources + x) * window_.channels;
   }
@@ -134,8 +128,8 @@ std::vector<std::int32_t> offsets_of(const Plan& plan, const Window& window, con
   std::vector<std::int32_t> of_column(static_cast<std::size_t>(plan.columns));
   for (std::int64_t column = 0; column < plan.columns; ++column) {
     const std::int64_t tap = column / window.channels;
-    const std::int64_t row = tap / window.x.taps * window.y.advance - lowest(window.y);
-    const std::int64_t cell = row * strips.cell_columns + tap % window.x.taps * window.x.advance - lowest(window.x);
+    const std::int64_t row = tap / window.x.taps * window.y.advance - window.y.lowest();
+    const std::int64_t cell = row * strips.cell_columns + tap % window.x.taps * window.x.advance - window.x.lowest();
     of_column[column] = static_cast<std::int32_t>(cell * strips.cell_floats(window) + column % window.channels * kStripLanes);
   }
   std::vector<std::int32_t> offsets(plan.column_list.size());
@@ -150,15 +144,15 @@ std::int64_t Strips::cell_floats(const Window& window) const {
   return floats + ((kSpread - floats) % kPage + kPage) % kPage;
 }
 
-std::int64_t Strips::groups(const Window& window) const { return up(window.images * down * across, kStripLanes); }
+std::int64_t Strips::groups(const Window& window) const { return ceil_div(window.images * down * across, kStripLanes); }
 
 Strips strips_of(const Window& window, std::int64_t height, std::int64_t width) {
   return {height,
           width,
-          up(window.y.results, height),
-          up(window.x.results, width),
-          (height - 1) * window.y.step + reach(window.y) + 1,
-          (width - 1) * window.x.step + reach(window.x) + 1};
+          ceil_div(window.y.results, height),
+          ceil_div(window.x.results, width),
+          (height - 1) * window.y.step + window.y.reach() + 1,
+          (width - 1) * window.x.step + window.x.reach() + 1};
 }
 
 std::optional<Strips> best_strips(const Window& window, const Plan& plan) {

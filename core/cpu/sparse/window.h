@@ -1,12 +1,17 @@
 // Which pixels a convolution reads at each position of its result.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "core/conv2d_geometry.h"
 #include "core/support/host_device.h"
 
 namespace tessera::cpu::sparse {
+
+// a / b, rounded up.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Of a convolution without groups: results are the pixels of y and sources those of x, or the other way round for the gradient of
 // the input. A linear layer is one of a single pixel.
@@ -23,6 +28,11 @@ struct Window {
       const std::int64_t at = result * step + first + tap * advance;
       return at < 0 || at % divisor != 0 || at / divisor >= sources ? -1 : at / divisor;
     }
+
+    // Between the lowest and the highest pixel that the taps of a result read, and from its first tap to the lowest: 0 or less.
+    // Of windows that slide.
+    std::int64_t reach() const { return (taps - 1) * std::abs(advance); }
+    std::int64_t lowest() const { return std::min<std::int64_t>(0, (taps - 1) * advance); }
   };
 
   std::int64_t images, channels;  // of the source

@@ -1,6 +1,7 @@
 // Starts of the sparse kernels. Panels are of the elements' dtype, values, bias and sums of Compute<T>'s.
 #pragma once
 
+#include "core/compute_type.h"
 #include "core/cpu/sparse/window.h"
 #include "core/cuda/sparse/problem.h"
 
@@ -17,6 +18,32 @@ inline Elements elements_of(const Matrix& matrix) {
 }
 inline Sources sources_of(const Panels& panels) {
   return {panels.pixels.defined() ? panels.pixels.data<std::int32_t>() : nullptr, panels.y.dim(1)};
+}
+
+template <class T>
+ProductProblem<T, Compute<T>> product_problem(const Matrix& matrix, const Tensor& values, const Panels& panels,
+                                              const Tensor& bias, bool relu) {
+  return {.elements = elements_of(matrix),
+          .values = values.data<Compute<T>>(),
+          .sources = sources_of(panels),
+          .x = panels.x.data<T>(),
+          .x_pitch = panels.x.dim(1),
+          .bias = bias.defined() ? bias.data<Compute<T>>() : nullptr,
+          .relu = relu,
+          .y = panels.y.data<T>(),
+          .y_pitch = panels.y.dim(1)};
+}
+
+template <class T>
+GradientProblem<T, Compute<T>> gradient_problem(const Matrix& matrix, const Panels& panels, const Tensor& sums) {
+  return {.elements = elements_of(matrix),
+          .sources = sources_of(panels),
+          .x = panels.x.data<T>(),
+          .x_pitch = panels.x.dim(1),
+          .y = panels.y.data<T>(),
+          .y_pitch = panels.y.dim(1),
+          .count = matrix.count,
+          .sums = sums.data<Compute<T>>()};
 }
 
 // `rows` of the result: a subwarp for each and strip of positions. `values` are in the matrix's order; the bias may be undefined.

@@ -105,18 +105,8 @@ void launch_rows(const RowProblem<T, Compute<T>>& p, Device device) {
 void multiply_rows(const Matrix& matrix, const Matrix::Rows& rows, const Tensor& values, const Panels& panels, const Tensor& bias,
                    bool relu) {
   dispatch_numbers(panels.x.dtype(), "sparse_rows", [&]<class T>() {
-    using Number = Compute<T>;
-    const RowProblem<T, Number> problem{.elements = elements_of(matrix),
-                                        .values = values.data<Number>(),
-                                        .sources = sources_of(panels),
-                                        .x = panels.x.data<T>(),
-                                        .x_pitch = panels.x.dim(1),
-                                        .order = rows.order.data<std::int32_t>(),
-                                        .row_count = static_cast<std::int32_t>(rows.order.numel()),
-                                        .bias = bias.defined() ? bias.data<Number>() : nullptr,
-                                        .relu = relu,
-                                        .y = panels.y.data<T>(),
-                                        .y_pitch = panels.y.dim(1)};
+    const RowProblem<T, Compute<T>> problem{product_problem<T>(matrix, values, panels, bias, relu),
+                                            rows.order.data<std::int32_t>(), static_cast<std::int32_t>(rows.order.numel())};
     panels.pixels.defined() ? launch_rows<T, true>(problem, panels.x.device())
                             : launch_rows<T, false>(problem, panels.x.device());
   });

@@ -1,12 +1,10 @@
-// Tiles of pieces in shared memory, and how a block multiplies them: on tensor cores in half types, in registers otherwise.
+// Tiles of pieces in shared memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/compute_type.h"
 #include "core/cuda/kernel/elements.cuh"
-#include "core/cuda/kernel/mma_step.cuh"
 #include "core/cuda/sparse/problem.h"
 
 namespace tessera::cuda::sparse {
@@ -61,148 +59,5 @@ __device__ inline void stage_source(std::byte* tile, const Elements& elements, c
     }
   }
 }
-
-// Sums [kPieceRows][kPositions] of weights [kPieceRows][kWeightPitch] times a tile [kPieceColumns][kPitch]: two rows and four
-// positions of a thread.
-template <class T, bool kHalf = kOnTensorCores<T>>
-class Products {
- public:
-  using Number = Compute<T>;
-
-  __device__ void add(const Number* weights, std::byte* tile) {
-#pragma unroll 8
-    for (int k = 0; k < kPieceColumns; ++k) {
-      const auto x = Numbers<T, 4>::load(tile_row<T>(tile, k) + position());
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const Number weight = weights[(row() + 8 * half) * kWeightPitch + k];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums_[half][j] += weight * x.at[j];
-      }
-    }
-  }
-
-  // use(row, position, sum)
-  template <class Use>
-  __device__ void for_each(const Use& use) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) use(row() + 8 * half, position() + j, sums_[half][j]);
-    }
-  }
-
- private:
-  __device__ static int row() { return static_cast<int>(threadIdx.x) / 16; }
-  __device__ static int position() { return static_cast<int>(threadIdx.x) % 16 * 4; }
-
-  Number sums_[2][4] = {};
-};
-
-// A warp has all rows and two tiles of eight positions.
-template <class T>
-class Products<T, true> {
- public:
-  __device__ void add(const float* weights, std::byte* tile) {
-#pragma unroll
-    for (int first = 0; first < kPieceColumns; first += 16) {
-      unsigned a[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) a[i] = MmaStep<T>::right(weights + (group() + i % 2 * 8) * kWeightPitch + first, lane(), i / 2);
-#pragma unroll
-      for (int n = 0; n < kTiles; ++n) {
-        unsigned b[2];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const T* const upper = tile_row<T>(tile, first + 8 * half + 2 * lane()) + position(n) + group();
-          b[half] = upper[0].bits() | static_cast<unsigned>(upper[kPitch].bits()) << 16;
-        }
-        MmaStep<T>::run(sums_[n], a, b);
-      }
-    }
-  }
-
-  template <class Use>
-  __device__ void for_each(const Use& use) const {
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) use(group() + i / 2 * 8, position(n) + 2 * lane() + i % 2, sums_[n][i]);
-    }
-  }
-
- private:
-  static constexpr int kTiles = kPositions / kWarps / 8;
-  __device__ static int group() { return static_cast<int>(threadIdx.x) % 32 / 4; }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 4; }
-  __device__ static int position(int n) { return (static_cast<int>(threadIdx.x) / 32 * kTiles + n) * 8; }
-
-  float sums_[kTiles][4] = {};
-};
-
-// Sums [kPieceRows][kPieceColumns] over the positions of tiles [kPieceRows][kPitch] and [kPieceColumns][kPitch]: four rows and a
-// column of a thread.
-template <class T, bool kHalf = kOnTensorCores<T>>
-class Dots {
- public:
-  using Number = Compute<T>;
-
-  __device__ void add(std::byte* left, std::byte* right) {
-    for (int p = 0; p < kPositions; p += 4) {
-      const auto x = Numbers<T, 4>::load(tile_row<T>(right, column()) + p);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const auto y = Numbers<T, 4>::load(tile_row<T>(left, row(i)) + p);
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums_[i] += y.at[j] * x.at[j];
-      }
-    }
-  }
-
-  // use(row, column, sum)
-  template <class Use>
-  __device__ void for_each(const Use& use) const {
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) use(row(i), column(), sums_[i]);
-  }
-
- private:
-  static constexpr int kRows = kPieceRows / kWarps;
-  __device__ static int column() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ static int row(int i) { return static_cast<int>(threadIdx.x) / 32 * kRows + i; }
-
-  Number sums_[kRows] = {};
-};
-static_assert(kPieceColumns == 32 && kPieceColumns == 8 * kWarps, "a lane, and a warp's eight, for each column");
-
-// A warp has all rows and eight columns.
-template <class T>
-class Dots<T, true> {
- public:
-  __device__ void add(std::byte* left, std::byte* right) {
-#pragma unroll
-    for (int first = 0; first < kPositions; first += 16) {
-      unsigned a[4], b[2];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) a[i] = MmaStep<T>::left(tile_row<T>(left, group() + i % 2 * 8) + first, lane(), i / 2);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) b[i] = MmaStep<T>::left(tile_row<T>(right, warp() * 8 + group()) + first, lane(), i);
-      MmaStep<T>::run(sums_, a, b);
-    }
-  }
-
-  template <class Use>
-  __device__ void for_each(const Use& use) const {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) use(group() + i / 2 * 8, warp() * 8 + 2 * lane() + i % 2, sums_[i]);
-  }
-
- private:
-  __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
-  __device__ static int group() { return static_cast<int>(threadIdx.x) % 32 / 4; }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 4; }
-
-  float sums_[4] = {};
-};
 
 }  // namespace tessera::cuda::sparse

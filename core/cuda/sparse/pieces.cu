@@ -9,7 +9,8 @@
 #include "core/cuda/kernel/launch.cuh"
 #include "core/cuda/runtime/rounding.h"
 #include "core/cuda/sparse/kernels.h"
-#include "core/cuda/sparse/piece_tile.cuh"
+#include "core/cuda/sparse/piece_dots.cuh"
+#include "core/cuda/sparse/piece_products.cuh"
 
 namespace tessera::cuda::sparse {
 namespace {
@@ -79,18 +80,8 @@ __global__ void __launch_bounds__(kThreads) sum_pieces_kernel(const __grid_const
 
 void multiply_pieces(const Matrix& matrix, const Tensor& values, const Panels& panels, const Tensor& bias, bool relu) {
   dispatch_numbers(panels.x.dtype(), "sparse_pieces", [&]<class T>() {
-    using Number = Compute<T>;
-    const PieceProblem<T, Number> problem{.elements = elements_of(matrix),
-                                          .values = values.data<Number>(),
-                                          .sources = sources_of(panels),
-                                          .x = panels.x.data<T>(),
-                                          .x_pitch = panels.x.dim(1),
-                                          .pieces = matrix.pieces.data<std::int32_t>(),
-                                          .piece_count = static_cast<unsigned>(matrix.pieces.dim(0)),
-                                          .bias = bias.defined() ? bias.data<Number>() : nullptr,
-                                          .relu = relu,
-                                          .y = panels.y.data<T>(),
-                                          .y_pitch = panels.y.dim(1)};
+    const PieceProblem<T, Compute<T>> problem{product_problem<T>(matrix, values, panels, bias, relu),
+                                              matrix.pieces.data<std::int32_t>(), static_cast<unsigned>(matrix.pieces.dim(0))};
     const auto blocks = static_cast<unsigned>(matrix.pieces.dim(0) * (problem.y_pitch / kPositions));
     const LaunchShape shape{dim3(blocks), dim3(kThreads)};
     const auto start = [&](auto kernel) { launch("sparse_pieces", panels.x.device(), shape, kernel, problem); };
@@ -100,20 +91,9 @@ void multiply_pieces(const Matrix& matrix, const Tensor& values, const Panels& p
 
 void sum_pieces(const Matrix& matrix, const Panels& panels, std::int64_t steps_of_split, const Tensor& sums) {
   dispatch_numbers(panels.x.dtype(), "sparse_piece_dots", [&]<class T>() {
-    using Number = Compute<T>;
-    const PieceDotProblem<T, Number> problem{.elements = elements_of(matrix),
-                                             .sources = sources_of(panels),
-                                             .x = panels.x.data<T>(),
-                                             .x_pitch = panels.x.dim(1),
-                                             .y = panels.y.data<T>(),
-                                             .y_pitch = panels.y.dim(1),
-                                             .pieces = matrix.pieces.data<std::int32_t>(),
-                                             .tiles = matrix.tiles.data<std::int32_t>(),
-                                             .tile_count = static_cast<unsigned>(matrix.tiles.dim(0)),
-                                             .steps = panels.y.dim(1) / kPositions,
-                                             .steps_of_split = steps_of_split,
-                                             .count = matrix.count,
-                                             .sums = sums.data<Number>()};
+    const PieceDotProblem<T, Compute<T>> problem{
+        gradient_problem<T>(matrix, panels, sums),  matrix.pieces.data<std::int32_t>(), matrix.tiles.data<std::int32_t>(),
+        static_cast<unsigned>(matrix.tiles.dim(0)), panels.y.dim(1) / kPositions,       steps_of_split};
     const LaunchShape shape{dim3(static_cast<unsigned>(matrix.tiles.dim(0) * sums.dim(0))), dim3(kThreads)};
     const auto start = [&](auto kernel) { launch("sparse_piece_dots", panels.x.device(), shape, kernel, problem); };
     panels.pixels.defined() ? start(sum_pieces_kernel<T, true>) : start(sum_pieces_kernel<T, false>);

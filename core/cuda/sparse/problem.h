@@ -28,67 +28,60 @@ struct Sources {
 
 // y [rows][y_pitch] = A x [channels][x_pitch] + bias, clamped from below at 0 with `relu`.
 template <class T, class Number>
-struct RowProblem {
+struct ProductProblem {
   Elements elements;
   const Number* values;  // [count]
   Sources sources;
   const T* x;
   std::int64_t x_pitch;
-  const std::int32_t* order;  // [row_count]
-  std::int32_t row_count;
   const Number* bias;  // or null
   bool relu;
   T* y;
   std::int64_t y_pitch;
 };
 
-// sums [splits][count]: of y x at the kept elements, over the strips of each split.
+// Some rows of it.
 template <class T, class Number>
-struct DotProblem {
+struct RowProblem : ProductProblem<T, Number> {
+  const std::int32_t* order;  // [row_count]
+  std::int32_t row_count;
+};
+
+// The rows of pieces.
+template <class T, class Number>
+struct PieceProblem : ProductProblem<T, Number> {
+  const std::int32_t* pieces;  // [piece_count][kPieceRows]
+  unsigned piece_count;
+};
+
+// sums [splits][count]: of y x at the kept elements, over the positions of each split.
+template <class T, class Number>
+struct GradientProblem {
   Elements elements;
   Sources sources;
   const T* x;
   std::int64_t x_pitch;
   const T* y;
   std::int64_t y_pitch;
-  const std::int32_t* chunks;  // [chunk_count][2]
-  std::int32_t chunk_count;
-  std::int64_t strips, strips_of_split;
   std::int64_t count;
   Number* sums;
 };
 
-// The rows of pieces in `y`, as in RowProblem.
+// The elements of chunks of rows; strips of positions.
 template <class T, class Number>
-struct PieceProblem {
-  Elements elements;
-  const Number* values;  // [count]
-  Sources sources;
-  const T* x;
-  std::int64_t x_pitch;
-  const std::int32_t* pieces;  // [piece_count][kPieceRows]
-  unsigned piece_count;
-  const Number* bias;  // or null
-  bool relu;
-  T* y;
-  std::int64_t y_pitch;
+struct DotProblem : GradientProblem<T, Number> {
+  const std::int32_t* chunks;  // [chunk_count][2]
+  std::int32_t chunk_count;
+  std::int64_t strips, strips_of_split;
 };
 
-// The elements of pieces in `sums`, as in DotProblem; steps are of kPanelStep positions.
+// The elements of pieces; steps are of kPanelStep positions.
 template <class T, class Number>
-struct PieceDotProblem {
-  Elements elements;
-  Sources sources;
-  const T* x;
-  std::int64_t x_pitch;
-  const T* y;
-  std::int64_t y_pitch;
+struct PieceDotProblem : GradientProblem<T, Number> {
   const std::int32_t* pieces;
   const std::int32_t* tiles;  // [tile_count][2]
   unsigned tile_count;
   std::int64_t steps, steps_of_split;
-  std::int64_t count;
-  Number* sums;
 };
 
 }  // namespace tessera::cuda::sparse

@@ -75,19 +75,9 @@ void launch_dots(const DotProblem<T, Compute<T>>& p, Device device) {
 void sum_dots(const Matrix& matrix, const Matrix::Rows& rows, const Panels& panels, std::int64_t steps_of_split,
               const Tensor& sums) {
   dispatch_numbers(panels.x.dtype(), "sparse_dots", [&]<class T>() {
-    using Number = Compute<T>;
-    const DotProblem<T, Number> problem{.elements = elements_of(matrix),
-                                        .sources = sources_of(panels),
-                                        .x = panels.x.data<T>(),
-                                        .x_pitch = panels.x.dim(1),
-                                        .y = panels.y.data<T>(),
-                                        .y_pitch = panels.y.dim(1),
-                                        .chunks = rows.chunks.data<std::int32_t>(),
-                                        .chunk_count = static_cast<std::int32_t>(rows.chunks.dim(0)),
-                                        .strips = panels.y.dim(1) / kStrip<T>,
-                                        .strips_of_split = steps_of_split * (kPanelStep / kStrip<T>),
-                                        .count = matrix.count,
-                                        .sums = sums.data<Number>()};
+    const DotProblem<T, Compute<T>> problem{gradient_problem<T>(matrix, panels, sums), rows.chunks.data<std::int32_t>(),
+                                            static_cast<std::int32_t>(rows.chunks.dim(0)), panels.y.dim(1) / kStrip<T>,
+                                            steps_of_split * (kPanelStep / kStrip<T>)};
     panels.pixels.defined() ? launch_dots<T, true>(problem, sums.device()) : launch_dots<T, false>(problem, sums.device());
   });
 }
