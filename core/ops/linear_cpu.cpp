@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/parallel.h"
@@ -186,24 +188,41 @@ constexpr double kLeastRowFlopsToMeasure = 1e5;
 // its threads take to wake.
 enum class RowWay { library, one_thread, team };
 
+// As our loops read it: beside bf16 a copy that is rounded once per ConstantWeights scope.
+const Tensor& row_weight(const Tensor& weight, DType dtype) {
+  static const auto user = std::make_shared<const char>();
+  if (dtype == DType::f32) return weight;
+  return ConstantWeights::current()->derived(user, weight, [&] { return weight.to(dtype); });
+}
+
 void forward_one_row(RowWay way, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (way == RowWay::library) return forward_in_library(x, weight, bias, y, relu);
-  row_product(x, weight, bias, y, relu, way == RowWay::team ? omp_get_max_threads() : 1);
+  row_product(x, row_weight(weight, y.dtype()), bias, y, relu, way == RowWay::team ? omp_get_max_threads() : 1);
+}
+
+// Without the promise that a weight stays, rounding it costs more than the product: bf16 is then the library's.
+bool takes_row_ways(const Tensor& x, const Tensor& y) {
+  if (x.dim(0) != 1 || x.dim(1) == 0) return false;
+  return y.dtype() == DType::f32 || (y.dtype() == DType::bf16 && ConstantWeights::current() != nullptr);
 }
 
 RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
-  const Sizes s{1, x.dim(1), y.dim(1), DType::f32};
+  const Sizes s{1, x.dim(1), y.dim(1), y.dtype()};
   const bool constant = ConstantWeights::current() != nullptr;
   if (!decisions_active() || 2.0 * static_cast<double>(s.in * s.out) < kLeastRowFlopsToMeasure) return RowWay::library;
   thread_local onednn::PlanCache<RowWay> cache;
-  const std::vector<std::int64_t> key{s.in, s.out, bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())};
-  return *cache.get(key, [&] {
+  std::vector<std::int64_t> key = key_of(s);
+  key.insert(key.end(), {bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())});
+  return *cache.get(std::move(key), [&] {
+    std::optional<ConstantWeights> tried;  // holds what a way derives, which goes unless that way is chosen
+    if (constant) tried.emplace();
     const std::vector<std::string> names{"library", "one_thread", "team"};
     const auto seconds = [&](std::size_t i) {
       return seconds_of(i, [&] { forward_one_row(static_cast<RowWay>(i), x, weight, bias, y, relu); });
     };
-    const std::string name = str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()),
-                                 relu ? " relu" : "", " threads", onednn::threads_now(), constant ? " constant" : "");
+    const std::string name =
+        str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()), relu ? " relu" : "", " threads",
+            onednn::threads_now(), constant ? " constant" : "", s.dtype == DType::bf16 ? " bf16" : "");
     return std::make_unique<RowWay>(static_cast<RowWay>(decide(name, names, seconds)));
   });
 }
@@ -212,7 +231,7 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
 
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (y.numel() == 0) return;
-  if (x.dim(0) == 1 && x.dim(1) != 0 && y.dtype() == DType::f32) {
+  if (takes_row_ways(x, y)) {
     forward_one_row(row_way(x, weight, bias, y, relu), x, weight, bias, y, relu);
   } else if (takes_transposed(x, weight, bias, y, relu)) {
     forward_transposed(x, weight, y);

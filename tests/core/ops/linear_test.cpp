@@ -128,6 +128,31 @@ TEST_P(LinearRow, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearRow, ::testing::Values("library", "one_thread", "team"),
                          [](const auto& test) { return test.param; });
 
+// Of bf16 too, where the weight is kept.
+TEST_P(LinearRow, AgreesWithTheReferenceInBf16) {
+  const DecisionScope scope({.forced = GetParam()});
+  for (const auto& [in, out] : {std::pair{1024, 128}, {509, 211}, {7, 8209}, {60013, 1}}) {
+    const Tensor x = random({1, in}, 0).to(DType::bf16);
+    const Tensor weight = random({out, in}, 1);
+    for (const Tensor& bias : {Tensor(), random({out}, 2)}) {
+      for (const bool relu : {false, true}) {
+        SCOPED_TRACE(str(in, " to ", out, " bias ", bias.defined(), " relu ", relu));
+        const Tensor rounded = weight.to(DType::bf16);
+        const ConstantWeights constant;
+        const Tensor got = forward(x, weight, bias, relu);
+        // The result alone is rounded, to 2^-9 of itself: products of bf16 are exact in f32.
+        EXPECT_LE(relative_error(got, forward(in_f64(x), in_f64(rounded), in_f64(bias), relu)), 4e-3);
+        if (GetParam() == "library") continue;
+        const Tensor ours = Tensor::empty(got.shape(), DType::bf16);
+        for (const int threads : {1, 3}) {
+          cpu::row_product(x, rounded, bias, ours, relu, threads);
+          EXPECT_EQ(got.to(DType::f32).to_vector<float>(), ours.to(DType::f32).to_vector<float>()) << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   const Tensor x = random({1, 509}, 0);
   const Tensor weight = random({211, 509}, 1);
@@ -148,6 +173,20 @@ TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   const Tensor ours = Tensor::empty({1, 211});
   cpu::row_product(x, weight, {}, ours, false, 1);
   EXPECT_EQ(forward(x, weight, {}, false).to_vector<float>(), ours.to_vector<float>());
+}
+
+TEST(Linear, AKeptWeightIsRoundedOnceForRowsOfBf16) {
+  const Tensor x = random({1, 509}, 0).to(DType::bf16);
+  const Tensor weight = random({211, 509}, 1);
+  const auto answer = [&] { return forward(x, weight, {}, false).to(DType::f32).to_vector<float>(); };
+  const DecisionScope scope({.forced = "team"});
+  {
+    const ConstantWeights constant;
+    const std::vector<float> first = answer();
+    weight.fill(0.5);  // against the promise, which shows what is read
+    EXPECT_EQ(answer(), first);
+  }
+  EXPECT_LE(relative_error(forward(x, weight, {}, false), forward(in_f64(x), in_f64(weight), {}, false)), 4e-3);
 }
 
 TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
@@ -187,6 +226,9 @@ TEST(Linear, ARowKeepsNaN) {
   const Tensor y = Tensor::empty({1, 3});
   cpu::row_product(x, random({3, 19}, 1), {}, y, true, 1);
   for (const float value : y.to_vector<float>()) EXPECT_TRUE(std::isnan(value));
+  const Tensor rounded = Tensor::empty({1, 3}, DType::bf16);
+  cpu::row_product(x.to(DType::bf16), random({3, 19}, 1).to(DType::bf16), {}, rounded, true, 1);
+  for (const float value : rounded.to(DType::f32).to_vector<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
 }  // namespace
