@@ -43,10 +43,36 @@ void measure(TorchRival& rival, const ModeWay& way, const ModeSweepOptions& opti
   row.set("ms", ms);
 }
 
-std::vector<ModeWay> first_pass(const ModeSweepOptions& options, const Value& modes) {
+std::vector<ModeWay> ways_of(const std::vector<TorchSettings>& all, const Value& modes) {
   std::vector<ModeWay> ways;
-  for (const TorchSettings& settings : options.settings) {
+  for (const TorchSettings& settings : all) {
     for (const Value& mode : modes.as_list()) ways.push_back({settings, mode.as_string()});
+  }
+  return ways;
+}
+
+// Other ways to do the same that are worth a run where this one is fast.
+std::vector<ModeWay> variants_of(const TorchProgram& program, const ModeSweepOptions& options, const ModeWay& way) {
+  std::vector<ModeWay> variants;
+  for (const TorchSettings& other : thread_variants(program, way.settings, options.one_thread)) {
+    variants.push_back({other, way.mode});
+  }
+  if (options.tuned_malloc) {
+    variants.push_back(way);
+    variants.back().settings.tuned_malloc = true;
+  }
+  if (options.other_isa && __builtin_cpu_supports("avx512vl")) {
+    variants.push_back(way);
+    variants.back().settings.avx512 = !way.settings.avx512;
+  }
+  return variants;
+}
+
+std::vector<ModeWay> first_pass(const TorchProgram& program, const ModeSweepOptions& options, const Value& modes) {
+  std::vector<ModeWay> ways = ways_of(options.settings, modes);
+  if (options.only.empty()) return ways;
+  for (std::size_t i = 0, count = ways.size(); i < count; ++i) {
+    for (const ModeWay& variant : variants_of(program, options, ways[i])) ways.push_back(variant);
   }
   const std::string like = to_string(ways.front());
   std::erase_if(ways, [&](const ModeWay& way) { return to_string(way).find(options.only) == std::string::npos; });
@@ -91,7 +117,7 @@ std::vector<double> ModesRival::run(std::int64_t count) { return forwards(torch_
 TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptions& options, const std::vector<float>& values) {
   TorchSettings settings = options.settings.front();
   auto rival = std::make_unique<TorchRival>(program, settings);
-  const std::vector<ModeWay> ways = first_pass(options, rival->environment().at("modes"));
+  const std::vector<ModeWay> ways = first_pass(program, options, rival->environment().at("modes"));
   double best = INFINITY;
   const auto measure_way = [&](const ModeWay& way, Value& row) {
     std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
@@ -102,22 +128,10 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
     measure(*current, way, options, values, best, row);
     rival = std::move(current);
   };
-  const auto variants_of = [&](const ModeWay& way) {
-    std::vector<ModeWay> variants;
-    for (const TorchSettings& other : thread_variants(program, way.settings, options.one_thread)) {
-      variants.push_back({other, way.mode});
-    }
-    if (options.tuned_malloc) {
-      variants.push_back(way);
-      variants.back().settings.tuned_malloc = true;
-    }
-    if (options.other_isa && __builtin_cpu_supports("avx512vl")) {
-      variants.push_back(way);
-      variants.back().settings.avx512 = !way.settings.avx512;
-    }
-    return variants;
+  const auto variants = [&](const ModeWay& way) {
+    return options.only.empty() ? variants_of(program, options, way) : std::vector<ModeWay>{};
   };
-  return sweep_torch(ways, variants_of, measure_way);
+  return sweep_torch(ways, variants, measure_way);
 }
 
 std::vector<TorchSettings> first_settings(bool images) {

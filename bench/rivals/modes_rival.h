@@ -44,7 +44,7 @@ struct ModeSweepOptions {
   bool tuned_malloc = false;  // tried in the second pass, where no setting of the first has it
   bool other_isa = false;  // likewise ATen's other instruction set, where the processor has both
   double tolerance = kValueTolerance;  // of the values
-  std::string only = {};  // of the first pass the ways whose text has it: "eager, contiguous, avx2"
+  std::string only = {};  // the ways alone whose text has it: "eager, contiguous, avx2"
 };
 
 // Short runs of every way with sleeping threads, then of the best with ones that spin before they sleep and with what else the

@@ -26,6 +26,10 @@ std::vector<TorchSettings> all_settings(const TorchProgram& program) {
 std::vector<TorchSettings> first_pass(const TorchProgram& program, const TrainSweepOptions& options) {
   std::vector<TorchSettings> all = all_settings(program);
   std::erase_if(all, [&](const TorchSettings& settings) { return settings.channels_last && !options.images; });
+  if (options.only.empty()) return all;
+  for (std::size_t i = 0, count = all.size(); i < count; ++i) {
+    for (const TorchSettings& variant : thread_variants(program, all[i], false)) all.push_back(variant);
+  }
   const std::string like = text_of(all.front());
   std::erase_if(all, [&](const TorchSettings& settings) { return text_of(settings).find(options.only) == std::string::npos; });
   TESSERA_CHECK(!all.empty(), ConfigError, "'", options.only, "' is in none of torch's settings; they read like '", like, "'");
@@ -62,6 +66,7 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, const Trai
   };
   // Compiling takes a minute: on a GPU once, without graphs only where it fails with them.
   const auto variants_of = [&](const TorchSettings& settings) -> std::vector<TorchSettings> {
+    if (!options.only.empty()) return {};
     if (!program.cuda) return thread_variants(program, settings, false);
     if (std::exchange(compiled, true)) return {};
     return {{.channels_last = true, .compiled = true, .cuda = true}};

@@ -31,7 +31,7 @@ class TrainRival {
 struct TrainSweepOptions {
   std::int64_t steps = 6;  // of each setting
   bool images = true;  // else there are no layouts to choose
-  std::string only = {};  // of the first pass the settings whose text has it: "eager, contiguous, avx2"
+  std::string only = {};  // the settings alone whose text has it: "eager, contiguous, avx2"
 };
 // Short runs, each in a process of its own, under every setting with sleeping threads, and under the best with ones that spin
 // before they sleep; on a GPU compiled without graphs too, where it fails with them. The rows have "memory_kib" too. Throws
