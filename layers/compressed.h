@@ -33,6 +33,8 @@ class CompressedLayer {
   // Every parameter, in the order of the module's, then its children's parameters and buffers. None where PyTorch has no such
   // layer: exports then hold the dense one.
   virtual std::vector<TorchPart> torch_tensors() const = 0;
+  // Whether it holds elements of the dense weight at the places that a mask keeps: no other mask goes on them.
+  virtual bool is_sparse() const { return false; }
   // Elements of the dense weight that the layer leaves out because they are zero.
   virtual std::int64_t left_out() const { return 0; }
   // What decides the layer's time and is not in its config: two layers of one config and structure share a timing.

@@ -37,6 +37,7 @@ class SparseConv2d final : public Convolution, public CompressedLayer {
   void buffers_changed() override { parts_.changed(); }
 
   Ranks ranks() const override { return {{"kept", config_.kept}}; }
+  bool is_sparse() const override { return true; }
   Tensor dense_weight() const override { return parts_.dense(); }
   std::unique_ptr<Module> to_dense() const override;  // a Conv2d whose weight has the mask
   std::vector<TorchPart> torch_tensors() const override { return {}; }

@@ -37,6 +37,7 @@ class SparseLinear final : public Module, public CompressedLayer {
   void buffers_changed() override { parts_.changed(); }
 
   Ranks ranks() const override { return {{"kept", config_.kept}}; }
+  bool is_sparse() const override { return true; }
   Tensor dense_weight() const override { return parts_.dense(); }
   std::unique_ptr<Module> to_dense() const override;  // a Linear whose weight has the mask
   std::vector<TorchPart> torch_tensors() const override { return {}; }

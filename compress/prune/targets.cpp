@@ -11,10 +11,9 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "layers/channel_flow.h"
+#include "layers/compressed.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
-#include "layers/sparse_conv2d.h"
-#include "layers/sparse_linear.h"
 #include "layers/tied_linear.h"
 
 namespace tessera {
@@ -22,9 +21,9 @@ namespace {
 
 bool is_weight(const Parameter& parameter) { return parameter.role() == ParameterRole::weight && parameter.value().rank() >= 2; }
 
-// Its values are of one axis: no mask goes on them.
 bool is_sparse(const Module& layer) {
-  return dynamic_cast<const SparseConv2d*>(&layer) != nullptr || dynamic_cast<const SparseLinear*>(&layer) != nullptr;
+  const CompressedLayer* const compressed = as_compressed(layer);
+  return compressed != nullptr && compressed->is_sparse();
 }
 
 // Layers that have weights of their own, in order.
@@ -39,7 +38,7 @@ std::vector<Module*> weighted_layers(Module& model) {
 
 // Axes of its first weight; of a sparse layer's as a dense one.
 std::size_t rank_of_weight(const Module& layer) {
-  if (is_sparse(layer)) return dynamic_cast<const SparseConv2d*>(&layer) != nullptr ? 4 : 2;
+  if (is_sparse(layer)) return as_compressed(layer)->dense_weight().rank();
   const auto found = std::ranges::find_if(layer.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
   return (*found)->value().rank();
 }

@@ -61,7 +61,7 @@ void Gpt::fields(Fields& f) {
   f.add("kv_heads", kv_heads,
         {.help = "of keys and values, which groups of query heads share; as many as heads without it",
          .range = between(1, 1 << 20),
-         .example = "2",
+         .example = "1",
          .observable = "plan"});
   f.add("vocabulary", vocabulary,
         {.help = "tokens that there are", .range = between(1, 1 << 28), .example = "8192", .observable = "plan"});

@@ -11,6 +11,7 @@
 #include "tests/train/schema/faults.h"
 #include "tests/train/schema/key_files.h"
 #include "tests/train/schema/test_files.h"
+#include "train/experiment.h"
 
 namespace tessera::testing {
 namespace {
@@ -48,9 +49,10 @@ TEST_F(SchemaProgram, ListsEveryKeyWithAllThatIsKnownOfIt) {
   const Outcome outcome = run_program({"schema", "--json"});
   ASSERT_EQ(outcome.exit_code, 0);
   const Value rows = parse_json(outcome.output, "schema --json");
-  ASSERT_EQ(rows.as_list().size(), experiment_schema().size());
+  const std::vector<SchemaEntry> entries = schema<ExperimentConfig>();
+  ASSERT_EQ(rows.as_list().size(), entries.size());
   for (std::size_t i = 0; i < rows.as_list().size(); ++i) {
-    const SchemaEntry& entry = experiment_schema()[i];
+    const SchemaEntry& entry = entries[i];
     const Value& row = rows.as_list()[i];
     EXPECT_EQ(row.at("key"), Value(entry.path));
     EXPECT_EQ(row.at("type"), Value(entry.type));
@@ -67,7 +69,7 @@ TEST_F(SchemaProgram, TheListForReadersHasALinePerKey) {
   const Outcome outcome = run_program({"schema"});
   ASSERT_EQ(outcome.exit_code, 0);
   std::istringstream in(outcome.output);
-  for (const SchemaEntry& entry : experiment_schema()) {
+  for (const SchemaEntry& entry : schema<ExperimentConfig>()) {
     std::string line;
     ASSERT_TRUE(std::getline(in, line));
     EXPECT_EQ(line.find(entry.path + " "), 0u) << line;

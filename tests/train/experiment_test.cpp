@@ -107,9 +107,10 @@ TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
       "x.yaml:3:1: sead: unknown key; did you mean 'seed'?\n"
       "x.yaml:8:25: model.layers[0].conv2d.kernal: unknown key; did you mean 'kernel'?\n"
       "x.yaml:9:7: model.layers[1]: unknown layer 'rellu'; did you mean 'relu'?; known: avg_pool2d basic_block batch_norm "
-      "bottleneck conv2d cp_conv2d dropout flatten gelu global_avg_pool identity layer_norm linear max_pool2d relu "
-      "residual sequential sigmoid silu sparse_conv2d sparse_linear spatial_svd_conv2d svd_conv2d svd_linear tanh tt_conv2d "
-      "tt_garipov_conv2d "
+      "bottleneck class_token conv2d cp_conv2d dropout embedding flatten gelu global_avg_pool identity layer_norm linear "
+      "max_pool2d "
+      "patches positions relu residual rms_norm segments self_attention sequential sigmoid silu sparse_conv2d sparse_linear "
+      "spatial_svd_conv2d svd_conv2d svd_linear swiglu tanh tied_linear token_pool transformer_block tt_conv2d tt_garipov_conv2d "
       "tt_linear tucker2_conv2d\n"
       "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }

@@ -10,7 +10,6 @@
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
-#include "train/tasks/next_token.h"
 
 namespace tessera {
 namespace {
@@ -21,8 +20,8 @@ TextDescription description_of(const Checkpoint& checkpoint, const RunFolder& ru
   const Value* const text = checkpoint.manifest.find("text");
   TESSERA_CHECK(text != nullptr, ConfigError, "generate: ", run.path(), " was not trained on text");
   TextDescription description = text_description(checkpoint.manifest);
-  TESSERA_CHECK(description.task == NextToken::kName, ConfigError, "generate: ", run.path(), " learns the task ",
-                description.task, "; needs ", NextToken::kName);
+  TESSERA_CHECK(description.predicts_next(), ConfigError, "generate: ", run.path(), " learns the task ", description.task,
+                "; needs next-token");
   return description;
 }
 

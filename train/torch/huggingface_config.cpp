@@ -220,12 +220,12 @@ std::vector<std::string> differing_settings(const Value& config, const Value& se
 
 Value huggingface_config(std::string_view type, Module& model, const Shape& input) {
   require_same(model, *usual_network(type, model, input), type);
-  const std::map<std::string_view, const char*> classes{{"bert", "BertForMaskedLM"},
-                                                        {"gpt2", "GPT2LMHeadModel"},
-                                                        {"llama", "LlamaForCausalLM"},
-                                                        {"vit", "ViTForImageClassification"}};
+  const std::map<std::string_view, const char*> architectures{{"bert", "BertForMaskedLM"},
+                                                              {"gpt2", "GPT2LMHeadModel"},
+                                                              {"llama", "LlamaForCausalLM"},
+                                                              {"vit", "ViTForImageClassification"}};
   Value config = Value::map();
-  config.set("architectures", Value::list({classes.at(type)}));
+  config.set("architectures", Value::list({architectures.at(type)}));
   const Value settings = huggingface_settings(type, model);
   Value rotary = Value::map();
   for (const Value::Entry& entry : settings.as_map()) {

@@ -86,7 +86,7 @@ TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
     DataConfig config;
     ASSERT_TRUE(set_form(config.form, name));
     EXPECT_EQ(config.name(), name);
-    EXPECT_EQ(sample_shape(config).rank(), 4) << name;
+    EXPECT_EQ(sample_shape(config).rank(), name == "text" ? 2 : 4) << name;
   }
 }
 
@@ -94,9 +94,9 @@ TEST(Builtin, NamesTheKnownSets) {
   EXPECT_EQ(
       config_error(R"({"name": "cifar"})"),
       "x.json: data.name: 'cifar' is not a choice; did you mean 'cifar10'?; choices: glyphs cifar10 cifar100 mnist fashion-mnist "
-      "image-folder");
+      "image-folder text");
   EXPECT_EQ(dataset_names(),
-            (std::vector<std::string_view>{"cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist"}));
+            (std::vector<std::string_view>{"cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist", "text"}));
 }
 
 TEST(Builtin, WritesTheKeysOfItsKindInTheirOrder) {

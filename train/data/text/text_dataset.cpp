@@ -16,6 +16,8 @@ std::string_view name_of(TextDataset::Task task) { return task == TextDataset::T
 
 }  // namespace
 
+bool TextDescription::predicts_next() const { return task == name_of(TextDataset::Task::next_token); }
+
 void TextDescription::fields(Fields& f) {
   f.add("task", task, {.help = "what was learnt"});
   f.add("tokenizer", tokenizer, {.help = "as an experiment file names it"});

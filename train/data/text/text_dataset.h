@@ -29,6 +29,8 @@ struct TextDescription {
   std::string fingerprint;  // of the tokenizer
   std::int64_t vocabulary = 0;
   void fields(Fields& f);
+
+  bool predicts_next() const;  // whether the task is to predict the next token
 };
 // Throws ConfigError where there is none.
 TextDescription text_description(const Value& dataset_description);
