@@ -34,7 +34,7 @@ TEST(HuggingFaceConfig, FindsRotaryPositionsWhereTheyStoodBefore) {
   const char* const ours = R"({"rope_theta": 10000.0, "rope_type": "default"})";
   EXPECT_EQ(differing(R"({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}})", ours), Lines{});
   EXPECT_EQ(differing(R"({"rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3"}})", ours),
-            (Lines{"rope_theta is 500000.0, the network's is 10000.0", "rope_type is \"llama3\", the network's is \"default\""}));
+            (Lines{"rope_theta is 5e+05, the network's is 10000.0", "rope_type is \"llama3\", the network's is \"default\""}));
   EXPECT_EQ(differing(R"({"rope_theta": 10000.0, "rope_scaling": null})", ours), Lines{});
   EXPECT_EQ(differing(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})", ours),
             Lines{"rope_type is \"linear\", the network's is \"default\""});
