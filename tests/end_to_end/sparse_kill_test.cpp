@@ -124,16 +124,20 @@ class SparseKill : public ::testing::Test {
     return {ramp, ramp, timing, timing, fine_tuning};
   }
 
-  // One run, killed at each aim unless it ends before that, and gone on with to its end.
-  void kill_at(const std::vector<Aim>& aims, const std::string& runs, std::mt19937& random, std::vector<Moment>& moments) const {
+  // One run, killed at each aim unless it ends before that, and gone on with to its end. An aim behind the end comes nearer: the
+  // processors may have had other work while it was measured.
+  void kill_at(std::vector<Aim>& aims, const std::string& runs, std::mt19937& random, std::vector<Moment>& moments) const {
     std::vector<std::string> next = train(runs);
-    for (const Aim& aim : aims) {
+    for (Aim& aim : aims) {
       RunningProgram program(next);
       if (!aim.text.empty() && !program.wait_for(aim.text)) return expect_done(program.finish());
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % static_cast<unsigned>(aim.within.count())));
       program.send(SIGKILL);
       const Outcome outcome = program.finish();
-      if (outcome.exit_code == 0) return;
+      if (outcome.exit_code == 0) {
+        aim.within = aim.within / 2 + std::chrono::milliseconds(1);
+        return;
+      }
       ASSERT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.output;
       if (std::filesystem::exists(run_in(runs) + "/status.json")) {
         next = {"resume", run_in(runs)};
@@ -163,7 +167,7 @@ TEST_F(SparseKill, InTheRampAtThePassAndInTheFineTuning) {
 
 // Each run asks a clock. What it answered the run that ends is what a run that is not killed is given.
 TEST_F(SparseKill, AtThirtyRandomMoments) {
-  const std::vector<Aim> all = aims();
+  std::vector<Aim> all = aims();
   std::mt19937 random(31);
   std::vector<Moment> moments;
   std::map<std::string, int> phases;
