@@ -73,44 +73,49 @@ std::string verdict_cell(const CellResult& cell) {
   return cell.matched_layers ? str(*cell.compressed_layers, " of ", *cell.matched_layers) : "-";
 }
 
-std::string arms_table(const TableView& view) {
-  const TableFile& file = view.file;
-  const bool sparse = has_sparsity(view);
-  std::vector<std::string> names{"arm"};
-  if (file.tune) names.push_back(file.tune->key);
+std::vector<std::string> arm_names(const TableView& view) {
   const Metric& metric = *view.metric;
+  std::vector<std::string> names{"arm"};
+  if (view.file.tune) names.push_back(view.file.tune->key);
   const std::string over = str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over baseline (95 %)");
   names.insert(names.end(), {"n", heading_of(metric), over, "parameters", "MMACs"});
-  if (sparse) names.insert(names.end(), {"sparsity %", "file KiB"});
-  const bool judged = has_verdicts(view);
-  if (judged) names.emplace_back("layers compressed");
-  for (const TimedBatch& timed : file.timed()) {
+  if (has_sparsity(view)) names.insert(names.end(), {"sparsity %", "file KiB"});
+  if (has_verdicts(view)) names.emplace_back("layers compressed");
+  for (const TimedBatch& timed : view.file.timed()) {
     names.push_back(str(timed.phase == Phase::training ? "training, batch " : "batch ", timed.batch, ": ms (p10-p90)"));
     names.emplace_back("speed-up (p10-p90)");
   }
   names.emplace_back("training s");
+  return names;
+}
+
+std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
+  const Metric& metric = *view.metric;
+  std::vector<std::string> cells{markdown_cell(row.arm)};
+  if (view.file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
+  cells.push_back(std::to_string(row.cells.size()));
+  cells.push_back(mean_cell(metric, row.tests()));
+  cells.push_back(row.arm == view.file.baseline_arm() ? "baseline" : difference_cell(metric, row.difference));
+  cells.push_back(std::to_string(last_stage(row).parameters));
+  cells.push_back(millions(last_stage(row).macs));
+  if (has_sparsity(view)) {
+    cells.push_back(sparsity_cell(last_stage(row)));
+    cells.push_back(formatted("%.0f", static_cast<double>(row.cells.front().file_bytes) / 1024));
+  }
+  if (has_verdicts(view)) cells.push_back(verdict_cell(row.cells.front()));
+  for (const std::optional<ArmTime>& time : row.times) {
+    cells.push_back(time ? time_cell(time->time) : "-");
+    cells.push_back(time ? time_cell(time->speedup) : "-");
+  }
+  cells.push_back(formatted("%.0f", row.train_seconds()));
+  return cells;
+}
+
+std::string arms_table(const TableView& view) {
   std::string text;
-  add_header(text, names);
+  add_header(text, arm_names(view));
   for (const ArmRow& row : view.rows) {
-    if (row.cells.empty()) continue;
-    std::vector<std::string> cells{markdown_cell(row.arm)};
-    if (file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
-    cells.push_back(std::to_string(row.cells.size()));
-    cells.push_back(mean_cell(metric, row.tests()));
-    cells.push_back(row.arm == file.baseline_arm() ? "baseline" : difference_cell(metric, row.difference));
-    cells.push_back(std::to_string(last_stage(row).parameters));
-    cells.push_back(millions(last_stage(row).macs));
-    if (sparse) {
-      cells.push_back(sparsity_cell(last_stage(row)));
-      cells.push_back(formatted("%.0f", static_cast<double>(row.cells.front().file_bytes) / 1024));
-    }
-    if (judged) cells.push_back(verdict_cell(row.cells.front()));
-    for (const std::optional<ArmTime>& time : row.times) {
-      cells.push_back(time ? time_cell(time->time) : "-");
-      cells.push_back(time ? time_cell(time->speedup) : "-");
-    }
-    cells.push_back(formatted("%.0f", row.train_seconds()));
-    add_line(text, cells);
+    if (!row.cells.empty()) add_line(text, arm_cells(view, row));
   }
   return text;
 }

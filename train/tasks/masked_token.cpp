@@ -4,10 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/config/read.h"
 #include "core/ops/embedding.h"
-#include "core/support/error.h"
-#include "core/support/text.h"
 
 namespace tessera {
 namespace {
@@ -43,6 +40,8 @@ std::int64_t count_right(const Tensor& output, const Batch& batch) {
 
 // Of a whole split.
 struct MaskedTokenCounts {
+  static constexpr const char* kColumns = "masked,masked_loss,right";
+
   TokenSum sum;
   std::int64_t tokens = 0;
   std::int64_t right = 0;
@@ -54,6 +53,9 @@ struct MaskedTokenCounts {
   }
   double accuracy() const { return sum.targets() > 0 ? static_cast<double>(right) / static_cast<double>(sum.targets()) : 0; }
   std::vector<double> values() const { return {sum.mean(), accuracy()}; }
+  std::string row() const { return str(sum.targets(), ',', formatted("%.6g", sum.mean()), ',', right); }
+  std::string summary() const { return str("accuracy ", percent(accuracy())); }
+  std::string text() const { return str(sum.targets(), " masked of ", tokens, " tokens, ", right, " told rightly\n"); }
 
   void fields(Fields& f) {
     f.add_computed("tokens", tokens, {.help = "of the split's windows, padding among them"});
@@ -61,53 +63,6 @@ struct MaskedTokenCounts {
     f.add_computed("masked_loss", sum.mean(), {.help = "nats per such token"});
     f.add_computed("masked_accuracy", accuracy(), {.help = "share of them that were told rightly"});
   }
-};
-
-class MaskedTokenScore final : public TaskScore {
- public:
-  void add(const Tensor& output, const Batch& batch) override { counts_.add(output, batch); }
-  std::vector<double> values() const override { return counts_.values(); }
-
- private:
-  MaskedTokenCounts counts_;
-};
-
-class MaskedTokenDetails final : public TaskDetails {
- public:
-  MaskedTokenDetails(const Subset& split, const DetailOptions& options) : split_(split), options_(options) {
-    TESSERA_CHECK(!options.probabilities, ConfigError, "masked-token: a sample has many answers; --probabilities is for one");
-    if (options.predictions) predictions_ = "index,origin,masked,masked_loss,right\n";
-  }
-
-  void add(const Tensor& output, const Batch& batch) override {
-    counts_.add(output, batch);
-    for (std::int64_t i = 0; options_.predictions && i < batch.samples(); ++i) {
-      write_row(output.slice(0, i, i + 1), batch.slice(i, i + 1));
-    }
-  }
-  std::vector<double> values() const override { return counts_.values(); }
-  std::string summary() const override { return str("accuracy ", percent(counts_.accuracy())); }
-  std::string text() const override {
-    return str(counts_.sum.targets(), " masked of ", counts_.tokens, " tokens, ", counts_.right, " told rightly\n");
-  }
-  Value keys() const override { return write(counts_); }
-  std::string predictions() const override { return predictions_; }
-  std::string csv(std::string_view table) const override { throw InternalError(str("masked-token: no table '", table, "'")); }
-
- private:
-  void write_row(const Tensor& output, const Batch& batch) {
-    MaskedTokenCounts own;
-    own.add(output, batch);
-    const std::int64_t index = split_.indices[at_++];
-    predictions_ += str(index, ',', csv_field(split_.dataset->origin(index)), ',', own.sum.targets(), ',',
-                        formatted("%.6g", own.sum.mean()), ',', own.right, '\n');
-  }
-
-  Subset split_;
-  DetailOptions options_;
-  MaskedTokenCounts counts_;
-  std::string predictions_;
-  std::size_t at_ = 0;  // in the split's order
 };
 
 }  // namespace
@@ -123,10 +78,10 @@ std::span<const Metric> MaskedToken::metrics() const {
   return metrics;
 }
 
-std::unique_ptr<TaskScore> MaskedToken::score() const { return std::make_unique<MaskedTokenScore>(); }
+std::unique_ptr<TaskScore> MaskedToken::score() const { return std::make_unique<TokenScore<MaskedTokenCounts>>(); }
 
 std::unique_ptr<TaskDetails> MaskedToken::details(const Subset& split, const DetailOptions& options) const {
-  return std::make_unique<MaskedTokenDetails>(split, options);
+  return std::make_unique<TokenDetails<MaskedTokenCounts>>(kName, split, options);
 }
 
 }  // namespace tessera

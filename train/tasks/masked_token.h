@@ -2,24 +2,16 @@
 // Metrics: nats per hidden token, which decides; the share of them whose likeliest token is the true one.
 #pragma once
 
-#include "train/tasks/token_loss.h"
+#include "train/tasks/token_task.h"
 
 namespace tessera {
 
-class MaskedToken final : public Task {
+class MaskedToken final : public TokenTask {
  public:
   static constexpr std::string_view kName = "masked-token";
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;
-  std::string_view throughput_unit() const override { return "tok/s"; }
-  std::int64_t units_per_sample(const Dataset& data) const override { return tokens_per_sample(data); }
-  std::span<const Table> tables() const override { return {}; }
-  Var loss(const Var& output, const Batch& batch, const LossConfig& config) const override {
-    return token_loss(output, batch, config);
-  }
-  std::int64_t loss_weight(const Batch& batch) const override { return count_targets(batch); }
-  void check_output(const Shape& output, const Dataset& data) const override { check_token_output(output, data); }
   std::unique_ptr<TaskScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
 };

@@ -12,6 +12,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "core/rng.h"
+#include "tests/core/ops/attention_answers.h"
 #include "tests/support/message_of.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
@@ -19,40 +20,21 @@
 namespace tessera {
 namespace {
 
-Tensor random(const Shape& shape, std::uint64_t index, DType dtype = DType::f32) {
-  const Tensor x = Tensor::empty(shape);
-  fill_uniform(x, RngStream(5, "attention_test", "values"), -1, 1, index);
-  return x.to(dtype);
-}
-
-struct Answer {
-  Tensor y, grad_q, grad_k, grad_v;
-};
-
-Answer answer(const Shape& q, const Shape& kv, const AttentionOptions& options, DType dtype = DType::f32) {
-  const Var a(random(q, 1, dtype), true), b(random(kv, 2, dtype), true), c(random(kv, 3, dtype), true);
-  const Var y = attention(a, b, c, options);
-  backward(sum(mul(y, Var(random(q, 4, dtype)))));
-  return {y.value(), a.grad(), b.grad(), c.grad()};
-}
-
 TEST(Attention, DropoutKeepsWhatItsRandomWordsSay) {
   StepState state;
   state.set({.step = 3});
   AttentionOptions options{.causal = true, .dropout = 0.4, .stream = RngStream(7, "a", "mask"), .step_state = state.tensor()};
   const std::int64_t s = 71, heads = 2, width = 9;
   const Shape shape{2, s, heads, width};
-  const Answer narrow = answer(shape, shape, options), wide = answer(shape, shape, options, DType::f64);
+  const testing::AttentionAnswer narrow = testing::attention_answer(shape, shape, options),
+                                 wide = testing::attention_answer(shape, shape, options, DType::f64);
   // The path in double is the definition; it draws one number at a time.
-  EXPECT_LT(relative_error(narrow.y, wide.y), 1e-5);
-  EXPECT_LT(relative_error(narrow.grad_q, wide.grad_q), 1e-5);
-  EXPECT_LT(relative_error(narrow.grad_k, wide.grad_k), 1e-5);
-  EXPECT_LT(relative_error(narrow.grad_v, wide.grad_v), 1e-5);
+  expect_close(narrow, wide, 1e-5);
   options.dropout = 0;
-  EXPECT_GT(relative_error(answer(shape, shape, options).y, wide.y), 0.1);
+  EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
   state.set({.step = 4});
   options.dropout = 0.4;
-  EXPECT_GT(relative_error(answer(shape, shape, options).y, wide.y), 0.1);
+  EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
 }
 
 TEST(Attention, DropsTheStatedShareOfProbabilities) {
@@ -73,9 +55,9 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
        {std::pair(Shape{2, 150, 6, 20}, Shape{2, 150, 3, 20}), {Shape{1, 331, 2, 20}, Shape{1, 331, 1, 20}}}) {
     const int before = omp_get_max_threads();
     omp_set_num_threads(1);
-    const Answer one = answer(q, kv, {.causal = true});
+    const testing::AttentionAnswer one = testing::attention_answer(q, kv, {.causal = true});
     omp_set_num_threads(5);
-    const Answer five = answer(q, kv, {.causal = true});
+    const testing::AttentionAnswer five = testing::attention_answer(q, kv, {.causal = true});
     omp_set_num_threads(before);
     EXPECT_TRUE(testing::same_bytes(one.y, five.y));
     EXPECT_TRUE(testing::same_bytes(one.grad_q, five.grad_q));
@@ -86,7 +68,8 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
 
 TEST(Attention, LargeScoresNeitherOverflowNorVanish) {
   const Shape shape{1, 100, 1, 8};
-  const Var q(Tensor::full(shape, 40.0), true), k(random(shape, 2), true), v(random(shape, 3), true);
+  const Var q(Tensor::full(shape, 40.0), true), k(testing::random_values(shape, 2), true),
+      v(testing::random_values(shape, 3), true);
   const Var y = attention(q, k, v, {.scale = 5.0});
   backward(sum(y));
   const Var wide =
@@ -97,9 +80,10 @@ TEST(Attention, LargeScoresNeitherOverflowNorVanish) {
 
 TEST(Attention, ANaNStaysInTheRowsThatSeeIt) {
   const Shape shape{1, 60, 1, 4};
-  const Tensor k = random(shape, 2);
+  const Tensor k = testing::random_values(shape, 2);
   k.data<float>()[50 * 4] = NAN;
-  const Tensor y = attention(Var(random(shape, 1)), Var(k), Var(random(shape, 3)), {.causal = true}).value();
+  const Tensor y =
+      attention(Var(testing::random_values(shape, 1)), Var(k), Var(testing::random_values(shape, 3)), {.causal = true}).value();
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(y.data<float>()[i * 4]), i >= 50) << i;
 }
 
@@ -107,7 +91,8 @@ TEST(Attention, TheMemoryOfALongSequenceIsLinearInIt) {
   const std::int64_t s = 4096;
   const Shape shape{1, s, 1, 32};
   const std::size_t scores = static_cast<std::size_t>(s * s) * sizeof(float);
-  const Var q(random(shape, 1), true), k(random(shape, 2), true), v(random(shape, 3), true);
+  const Var q(testing::random_values(shape, 1), true), k(testing::random_values(shape, 2), true),
+      v(testing::random_values(shape, 3), true);
   const MemoryHistory history(Device::cpu());
   backward(sum(attention(q, k, v, {.causal = true})));
   ASSERT_FALSE(history.in_use().empty());

@@ -56,6 +56,18 @@ TEST(Linear, RectifiesWithAndWithoutBiasAndScope) {
 }
 
 // A weight that is written against the promise shows that calls use what was derived from it.
+template <class Answer>
+void expect_kept_in_a_scope(const Tensor& weight, const Answer& answer) {
+  const std::vector<float> before = answer();
+  {
+    const ConstantWeights constant;
+    const std::vector<float> first = answer();
+    weight.fill(0.5);
+    EXPECT_EQ(answer(), first);
+  }
+  EXPECT_NE(answer(), before) << "outside of the scope the weight is read again";
+}
+
 TEST(Linear, AScopeKeepsTheRoundedWeightOfAProductOverPixels) {
   if (!__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "without AVX-512 oneDNN has no bf16 product: it runs widened, in f32";
   const NoGrad no_grad;
@@ -63,14 +75,8 @@ TEST(Linear, AScopeKeepsTheRoundedWeightOfAProductOverPixels) {
   for (const Var& bias : {Var(), Var(random({31}, 2))}) {
     const Tensor weight = random({31, 1, 1, 33}, 1);
     const auto answer = [&] { return conv2d_relu(x, Var(weight), bias, Var()).value().to(DType::f32).to_vector<float>(); };
-    const std::vector<float> before = answer();
-    {
-      const ConstantWeights constant;
-      const std::vector<float> first = answer();
-      weight.fill(0.5);
-      EXPECT_EQ(answer(), first) << "bias " << bias.defined();
-    }
-    EXPECT_NE(answer(), before) << "outside of the scope the weight is read again; bias " << bias.defined();
+    SCOPED_TRACE(str("bias ", bias.defined()));
+    expect_kept_in_a_scope(weight, answer);
   }
 }
 
@@ -81,14 +87,8 @@ TEST(Linear, AScopeKeepsTheRoundedWeightOfARow) {
   for (const Tensor& bias : {Tensor(), random({211}, 2)}) {
     const Tensor weight = random({211, 509}, 1);
     const auto answer = [&] { return forward(x, weight, bias, false).to(DType::f32).to_vector<float>(); };
-    const std::vector<float> before = answer();
-    {
-      const ConstantWeights constant;
-      const std::vector<float> first = answer();
-      weight.fill(0.5);
-      EXPECT_EQ(answer(), first) << "bias " << bias.defined();
-    }
-    EXPECT_NE(answer(), before) << "outside of the scope the weight is read again; bias " << bias.defined();
+    SCOPED_TRACE(str("bias ", bias.defined()));
+    expect_kept_in_a_scope(weight, answer);
   }
 }
 

@@ -11,18 +11,13 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "core/rng.h"
+#include "tests/core/ops/attention_answers.h"
 #include "tests/support/message_of.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera {
 namespace {
-
-Tensor random(const Shape& shape, std::uint64_t index, DType dtype = DType::f32) {
-  const Tensor x = Tensor::empty(shape);
-  fill_uniform(x, RngStream(5, "sparse_attention_test", "values"), -1, 1, index);
-  return x.to(dtype);
-}
 
 AttentionPatternPtr pattern(std::int64_t positions, std::int64_t heads, std::int64_t band, double density, std::int64_t block = 1,
                             bool causal = true) {
@@ -35,33 +30,15 @@ AttentionPatternPtr pattern(std::int64_t positions, std::int64_t heads, std::int
                                                                           .stream = RngStream(2, "test", "pattern")});
 }
 
-struct Answer {
-  Tensor y, grad_q, grad_k, grad_v;
-};
-
-Answer answer(const Shape& q, const Shape& kv, const AttentionOptions& options, DType dtype = DType::f32) {
-  const Var a(random(q, 1, dtype), true), b(random(kv, 2, dtype), true), c(random(kv, 3, dtype), true);
-  const Var y = attention(a, b, c, options);
-  backward(sum(mul(y, Var(random(q, 4, dtype)))));
-  return {y.value(), a.grad(), b.grad(), c.grad()};
-}
-
-void expect_close(const Answer& a, const Answer& b, double tolerance) {
-  EXPECT_LT(relative_error(a.y, b.y), tolerance);
-  EXPECT_LT(relative_error(a.grad_q, b.grad_q), tolerance);
-  EXPECT_LT(relative_error(a.grad_k, b.grad_k), tolerance);
-  EXPECT_LT(relative_error(a.grad_v, b.grad_v), tolerance);
-}
-
 TEST(SparseAttention, AFullPatternGivesDenseAttention) {
   for (const std::int64_t width : {32, 64, 128}) {
     for (const bool causal : {true, false}) {
       for (const std::int64_t block : {1, 16, 32}) {
         SCOPED_TRACE(str("width ", width, ", causal ", causal, ", blocks of ", block));
         const Shape q{1, 131, 4, width}, kv{1, 131, 2, width};
-        const Answer dense = answer(q, kv, {.causal = causal});
-        expect_close(answer(q, kv, {.pattern = pattern(131, 4, 20, 1, block, causal)}), dense, 1e-5);
-        expect_close(answer(q, kv, {.pattern = pattern(131, 4, 131, 0, block, causal)}), dense, 1e-5);
+        const testing::AttentionAnswer dense = testing::attention_answer(q, kv, {.causal = causal});
+        expect_close(testing::attention_answer(q, kv, {.pattern = pattern(131, 4, 20, 1, block, causal)}), dense, 1e-5);
+        expect_close(testing::attention_answer(q, kv, {.pattern = pattern(131, 4, 131, 0, block, causal)}), dense, 1e-5);
       }
     }
   }
@@ -73,9 +50,9 @@ TEST(SparseAttention, RandomPatternsGiveWhatDoubleGives) {
       SCOPED_TRACE(str("width ", width, ", blocks of ", block));
       const Shape q{1, 211, 2, width};
       const AttentionOptions options{.pattern = pattern(211, 2, 13, 0.2, block)};
-      const Answer wide = answer(q, q, options, DType::f64);
-      expect_close(answer(q, q, options), wide, 1e-5);
-      EXPECT_GT(relative_error(answer(q, q, {.causal = true}).y, wide.y), 0.01);
+      const testing::AttentionAnswer wide = testing::attention_answer(q, q, options, DType::f64);
+      expect_close(testing::attention_answer(q, q, options), wide, 1e-5);
+      EXPECT_GT(relative_error(testing::attention_answer(q, q, {.causal = true}).y, wide.y), 0.01);
     }
   }
 }
@@ -89,10 +66,10 @@ TEST(SparseAttention, DropoutKeepsWhatItsRandomWordsSay) {
                              .step_state = state.tensor(),
                              .pattern = pattern(101, 2, 5, 0.3, block, false)};
     const Shape shape{2, 101, 2, 9};
-    const Answer wide = answer(shape, shape, options, DType::f64);
-    expect_close(answer(shape, shape, options), wide, 1e-5);
+    const testing::AttentionAnswer wide = testing::attention_answer(shape, shape, options, DType::f64);
+    expect_close(testing::attention_answer(shape, shape, options), wide, 1e-5);
     options.dropout = 0;
-    EXPECT_GT(relative_error(answer(shape, shape, options).y, wide.y), 0.1);
+    EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
   }
 }
 
@@ -102,9 +79,9 @@ TEST(SparseAttention, AnyNumberOfThreadsGivesTheSameBytes) {
   for (const std::int64_t block : {1, 16}) {
     const AttentionOptions options{.pattern = pattern(150, 6, 4, 0.3, block)};
     omp_set_num_threads(1);
-    const Answer one = answer(q, kv, options);
+    const testing::AttentionAnswer one = testing::attention_answer(q, kv, options);
     omp_set_num_threads(5);
-    const Answer five = answer(q, kv, options);
+    const testing::AttentionAnswer five = testing::attention_answer(q, kv, options);
     omp_set_num_threads(before);
     EXPECT_TRUE(testing::same_bytes(one.y, five.y));
     EXPECT_TRUE(testing::same_bytes(one.grad_q, five.grad_q));
@@ -116,7 +93,7 @@ TEST(SparseAttention, AnyNumberOfThreadsGivesTheSameBytes) {
 TEST(SparseAttention, PackedProjectionsGiveTheSame) {
   const std::int64_t s = 83, heads = 3, width = 16;
   const AttentionOptions options{.pattern = pattern(s, heads, 4, 0.3)};
-  const Tensor qkv = random({1, s, 3 * heads * width}, 1);
+  const Tensor qkv = testing::random_values({1, s, 3 * heads * width}, 1);
   const Tensor parts = qkv.reshape({1, s, 3 * heads, width});
   const auto part = [&](std::int64_t i) { return Var(parts.slice(2, i * heads, (i + 1) * heads).contiguous()); };
   const Tensor packed = packed_attention(Var(qkv), heads, heads, options).value();
@@ -129,7 +106,7 @@ TEST(SparseAttention, LaterQueriesAloneGiveTheSame) {
   const Shape shape{1, s, 2, 8};
   for (const std::int64_t block : {1, 16}) {
     const AttentionOptions options{.pattern = pattern(200, 2, 6, 0.3, block)};
-    const Tensor q = random(shape, 1), k = random(shape, 2), v = random(shape, 3);
+    const Tensor q = testing::random_values(shape, 1), k = testing::random_values(shape, 2), v = testing::random_values(shape, 3);
     const Tensor whole = attention(Var(q), Var(k), Var(v), options).value();
     for (const std::int64_t length : {1, 2, 64, 65, 139}) {
       const auto first = [&](const Tensor& x) { return Var(x.slice(1, 0, length).contiguous()); };
@@ -143,7 +120,8 @@ TEST(SparseAttention, LaterQueriesAloneGiveTheSame) {
 TEST(SparseAttention, NeedsNoMoreMemoryThanDenseAttention) {
   const Shape shape{1, 1024, 2, 64};
   const auto most = [&](const AttentionOptions& options) {
-    const Var q(random(shape, 1), true), k(random(shape, 2), true), v(random(shape, 3), true);
+    const Var q(testing::random_values(shape, 1), true), k(testing::random_values(shape, 2), true),
+        v(testing::random_values(shape, 3), true);
     const MemoryHistory history(Device::cpu());
     backward(sum(attention(q, k, v, options)));
     return std::ranges::max(history.in_use()) - history.in_use().front();
@@ -181,7 +159,7 @@ TEST(SparseAttention, CountsTheMultiplyAddsOfThePairsThatItHas) {
   const Shape shape{3, 100, 2, 16};
   std::int64_t band = 0;
   for (std::int64_t i = 0; i < 100; ++i) band += std::min<std::int64_t>(i + 1, 7);
-  const Var q(random(shape, 1), true);
+  const Var q(testing::random_values(shape, 1), true);
   const Var y = sparse_attention(q, q, q, of);
   EXPECT_EQ(y.node()->op->name(), "sparse_attention");
   EXPECT_EQ(y.node()->op->multiply_adds(shape), 2 * 3 * 16 * 2 * (band + of->kept()));

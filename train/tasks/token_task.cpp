@@ -1,4 +1,4 @@
-#include "train/tasks/token_loss.h"
+#include "train/tasks/token_task.h"
 
 #include <algorithm>
 
