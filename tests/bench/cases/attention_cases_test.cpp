@@ -1,6 +1,7 @@
 // The cases of attention_bench at sizes of which a clock says nothing.
 #include "bench/cases/attention_cases.h"
 
+#include "core/cpu/parallel.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
 #include "tests/bench/fake_torch.h"
@@ -29,7 +30,9 @@ TEST(AttentionCases, CountSevenProductsOfThePairsThatAreSeen) {
   EXPECT_EQ(AttentionWorkload(sparse(9, 1)).flops(), AttentionWorkload(kDense).flops());
 }
 
+// In one thread: how many of a team's threads hold a scratch buffer at the same time depends on the scheduler.
 TEST(AttentionCases, TheirMemoryIsLinearInTheSequence) {
+  const cpu::OneThread one_thread;
   AttentionCase of{.positions = 512, .heads = 1, .width = 16};
   const auto one = static_cast<double>(AttentionWorkload(of).bytes());
   of.positions = 2048;
