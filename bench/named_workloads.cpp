@@ -116,7 +116,7 @@ Value torch_gpt(const models::Gpt& config) {
   network.set("width", config.width);
   network.set("heads", config.heads);
   network.set("vocabulary", config.vocabulary);
-  network.set("length", config.length.value_or(1024));
+  network.set("length", config.length.value_or(models::Gpt::kLength));
   network.set("eps", config.eps);
   return network;
 }

@@ -101,14 +101,14 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
     return std::nullopt;
   }
   Matched matched;
-  std::string shared;  // "head shares its table with 'tokens'"
+  std::string hint;  // of the first layer that shares its weight
   root.output_shape(input, &matched.trace);
   for (std::size_t row = 0; row < matched.trace.size(); ++row) {
     const std::string& path = matched.trace[row].path;
     const Module& module = find_module(root, path);
     if (std::ranges::find(selected, path) == selected.end()) continue;
     if (!is_form_of(format_, module)) {
-      if (const std::string why = why_shared(module); !why.empty()) shared = str("; ", path, ' ', why, ", so that it stays");
+      if (hint.empty()) hint = shared_hint(module);
       continue;
     }
     matched.rows.push_back(row);
@@ -119,7 +119,7 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
   for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
   problems.push_back(
       {settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
-                                         "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "", shared)});
+                                         "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "", hint)});
   return std::nullopt;
 }
 

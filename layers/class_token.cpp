@@ -35,7 +35,7 @@ Shape ClassToken::output_shape(const Shape& input, Trace* trace) const {
 }
 
 void ClassToken::reset_parameters(std::uint64_t seed) {
-  init_normal(weight_, RngStream(seed, path(), "weight"), kTableDeviation);
+  init_normal(weight_, RngStream(seed, path(), "weight"), kInitialDeviation);
 }
 
 void TokenPoolConfig::fields(Fields& f) {

@@ -32,6 +32,8 @@ Shape Embedding::output_shape(const Shape& input, Trace* trace) const {
   return output;
 }
 
-void Embedding::reset_parameters(std::uint64_t seed) { init_normal(weight_, RngStream(seed, path(), "weight"), kTableDeviation); }
+void Embedding::reset_parameters(std::uint64_t seed) {
+  init_normal(weight_, RngStream(seed, path(), "weight"), kInitialDeviation);
+}
 
 }  // namespace tessera

@@ -6,9 +6,6 @@
 
 namespace tessera {
 
-// Of the initial values of every table: GPT-2 and BERT (Radford et al., 2019; Devlin et al., 2019, initializer_range).
-inline constexpr double kTableDeviation = 0.02;
-
 struct EmbeddingConfig {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -28,7 +25,6 @@ class Embedding final : public Module {
   void reset_parameters(std::uint64_t seed) override;
   std::int64_t input_limit() const override { return config_.vocabulary; }
 
-  const EmbeddingConfig& options() const noexcept { return config_; }
   const Parameter& weight() const noexcept { return weight_; }
 
  private:

@@ -22,7 +22,9 @@ Value describe(const Module& module) {
   return tree;
 }
 
-std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layers) {
+namespace {
+
+std::unique_ptr<Module> rebuilt(const Value& tree, const Registry<Module>& layers) {
   std::unique_ptr<Module> module = layers.build(tree.at("kind").as_string(), tree.at("config"));
   const std::size_t made = module->children().size();  // by the config
   const Value::List& listed = tree.at("children").as_list();
@@ -30,7 +32,7 @@ std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layer
                 " children; its config makes ", made);
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const std::string& name = listed[i].at("name").as_string();
-    std::unique_ptr<Module> child = rebuild(listed[i], layers);
+    std::unique_ptr<Module> child = rebuilt(listed[i], layers);
     if (i < made) {
       const Module::Child& own = module->children()[i];
       const auto text = [](const std::string& called, const Module& of) {
@@ -47,6 +49,14 @@ std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layer
                   "', which it needs");
   }
   return module;
+}
+
+}  // namespace
+
+std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layers) {
+  std::unique_ptr<Module> root = rebuilt(tree, layers);
+  for_each_module(*root, &Module::check_placed);
+  return root;
 }
 
 }  // namespace tessera

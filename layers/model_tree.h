@@ -13,7 +13,8 @@ Value describe(const Module& module);
 
 // The same tree with fresh values: parameters are zeros or a norm's ones until loaded or initialised.
 // Children that a config makes come first, and are listed as it makes them. Throws ConfigError where they are not, on a missing
-// key, an unknown kind, a fault in a config, two children of one name, or a child that is needed and not there.
+// key, an unknown kind, a fault in a config, two children of one name, a child that is needed and not there, or a module that
+// does not fit where it is (Module::check_placed): the tree is of a whole network.
 std::unique_ptr<Module> rebuild(const Value& tree, const Registry<Module>& layers);
 
 }  // namespace tessera

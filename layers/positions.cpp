@@ -39,6 +39,8 @@ Shape Positions::output_shape(const Shape& input, Trace* trace) const {
   return input;
 }
 
-void Positions::reset_parameters(std::uint64_t seed) { init_normal(weight_, RngStream(seed, path(), "weight"), kTableDeviation); }
+void Positions::reset_parameters(std::uint64_t seed) {
+  init_normal(weight_, RngStream(seed, path(), "weight"), kInitialDeviation);
+}
 
 }  // namespace tessera

@@ -36,6 +36,8 @@ Shape Segments::output_shape(const Shape& input, Trace* trace) const {
   return input;
 }
 
-void Segments::reset_parameters(std::uint64_t seed) { init_normal(weight_, RngStream(seed, path(), "weight"), kTableDeviation); }
+void Segments::reset_parameters(std::uint64_t seed) {
+  init_normal(weight_, RngStream(seed, path(), "weight"), kInitialDeviation);
+}
 
 }  // namespace tessera

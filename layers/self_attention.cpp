@@ -32,16 +32,16 @@ std::int64_t pairs(std::int64_t positions, const SelfAttentionConfig& config) {
 }  // namespace
 
 void SelfAttentionConfig::fields(Fields& f) {
-  f.add("heads", heads, {.help = "of the queries", .range = at_least(1), .example = "12", .observable = "plan"});
+  f.add("heads", heads, {.help = "of the queries", .range = between(1, 1 << 20), .example = "12", .observable = "plan"});
   f.add("kv_heads", kv_heads,
         {.help = "of keys and values, which groups of query heads share; as many as heads without it",
-         .range = at_least(1),
+         .range = between(1, 1 << 20),
          .example = "1",
          .observable = "plan"});
   f.add("causal", causal, {.help = "a position sees none behind its own", .observable = "plan"});
   f.add("window", window,
         {.help = "a position sees those less than this far away; 0: all",
-         .range = non_negative,
+         .range = between(0, 1 << 24),
          .example = "256",
          .observable = "plan"});
   f.add("dropout", dropout,
@@ -92,14 +92,15 @@ Var SelfAttention::forward(const Var& x, const Context& context) {
 Var SelfAttention::with_cache(const Var& qkv, const Context& context) const {
   TESSERA_CHECK(config_.causal, ConfigError, "self_attention '", path(),
                 "': not causal, so that positions change with those behind them; a cache needs causal attention");
+  TESSERA_CHECK(context.find("key_mask") == nullptr, ConfigError, "self_attention '", path(),
+                "': a key mask is given beside a cache, which keeps no mask of its positions; needs one of them");
   TESSERA_CHECK(!grad_enabled(), InternalError, "self_attention '", path(), "': a cache keeps no graph, and one is recorded");
   const std::int64_t n = qkv.shape()[0], t = qkv.shape()[1], width = qkv.shape()[2] / all_heads();
   const Tensor all = qkv.value().contiguous().reshape({n, t, all_heads(), width});
   const auto heads = [&](std::int64_t begin, std::int64_t count) { return all.slice(2, begin, begin + count); };
   const AttentionCache::Seen seen =
       context.cache->append(path(), heads(config_.heads, kv_heads()), heads(config_.heads + kv_heads(), kv_heads()));
-  AttentionOptions options{.causal = true, .window = config_.window};
-  if (const Tensor* const mask = context.find("key_mask")) options.key_mask = *mask;  // of all positions so far
+  const AttentionOptions options{.causal = true, .window = config_.window};
   const Var y = attention(Var(heads(0, config_.heads)), Var(seen.k), Var(seen.v), options);
   return reshape(y, {n, t, config_.heads * width});
 }

@@ -29,7 +29,8 @@ class SelfAttention final : public Module {
 
   std::string_view kind() const override { return "self_attention"; }
   Value config() const override;
-  // Throws ConfigError on a cache unless attention is causal, and InternalError on one while a graph is recorded.
+  // Throws ConfigError on a cache unless attention is causal, and beside a key mask, and InternalError on one while a graph is
+  // recorded.
   Var forward(const Var& x, const Context& context) override;
   // Multiply-adds are those of both products, over the pairs of positions that see each other: t (t + 1) / 2 where attention is
   // causal, t t where it is not, fewer with a window.

@@ -87,4 +87,9 @@ std::string why_shared(const Module& module) {
   return reader == nullptr ? "" : str("shares its table with '", reader->path(), '\'');
 }
 
+std::string shared_hint(const Module& module) {
+  const std::string why = why_shared(module);
+  return why.empty() ? "" : str("; '", module.path(), "' ", why, ", which stays as it is");
+}
+
 }  // namespace tessera

@@ -30,8 +30,8 @@ class TiedLinear final : public Module {
   Var forward(const Var& x, const Context& context) override;
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
+  void check_placed() const override { table(); }
 
-  const TiedLinearConfig& options() const noexcept { return config_; }
   const Module& table() const;  // throws ConfigError where there is no embedding of that size
 
  private:
@@ -41,5 +41,7 @@ class TiedLinear final : public Module {
 
 // Why a module's weight must stay as it is: "shares its table with 'head'"; "" where it is the module's alone.
 std::string why_shared(const Module& module);
+// The same as the end of a message: "; 'tokens' shares its table with 'head', which stays as it is"; "" likewise.
+std::string shared_hint(const Module& module);
 
 }  // namespace tessera

@@ -64,9 +64,11 @@ void TransformerBlockConfig::fields(Fields& f) {
 Value TransformerBlock::config() const { return write(config_); }
 
 Var TransformerBlock::forward(const Var& x, const Context& context) {
-  if (!config_.recompute) return computed(x, context);
+  if (!config_.recompute || !grad_enabled()) return computed(x, context);
   std::vector<Var> parameters;
-  for (const NamedParameter& entry : named_parameters(*this)) parameters.push_back(entry.parameter->var());
+  for_each_module(*this, [&](const Module& module) {
+    for (const auto& parameter : module.parameters()) parameters.push_back(parameter->var());
+  });
   return recompute(x, parameters, [this, context](const Var& input) { return computed(input, context); });
 }
 

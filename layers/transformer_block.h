@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "layers/init.h"
 #include "layers/self_attention.h"
 
 namespace tessera {
@@ -48,8 +49,8 @@ struct TransformerBlockOptions {
   double eps = 1e-5;
   bool bias = true;  // of the four linear layers
   double dropout = 0;  // of what attn and mlp add
-  double deviation = 0.02;  // of the initial weights of the linear layers, but for out and fc2:
-  double last_deviation = 0.02;
+  double deviation = kInitialDeviation;  // of the initial weights of the linear layers, but for out and fc2:
+  double last_deviation = kInitialDeviation;
 };
 // Throws ConfigError unless heads divides width, and on an unknown activation or norm.
 std::unique_ptr<TransformerBlock> make_transformer_block(const TransformerBlockOptions& options);

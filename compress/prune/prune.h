@@ -64,8 +64,9 @@ void prune_to_target(const PruneConfig& config, Module& model);
 // What is wrong with the block for a stage of this length.
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage);
 
-// What is wrong with the block for the masks that its weights have when the stage begins: sr_ste trains dense weights, and some
-// weight has to have more elements than its target leaves. None where it fits no weight (pruned_weights() says that).
+// What is wrong with the block for the masks that its weights have when the stage begins: sr_ste trains dense weights. With
+// scope `layer` some weight has to have more elements than its target leaves; with `global` and `erk` all weights together. None
+// where it fits no weight (pruned_weights() says that).
 std::vector<BlockProblem> mask_problems(const PruneConfig& config, Module& model);
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include "layers/channel_flow.h"
 #include "layers/compressed.h"
 #include "layers/conv2d.h"
+#include "layers/convolution.h"
 #include "layers/linear.h"
 #include "layers/tied_linear.h"
 
@@ -26,34 +27,33 @@ bool is_sparse(const Module& layer) {
   return compressed != nullptr && compressed->is_sparse();
 }
 
+bool has_weight(const Module& layer) {
+  return is_sparse(layer) || std::ranges::any_of(layer.parameters(), [](const auto& each) { return is_weight(*each); });
+}
+
 // Layers that have weights of their own, in order.
 std::vector<Module*> weighted_layers(Module& model) {
   std::vector<Module*> layers;
   for_each_module(model, [&](Module& module) {
-    const bool dense = std::ranges::any_of(module.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
-    if (dense || is_sparse(module)) layers.push_back(&module);
+    if (has_weight(module)) layers.push_back(&module);
   });
   return layers;
 }
 
 // Axes of its first weight; of a sparse layer's as a dense one.
 std::size_t rank_of_weight(const Module& layer) {
-  if (is_sparse(layer)) return as_compressed(layer)->dense_weight().rank();
+  if (is_sparse(layer)) return dynamic_cast<const Convolution*>(&layer) != nullptr ? 4 : 2;
   const auto found = std::ranges::find_if(layer.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
   return (*found)->value().rank();
 }
 
-// "; 'head' shares its table with 'tokens', ..." of the first module that the patterns mean and that shares its weight.
-std::string shared_match(const Value& patterns, Module& model) {
-  std::string shared;
+// Of the first module that the pattern means and that shares its weight; "" without one.
+std::string hint_of(const std::string& pattern, Module& model) {
+  std::string hint;
   for_each_module(model, [&](const Module& module) {
-    const auto means = [&](const std::string& pattern) { return path_matches(pattern, module.path()); };
-    if (!shared.empty() || std::ranges::none_of(selector_patterns(patterns), means)) return;
-    if (const std::string why = why_shared(module); !why.empty()) {
-      shared = str("; '", module.path(), "' ", why, ", which is not pruned");
-    }
+    if (hint.empty() && path_matches(pattern, module.path())) hint = shared_hint(module);
   });
-  return shared;
+  return hint;
 }
 
 // Layers of a block, and what it leaves as it is: "fc is the last linear layer".
@@ -62,17 +62,25 @@ struct Selection {
   std::vector<std::string> left_out = {};
 };
 
+// Whether the last module with a weight, its own or a shared one, shares it.
+bool ends_in_shared(Module& model) {
+  bool shared = false;
+  for_each_module(model, [&](const Module& module) {
+    const bool shares = !why_shared(module).empty();
+    if (shares || has_weight(module)) shared = shares;
+  });
+  return shared;
+}
+
 // Few weights, which networks are sensitive to: those of a first convolution and of a last linear layer, where that has any of
 // its own.
 void drop_ends(Module& model, Selection& selection) {
-  bool tied = false;
-  for_each_module(model, [&](const Module& module) { tied = tied || dynamic_cast<const TiedLinear*>(&module) != nullptr; });
   std::vector<Module*>& layers = selection.layers;
   if (layers.size() > 1 && rank_of_weight(*layers.front()) == 4) {
     selection.left_out.push_back(layers.front()->path() + " is the first convolution");
     layers.erase(layers.begin());
   }
-  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2 && !tied) {
+  if (layers.size() > 1 && rank_of_weight(*layers.back()) == 2 && !ends_in_shared(model)) {
     selection.left_out.push_back(layers.back()->path() + " is the last linear layer");
     layers.pop_back();
   }
@@ -87,13 +95,17 @@ Selection selected(const PruneConfig& config, Module& model, std::vector<BlockPr
   }
   std::vector<std::string> paths;
   for (const Module* const layer : layers) paths.push_back(layer->path());
-  std::string shared;
+  std::string hint;  // of the pattern that is tried
   try {
-    shared = shared_match(*config.layers, model);
-    const std::vector<std::string> chosen = select(selector_patterns(*config.layers), paths);
+    std::vector<std::string> chosen;
+    for (const std::string& pattern : selector_patterns(*config.layers)) {
+      hint.clear();  // a faulty pattern has none
+      hint = hint_of(pattern, model);
+      for (const std::string& path : select(pattern, paths)) chosen.push_back(path);
+    }
     std::erase_if(layers, [&](const Module* layer) { return std::ranges::find(chosen, layer->path()) == chosen.end(); });
   } catch (const ConfigError& error) {
-    problems.push_back({"layers", error.what() + shared});
+    problems.push_back({"layers", error.what() + hint});
     layers.clear();
   }
   return selection;
@@ -155,8 +167,8 @@ void follow_outputs(PrunedWeight& weight, const Module& layer, const ChannelFlow
 
 struct Candidates {
   std::vector<PrunedWeight> held;
-  std::vector<std::string> left_out;  // also "conv1.weight has 3 inputs, which 4 does not divide"
-  bool all_sparse = false;  // its layers
+  std::vector<std::string> left_out;  // reasons, such as "conv1.weight has 3 inputs, which 4 does not divide"
+  bool all_sparse = false;  // every selected layer is sparse
 };
 
 Candidates candidates(const PruneConfig& config, Module& model, std::vector<BlockProblem>& problems) {

@@ -68,19 +68,18 @@ Untouched::~Untouched() {
   for (const NamedParameter& parameter : named_parameters(module_)) parameter.parameter->zero_grad();
 }
 
-PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats, DType compute,
-                           Phase phase) {
-  const Device device = device_of(*networks.front());
-  const TimedWork work(*networks.front(), input, {.phase = phase, .compute = compute, .device = device});
+PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
+                           const WorkOptions& options) {
+  const TimedWork work(*networks.front(), input, options);
   std::optional<ConstantWeights> constant;
-  if (phase == Phase::inference) constant.emplace();
+  if (options.phase == Phase::inference) constant.emplace();
   std::vector<std::unique_ptr<Untouched>> states;
   std::vector<Contender> contenders;
   for (Module* network : networks) {
-    if (phase == Phase::training) states.push_back(std::make_unique<Untouched>(*network));
+    if (options.phase == Phase::training) states.push_back(std::make_unique<Untouched>(*network));
     contenders.push_back({.run = [&work, network] { work.run(*network); }});
   }
-  const Timings timings = time_in_turn(contenders, {.device = device, .warm_up = kWarmUp, .rounds = repeats});
+  const Timings timings = time_in_turn(contenders, {.device = options.device, .warm_up = kWarmUp, .rounds = repeats});
   PairedTiming result;
   result.replayed = timings.replayed;
   for (const std::vector<double>& samples : timings.ms) {

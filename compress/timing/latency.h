@@ -17,7 +17,7 @@ struct WorkOptions {
   // In training the input's gradient is computed too, as for every layer but a network's first.
   bool input_gradient = false;
   DType compute = DType::f32;  // what activations are in
-  Device device = {};  // where the module is
+  Device device = {};  // where the modules are
   bool recompute = false;  // in training, as in Context
 };
 
@@ -59,10 +59,10 @@ struct PairedTiming {
   bool replayed = false;  // as Timings say
 };
 
-// One random batch of the input shape, on the device where the networks are: inference, with what kernels derive from weights
-// kept from call to call, or a forward and a backward in training, which leaves the networks as they were. Warms up each network,
-// then times them in turn, `repeats` rounds.
+// One random batch of the input shape: inference, with what kernels derive from weights kept from call to call, or a forward and
+// a backward in training, which leaves the networks as they were. Warms up each network, then times them in turn, `repeats`
+// rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
-                           DType compute = DType::f32, Phase phase = Phase::inference);
+                           const WorkOptions& options = {});
 
 }  // namespace tessera

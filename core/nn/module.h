@@ -69,9 +69,9 @@ class Module {
   // What x is made of: 0 for real numbers, else whole numbers (i64) in [0, this), as tokens are. Inputs that are made up follow
   // it.
   virtual std::int64_t input_limit() const { return 0; }
-  // Names of what a forward takes of Context::inputs and cannot do without, of this module alone: data sets are checked against
-  // them.
-  virtual std::vector<std::string> named_inputs() const { return {}; }
+  // For modules that read others: throws ConfigError where the network lacks what this one reads. build_model() and rebuild() ask
+  // every module of a whole network.
+  virtual void check_placed() const {}
 
   const std::string& path() const noexcept { return *path_; }  // "" for the root
   const Module* parent() const noexcept { return parent_; }  // null for the root

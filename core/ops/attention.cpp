@@ -92,7 +92,9 @@ AttentionOperands operands_of(const Tensor& q, const Tensor& k, const Tensor& v,
                 "; needs [batch, queries, heads, width], twice [batch, keys, kv_heads, width], and kv_heads that divide heads");
   check_options(q, q.dim(0), k.dim(1), options);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1))));
-  AttentionForm form{q.dim(0), q.dim(1), k.dim(1), q.dim(2), k.dim(2), q.dim(3), options.causal, options.window, scale};
+  // A window as long as the longer sequence hides nothing already; a longer one could overflow where it is added to positions.
+  const std::int64_t window = std::min(options.window, std::max(q.dim(1), k.dim(1)));
+  AttentionForm form{q.dim(0), q.dim(1), k.dim(1), q.dim(2), k.dim(2), q.dim(3), options.causal, window, scale};
   if (options.pattern) {
     check_pattern(q, k, options);
     const AttentionPatternOptions& pattern = options.pattern->options();

@@ -4,6 +4,7 @@
 #include "layers/activation.h"
 #include "layers/dropout.h"
 #include "layers/embedding.h"
+#include "layers/init.h"
 #include "layers/linear.h"
 #include "layers/models/chain.h"
 #include "layers/models/transformer.h"
@@ -29,7 +30,7 @@ void Bert::fields(Fields& f) {
   require_named_sizes(f, *this);
 }
 
-std::unique_ptr<Module> Bert::build(const Shape& input, std::int64_t) const {
+std::unique_ptr<Module> Bert::build(const Shape& input) const {
   TESSERA_CHECK(input.rank() == 2, ShapeError, "bert: input is ", input, "; needs tokens [n, t]");
   TransformerBlockOptions options = block_options(*this);
   options.norm_last = true;

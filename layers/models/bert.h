@@ -35,7 +35,7 @@ struct Bert {
   std::optional<Shape> usual_input() const { return Shape{1, length}; }
   friend bool operator==(const Bert&, const Bert&) = default;
   // Throws ShapeError unless input is [n, t] with a t that positions hold.
-  std::unique_ptr<Module> build(const Shape& input, std::int64_t classes = 0) const;
+  std::unique_ptr<Module> build(const Shape& input) const;
 };
 
 }  // namespace tessera::models

@@ -5,6 +5,7 @@
 #include "core/support/error.h"
 #include "layers/dropout.h"
 #include "layers/embedding.h"
+#include "layers/init.h"
 #include "layers/linear.h"
 #include "layers/models/chain.h"
 #include "layers/models/transformer.h"
@@ -14,7 +15,6 @@
 namespace tessera::models {
 namespace {
 
-constexpr std::int64_t kLength = 1024;
 constexpr double kRotaryBase = 10000;
 
 void add_position_keys(Fields& f, Gpt& c) {
@@ -34,7 +34,7 @@ void add_position_keys(Fields& f, Gpt& c) {
          .observable = "bytes"});
   f.add("window", c.window,
         {.help = "a position sees those less than this far in front of it; 0: all",
-         .range = non_negative,
+         .range = between(0, 1 << 24),
          .example = "128",
          .observable = "plan"});
   f.require(!c.length || c.positions == "learned", "length", "rotary positions have no table; needs positions: learned");
@@ -82,7 +82,7 @@ void Gpt::fields(Fields& f) {
             "width / heads must be even for rotary positions");
 }
 
-std::unique_ptr<Module> Gpt::build(const Shape& input, std::int64_t) const {
+std::unique_ptr<Module> Gpt::build(const Shape& input) const {
   TESSERA_CHECK(input.rank() == 2, ShapeError, "gpt: input is ", input, "; needs tokens [n, t]");
   Chain chain(input);
   chain.add<Embedding>("tokens", {.vocabulary = vocabulary, .width = width});

@@ -44,10 +44,10 @@ std::vector<std::string> sizes_to_infer(const Item& item, const Registry<Module>
   return keys;
 }
 
-bool is_composite(std::string_view kind) {
-  constexpr std::string_view kComposite[] = {"sequential", "residual", "basic_block",
-                                             "bottleneck", "patches",  "transformer_block"};
-  return std::find(std::begin(kComposite), std::end(kComposite), kind) != std::end(kComposite);
+// Kinds that a list cannot give their children; a sequential may have none, but does nothing then.
+bool is_composite(const std::string& kind, const Registry<Module>& layers) {
+  if (!layers.contains(kind)) return false;
+  return kind == "sequential" || !layers.build(kind, Value::map())->needed_children().empty();
 }
 
 void check_name(const Value& settings, const std::string& path, std::vector<ConfigProblem>& problems) {
@@ -78,7 +78,7 @@ void check_item(const Value& value, std::size_t index, const Registry<Module>& l
     return;
   }
   const Item item = parse_item(value, index);
-  if (is_composite(item.kind)) {
+  if (is_composite(item.kind, layers)) {
     problems.push_back({value.mark(), path, str(item.kind, " is made of other layers; name layers without children")});
     return;
   }

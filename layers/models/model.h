@@ -22,12 +22,13 @@ namespace tessera {
 //   void fields(Fields&)
 //   std::optional<Shape> usual_input() const   one sample of the data that it was made for; none where it takes many
 //   std::unique_ptr<Module> build(const Shape& input, std::int64_t classes) const
+// or, where its member `vocabulary` decides what it answers, build(const Shape& input): it takes neither classes nor in_channels.
 using ModelForm = std::variant<models::Mlp, models::LeNet5, models::CifarResNet, models::ImageNetResNet, models::Vgg16,
                                models::MobileNetV1, models::Vit, models::Gpt, models::Bert, models::LayerList, models::Saved>;
 
 struct ModelConfig {
   ModelForm form = {};
-  std::int64_t classes = 10;
+  std::optional<std::int64_t> classes = {};  // 10 without it; a config that was read has it, unless the vocabulary decides
   std::optional<std::int64_t> in_channels = {};  // channels of the data when absent; a number that differs is an error
   // Where the values come from instead of the seed (train/run/import_weights.h): a safetensors file or a run folder; "" = drawn.
   // name: saved takes the structure from there too.
@@ -40,7 +41,7 @@ struct ModelConfig {
 };
 
 // The defaults of a name. Throws ConfigError naming the nearest ones where it is none.
-ModelConfig named_model(std::string_view name, std::int64_t classes = 10);
+ModelConfig named_model(std::string_view name, std::optional<std::int64_t> classes = {});
 std::vector<std::string_view> model_names();
 
 // The name of a network whose structure stands beside its weights; build_model() cannot make it.

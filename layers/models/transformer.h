@@ -8,8 +8,6 @@
 
 namespace tessera::models {
 
-inline constexpr double kInitialDeviation = 0.02;
-
 // A Config of these has layers, width, heads, an optional hidden, eps, dropout and recompute.
 template <class Config>
 void add_sizes(Fields& f, Config& c) {
@@ -61,9 +59,7 @@ TransformerBlockOptions block_options(const Config& c) {
           .hidden = c.hidden.value_or(4 * c.width),
           .attention = {.heads = c.heads, .dropout = c.dropout},
           .eps = c.eps,
-          .dropout = c.dropout,
-          .deviation = kInitialDeviation,
-          .last_deviation = kInitialDeviation};
+          .dropout = c.dropout};
 }
 
 // "0", "1", ... of equal blocks.

@@ -3,6 +3,7 @@
 #include "core/support/error.h"
 #include "layers/class_token.h"
 #include "layers/dropout.h"
+#include "layers/init.h"
 #include "layers/linear.h"
 #include "layers/models/chain.h"
 #include "layers/models/transformer.h"

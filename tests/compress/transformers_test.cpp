@@ -1,23 +1,23 @@
 // Passes on transformers, whose layers read sequences [n, t, features], and whose table of tokens is shared.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/patterns/builtin.h"
-#include "compress/prune/targets.h"
+#include "compress/prune/prune.h"
 #include "compress/sparsify.h"
 #include "compress/timing/latency.h"
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "layers/builtin.h"
 #include "layers/compressed.h"
+#include "layers/linear.h"
 #include "layers/model_tree.h"
 #include "layers/models/bert.h"
 #include "layers/models/gpt.h"
 #include "layers/models/vit.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/transformer_reference.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
 
@@ -31,21 +31,11 @@ const Shape kTokens{2, 5};
 std::unique_ptr<Module> network(bool tied = true) {
   const models::Gpt form{.layers = 2, .width = 32, .heads = 4, .hidden = 64, .vocabulary = 19, .length = 8, .tied = tied};
   auto gpt = form.build(kTokens);
-  initialize(*gpt, 3);
-  for (const NamedParameter& entry : named_parameters(*gpt)) {  // larger than at first, so that every layer matters
-    if (entry.parameter->role() == ParameterRole::norm) continue;
-    const Tensor drawn = random_tensor(entry.parameter->value().shape(), DType::f32, 11);
-    for (std::int64_t i = 0; i < drawn.numel(); ++i) drawn.data<float>()[i] *= 0.2F;
-    entry.parameter->set_value(drawn);
-  }
+  draw(*gpt, 3);
   return gpt;
 }
 
-Var ids() {
-  const Tensor numbers = Tensor::empty(kTokens, DType::i64);
-  for (std::int64_t i = 0; i < numbers.numel(); ++i) numbers.data<std::int64_t>()[i] = i * 7 % 19;
-  return Var(numbers);
-}
+Var ids() { return Var(whole_numbers(kTokens, 19)); }
 
 PassReport factorise(std::unique_ptr<Module>& root, const std::string& json) {
   FactorisePass pass(read<FactoriseConfig>(parse_json(json, "test")));
@@ -99,25 +89,19 @@ TEST(CompressedTransformers, FactoredLayersTakeSequences) {
 }
 
 TEST(CompressedTransformers, EverySparsePatternTakesSequences) {
-  for (const char* pattern :
-       {R"("pattern": "unstructured")", R"("pattern": "block", "block": [4, 8])", R"("pattern": "n_m")",
-        R"("pattern": "channel")", R"("pattern": "tile", "group": 8)", R"("pattern": "tile_element", "group": 8)"}) {
-    SCOPED_TRACE(pattern);
+  for (const std::string_view name : pattern_names()) {
+    SCOPED_TRACE(name);
     auto root = network();
-    const PruneConfig config = read<PruneConfig>(
-        parse_json(str(R"({"layers": ["blocks.*.mlp.*", "blocks.*.attn.qkv"], )", pattern,
-                       std::string_view(pattern).ends_with("\"n_m\"") ? "}" : R"(, "sparsity": {"target": 0.5}})"),
-                   "test"));
-    const std::unique_ptr<const Pattern> form = make_pattern(config.pattern);
+    PruneConfig config;
+    config.layers = parse_json(R"(["blocks.*.mlp.*", "blocks.*.attn.qkv"])", "test");
+    config.pattern.pattern = name;
+    if (name == "block") config.pattern.block = Extent{4, 8};
+    if (name.starts_with("tile")) config.pattern.group = 8;
+    config.sparsity.target = 0.5;
+    prune_to_target(config, *root);
     const std::vector<PrunedWeight> weights = pruned_weights_or_throw(config, *root);
     EXPECT_EQ(weights.size(), 6U);
-    for (const PrunedWeight& weight : weights) {
-      const Tensor scores = weight.parameter->value().clone();
-      for (std::int64_t i = 0; i < scores.numel(); ++i) scores.data<float>()[i] = std::abs(scores.data<float>()[i]);
-      weight.parameter->set_mask(form->project(std::vector{scores}, scores.numel() / 2).front());
-      EXPECT_LT(weight.kept(), weight.numel());
-    }
-    mask_followers(weights);
+    for (const PrunedWeight& weight : weights) EXPECT_LT(weight.kept(), weight.numel());
     SparsifyPass pass(SparsifyConfig{});
     const PassReport report = run_pass(root, pass, kTokens);
     EXPECT_EQ(report.layers.size(), 6U);
@@ -132,8 +116,8 @@ TEST(CompressedTransformers, ATableThatIsSharedStays) {
     const std::string other = layer == std::string("head") ? "tokens" : "head";
     const std::string refused = message_of<ConfigError>(
         [&] { factorise(root, str(R"({"layers": ")", layer, R"(", "format": "svd", "ranks": {"rank": 2}})")); });
-    EXPECT_NE(refused.find(str("match no conv2d or linear; matched: ", layer, "; ", layer, " shares its table with '", other,
-                               "', so that it stays")),
+    EXPECT_NE(refused.find(str("match no conv2d or linear; matched: ", layer, "; '", layer, "' shares its table with '", other,
+                               "', which stays as it is")),
               std::string::npos)
         << refused;
     const std::string kept = message_of<ConfigError>([&] {
@@ -141,10 +125,20 @@ TEST(CompressedTransformers, ATableThatIsSharedStays) {
           read<PruneConfig>(parse_json(str(R"({"layers": ")", layer, R"(", "sparsity": {"target": 0.5}})"), "test"));
       pruned_weights_or_throw(config, *root);
     });
-    EXPECT_NE(kept.find(str("; '", layer, "' shares its table with '", other, "', which is not pruned")), std::string::npos)
+    EXPECT_NE(kept.find(str("; '", layer, "' shares its table with '", other, "', which stays as it is")), std::string::npos)
         << kept;
     EXPECT_EQ(root->child("head").kind(), "tied_linear");
   }
+  const PruneConfig several = read<PruneConfig>(parse_json(R"({"layers": ["*", "haed"], "sparsity": {"target": 0.5}})", "test"));
+  const PruneConfig first =
+      read<PruneConfig>(parse_json(R"({"layers": ["tokens", "haed"], "sparsity": {"target": 0.5}})", "test"));
+  auto tied = network();
+  const auto refusal = [&](const PruneConfig& config) {
+    return message_of<ConfigError>([&] { pruned_weights_or_throw(config, *tied); });
+  };
+  EXPECT_NE(refusal(several).find("selector 'haed' matches no layer"), std::string::npos) << refusal(several);
+  EXPECT_EQ(refusal(several).find("shares its table"), std::string::npos) << refusal(several);
+  EXPECT_NE(refusal(first).find("'tokens' shares its table with 'head'"), std::string::npos) << refusal(first);
   auto untied = network(false);
   EXPECT_EQ(factorise(untied, R"({"layers": "head", "format": "svd", "ranks": {"rank": 2}})").layers.size(), 1U);
   EXPECT_EQ(untied->child("head").kind(), "svd_linear");
@@ -160,6 +154,9 @@ TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
     EXPECT_EQ(weights.front().path, "blocks.0.attn.qkv.weight");
     EXPECT_EQ(weights.back().path, "blocks.1.mlp.fc2.weight");
   }
+  const auto behind = network();
+  behind->add_child("probe", std::make_unique<Linear>(LinearConfig{.in = 19, .out = 4}));
+  EXPECT_EQ(left_out(config, *behind), (std::vector<std::string>{"probe is the last linear layer"}));
 }
 
 TEST(CompressedTransformers, AreTimedInThePrecisionOfTheRun) {

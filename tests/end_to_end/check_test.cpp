@@ -44,6 +44,21 @@ TEST_F(Check, TrainReportsItBeforeMakingAFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
+TEST_F(Check, NetworksOfTokensDoNotReadImages) {
+  const auto problem_of = [&](const std::string& model) {
+    write_bytes(file_, str("version: 1\nname: small\ndata: {name: glyphs, count: 100, test_count: 20, batch: 10}\nmodel: ", model,
+                           "\noptimizer: {name: sgd}\nstages: [{name: dense, train: 1e}]\n"));
+    const Outcome outcome = run_program({"validate", file_});
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.output;
+  };
+  EXPECT_EQ(problem_of("{name: gpt, layers: 1, width: 8, heads: 2, vocabulary: 256}"),
+            file_ + ":4:8: model: gpt: input is [1, 28, 28, 1]; needs tokens [n, t]\n");
+  EXPECT_EQ(problem_of("{name: layers, layers: [{embedding: {vocabulary: 256, width: 2}}, flatten, {linear: {out: 10}}]}"),
+            file_ + ":4:8: model: the network reads whole numbers, but the input 'image' of glyphs is f32\n");
+  EXPECT_EQ(problem_of("{name: gpt, classes: 10}"), file_ + ":4:20: model.classes: the vocabulary decides what gpt answers\n");
+}
+
 TEST_F(Check, NormsBetweenFiltersAreNotRecomputed) {
   write_bytes(file_, R"(version: 1
 name: normed

@@ -113,6 +113,20 @@ TEST_F(Text, MaskedTokensAreLearntByBert) {
   expect_outcome(narrow, 2, "which has 257");
 }
 
+TEST_F(Text, ANetworkWithoutAPlaceForEveryTokenIsRefused) {
+  const std::string text = kGpt;
+  const std::size_t model = text.find("model:");
+  const auto validate = [&](const std::string& vocabulary) {
+    write_bytes(folder_ / "gpt.yaml",
+                str(text.substr(0, model), "model: {name: layers, layers: [{embedding: {vocabulary: ", vocabulary,
+                    ", width: 8}}, {linear: {out: 256}}]}", text.substr(text.find('\n', model))));
+    return run({"validate", folder_ / "gpt.yaml"});
+  };
+  expect_outcome(validate("255"), 2,
+                 "model: the network reads whole numbers below 255, but the input 'tokens' of text has 256 of them");
+  expect_outcome(validate("256"), 0, "ok");
+}
+
 TEST_F(Text, ResumingOnOtherTextIsRefused) {
   const Outcome killed = run({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:7"});
   EXPECT_EQ(killed.exit_code, 128 + 9) << killed.output;

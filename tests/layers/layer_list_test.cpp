@@ -57,6 +57,20 @@ TEST(LayerList, FaultsThatNeedTheShapeNameTheItem) {
   EXPECT_NE(refusal(R"([{"relu": {"name": "a"}}, {"relu": {"name": "a"}}])", {1, 4}).find("two children"), std::string::npos);
 }
 
+TEST(LayerList, HoldsNoLayerThatIsMadeOfOthers) {
+  for (const char* kind : {"basic_block", "bottleneck", "patches", "residual", "sequential", "transformer_block"}) {
+    EXPECT_EQ(refusal(str("[\"", kind, "\"]").c_str(), {1, 4, 4, 3}),
+              str("test: model.layers[0]: ", kind, " is made of other layers; name layers without children"));
+  }
+}
+
+TEST(LayerList, AHeadWithoutItsTableIsRefused) {
+  EXPECT_EQ(refusal(R"([{"embedding": {"vocabulary": 7, "width": 5, "name": "words"}}, {"tied_linear": {"out": 7}}])", {1, 4}),
+            "tied_linear '1': there is no module 'tokens' whose table it could read");
+  EXPECT_EQ(refusal(R"([{"embedding": {"vocabulary": 7, "width": 5, "name": "tokens"}}, {"tied_linear": {"out": 7}}])", {1, 4}),
+            "");
+}
+
 TEST(LayerList, AnEmptyListIsNoNetwork) {
   EXPECT_EQ(refusal("[]", {1, 4}), "test: model.layers: the list is empty; needs a layer");
   EXPECT_EQ(refusal("{}", {1, 4}), "test: model.layers: expected a list of layers, found a block");

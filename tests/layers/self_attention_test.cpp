@@ -107,19 +107,6 @@ TEST(SelfAttention, DropsByStepAndPath) {
             "self_attention 'a': training without a step state");
 }
 
-// In chunks of these sizes, behind each other.
-Tensor by_chunks(SelfAttention& layer, const Tensor& x, const std::vector<std::int64_t>& sizes) {
-  const NoGrad no_grad;
-  AttentionCache cache(x.dim(1));
-  std::vector<Var> answers;
-  for (const std::int64_t size : sizes) {
-    const std::int64_t first = cache.length();
-    answers.push_back(layer(Var(x.slice(1, first, first + size)), {.cache = &cache}));
-    cache.advance(size);
-  }
-  return concat(answers, 1).value();
-}
-
 TEST(SelfAttention, WithACacheAnswersWhatItDoesOfAllPositions) {
   for (const Form& form : forms()) {
     if (!form.config.causal) continue;
@@ -142,6 +129,9 @@ TEST(SelfAttention, RefusesWhatItCannotDo) {
   EXPECT_EQ(message_of<ConfigError>([&] { layer(x, {.cache = &cache}); }),
             "self_attention '': not causal, so that positions change with those behind them; a cache needs causal attention");
   SelfAttention causal({.heads = 2, .causal = true});
+  const std::vector<NamedTensor> masked{{"key_mask", Tensor::full({1, 3}, 1, DType::u8)}};
+  EXPECT_EQ(message_of<ConfigError>([&] { causal(x, {.inputs = masked, .cache = &cache}); }),
+            "self_attention '': a key mask is given beside a cache, which keeps no mask of its positions; needs one of them");
   EXPECT_EQ(message_of<InternalError>([&] { causal(x, {.cache = &cache}); }),
             "self_attention '': a cache keeps no graph, and one is recorded");
   EXPECT_EQ(message_of<ShapeError>([&] {
@@ -157,7 +147,10 @@ TEST(SelfAttention, RefusesWhatItCannotDo) {
             "self_attention: heads is 4, kv_heads is 3; kv_heads must divide heads");
   const std::vector<NamedTensor> inputs{{"key_mask", Tensor::full({1, 4}, 1, DType::u8)}};
   EXPECT_NE(message_of<ShapeError>([&] { layer(x, {.inputs = inputs}); }).find("key_mask is [1, 4]"), std::string::npos);
-  EXPECT_THROW(builtin_layers().build("self_attention", parse_json(R"({"heads": 4, "kv_heads": 3})", "test")), ConfigError);
+  for (const char* json : {R"({"heads": 4, "kv_heads": 3})", R"({"heads": 1048577})", R"({"heads": 0})",
+                           R"({"heads": 1048577, "kv_heads": 1048577})", R"({"window": 16777217})", R"({"window": -1})"}) {
+    EXPECT_THROW(builtin_layers().build("self_attention", parse_json(json, "test")), ConfigError) << json;
+  }
 }
 
 TEST(SelfAttention, IsRebuiltFromItsConfig) {

@@ -1,7 +1,6 @@
 // Sparse layers against the dense layer with the masked weight.
 #include <gtest/gtest.h>
 
-#include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/mask_bits.h"
 #include "core/support/error.h"
@@ -14,6 +13,7 @@
 #include "layers/sparse_linear.h"
 #include "layers/weight_count.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/sparse_reference.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
 
@@ -42,30 +42,6 @@ std::unique_ptr<Conv2d> masked_conv(bool bias = true) {
 }
 std::unique_ptr<Linear> masked_linear() { return masked<Linear>(LinearConfig{.in = 13, .out = 9}, 4); }
 
-// The values of a dense gradient at the mask's elements.
-std::vector<double> kept_of(const Tensor& dense, const Tensor& mask) {
-  std::vector<double> kept;
-  for (std::int64_t i = 0; i < dense.numel(); ++i) {
-    if (mask.data<std::uint8_t>()[i] != 0) kept.push_back(dense.data<float>()[i]);
-  }
-  return kept;
-}
-
-void expect_same(Module& dense, const Tensor& mask, Module& sparse, const Shape& input) {
-  const Tensor x = random_tensor(input, DType::f32, 1);
-  const Var x1(x, true), x2(x, true);
-  const Var y1 = dense(x1, {}), y2 = sparse(x2, {});
-  EXPECT_LE(relative_error(y2.value(), y1.value()), kTolerance);
-  const Tensor grad_y = random_tensor(y1.shape(), DType::f32, 2);
-  backward(y1, grad_y);
-  backward(y2, grad_y);
-  EXPECT_LE(relative_error(x2.grad(), x1.grad()), kTolerance);
-  EXPECT_LE(relative_error(sparse.parameter("values").grad().to(DType::f64).to_vector<double>(),
-                           kept_of(dense.parameter("weight").grad(), mask)),
-            kTolerance);
-  EXPECT_LE(relative_error(sparse.parameter("bias").grad(), dense.parameter("bias").grad()), kTolerance);
-}
-
 TEST(SparseLayers, TellHowManyRowsShareTheirColumns) {
   const auto structure = [](std::int64_t together) {
     Linear dense(LinearConfig{.in = 16, .out = 8});
@@ -82,9 +58,9 @@ TEST(SparseLayers, TellHowManyRowsShareTheirColumns) {
 
 TEST(SparseLayers, EqualTheMaskedDenseLayer) {
   const auto linear = masked_linear();
-  expect_same(*linear, linear->weight().mask(), *SparseLinear::of(*linear), {6, 13});
+  expect_same_layer(*SparseLinear::of(*linear), *linear, {6, 13});
   const auto conv = masked_conv();
-  expect_same(*conv, conv->weight().mask(), *SparseConv2d::of(*conv), {2, 7, 6, 6});
+  expect_same_layer(*SparseConv2d::of(*conv), *conv, {2, 7, 6, 6});
 }
 
 TEST(SparseLayers, GoBackToTheDenseLayerWithItsMask) {

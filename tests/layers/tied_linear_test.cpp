@@ -80,8 +80,12 @@ TEST(TiedLinear, RefusesANetworkWithoutItsTable) {
   Sequential root;
   root.add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 8, .width = 5}));
   root.add_child("head", std::make_unique<TiedLinear>(TiedLinearConfig{.in = 5, .out = 7}));
-  EXPECT_EQ(message_of<ConfigError>([&] { root.child("head")(x, {}); }),
-            "tied_linear 'head': 'tokens' is embedding {\"vocabulary\":8,\"width\":5}; needs an embedding of 7 x 5");
+  const std::string unfit =
+      "tied_linear 'head': 'tokens' is embedding {\"vocabulary\":8,\"width\":5}; needs an embedding of 7 x 5";
+  EXPECT_EQ(message_of<ConfigError>([&] { root.child("head")(x, {}); }), unfit);
+  EXPECT_EQ(message_of<ConfigError>([&] { rebuild(describe(root), builtin_layers()); }), unfit) << "before the first forward";
+  EXPECT_EQ(message_of<ConfigError>([&] { rebuild(describe(alone), builtin_layers()); }),
+            "tied_linear '': there is no module 'tokens' whose table it could read");
   const auto gone = root.replace_child("head", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
   EXPECT_EQ(gone->parent(), nullptr);
   EXPECT_EQ(root.child("head").parent(), &root);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/autograd/backward.h"
+#include "core/nn/attention_cache.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/concat.h"
 #include "core/ops/gelu.h"
@@ -158,6 +159,19 @@ inline Var plain_block(const Var& x, const Parameters& p, const std::string& pat
   }
   const Var y = add(x, attn(norm(x, "norm1")));
   return add(y, plain_mlp(norm(y, "norm2"), p, at + "mlp", o.activation));
+}
+
+// What a network answers with a cache, in chunks of these sizes behind each other.
+inline Tensor by_chunks(Module& network, const Tensor& x, const std::vector<std::int64_t>& sizes) {
+  const NoGrad no_grad;
+  AttentionCache cache(x.dim(1));
+  std::vector<Var> answers;
+  for (const std::int64_t size : sizes) {
+    const std::int64_t first = cache.length();
+    answers.push_back(network(Var(x.slice(1, first, first + size)), {.cache = &cache}));
+    cache.advance(size);
+  }
+  return concat(answers, 1).value();
 }
 
 }  // namespace tessera::testing

@@ -30,7 +30,9 @@ std::unique_ptr<Module> vit_of(const models::Vit& form, std::int64_t classes, co
   return form.build(input, classes);
 }
 
-std::unique_ptr<Module> named(std::string_view name, const Shape& input) { return build_model(named_model(name, 1000), input); }
+std::unique_ptr<Module> named(std::string_view name, const Shape& input, std::optional<std::int64_t> classes = {}) {
+  return build_model(named_model(name, classes), input);
+}
 
 std::int64_t parameters_below(Module& root, std::string_view path) {
   std::int64_t count = 0;
@@ -58,7 +60,7 @@ TEST(Transformers, BertBaseHasThePublishedParameters) {
 }
 
 TEST(Transformers, VitTiHasThePublishedParameters) {
-  const auto vit = named("vit_ti16", {1, 224, 224, 3});
+  const auto vit = named("vit_ti16", {1, 224, 224, 3}, 1000);
   const Cost cost = total_cost(*vit, {1, 224, 224, 3});
   EXPECT_EQ(cost.parameters, 5717416);
   // 197 positions through 12 blocks of 12 width^2 weights and two products of 197 x 197, the patches, and the head.
@@ -224,19 +226,6 @@ TEST(Transformers, ATiedTableGetsTheSumOfBothGradients) {
   EXPECT_LE(relative_error(tied->child("tokens").parameter("weight").grad(), both.value()), 1e-5);
 }
 
-// In chunks of these sizes, with a cache.
-Tensor by_chunks(Module& gpt, const Tensor& ids, const std::vector<std::int64_t>& sizes) {
-  const NoGrad no_grad;
-  AttentionCache cache(ids.dim(1));
-  std::vector<Var> answers;
-  for (const std::int64_t size : sizes) {
-    const std::int64_t first = cache.length();
-    answers.push_back(gpt(Var(ids.slice(1, first, first + size).contiguous()), {.cache = &cache}));
-    cache.advance(size);
-  }
-  return concat(answers, 1).value();
-}
-
 TEST(Transformers, GenerationWithACacheAnswersAsWithoutOne) {
   for (models::Gpt config : {small_gpt(), small_llama()}) {
     for (const std::int64_t window : {0, 3}) {
@@ -351,6 +340,8 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
   EXPECT_EQ(refusal(R"({"positions": "rotary", "length": 5})"),
             "test: length: rotary positions have no table; needs positions: learned");
   EXPECT_EQ(refusal(R"({"rotary_base": 5})"), "test: rotary_base: needs positions: rotary");
+  EXPECT_TRUE(refusal(R"({"window": 16777217})").starts_with("test: window: is 16777217; must be in [0, "));
+  EXPECT_TRUE(refusal(R"({"kv_heads": 1048577})").starts_with("test: kv_heads: is 1048577; must be in [1, "));
   EXPECT_EQ(refusal(R"({"positions": "rotary", "width": 36})"), "test: heads: width / heads must be even for rotary positions");
   const auto of_block = [](const char* json) {
     return message_of<ConfigError>([&] { read<ModelConfig>(parse_json(json, "test")); });
@@ -361,6 +352,21 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
             "test: name: vit_ti16 has the published sizes; name: vit takes others");
   EXPECT_THROW(read<models::Bert>(parse_json(R"({"kv_heads": 2})", "test")), ConfigError);
   EXPECT_THROW(read<models::Vit>(parse_json(R"({"pool": "first"})", "test")), ConfigError);
+}
+
+TEST(Transformers, TheVocabularyDecidesWhatReadersOfTokensAnswer) {
+  const auto written = [](const char* json) { return to_json(write(read<ModelConfig>(parse_json(json, "test")))); };
+  const auto refusal = [&](const char* json) { return message_of<ConfigError>([&] { written(json); }); };
+  EXPECT_EQ(refusal(R"({"name": "gpt", "classes": 10})"), "test: classes: the vocabulary decides what gpt answers");
+  EXPECT_EQ(refusal(R"({"name": "bert", "classes": 10})"), "test: classes: the vocabulary decides what bert answers");
+  EXPECT_EQ(refusal(R"({"name": "bert", "in_channels": 3})"), "test: in_channels: bert reads tokens, which have no channels");
+  EXPECT_EQ(written(R"({"name": "gpt2"})").find("classes"), std::string::npos);
+  EXPECT_NE(written(R"({"name": "vit"})").find(R"("classes":10)"), std::string::npos) << "written where it is not given";
+  EXPECT_EQ(message_of<ConfigError>([] {
+              build_model(named_model("gpt", 10), {1, 8});
+            }),
+            "model gpt: classes is 10; the vocabulary decides");
+  EXPECT_EQ(build_model(named_model("vit"), {1, 32, 32, 3})->output_shape({2, 32, 32, 3}), (Shape{2, 10}));
 }
 
 }  // namespace

@@ -59,7 +59,6 @@ class Checker {
       const Shape output = initial_.model->output_shape(input_);
       task_of(config_.data).check_output(output, *data_->train.dataset);
       check_inputs(*initial_.model, *data_->train.dataset);
-      has_inputs_ = true;
     });
   }
 
@@ -145,7 +144,6 @@ class Checker {
     if (!rewritten_) rewritten_ = copy_of(*initial_.model);
     run_stage_pass(pass, stage, rewritten_, input_, results_);
     model_ = &rewritten_;
-    if (has_inputs_) check_inputs(*rewritten_, *data_->train.dataset);
   }
 
   void leave_masks(const StageConfig& stage) {
@@ -217,7 +215,6 @@ class Checker {
   std::unique_ptr<Module> rewritten_;  // a copy that passes have run on; null before the first
   std::unique_ptr<Module> dense_;  // the initial model with the masks of stages that prune; null before the first
   std::unique_ptr<Module>* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
-  bool has_inputs_ = false;  // the initial model has all that its layers need beside x
   StageResults results_;
   bool may_be_dense_ = false;  // a stage may also meet the initial model, where a clock left every layer of `keep: faster` dense
 };

@@ -7,8 +7,7 @@
 namespace tessera {
 
 // Throws ConfigError where the first field is real numbers and the network reads whole ones, or the other way round, or numbers
-// that it has no place for (Module::input_limit); and naming the first module with an input beside x (Module::named_inputs) that
-// is none of the fields.
-void check_inputs(Module& network, const Dataset& data);
+// that it has no place for (Module::input_limit).
+void check_inputs(const Module& network, const Dataset& data);
 
 }  // namespace tessera

@@ -75,7 +75,8 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   for (const std::int64_t batch : run.config.report.latency.batch) {
     Shape input = run.input;
     input.set(0, batch);
-    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats, compute_dtype_of(run.config));
+    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats,
+                                              {.compute = compute_dtype_of(run.config), .device = device_of(*networks.front())});
     replayed = replayed && timing.replayed;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i]});
   }

@@ -55,7 +55,9 @@ ArmTimes time_batch(const Networks& networks, const TimedBatch& timed, std::int6
     modules.push_back(network.get());
   Shape input = sample_shape(networks.config.data);
   input.set(0, timed.batch);
-  const PairedTiming timing = time_networks(modules, input, repeats, compute_dtype_of(networks.config), timed.phase);
+  const PairedTiming timing =
+      time_networks(modules, input, repeats,
+                    {.phase = timed.phase, .compute = compute_dtype_of(networks.config), .device = device_of(*modules.front())});
   const Value environment = describe_environment(networks.config);
   ArmTimes times;
   times.batch = timed.batch;

@@ -50,7 +50,7 @@ TEST_F(Pruning, TellsWhatItLeavesOut) {
   EXPECT_EQ(line, "prune: left out: narrow.weight has 5 outputs; a block takes 8");
 }
 
-// They hold no weight that a mask could go on; ends of the network are found behind them all the same.
+// Sparse layers are left out, but still count as the first or last layer.
 TEST_F(Pruning, LeavesOutLayersThatAreSparseAlready) {
   Linear dense(LinearConfig{.in = 12, .out = 10});
   dense.weight().set_mask(Tensor::full({10, 12}, 1, DType::u8));

@@ -100,12 +100,14 @@ class Scale final : public Module {
   Value config() const override { return Value::map(); }
   Var forward(const Var& x, const Context& context) override {
     if (context.training) passes_.value.fill(passes_.value.item() + 1);
+    trained += context.training ? 1 : 0;
     input_needs_gradient = x.requires_grad();
     return mul(x, w_.var());
   }
   Shape output_shape(const Shape& input, Trace*) const override { return input; }
 
   bool input_needs_gradient = false;
+  int trained = 0;  // forwards, which nothing puts back
 
  private:
   Parameter& w_;
@@ -130,9 +132,10 @@ TEST(Latency, TrainingIsAForwardAndABackwardThatLeavesNothing) {
 TEST(Latency, NetworksAreTimedInTrainingAndLeftAsTheyWere) {
   Scale one, other;
   Module* networks[] = {&one, &other};
-  const PairedTiming timing = time_networks(networks, {4, 3}, 5, DType::f32, Phase::training);
+  const PairedTiming timing = time_networks(networks, {4, 3}, 5, {.phase = Phase::training});
   EXPECT_EQ(timing.networks.size(), 2u);
   for (Scale* module : {&one, &other}) {
+    EXPECT_EQ(module->trained, 15);
     EXPECT_FALSE(module->parameter("w").grad().defined());
     EXPECT_EQ(module->buffers().at(0)->value.item(), 0);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/autograd/backward.h"
 #include "core/device/memory_history.h"
@@ -113,6 +114,18 @@ TEST(Attention, QueriesThatSeeAKeyLieWithinTheirBounds) {
             EXPECT_LT(query, form.end_query(key));
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Attention, AWindowLongerThanTheSequencesHidesNothing) {
+  for (const std::int64_t queries : {5, 71}) {
+    const Shape q{1, queries, 2, 9}, kv{1, 37, 1, 9};
+    for (const bool causal : {false, true}) {
+      const testing::AttentionAnswer all = testing::attention_answer(q, kv, {.causal = causal});
+      for (const std::int64_t window : {std::int64_t{71}, std::numeric_limits<std::int64_t>::max()}) {
+        testing::expect_close(testing::attention_answer(q, kv, {.causal = causal, .window = window}), all, 1e-6);
       }
     }
   }

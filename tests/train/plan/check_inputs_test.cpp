@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "layers/sequential.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
@@ -23,33 +22,21 @@ class Words final : public Dataset {
   std::vector<Field> fields_{{"tokens", DType::i64, {5}, 11}, {"segments", DType::i64, {5}}};
 };
 
-class Needy final : public Module {
+class Reader final : public Module {
  public:
-  explicit Needy(std::vector<std::string> needs, std::int64_t limit = 0) : needs_(std::move(needs)), limit_(limit) {}
-  std::string_view kind() const override { return "needy"; }
+  explicit Reader(std::int64_t limit) : limit_(limit) {}
+  std::string_view kind() const override { return "reader"; }
   Value config() const override { return Value::map(); }
   Var forward(const Var& x, const Context&) override { return x; }
   Shape output_shape(const Shape& input, Trace*) const override { return input; }
-  std::vector<std::string> named_inputs() const override { return needs_; }
   std::int64_t input_limit() const override { return limit_; }
 
  private:
-  std::vector<std::string> needs_;
   std::int64_t limit_;
 };
 
-TEST(CheckInputs, NamedOnesAreFieldsOfTheDataSet) {
-  Sequential network;
-  network.add_child("first", std::make_unique<Needy>(std::vector<std::string>{}, 11));
-  network.add_child("second", std::make_unique<Needy>(std::vector<std::string>{"segments", "tokens"}));
-  EXPECT_NO_THROW(check_inputs(network, Words()));
-  network.add_child("third", std::make_unique<Needy>(std::vector<std::string>{"segments", "key_mask"}));
-  EXPECT_EQ(message_of<ConfigError>([&] { check_inputs(network, Words()); }),
-            "layer 'third' (needy) needs the input 'key_mask', which samples of words do not have; they have tokens, segments");
-}
-
 TEST(CheckInputs, NumbersAreOfTheKindThatTheNetworkReads) {
-  Needy real({}), small({}, 10), right({}, 11);
+  const Reader real(0), small(10), right(11);
   EXPECT_NO_THROW(check_inputs(right, Words()));
   EXPECT_EQ(message_of<ConfigError>([&] { check_inputs(real, Words()); }),
             "the network reads real numbers, but the input 'tokens' of words is i64");
