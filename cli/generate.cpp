@@ -1,5 +1,5 @@
 // generate: text from a saved network that predicts the next token.
-#include <chrono>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -17,22 +17,16 @@ struct GenerateArguments {
   GenerateRunOptions options;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 int generate(GenerateArguments arguments) {
   arguments.options.text.seed = static_cast<std::uint64_t>(arguments.seed);
   install_stop_signals();
-  const auto begin = std::chrono::steady_clock::now();
   try {
     const Generated made = generate_from_run(real_vfs(), RunFolder::open(real_vfs(), arguments.run), arguments.options,
                                              StopRequest(), [](std::string_view text) { std::cout << text << std::flush; });
     std::cout << '\n' << std::flush;
-    const double seconds = seconds_since(begin);
-    std::cerr << made.tokens << " tokens behind " << made.prompt_tokens << " of the prompt in " << formatted("%.1f", seconds)
-              << " s, " << formatted("%.1f", static_cast<double>(made.tokens) / seconds) << " a second"
-              << (made.ended ? "; the text has ended" : "") << '\n';
+    const double rate = static_cast<double>(made.tokens) / std::max(made.seconds, 1e-9);
+    std::cerr << made.tokens << " tokens behind " << made.prompt_tokens << " of the prompt in " << formatted("%.1f", made.seconds)
+              << " s, " << formatted("%.1f", rate) << " a second" << (made.ended ? "; the text has ended" : "") << '\n';
     return kDone;
   } catch (const Stopped&) {
     std::cout << '\n';

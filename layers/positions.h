@@ -24,6 +24,7 @@ class Positions final : public Module {
   Var forward(const Var& x, const Context& context) override;  // throws ShapeError beyond the last position
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   void reset_parameters(std::uint64_t seed) override;
+  std::int64_t sequence_limit() const override { return config_.length; }
 
  private:
   void check(const Shape& input, std::int64_t first) const;

@@ -13,4 +13,8 @@ namespace tessera {
 // is removed when a step fails, `write` among them.
 void write_atomically(Vfs& vfs, const std::filesystem::path& path, const std::function<void(WritableFile&)>& write);
 
+// Removes the temporary files of `path` that killed processes left: those which nobody has written to for a day. A younger one
+// may be another machine's, whose processes cannot be seen. Throws IoError where the folder cannot be read.
+void remove_unfinished(const std::filesystem::path& path);
+
 }  // namespace tessera

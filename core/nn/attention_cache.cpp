@@ -1,11 +1,32 @@
 #include "core/nn/attention_cache.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/support/error.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::int64_t kFirstRoom = 1024;  // positions
+
+// [batch, positions, kv_heads, width] of a tensor with another number of positions.
+Shape with_positions(const Tensor& x, std::int64_t positions) { return {x.dim(0), positions, x.dim(2), x.dim(3)}; }
+
+}  // namespace
 
 AttentionCache::AttentionCache(std::int64_t capacity) : capacity_(capacity) {
   TESSERA_CHECK(capacity >= 1, ConfigError, "attention_cache: capacity is ", capacity, "; needs at least 1");
+}
+
+void AttentionCache::grow(Layer& layer, const Tensor& like, std::int64_t end) const {
+  const std::int64_t before = layer.k.defined() ? layer.k.dim(1) : 0;
+  const std::int64_t room = std::min(capacity_, std::max({kFirstRoom, 2 * before, end}));
+  for (Tensor* const held : {&layer.k, &layer.v}) {
+    const Tensor wider = Tensor::empty(with_positions(like, room), like.dtype(), like.device());
+    if (before > 0) wider.slice(1, 0, length_).copy_from(held->slice(1, 0, length_));
+    *held = wider;
+  }
 }
 
 AttentionCache::Seen AttentionCache::append(std::string_view path, const Tensor& k, const Tensor& v) {
@@ -14,16 +35,18 @@ AttentionCache::Seen AttentionCache::append(std::string_view path, const Tensor&
   const std::int64_t end = length_ + k.dim(1);
   TESSERA_CHECK(end <= capacity_, ShapeError, "attention_cache: '", path, "' appends ", k.dim(1), " positions behind ", length_,
                 "; the capacity is ", capacity_);
-  const Shape whole{k.dim(0), capacity_, k.dim(2), k.dim(3)};
   auto found = layers_.find(path);
   if (found == layers_.end()) {
-    const auto room = [&] { return Tensor::empty(whole, k.dtype(), k.device()); };
-    found = layers_.emplace(std::string(path), Layer{room(), room()}).first;
+    Layer fresh;
+    grow(fresh, k, end);
+    found = layers_.emplace(std::string(path), std::move(fresh)).first;
   }
   Layer& layer = found->second;
-  TESSERA_CHECK(layer.k.shape() == whole && layer.k.dtype() == k.dtype() && layer.k.device() == k.device(), ShapeError,
-                "attention_cache: '", path, "' appends k ", describe(k), ", the cache is ", describe(layer.k),
-                "; all but the positions must be as before");
+  TESSERA_CHECK(
+      with_positions(k, layer.k.dim(1)) == layer.k.shape() && layer.k.dtype() == k.dtype() && layer.k.device() == k.device(),
+      ShapeError, "attention_cache: '", path, "' appends k ", describe(k), ", the cache is ", describe(layer.k),
+      "; all but the positions must be as before");
+  if (end > layer.k.dim(1)) grow(layer, k, end);
   layer.k.slice(1, length_, end).copy_from(k);
   layer.v.slice(1, length_, end).copy_from(v);
   layer.end = end;

@@ -15,7 +15,7 @@ namespace tessera {
 // follows once the whole forward is done.
 class AttentionCache {
  public:
-  // For sequences of `capacity` positions. Memory is taken when a layer first appends.
+  // For sequences of up to `capacity` positions. Memory is taken as layers append, twice as much each time that it is full.
   explicit AttentionCache(std::int64_t capacity);
 
   std::int64_t capacity() const noexcept { return capacity_; }
@@ -32,9 +32,12 @@ class AttentionCache {
 
  private:
   struct Layer {
-    Tensor k, v;  // [batch, capacity, kv_heads, width]
+    Tensor k, v;  // [batch, room, kv_heads, width]
     std::int64_t end = 0;  // of what it holds
   };
+  // Room for `end` positions, with what the first length() of them hold.
+  void grow(Layer& layer, const Tensor& like, std::int64_t end) const;
+
   std::int64_t capacity_;
   std::int64_t length_ = 0;
   std::map<std::string, Layer, std::less<>> layers_;

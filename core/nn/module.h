@@ -72,6 +72,8 @@ class Module {
   // For modules that read others: throws ConfigError where the network lacks what this one reads. build_model() and rebuild() ask
   // every module of a whole network.
   virtual void check_placed() const {}
+  // Positions of the longest sequence that this module takes; 0 where any length will do.
+  virtual std::int64_t sequence_limit() const { return 0; }
 
   const std::string& path() const noexcept { return *path_; }  // "" for the root
   const Module* parent() const noexcept { return parent_; }  // null for the root

@@ -135,21 +135,50 @@ TEST_F(Text, ResumingOnOtherTextIsRefused) {
   expect_outcome(resumed, 1, "the training data changed since the run began");
 }
 
+// What `generate` wrote before it says what it took.
+std::string text_of(const Outcome& outcome) {
+  const std::size_t end = outcome.output.rfind('\n', outcome.output.find(" tokens behind "));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  return outcome.output.substr(0, end);
+}
+
 TEST_F(Text, ARunWritesText) {
-  const std::string trained = train("runs");
+  const std::string trained = train("runs", {"stages[0].train=12e"});
   const std::vector<std::string> asked{"generate", trained, "--prompt", "9 bottles", "--tokens", "30", "--seed", "4"};
   const Outcome first = run(asked);
   expect_outcome(first, 0, "30 tokens behind 9 of the prompt");
-  const auto text_of = [](const Outcome& outcome) { return outcome.output.substr(0, outcome.output.find("30 tokens behind")); };
+  EXPECT_EQ(text_of(first).size(), 30U) << "a byte a token";
   EXPECT_EQ(text_of(run(asked)), text_of(first)) << "a seed gives one text";
-  const Outcome likeliest = run(joined(asked, {"--temperature", "0"}));
-  EXPECT_NE(text_of(likeliest), text_of(first));
-  EXPECT_EQ(text_of(run(joined(asked, {"--top-k", "1"}))), text_of(likeliest));
+  EXPECT_EQ(text_of(run(joined(asked, {"threads.compute=2"}))), text_of(first)) << "threads change no sum";
+  const std::string likeliest = text_of(run(joined(asked, {"--temperature", "0"})));
+  EXPECT_NE(likeliest, text_of(first));
+  EXPECT_TRUE(likeliest.starts_with(" of ")) << likeliest << ": what follows in every line that it learnt";
+  EXPECT_EQ(text_of(run(joined(asked, {"--top-k", "1"}))), likeliest);
   std::filesystem::remove(folder_ / "a.txt");
   EXPECT_EQ(text_of(run(asked)), text_of(first)) << "of the data nothing is read";
-  expect_outcome(run({"generate", trained, "--prompt", "a", "--top-p", "0"}), 2, "top-p is 0; must be above 0 and at most 1");
-  expect_outcome(run({"generate", trained}), 2, "the prompt is empty; tokenizer bytes has no end of text");
-  expect_outcome(run({"generate", trained, "--prompt", "a", "optimizer.lr=1"}), 2, "generate");
+}
+
+TEST_F(Text, GenerateTakesTheCheckpointThatAtNames) {
+  const std::string trained = train("runs", {"checkpoint.keep=100"});
+  const auto text_at = [&](const std::vector<std::string>& at) {
+    return text_of(run(joined({"generate", trained, "--prompt", "9 bottles", "--tokens", "30", "--seed", "4"}, at)));
+  };
+  EXPECT_EQ(text_at({"--at", "pretrain"}), text_at({}));
+  EXPECT_NE(text_at({"--at", "5"}), text_at({}));
+  EXPECT_EQ(text_at({"--at", "best"}).size(), 30U);
+  expect_outcome(run({"generate", trained, "--prompt", "a", "--at", "6"}), 2, "generate: no checkpoint '6'; there are:");
+}
+
+TEST_F(Text, GenerateRefusesWhatCannotBe) {
+  const std::string trained = train("runs", {"stages[0].train=1s"});
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& part) {
+    expect_outcome(run(joined({"generate", trained}, arguments)), 2, part);
+  };
+  refused({"--prompt", "a", "--top-p", "0"}, "top-p is 0; must be above 0 and at most 1");
+  refused({"--prompt", "a", "--tokens", "9000000000"}, "tokens is 9000000000; must be 0 to 1000000000");
+  refused({}, "the prompt is empty; tokenizer bytes has no end of text");
+  refused({"--prompt", "a", "optimizer.lr=1"}, "could change what was learnt");
+  refused({"--prompt", "a", "threads.compute=-1"}, "threads.compute");
 }
 
 TEST_F(Text, OnlyARunThatPredictsTheNextTokenWritesText) {

@@ -29,10 +29,12 @@ TextDescription description_of(const Checkpoint& checkpoint, const RunFolder& ru
 
 Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOptions& options, const StopRequest& stop,
                             const std::function<void(std::string_view)>& write) {
+  check(options.text);
   const ExperimentConfig config = settings_of(run, options.overrides, kAllowed, "generate");
   const Device device = resolve_device(config.device);
   const Checkpoint checkpoint = load_at(vfs, run, options.at, "generate");
   const auto tokenizer = tokenizer_of(description_of(checkpoint, run));
+  prompt_tokens(*tokenizer, options.text.prompt);  // refuses one that cannot be before there is a network
   set_compute_threads(config.threads.compute);
   const Tf32Products products(takes_tf32(config));
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);

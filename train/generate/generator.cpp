@@ -1,6 +1,7 @@
 #include "train/generate/generator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/device/constant_weights.h"
@@ -9,6 +10,7 @@
 #include "core/ops/cast.h"
 #include "core/rng.h"
 #include "core/support/error.h"
+#include "train/config/utf8.h"
 #include "train/generate/text_stream.h"
 
 namespace tessera {
@@ -22,24 +24,32 @@ Tensor tensor_of(std::span<const TokenId> tokens, Device device) {
   return ids.to(device);
 }
 
-// What the text follows.
+}  // namespace
+
+std::int64_t longest_sequence(Module& network, std::int64_t wanted) {
+  std::int64_t longest = wanted;
+  for_each_module(network, [&](const Module& module) {
+    if (module.sequence_limit() > 0) longest = std::min(longest, module.sequence_limit());
+  });
+  return longest;
+}
+
+void check(const GenerateOptions& options) {
+  TESSERA_CHECK(options.tokens >= 0 && options.tokens <= GenerateOptions::kMostTokens, ConfigError, "generate: tokens is ",
+                options.tokens, "; must be 0 to ", GenerateOptions::kMostTokens);
+  check(options.sampling);
+}
+
 std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  const std::size_t bad = tokenizer.needs_utf8() ? find_invalid_utf8(prompt) : std::string::npos;
+  TESSERA_CHECK(bad == std::string::npos, ConfigError, "generate: byte ", bad, " of the prompt is no UTF-8, which tokenizer ",
+                tokenizer.name(), " needs");
   std::vector<TokenId> tokens;
   tokenizer.encode(prompt, tokens);
   if (!tokens.empty()) return tokens;
   TESSERA_CHECK(tokenizer.end_of_text().has_value(), ConfigError, "generate: the prompt is empty; tokenizer ", tokenizer.name(),
                 " has no end of text to begin behind, so that it needs one");
   return {*tokenizer.end_of_text()};
-}
-
-}  // namespace
-
-std::int64_t longest_sequence(Module& network, std::int64_t wanted) {
-  std::int64_t longest = wanted;
-  for_each_module(network, [&](const Module& module) {
-    if (module.kind() == "positions") longest = std::min(longest, module.parameter("weight").value().dim(0));
-  });
-  return longest;
 }
 
 NextTokenScores::NextTokenScores(Module& network, std::int64_t longest, DType compute)
@@ -75,7 +85,7 @@ Tensor NextTokenScores::after(std::span<const TokenId> tokens) {
 Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
                         const GenerateOptions& options, const StopRequest& stop,
                         const std::function<void(std::string_view)>& write) {
-  TESSERA_CHECK(options.tokens >= 0, ConfigError, "generate: tokens is ", options.tokens, "; must be 0 or more");
+  check(options);
   const NoGrad no_grad;
   const DecisionScope fixed({});  // a clock would choose other kernels, and other roundings, another time
   const ConstantWeights constant;
@@ -84,12 +94,13 @@ Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokeni
   NextTokenScores scores(network, longest_sequence(network, result.prompt_tokens + options.tokens), compute);
   TextStream text(tokenizer, tokens, write);
   const RngStream stream(options.seed, "generate", "token");
+  const auto begin = std::chrono::steady_clock::now();
   while (result.tokens < options.tokens) {
     if (stop.requested()) throw Stopped();
     const Tensor next = scores.after(tokens);
     const double draw = random_uniform(stream, 0, static_cast<std::uint64_t>(result.tokens));
-    const auto id = static_cast<TokenId>(
-        sample_token(std::span(next.data<float>(), static_cast<std::size_t>(next.numel())), options.sampling, draw));
+    const auto vocabulary = static_cast<std::size_t>(std::min(next.numel(), tokenizer->vocabulary()));
+    const auto id = static_cast<TokenId>(sample_token(std::span(next.data<float>(), vocabulary), options.sampling, draw));
     result.ended = tokenizer->end_of_text() == id;
     if (result.ended) break;
     ++result.tokens;
@@ -97,6 +108,7 @@ Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokeni
     tokens = {id};
   }
   text.end();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

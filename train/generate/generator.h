@@ -37,24 +37,35 @@ class NextTokenScores {
   AttentionCache cache_;
 };
 
-// The longest sequence that a network has positions for; `wanted` where it takes any.
+// The longest sequence that a network has positions for (Module::sequence_limit), or `wanted` where that is less.
 std::int64_t longest_sequence(Module& network, std::int64_t wanted);
 
 struct GenerateOptions {
+  static constexpr std::int64_t kMostTokens = 1'000'000'000;
+
   std::string prompt = {};  // may be empty where the tokenizer has an end of text, which is then what the text follows
-  std::int64_t tokens = 200;  // at most
+  std::int64_t tokens = 200;  // at most; 0 to kMostTokens
   SamplingOptions sampling = {};
   std::uint64_t seed = 0;  // the draw of token i is number i of {seed, "generate", "token"}
 };
+
+// Throws ConfigError on options that no network and no tokenizer can take.
+void check(const GenerateOptions& options);
+
+// What the text follows: the prompt's tokens, or the end of a text. Throws ConfigError where there is neither, and on a prompt
+// that is no UTF-8 where the tokenizer needs it.
+std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt);
 
 struct Generated {
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens = 0;  // that were drawn, the end of text not among them
   bool ended = false;  // by an end of text
+  double seconds = 0;  // from the first token read to the last one written
 };
 
-// Gives the text out as it comes. The same network, prompt, options and computing device give the same text. Throws ConfigError
-// on options that cannot be and on a prompt without a token; Stopped between two tokens.
+// Gives the text out as it comes. Draws tokens of the tokenizer's vocabulary alone, which is the first of the network's scores.
+// The same network, prompt, options and computing device give the same text. Throws what check() and prompt_tokens() throw;
+// Stopped between two tokens.
 Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
                         const GenerateOptions& options, const StopRequest& stop,
                         const std::function<void(std::string_view)>& write);

@@ -11,14 +11,6 @@
 namespace tessera {
 namespace {
 
-void check(const SamplingOptions& options) {
-  TESSERA_CHECK(std::isfinite(options.temperature) && options.temperature >= 0, ConfigError, "temperature is ",
-                options.temperature, "; must be 0 or more");
-  TESSERA_CHECK(options.top_k >= 0, ConfigError, "top-k is ", options.top_k, "; must be 0, which is all tokens, or more");
-  TESSERA_CHECK(options.top_p > 0 && options.top_p <= 1, ConfigError, "top-p is ", options.top_p,
-                "; must be above 0 and at most 1");
-}
-
 // The greatest; of equal ones the first.
 std::size_t likeliest(std::span<const float> scores) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -52,6 +44,14 @@ std::vector<std::size_t> candidates(std::span<const float> scores, const Samplin
 }
 
 }  // namespace
+
+void check(const SamplingOptions& options) {
+  TESSERA_CHECK(std::isfinite(options.temperature) && options.temperature >= 0, ConfigError, "temperature is ",
+                options.temperature, "; must be 0 or more");
+  TESSERA_CHECK(options.top_k >= 0, ConfigError, "top-k is ", options.top_k, "; must be 0, which is all tokens, or more");
+  TESSERA_CHECK(options.top_p > 0 && options.top_p <= 1, ConfigError, "top-p is ", options.top_p,
+                "; must be above 0 and at most 1");
+}
 
 std::int64_t sample_token(std::span<const float> scores, const SamplingOptions& options, double draw) {
   check(options);

@@ -13,8 +13,11 @@ struct SamplingOptions {
   double top_p = 1;  // only the fewest likeliest tokens whose probabilities sum to top_p (Holtzman et al., 2020); 1: all
 };
 
-// The token that `draw`, in [0, 1), falls on among softmax(scores / temperature) of the tokens that are left. Throws ConfigError
-// unless temperature >= 0, top_k >= 0 and 0 < top_p <= 1, NumericError where a score is NaN or +Inf, or all are -Inf.
+// Throws ConfigError unless temperature >= 0, top_k >= 0 and 0 < top_p <= 1.
+void check(const SamplingOptions& options);
+
+// The token that `draw`, in [0, 1), falls on among softmax(scores / temperature) of the tokens that are left. Throws what check()
+// throws, NumericError where a score is NaN or +Inf, or all are -Inf.
 std::int64_t sample_token(std::span<const float> scores, const SamplingOptions& options, double draw);
 
 }  // namespace tessera

@@ -5,7 +5,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // what a tokenizer may decode a begun character to
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+constexpr std::size_t kLongestBegun = 3;  // bytes of a character that lacks one
 
 std::size_t length_of_sequence(unsigned char lead) {
   if (lead >= 0xF0) return 4;
@@ -16,8 +17,10 @@ std::size_t length_of_sequence(unsigned char lead) {
 }  // namespace
 
 std::size_t whole_characters(std::string_view text) {
-  if (text.ends_with(kReplacement)) return text.size() - kReplacement.size();
-  for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+  std::string_view before = text;
+  for (std::size_t i = 0; i < kLongestBegun && before.ends_with(kReplacement); ++i) before.remove_suffix(kReplacement.size());
+  if (before.size() < text.size()) return before.size();
+  for (std::size_t back = 1; back <= kLongestBegun && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if (byte < 0x80) break;  // ASCII
     if (byte < 0xC0) continue;  // inside a sequence
@@ -38,6 +41,11 @@ void TextStream::add(TokenId id) {
   if (whole <= written_) return;
   write_(std::string_view(all).substr(written_, whole - written_));
   written_ = whole;
+  if (whole < all.size()) return;
+  const std::string last = tokenizer_->decode(std::span(&id, 1));
+  if (last.empty()) return;
+  ids_ = {id};
+  written_ = last.size();
 }
 
 void TextStream::end() {

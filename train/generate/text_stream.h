@@ -26,12 +26,14 @@ class TextStream {
   std::string text() const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
+  // The tokens whose text is still to come, behind one that has text: what a token decodes to depends on whether it is the first.
   std::vector<TokenId> ids_;
   std::size_t written_;  // bytes of text()
   Write write_;
 };
 
-// Bytes at the front of a text that end with a whole character: all but the begun UTF-8 sequence at its end.
+// Bytes at the front of a decoded text that no later token changes: all but the begun UTF-8 sequence at its end. A tokenizer may
+// decode such a sequence to U+FFFD, one for each of its bytes, of which there are three at most.
 std::size_t whole_characters(std::string_view text);
 
 }  // namespace tessera

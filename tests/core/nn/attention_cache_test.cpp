@@ -33,6 +33,27 @@ TEST(AttentionCache, GivesAllPositionsSoFar) {
   }
 }
 
+TEST(AttentionCache, KeepsPositionsAsItsMemoryGrows) {
+  constexpr std::int64_t kLast = 5003;
+  AttentionCache cache(kLast);
+  const Tensor k = drawn({2, kLast, 1, 3}, 1), v = drawn({2, kLast, 1, 3}, 2);
+  std::int64_t first = 0;
+  for (const std::int64_t count : {1021, 1, 1, 1, 1, 1500, 2477, 1}) {
+    const AttentionCache::Seen seen = cache.append("a", k.slice(1, first, first + count), v.slice(1, first, first + count));
+    cache.advance(count);
+    first += count;
+    EXPECT_EQ(values(seen.k), values(k.slice(1, 0, first))) << first;
+    EXPECT_EQ(values(seen.v), values(v.slice(1, 0, first))) << first;
+  }
+  EXPECT_EQ(cache.length(), kLast);
+}
+
+TEST(AttentionCache, TakesMemoryForWhatItHolds) {
+  AttentionCache cache(std::int64_t{1} << 50);
+  const Tensor x = drawn({1, 2, 1, 3}, 1);
+  EXPECT_EQ(values(cache.append("a", x, x).k), values(x));
+}
+
 TEST(AttentionCache, AForwardThatIsRunAgainReplacesItsPositions) {
   AttentionCache cache(4);
   const Tensor k = drawn({1, 2, 1, 3}, 1), v = drawn({1, 2, 1, 3}, 2);

@@ -98,6 +98,13 @@ TEST_P(Generator, APromptLongerThanTheLongestSequenceIsCut) {
   expect_close(scores.after(tokens), whole_scores(*gpt, std::span(tokens).last(kLongest / 2)), 1e-4);
 }
 
+TEST_P(Generator, PositionsLimitTheLength) {
+  const bool llama = GetParam();
+  const auto gpt = network(llama);
+  EXPECT_EQ(longest_sequence(*gpt, 100), llama ? 100 : kLongest) << "rotations take any length";
+  EXPECT_EQ(longest_sequence(*gpt, 10), 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Bool(), [](const auto& block) { return block.param ? "Llama" : "Gpt2"; });
 
 struct Text {
@@ -123,6 +130,7 @@ TEST(GenerateText, ASeedGivesOneText) {
   EXPECT_EQ(first.made.prompt_tokens, 5);
   EXPECT_EQ(first.made.tokens, 40);
   EXPECT_FALSE(first.made.ended);
+  EXPECT_GT(first.made.seconds, 0);
   EXPECT_EQ(text_of(*gpt, options).text, first.text);
   options.tokens = 20;
   EXPECT_EQ(text_of(*gpt, options).text, first.text.substr(0, 20)) << "fewer tokens are the first ones";
@@ -142,12 +150,12 @@ TEST(GenerateText, GreedyTextFollowsTheGreatestScore) {
   }
 }
 
-// Bytes, of which one ends the text.
+// Bytes, of which one ends the text. Those above the vocabulary are no tokens.
 class Ending final : public Tokenizer {
  public:
-  explicit Ending(TokenId end) : end_(end) {}
+  explicit Ending(TokenId end, std::int64_t vocabulary = 256) : end_(end), vocabulary_(vocabulary) {}
   std::string_view name() const override { return "ending"; }
-  std::int64_t vocabulary() const override { return 256; }
+  std::int64_t vocabulary() const override { return vocabulary_; }
   void encode(std::string_view text, std::vector<TokenId>& ids) const override { bytes_.encode(text, ids); }
   std::size_t cut(std::string_view text) const override { return text.size(); }
   std::string decode(std::span<const TokenId> ids) const override { return bytes_.decode(ids); }
@@ -160,6 +168,7 @@ class Ending final : public Tokenizer {
  private:
   ByteTokenizer bytes_;
   TokenId end_;
+  std::int64_t vocabulary_;
 };
 
 TEST(GenerateText, AnEndOfTextEndsIt) {
@@ -182,10 +191,36 @@ TEST(GenerateText, AnEmptyPromptNeedsAnEndOfTextToBeginBehind) {
   EXPECT_EQ(text_of(*gpt, {.tokens = 3}, std::make_shared<Ending>(10)).made.prompt_tokens, 1);
 }
 
+// A network's vocabulary may be padded: the network has 256 answers, the tokenizer 64 tokens.
+TEST(GenerateText, OnlyTokensOfTheTokenizerAreDrawn) {
+  const auto gpt = network();
+  const auto tokenizer = std::make_shared<Ending>(64, 64);
+  for (const double temperature : {0.0, 1.0}) {
+    const Text made = text_of(*gpt, {.prompt = "12 + 3", .tokens = 40, .sampling = {.temperature = temperature}}, tokenizer);
+    EXPECT_EQ(made.text.size(), 40U);
+    for (const char c : made.text) EXPECT_LT(static_cast<unsigned char>(c), 64);
+  }
+}
+
 TEST(GenerateText, NoTokensAreNoText) {
   const auto gpt = network();
   EXPECT_EQ(text_of(*gpt, {.prompt = "a", .tokens = 0}).text, "");
+}
+
+TEST(GenerateText, RefusesOptionsThatCannotBe) {
+  const auto error = [](const GenerateOptions& options) { return message_of<ConfigError>([&] { check(options); }); };
+  EXPECT_EQ(error({}), "");
+  EXPECT_EQ(error({.tokens = -1}), "generate: tokens is -1; must be 0 to 1000000000");
+  EXPECT_EQ(error({.tokens = 1'000'000'001}), "generate: tokens is 1000000001; must be 0 to 1000000000");
+  EXPECT_EQ(error({.sampling = {.top_k = -1}}), "top-k is -1; must be 0, which is all tokens, or more");
+  const auto gpt = network();
   EXPECT_THROW(text_of(*gpt, {.prompt = "a", .tokens = -1}), ConfigError);
+}
+
+TEST(GenerateText, APromptMustBeUtf8WhereTheTokenizerNeedsIt) {
+  EXPECT_EQ(message_of<ConfigError>([] { prompt_tokens(Ending(10), "a\xC3("); }),
+            "generate: byte 1 of the prompt is no UTF-8, which tokenizer ending needs");
+  EXPECT_EQ(prompt_tokens(ByteTokenizer(), "a\xC3("), (std::vector<TokenId>{'a', 0xC3, '('}));
 }
 
 }  // namespace

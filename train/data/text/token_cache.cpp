@@ -1,10 +1,6 @@
 #include "train/data/text/token_cache.h"
 
-#include <signal.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
 
 #include "core/io/answer_cache.h"
 #include "core/io/atomic_file.h"
@@ -15,8 +11,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kUnfinished = ".tmp-";  // of write_atomically(): .<name>.tmp-<process>-<number>
 
 std::string key_of(const std::vector<std::string>& hashes, const Tokenizer& tokenizer) {
   std::string question = str("tokens, 1: ", tokenizer.fingerprint());
@@ -33,19 +27,6 @@ fs::path usable_cache_folder() {
   if (!error && ::access(folder.c_str(), W_OK) == 0) return folder;
   log(LogLevel::info, str("cache: ", folder.string(), " cannot be written; tokens are kept for this run only"));
   return {};
-}
-
-// Of processes of this machine that were killed while they wrote `path`.
-void remove_unfinished(const fs::path& path) {
-  const std::string prefix = str(".", path.filename().string(), kUnfinished);
-  for (const DirectoryEntry& entry : real_vfs().list(path.parent_path())) {
-    if (!entry.name.starts_with(prefix)) continue;
-    int process = 0;
-    std::from_chars(entry.name.data() + prefix.size(), entry.name.data() + entry.name.size(), process);
-    if (process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
-    std::error_code ignored;  // another process may have been faster
-    fs::remove(path.parent_path() / entry.name, ignored);
-  }
 }
 
 std::shared_ptr<const TokenStore> kept(const fs::path& path, std::string_view key) {

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <chrono>
 
 #include "core/support/log.h"
 #include "tests/core/io/crash_vfs.h"
 #include "tests/core/io/faulty_vfs.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/text/tokenizer_files.h"
 #include "train/data/text/bpe_tokenizer.h"
 #include "train/data/text/byte_tokenizer.h"
@@ -26,16 +27,11 @@ std::vector<TokenId> all_tokens(const TokenFile& file) {
 class TokenCache : public TokenizerFiles {
  protected:
   void SetUp() override {
-    set_cache((folder.path() / "cache").string());
     set_log_sink([this](LogLevel level, std::string_view message) {
       if (level == LogLevel::warning) warnings.emplace_back(message);
     });
   }
-  void TearDown() override {
-    set_log_sink({});
-    ::unsetenv("TESSERA_CACHE");
-  }
-  static void set_cache(const std::string& path) { ::setenv("TESSERA_CACHE", path.c_str(), 1); }
+  void TearDown() override { set_log_sink({}); }
 
   std::vector<std::string> cached() const {
     std::vector<std::string> names;
@@ -49,6 +45,9 @@ class TokenCache : public TokenizerFiles {
   const BpeTokenizer bpe{bpe_vocab(), bpe_merges()};
   const ByteTokenizer bytes;
   std::vector<std::string> warnings;
+
+ private:
+  const testing::VariableScope cache_{"TESSERA_CACHE", folder / "cache"};
 };
 
 TEST_F(TokenCache, FilesStandOneAfterTheOtherWithTheEndOfATextBetween) {
@@ -111,11 +110,10 @@ TEST_F(TokenCache, AnotherKeysFileIsRefused) {
 }
 
 TEST_F(TokenCache, WithoutAFolderTokensLastAsLongAsTheirStore) {
-  set_cache("");
+  const testing::VariableScope none("TESSERA_CACHE", "");
   const auto store = tokens_of(files, bytes);
   EXPECT_EQ(store->tokens().size(), 38);
-  write("file", "in the way");
-  set_cache(folder / "file");
+  const testing::VariableScope in_the_way("TESSERA_CACHE", write("file", "in the way"));
   EXPECT_EQ(tokens_of(files, bytes)->tokens().size(), 38);
   EXPECT_TRUE(cached().empty());
 }
@@ -124,13 +122,17 @@ TEST_F(TokenCache, LeftoversOfKilledProcessesAreRemoved) {
   tokens_of(files, bytes);
   const fs::path path = cached().at(0);
   fs::remove(path);
-  const auto leftover = [&](int process) {
-    return (path.parent_path() / str(".", path.filename().string(), ".tmp-", process, "-0")).string();
+  const auto leave = [&](int process, std::chrono::hours age) {
+    const fs::path left = path.parent_path() / str(".", path.filename().string(), ".tmp-", process, "-0");
+    write_file_atomically(real_vfs(), left, "begun");
+    fs::last_write_time(left, fs::file_time_type::clock::now() - age);
+    return left.string();
   };
-  write_file_atomically(real_vfs(), leftover(4'000'000), "dead");  // beyond the greatest number of a process
-  write_file_atomically(real_vfs(), leftover(1), "alive");
+  // Beyond the greatest number of a process here, as that of a process elsewhere may be.
+  const std::string writing = leave(4'000'000, std::chrono::hours(23)), left = leave(4'000'001, std::chrono::hours(25));
   tokens_of(files, bytes);
-  EXPECT_EQ(cached(), (std::vector<std::string>{leftover(1), path.string()}));
+  EXPECT_EQ(cached(), (std::vector<std::string>{writing, path.string()}));
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(TokenCache, AFileThatChangesMeanwhileIsRefused) {
