@@ -1,3 +1,4 @@
+// init: an experiment file to start from, by one of a few templates.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -25,8 +26,10 @@ struct InitArguments {
 struct Template {
   std::string_view name;
   const char* text;
-  const char* root = "";  // that stands in the file without --root; "" reads no files
-  std::string (*fill)(std::string text, const std::string& root) = nullptr;  // what the files at --root, "" without it, decide
+  const char* root = "";  // what stands for %ROOT% when --root is not given
+  // Replaces the marks whose values depend on the data at `root`, which is empty when --root is not given. A template that reads
+  // no files has none.
+  std::string (*fill)(std::string text, const std::string& root) = nullptr;
 };
 
 std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
@@ -117,7 +120,7 @@ report: {latency: {batch: [1, 16]}}
 )",
      "text.txt", &fill_text}};
 
-// --from, or the experiment's name when it is a template's, or the first.
+// The template that --from names. Without --from: the one that the experiment is named after, else the first.
 const Template& choose_template(const InitArguments& arguments) {
   const std::string wanted = arguments.from.empty() ? fs::path(arguments.name).filename().string() : arguments.from;
   for (const Template& item : kTemplates) {
@@ -131,7 +134,7 @@ const Template& choose_template(const InitArguments& arguments) {
 
 struct Counts {
   std::size_t classes = 2;
-  std::size_t batch = 32;  // at most what is left of root/train after `val: 0.1`
+  std::size_t batch = 32;  // at most the images of root/train that `val: 0.1` leaves
 };
 
 Counts count_images(const std::string& root) {
@@ -152,9 +155,9 @@ std::string fill_images(std::string text, const std::string& root) {
   return replace_all(replace_all(std::move(text), "%CLASSES%", str(counts.classes)), "%BATCH%", str(counts.batch));
 }
 
-// Windows of which a file of few bytes has some for validation too.
+// A short file gets a shorter window, so that its validation split, 5 % of its bytes, holds about two.
 std::string fill_text(std::string text, const std::string& root) {
-  constexpr std::uintmax_t kSequence = 256, kShare = 40;  // half of 5 per cent
+  constexpr std::uintmax_t kSequence = 256, kShare = 40;  // 1 / 40 is half of 5 %
   std::uintmax_t sequence = kSequence;
   if (!root.empty()) {
     std::error_code failed;
@@ -165,7 +168,7 @@ std::string fill_text(std::string text, const std::string& root) {
   return replace_all(std::move(text), "%SEQUENCE%", str(sequence));
 }
 
-// A YAML text that means the path whatever is in it; ${ would be a variable.
+// The path as a quoted YAML text. "${" is doubled, because it would begin a variable.
 std::string quoted_path(const fs::path& path) { return replace_all(to_json(Value(path.string())), "${", "$${"); }
 
 int init(const InitArguments& arguments) {

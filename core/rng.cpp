@@ -43,7 +43,7 @@ float random_uniform(RngStream stream, std::uint64_t step, std::uint64_t index) 
 
 std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t index, std::int64_t bound) {
   TESSERA_CHECK(bound >= 1, InternalError, "random_below: bound is ", bound);
-  return static_cast<std::int64_t>((std::uint64_t{random_u32(stream, step, index)} * static_cast<std::uint64_t>(bound)) >> 32);
+  return below(random_u32(stream, step, index), bound);
 }
 
 void fill_uniform(const Tensor& target, RngStream stream, double low, double high, std::uint64_t step) {

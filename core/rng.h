@@ -44,11 +44,14 @@ TESSERA_HD inline std::array<std::uint32_t, 4> random_words(RngStream stream, st
 
 // [0, 1) with 24 bits.
 TESSERA_HD inline float to_unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+// An integer of [0, bound), bound in 1..2^31; bias below 2^-32 * bound.
+TESSERA_HD inline std::int64_t below(std::uint32_t word, std::int64_t bound) {
+  return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(bound)) >> 32);
+}
 
 // Single draws on the host: element `index` of the stream at `step`.
 std::uint32_t random_u32(RngStream stream, std::uint64_t step, std::uint64_t index);
 float random_uniform(RngStream stream, std::uint64_t step, std::uint64_t index);
-// Uniform integer in [0, bound), bound in 1..2^31; bias below 2^-32 * bound.
 std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t index, std::int64_t bound);
 
 // Fills a contiguous f32 or f64 tensor, element i from word i % 4 of block i / 4. A GPU's normal numbers may differ from the

@@ -8,9 +8,10 @@
 
 #include "core/device/precision.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 #include "train/config/overrides.h"
 #include "train/config/yaml.h"
-#include "train/data/text/text_config.h"
+#include "train/data/builtin.h"
 #include "train/resolve_device.h"
 
 namespace tessera {
@@ -25,8 +26,7 @@ std::string path_in_stage(const std::string& path) {
 void collect_marks(const Value& value, const std::string& path, Marks& marks) {
   if (!path.empty()) marks[path] = value.mark();
   if (value.is_map()) {
-    for (const Value::Entry& entry : value.as_map())
-      collect_marks(entry.value, path.empty() ? entry.key : path + "." + entry.key, marks);
+    for (const Value::Entry& entry : value.as_map()) collect_marks(entry.value, join(path, entry.key), marks);
   } else if (value.is_list()) {
     for (std::size_t i = 0; i < value.as_list().size(); ++i) collect_marks(value.as_list()[i], str(path, '[', i, ']'), marks);
   }
@@ -49,29 +49,17 @@ ConfigProblem split_place(std::string_view line, const std::string& file) {
 
 // What ended the reading for good says its places in words, a line each.
 void append_fatal(std::string_view text, const std::string& file, std::vector<ConfigProblem>& problems) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    problems.push_back(split_place(text.substr(begin, end - begin), file));
-    begin = end + 1;
-  }
+  for (const std::string& line : split(text, '\n')) problems.push_back(split_place(line, file));
 }
 
 // Paths in a file are relative to it; the resolved config outlives the working directory.
-void make_absolute(Value& root, std::string_view block, std::string_view key, const std::filesystem::path& base) {
-  Value* found = root.is_map() ? root.find(block) : nullptr;
-  Value* value = found != nullptr && found->is_map() ? found->find(key) : nullptr;
-  if (value == nullptr || !value->is_string() || value->as_string().empty()) return;
-  const Mark mark = value->mark();
-  *value = Value((base / value->as_string()).lexically_normal().string()).with_mark(mark);
-}
-
-// Files of a text without a root.
-void make_text_absolute(Value& root, const std::filesystem::path& base) {
-  Value* const data = root.is_map() ? root.find("data") : nullptr;
-  if (data == nullptr || !data->is_map()) return;
-  const Value* const folder = data->find("root");
-  if (folder != nullptr && folder->is_string() && !folder->as_string().empty()) return;
-  for_each_text_file(*data, [&](std::string& file) { file = (base / file).lexically_normal().string(); });
+void make_absolute(Value& root, const std::filesystem::path& base) {
+  if (!root.is_map()) return;
+  const auto absolute = [&](std::string& file) { file = (base / file).lexically_normal().string(); };
+  if (Value* const data = root.find("data")) for_each_data_file(*data, absolute);
+  Value* const model = root.find("model");
+  Value* const weights = model != nullptr && model->is_map() ? model->find("weights") : nullptr;
+  if (weights != nullptr) change_file_name(*weights, absolute);
 }
 
 }  // namespace
@@ -137,10 +125,7 @@ std::optional<Value> load_config_file(const std::string& path, std::span<const s
     append_fatal(error.what(), origin, problems);
     return std::nullopt;
   }
-  const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
-  make_absolute(root, "data", "root", base);
-  make_text_absolute(root, base);
-  make_absolute(root, "model", "weights", base);
+  make_absolute(root, std::filesystem::absolute(path).parent_path());
   return root;
 }
 

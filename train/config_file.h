@@ -12,8 +12,8 @@
 
 namespace tessera {
 
-// The file's tree with the overrides applied, data.root, files of a text and model.weights relative to the file made absolute.
-// Faults are appended; nothing where one ends the reading.
+// The file's tree with the overrides applied. Names that are relative to the file, those of the data block (for_each_data_file)
+// and model.weights, are made absolute. Faults are appended; nothing where one ends the reading.
 std::optional<Value> load_config_file(const std::string& path, std::span<const std::string> overrides,
                                       std::vector<ConfigProblem>& problems);
 

@@ -28,11 +28,11 @@ const Value* value_at(const Value& map, std::string_view path) {
   return at;
 }
 
-// A rule of the block itself has no key.
-std::string join(std::string_view path, std::string_view key) { return str(path, path.empty() || key.empty() ? "" : ".", key); }
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
 }  // namespace
+
+std::string join(std::string_view path, std::string_view key) { return str(path, path.empty() || key.empty() ? "" : ".", key); }
 
 namespace detail {
 

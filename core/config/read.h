@@ -31,6 +31,9 @@ T read(const Value& value, std::string_view path = "");
 template <Block T>
 Value write(const T& block);
 
+// "optimizer" and "lr" -> "optimizer.lr". Without a key that of the block: a rule of it has none.
+std::string join(std::string_view path, std::string_view key);
+
 // One key of a schema, for `tessera schema` and the generated tests.
 struct SchemaEntry {
   std::string path;  // "stages[].factorise.ranks.params", "optimizer(adamw).beta1"
@@ -49,7 +52,9 @@ void read_block(const Value& value, void* block, Visit visit, std::string_view p
 Value write_block(void* block, Visit visit);
 std::vector<SchemaEntry> schema_of(void* block, Visit visit);
 template <Block T>
-void visit(void* block, Fields& fields) { static_cast<T*>(block)->fields(fields); }
+void visit(void* block, Fields& fields) {
+  static_cast<T*>(block)->fields(fields);
+}
 }  // namespace detail
 
 template <Block T>

@@ -46,12 +46,12 @@ class DescribeFields final : public Fields {
   Purpose purpose() const override { return Purpose::describe; }
   bool enter(std::string_view key, const FieldSpec& spec) override {
     record(key, "block", Value::map(), spec);
-    path_.push_back(join(key));
+    path_.push_back(join(path_.back(), key));
     return true;
   }
   std::optional<std::size_t> enter_list(std::string_view key, std::size_t, const FieldSpec& spec) override {
     record(key, "list of blocks", Value::list(), spec);
-    path_.push_back(join(key));
+    path_.push_back(join(path_.back(), key));
     return 1;
   }
   bool enter_item(std::size_t) override {
@@ -72,8 +72,6 @@ class DescribeFields final : public Fields {
   }
 
  private:
-  std::string join(std::string_view key) const { return path_.back().empty() ? std::string(key) : str(path_.back(), '.', key); }
-
   SchemaEntry* find(std::string_view path) {
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const SchemaEntry& each) { return each.path == path; });
     return found == entries_.end() ? nullptr : &*found;
@@ -85,11 +83,11 @@ class DescribeFields final : public Fields {
     if (shown.empty()) shown = "''";
     if (absent_ || value.is_null()) shown = "none";
     if (spec.required) shown = "";
-    if (SchemaEntry* other_form = find(join(key))) {
+    if (SchemaEntry* other_form = find(join(path_.back(), key))) {
       other_form->type += str(" or ", type);
       return;
     }
-    entries_.push_back({join(key), str(type, spec.nullable ? " or null" : ""), std::move(shown), spec});
+    entries_.push_back({join(path_.back(), key), str(type, spec.nullable ? " or null" : ""), std::move(shown), spec});
     SchemaEntry& entry = entries_.back();
     if (entry.spec.example.empty()) entry.spec.example = other_value(entry);
     absent_ = false;

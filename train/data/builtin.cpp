@@ -11,6 +11,11 @@ namespace {
 template <class Form>
 concept OfImages = std::derived_from<Form, ImageConfig>;
 
+template <class Form>
+concept NamesFiles = requires(Value& data, const ChangeFile& change) {
+  Form::for_each_file(data, change);
+};
+
 template <OfImages Form>
 ImageSplits images_of(const Form& form, const std::string& root, std::uint64_t seed) {
   ImageSplits splits = form.read_images(root, seed, nullptr);
@@ -57,6 +62,19 @@ const std::vector<std::string_view>& dataset_names() {
     return all;
   }();
   return names;
+}
+
+void for_each_data_file(Value& data, const ChangeFile& change) {
+  if (!data.is_map()) return;
+  Value* const root = data.find("root");
+  if (root != nullptr && is_file_name(*root)) return change_file_name(*root, change);
+  const Value* const name = data.find("name");
+  DataForm form;
+  if (name == nullptr || !name->is_string() || !set_form(form, name->as_string())) return;
+  const auto change_files = [&]<class Form>(const Form&) {
+    if constexpr (NamesFiles<Form>) Form::for_each_file(data, change);
+  };
+  std::visit(change_files, form);
 }
 
 std::string_view task_name(const DataConfig& config) {

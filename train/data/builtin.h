@@ -9,6 +9,7 @@
 
 #include "core/config/fields.h"
 #include "train/data/cifar.h"
+#include "train/data/file_name.h"
 #include "train/data/glyphs.h"
 #include "train/data/idx.h"
 #include "train/data/image_folder.h"
@@ -24,7 +25,8 @@ namespace tessera {
 //   std::string_view task_name() const      what a network learns from it, see train/tasks/builtin.h
 //   Shape sample_shape() const              of what the network reads of one sample, [1, ...]; no file is looked at
 //   DataSplits load(const std::string& root, std::uint64_t seed) const
-// of which images have the last as an ImageConfig.
+// of which images have the last as an ImageConfig. A form whose own keys name files has
+//   static void for_each_file(Value& data, const ChangeFile& change)      changes their names in a block of this form
 using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig, TextDataConfig>;
 
 struct DataConfig {
@@ -39,6 +41,10 @@ struct DataConfig {
 
 // "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist", "text".
 const std::vector<std::string_view>& dataset_names();
+
+// Changes those file names in a data block that are relative to the experiment file, whatever else is wrong with the block: its
+// root, or without one the files that its form names.
+void for_each_data_file(Value& data, const ChangeFile& change);
 
 std::string_view task_name(const DataConfig& config);
 Shape sample_shape(const DataConfig& config);

@@ -19,29 +19,32 @@ struct ImageSplits {
   ImageSubset train;
   ImageSubset val;
   ImageSubset test;
-  Normalization normalization = {};  // measured on `train` alone where the config says auto
+  Normalization normalization = {};  // where the config says auto, measured on `train` alone
 };
 
-// What a form of the block derives from where its samples are labelled images. Beside what every form has (train/data/builtin.h)
-// it has `ImageSplits read_images(root, seed, bad)`: the splits without statistics; files that cannot be decoded are left out and
-// listed in `bad`, unless that is null.
+// The base of a form of the block whose samples are labelled images. Beside what every form has (train/data/builtin.h) the form
+// has `ImageSplits read_images(root, seed, bad)`, which gives the splits without statistics. Where `bad` is not null, it leaves
+// out files that cannot be decoded and lists them there.
 struct ImageConfig {
+  static constexpr std::string_view kTask = "classification";
+
   Value val = 0.1;  // a fraction; of an image-folder also the name of a folder below root
   std::vector<AugmentConfig> augment;
   Value mean = "auto";  // or a list, one number per channel, in units where white is 1
   Value std = "auto";
 
-  // For fields() of the form. In folders: of files, which `val` may name a folder of, and of whose images `augment` may choose a
-  // part.
+  // For fields() of the form. `in_folders`: the images are files in folders, so that `val` may name a folder and `augment` may
+  // have `crop` and `resized_crop`.
   void image_fields(Fields& f, bool in_folders = false);
-  std::string_view task_name() const { return "classification"; }
-  // Of the images, where the keys leave it to them.
+  std::string_view task_name() const { return kTask; }
+  // What `auto` stands for: the statistics of the images.
   Normalization measure(const ImageSubset& images) const { return measure_normalization(images); }
-  // As the keys say; `measure` is asked where one says auto. Throws ConfigError on numbers that are not one per channel.
+  // The statistics that the keys give. Calls `measure` where a key says auto. Throws ConfigError where a key does not have one
+  // number for each channel.
   Normalization normalization(std::int64_t channels, const std::function<Normalization()>& measure) const;
 };
 
-// Of a set in memory, with a share of the training samples held out. Throws what check_dataset() throws.
+// Splits of a set in memory, with a share of the training samples held out for validation. Throws what check_dataset() throws.
 ImageSplits split_in_memory(MemoryDataset training, MemoryDataset test, const Value& val, std::uint64_t seed);
 
 // Batches of the splits, augmented and normalised.

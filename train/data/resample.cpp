@@ -69,10 +69,6 @@ Frame resize_shorter_side(std::int64_t height, std::int64_t width, std::int64_t 
 
 std::int64_t rounded(double value) { return std::lrint(value); }  // halves to even, as Python's round()
 
-std::int64_t below(std::uint32_t word, std::int64_t bound) {
-  return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(bound)) >> 32);
-}
-
 // torchvision, RandomResizedCrop.get_params().
 Box choose_part(const Framing& framing, std::int64_t height, std::int64_t width) {
   constexpr double kMinRatio = 3.0 / 4.0;

@@ -11,11 +11,6 @@
 namespace tessera {
 namespace {
 
-// Uniform integer in [0, bound) from one word, as random_below does.
-std::int64_t below(std::uint32_t word, std::int64_t bound) {
-  return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(bound)) >> 32);
-}
-
 std::string_view name_of(const AugmentConfig& item) {
   if (item.crop) return "crop";
   if (item.resized_crop) return "resized_crop";

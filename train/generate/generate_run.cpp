@@ -21,7 +21,7 @@ TextDescription description_of(const Checkpoint& checkpoint, const RunFolder& ru
   TESSERA_CHECK(text != nullptr, ConfigError, "generate: ", run.path(), " was not trained on text");
   TextDescription description = text_description(checkpoint.manifest);
   TESSERA_CHECK(description.predicts_next(), ConfigError, "generate: ", run.path(), " learns the task ", description.task,
-                "; needs next-token");
+                "; needs ", name_of(TextTask::next_token));
   return description;
 }
 

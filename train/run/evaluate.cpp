@@ -19,10 +19,10 @@ Evaluation evaluate(Module& model, Loader& loader, const Task& task, DType compu
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
     const Var output = scores(model, batch.parts(), Context{}, compute);
-    const std::int64_t batch_weight = task.loss_weight(batch);
-    result.loss += task.loss(output, batch, {}).value().item() * static_cast<double>(batch_weight);
-    weight += batch_weight;
-    taken.add(output.value(), batch);
+    const BatchLoss loss = task.batch_loss(output, batch);
+    result.loss += loss.mean * static_cast<double>(loss.weight);
+    weight += loss.weight;
+    taken.add(output.value(), batch, loss);
     result.samples += batch.samples();
   }
   if (weight > 0) result.loss /= static_cast<double>(weight);

@@ -71,7 +71,7 @@ ClassDetails::ClassDetails(const Subset& split, const DetailOptions& options)
   if (options.predictions) write_header();
 }
 
-void ClassDetails::add(const Tensor& output, const Batch& batch) {
+void ClassDetails::add(const Tensor& output, const Batch& batch, const BatchLoss&) {
   const ClassAnswers answers(output, batch);
   counts_.add(answers);
   if (!options_.predictions) return;

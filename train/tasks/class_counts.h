@@ -34,7 +34,7 @@ class ClassDetails final : public TaskDetails {
  public:
   ClassDetails(const Subset& split, const DetailOptions& options);
 
-  void add(const Tensor& output, const Batch& batch) override;
+  void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) override;
   std::vector<double> values() const override { return {counts_.accuracy()}; }
   std::string summary() const override { return summary_of(counts_); }
   std::string text() const override { return to_text(counts_); }

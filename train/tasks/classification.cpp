@@ -24,7 +24,7 @@ std::int64_t predicted_class(const float* row, std::int64_t classes, std::int64_
 
 class Accuracy final : public TaskScore {
  public:
-  void add(const Tensor& output, const Batch& batch) override {
+  void add(const Tensor& output, const Batch& batch, const BatchLoss&) override {
     const ClassAnswers answers(output, batch);
     correct_ += answers.correct();
     samples_ += batch.samples();

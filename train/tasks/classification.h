@@ -1,13 +1,14 @@
 // Classification: one of several classes for each sample, whose number is the batch's "label".
 #pragma once
 
+#include "train/data/image_config.h"
 #include "train/tasks/task.h"
 
 namespace tessera {
 
 class Classification final : public Task {
  public:
-  static constexpr std::string_view kName = "classification";
+  static constexpr std::string_view kName = ImageConfig::kTask;
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;  // accuracy

@@ -46,8 +46,8 @@ struct MaskedTokenCounts {
   std::int64_t tokens = 0;
   std::int64_t right = 0;
 
-  void add(const Tensor& output, const Batch& batch) {
-    sum.add(output, batch);
+  void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) {
+    sum.add(loss);
     tokens += batch.at("targets").numel();
     right += count_right(output, batch);
   }

@@ -2,13 +2,14 @@
 // Metrics: nats per hidden token, which decides; the share of them whose likeliest token is the true one.
 #pragma once
 
+#include "train/data/text/text_task.h"
 #include "train/tasks/token_task.h"
 
 namespace tessera {
 
 class MaskedToken final : public TokenTask {
  public:
-  static constexpr std::string_view kName = "masked-token";
+  static constexpr std::string_view kName = name_of(TextTask::masked_token);
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;

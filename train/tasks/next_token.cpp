@@ -20,8 +20,8 @@ struct NextTokenCounts {
   TokenSum sum;
   std::int64_t bytes = 0;
 
-  void add(const Tensor& output, const Batch& batch) {
-    sum.add(output, batch);
+  void add(const Tensor&, const Batch& batch, const BatchLoss& loss) {
+    sum.add(loss);
     bytes += bytes_of(batch);
   }
   double bits_per_byte() const { return bytes > 0 ? sum.nats() / std::numbers::ln2 / static_cast<double>(bytes) : 0; }

@@ -3,13 +3,14 @@
 // the tokenizer; perplexity, exp(nats per token).
 #pragma once
 
+#include "train/data/text/text_task.h"
 #include "train/tasks/token_task.h"
 
 namespace tessera {
 
 class NextToken final : public TokenTask {
  public:
-  static constexpr std::string_view kName = "next-token";
+  static constexpr std::string_view kName = name_of(TextTask::next_token);
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;

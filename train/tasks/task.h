@@ -1,7 +1,8 @@
-// What a network is trained for: its loss, the metrics that judge it, and what else `tessera eval` tells. Which task a run has
-// follows from its data set.
+// What a network is trained for: its loss, the metrics that judge it, and what else `tessera eval` tells. The data block of an
+// experiment file decides the task (task_of in train/tasks/builtin.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,12 +16,18 @@
 
 namespace tessera {
 
+// Of one batch: Task::loss without label smoothing, and Task::loss_weight.
+struct BatchLoss {
+  double mean = 0;
+  std::int64_t weight = 0;
+};
+
 // Takes in what a network answers, batch after batch of a split in its order.
 class TaskScore {
  public:
   virtual ~TaskScore() = default;
-  // `output`: the network's scores of the batch; both are where the network computed.
-  virtual void add(const Tensor& output, const Batch& batch) = 0;
+  // `output`: the network's scores of the batch; both are where the network computed. `loss`: Task::batch_loss of the two.
+  virtual void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) = 0;
   // Of the task's metrics, in their order, over all samples so far; 0 before the first.
   virtual std::vector<double> values() const = 0;
 };
@@ -51,19 +58,23 @@ class Task {
   virtual ~Task() = default;
   virtual std::string_view name() const = 0;
   virtual std::span<const Metric> metrics() const = 0;  // the first one chooses the best checkpoint
-  virtual std::string_view throughput_unit() const = 0;  // of units per second
-  virtual std::int64_t units_per_sample(
-      const Dataset& data) const = 0;  // what throughput counts of a sample: an image, its tokens
+  virtual std::string_view throughput_unit() const = 0;  // "tok/s": what units per second are called
+  // Units of one sample: 1 for an image, for text its tokens.
+  virtual std::int64_t units_per_sample(const Dataset& data) const = 0;
   virtual std::span<const Table> tables() const = 0;
 
   // The mean loss of a batch, a scalar; f32 scores in, differentiable.
   virtual Var loss(const Var& output, const Batch& batch, const LossConfig& config) const = 0;
   // What that is the mean over, so that batches add up to a split: its samples, or what it asks of them.
   virtual std::int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
-  // Throws ConfigError where answers of this shape, for one sample, are none to the data.
+  // Both, of answers that are judged. Waits for the device.
+  BatchLoss batch_loss(const Var& output, const Batch& batch) const {
+    return {loss(output, batch, {}).value().item(), loss_weight(batch)};
+  }
+  // `output`: the shape of the network's answer to one sample. Throws ConfigError where it does not fit the data.
   virtual void check_output(const Shape& output, const Dataset& data) const = 0;
   virtual std::unique_ptr<TaskScore> score() const = 0;
-  // Of this split, batches of which come in its order.
+  // Its add() must get the batches of the split in the split's order.
   virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;
 };
 

@@ -22,21 +22,13 @@ std::int64_t count_targets(const Batch& batch) {
 }
 
 void check_token_output(const Shape& output, const Dataset& data) {
-  const TextDescription about = text_description(data.description());
-  const std::int64_t tokens = tokens_per_sample(data);
-  TESSERA_CHECK(output.rank() == 3 && output[1] == tokens && output[2] >= about.vocabulary, ConfigError, "the network gives ",
-                output, " for one sample; ", data.name(), " has ", tokens, " tokens of tokenizer ", to_json(about.tokenizer),
-                ", which has ", about.vocabulary, ", so it must be [1, ", tokens, ", ", about.vocabulary, "] or wider");
+  const std::int64_t tokens = tokens_per_sample(data), vocabulary = data.fields().front().limit;
+  TESSERA_CHECK(output.rank() == 3 && output[1] == tokens && output[2] >= vocabulary, ConfigError, "the network gives ", output,
+                " for one sample; ", data.name(), " has ", tokens, " tokens of tokenizer ",
+                to_json(text_description(data.description()).tokenizer), ", which has ", vocabulary, ", so it must be [1, ",
+                tokens, ", ", vocabulary, "] or wider");
 }
 
 std::int64_t tokens_per_sample(const Dataset& data) { return data.fields().front().shape.dim(0); }
-
-double TokenSum::add(const Tensor& output, const Batch& batch) {
-  const std::int64_t targets = count_targets(batch);
-  const double mean = token_loss(Var(output), batch).value().item();
-  nats_ += mean * static_cast<double>(targets);
-  targets_ += targets;
-  return mean;
-}
 
 }  // namespace tessera

@@ -29,7 +29,10 @@ std::int64_t tokens_per_sample(const Dataset& data);
 // Nats over a whole split: each batch's mean times its targets, summed in double.
 class TokenSum {
  public:
-  double add(const Tensor& output, const Batch& batch);  // returns the batch's mean
+  void add(const BatchLoss& loss) {
+    nats_ += loss.mean * static_cast<double>(loss.weight);
+    targets_ += loss.weight;
+  }
   std::int64_t targets() const noexcept { return targets_; }
   double nats() const noexcept { return nats_; }
   double mean() const { return targets_ > 0 ? nats_ / static_cast<double>(targets_) : 0; }
@@ -53,7 +56,7 @@ class TokenTask : public Task {
 
 // Counts are what a task counts, default constructed over nothing. They have
 //   static constexpr const char* kColumns              of the predictions, behind index and origin
-//   void add(const Tensor& output, const Batch& batch)
+//   void add(const Tensor& output, const Batch& batch, const BatchLoss& loss)
 //   std::vector<double> values() const                 of the task's metrics
 //   std::string row() const                            the cells of kColumns, of one sample
 //   std::string summary() const, text() const          as TaskDetails have them
@@ -61,7 +64,7 @@ class TokenTask : public Task {
 template <class Counts>
 class TokenScore final : public TaskScore {
  public:
-  void add(const Tensor& output, const Batch& batch) override { counts_.add(output, batch); }
+  void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) override { counts_.add(output, batch, loss); }
   std::vector<double> values() const override { return counts_.values(); }
 
  private:
@@ -78,11 +81,13 @@ class TokenDetails final : public TaskDetails {
     if (predicts_) predictions_ = str("index,origin,", Counts::kColumns, '\n');
   }
 
-  void add(const Tensor& output, const Batch& batch) override {
-    counts_.add(output, batch);
+  void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) override {
+    counts_.add(output, batch, loss);
     for (std::int64_t i = 0; predicts_ && i < batch.samples(); ++i) {
+      const Tensor answers = output.slice(0, i, i + 1);
+      const Batch sample = batch.slice(i, i + 1);
       Counts own;
-      own.add(output.slice(0, i, i + 1), batch.slice(i, i + 1));
+      own.add(answers, sample, {token_loss(Var(answers), sample).value().item(), count_targets(sample)});
       const std::int64_t index = split_.indices[at_++];
       predictions_ += str(index, ',', csv_field(split_.dataset->origin(index)), ',', own.row(), '\n');
     }

@@ -90,6 +90,23 @@ TEST(Builtin, TheBlockAloneSaysTheShapeOfASample) {
   }
 }
 
+TEST(Builtin, FileNamesAreTheRootOrThoseOfTheForm) {
+  const auto changed = [](std::string_view json) {
+    Value value = parse_json(json, "x.json");
+    for_each_data_file(value, [](std::string& file) { file = "/x/" + file; });
+    return to_json(value);
+  };
+  EXPECT_EQ(changed(R"({"name":"cifar10","root":"c"})"), R"({"name":"cifar10","root":"/x/c"})");
+  EXPECT_EQ(changed(R"({"name":"text","files":["a","b"],"tokenizer":{"sentencepiece":"m"}})"),
+            R"({"name":"text","files":["/x/a","/x/b"],"tokenizer":{"sentencepiece":"/x/m"}})");
+  EXPECT_EQ(changed(R"({"name":"text","root":"r","files":["a"]})"), R"({"name":"text","root":"/x/r","files":["a"]})");
+  for (const char* same :
+       {R"({"name":"mnist","root":""})", R"({"name":"glyphs","files":["a"]})", R"({"name":"text","files":"a"})",
+        R"({"name":"txt","files":["a"]})", R"({"files":["a"]})", R"({"name":1,"root":2})", R"([1])"}) {
+    EXPECT_EQ(changed(same), same);
+  }
+}
+
 TEST(Builtin, NamesTheKnownSets) {
   EXPECT_EQ(
       config_error(R"({"name": "cifar"})"),

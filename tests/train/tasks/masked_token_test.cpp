@@ -30,9 +30,9 @@ TEST(MaskedTokenTask, CountsHiddenTokensAlone) {
   const std::vector<std::int64_t> targets{greatest(first, 0), kNo, kNo, kNo, (greatest(first, 4) + 1) % 13, greatest(first, 5)};
   const auto score = task.score();
   EXPECT_EQ(score->values(), (std::vector<double>{0, 0}));
-  score->add(first, batch_of(targets, 2));
-  score->add(second, batch_of({kNo, greatest(second, 1), kNo}, 1));
-  score->add(second, batch_of({kNo, kNo, kNo}, 1));
+  judge(task, *score, first, batch_of(targets, 2));
+  judge(task, *score, second, batch_of({kNo, greatest(second, 1), kNo}, 1));
+  judge(task, *score, second, batch_of({kNo, kNo, kNo}, 1));
   const double nats = nats_of(first, 0, targets[0]) + nats_of(first, 4, targets[4]) + nats_of(first, 5, targets[5]) +
                       nats_of(second, 1, greatest(second, 1));
   EXPECT_NEAR(score->values()[0], nats / 4, 1e-6);
@@ -45,7 +45,7 @@ TEST(MaskedTokenTask, ANaNIsNoAnswer) {
   const std::vector<std::int64_t> targets{greatest(scores, 0), greatest(scores, 1)};
   scores.data<float>()[(targets[0] + 1) % 5] = std::numeric_limits<float>::quiet_NaN();
   const auto score = task.score();
-  score->add(scores, batch_of(targets, 1));
+  judge(task, *score, scores, batch_of(targets, 1));
   EXPECT_EQ(score->values()[1], 0.5);
 }
 
@@ -61,7 +61,7 @@ TEST(MaskedTokenTask, DetailsTellHowManyWereHidden) {
   const MaskedToken task;
   const Tensor scores = random_scores(2, 2, 5, 1);
   const auto details = task.details({}, {});
-  details->add(scores, batch_of({greatest(scores, 0), kNo, kNo, (greatest(scores, 3) + 1) % 5}, 2));
+  judge(task, *details, scores, batch_of({greatest(scores, 0), kNo, kNo, (greatest(scores, 3) + 1) % 5}, 2));
   EXPECT_EQ(details->text(), "2 masked of 4 tokens, 1 told rightly\n");
   EXPECT_EQ(details->summary(), "accuracy 50.00 %");
   EXPECT_EQ(details->keys().at("masked").as_int(), 2);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numbers>
 
 #include "core/nn/module.h"
@@ -10,6 +9,7 @@
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 #include "tests/train/tasks/token_batches.h"
 #include "train/data/loader.h"
 #include "train/data/text/text_config.h"
@@ -43,9 +43,6 @@ class Bigrams final : public Module {
 
 class TextFiles : public ::testing::Test {
  protected:
-  void SetUp() override { ::setenv("TESSERA_CACHE", "", 1); }
-  void TearDown() override { ::unsetenv("TESSERA_CACHE"); }
-
   DataSplits load(const std::string& text, std::int64_t sequence, std::vector<double> split) const {
     write_file_atomically(real_vfs(), folder / "a.txt", text);
     TextDataConfig config;
@@ -57,6 +54,9 @@ class TextFiles : public ::testing::Test {
 
   TemporaryFolder folder;
   const NextToken task;
+
+ private:
+  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 using NextTokenTask = TextFiles;
 
@@ -77,14 +77,21 @@ TEST_F(NextTokenTask, MetricsAreThoseOfTheWholeSplit) {
   const Tensor first = random_scores(2, 3, 11, 1), second = random_scores(1, 3, 11, 2);
   const auto score = task.score();
   EXPECT_EQ(score->values(), (std::vector<double>{0, 0, 0}));
-  score->add(first, batch_of({1, 2, 3, 4, 5, 6}, 2, {7, 8}));
-  score->add(second, batch_of({9, kNo, kNo}, 1, {2}));
+  judge(task, *score, first, batch_of({1, 2, 3, 4, 5, 6}, 2, {7, 8}));
+  judge(task, *score, second, batch_of({9, kNo, kNo}, 1, {2}));
   double nats = nats_of(second, 0, 9);
   for (std::int64_t i = 0; i < 6; ++i) nats += nats_of(first, i, i + 1);
   const std::vector<double> values = score->values();
   EXPECT_NEAR(values[0], nats / 7, 1e-6);
   EXPECT_NEAR(values[1], nats / std::numbers::ln2 / 17, 1e-6);
   EXPECT_NEAR(values[2], std::exp(nats / 7), 1e-4);
+}
+
+TEST_F(NextTokenTask, ScoresAreMadeOfTheLossesThatTheyAreGiven) {
+  const auto score = task.score();
+  score->add(random_scores(1, 3, 11, 1), batch_of({1, 2, 3}, 1, {3}), {.mean = 2, .weight = 3});
+  score->add(random_scores(1, 3, 11, 2), batch_of({4, kNo, kNo}, 1, {1}), {.mean = 6, .weight = 1});
+  EXPECT_EQ(score->values()[0], 3);
 }
 
 TEST_F(NextTokenTask, DetailsTellTokensBytesAndRowsOfWindows) {
@@ -94,7 +101,7 @@ TEST_F(NextTokenTask, DetailsTellTokensBytesAndRowsOfWindows) {
   std::vector<double> rows;
   for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
     const Batch batch = loader.next();
-    details->add(random_scores(batch.samples(), 5, 256, 3), batch);
+    judge(task, *details, random_scores(batch.samples(), 5, 256, 3), batch);
   }
   const Value keys = details->keys();
   EXPECT_EQ(keys.at("tokens").as_int(), 21);  // 22 tokens, the first of which follows none

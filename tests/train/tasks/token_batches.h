@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "train/data/batch.h"
+#include "train/tasks/task.h"
 
 namespace tessera {
+
+// As an evaluation does.
+inline void judge(const Task& task, TaskScore& score, const Tensor& output, const Batch& batch) {
+  score.add(output, batch, task.batch_loss(Var(output), batch));
+}
 
 // Scores [samples, tokens, classes] that differ everywhere.
 inline Tensor random_scores(std::int64_t samples, std::int64_t tokens, std::int64_t classes, std::uint64_t seed) {

@@ -24,7 +24,7 @@ bool names_special(std::string_view token) {
 
 bool stands_for_itself(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
-// The files spell a byte as a character that can be seen: itself, or of those that cannot the n-th as U+0100 + n.
+// How the files spell a byte: a visible byte is itself; the n-th of the others is U+0100 + n.
 const std::array<std::int32_t, 256>& byte_characters() {
   static const std::array<std::int32_t, 256> characters = [] {
     std::array<std::int32_t, 256> made{};
@@ -116,12 +116,9 @@ void BpeTokenizer::read_vocab(const std::string& text) {
 
 void BpeTokenizer::read_merges(const std::string& text) {
   std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size(); ++number) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line(text.data() + begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty() && !line.starts_with("#version")) add_merge(line, number + 1);
-    begin = end + 1;
+  for (const std::string& line : lines_of(text)) {
+    ++number;
+    if (!line.empty() && !line.starts_with("#version")) add_merge(line, number);
   }
 }
 

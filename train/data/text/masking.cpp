@@ -35,7 +35,7 @@ void Masking::apply(std::optional<std::int64_t> epoch, std::int64_t sample, std:
     if (kind < kMasked) {
       tokens[i] = mask_;
     } else if (kind < kMasked + kRandom) {
-      tokens[i] = static_cast<std::int64_t>(std::uint64_t{words[2]} * static_cast<std::uint64_t>(tokenizer_.vocabulary()) >> 32);
+      tokens[i] = below(words[2], tokenizer_.vocabulary());
     }
   }
 }

@@ -17,19 +17,27 @@ std::int64_t count_unknown(const TokenFile& tokens, std::int64_t begin, std::int
   return unknown;
 }
 
+// Only files of one length can have the same bytes, and only those are read for it.
+void find_same(std::vector<TextFileReport>& reports) {
+  std::map<std::string, std::string> first_of;  // path by content
+  for (TextFileReport& report : reports) {
+    if (std::ranges::count(reports, report.bytes, &TextFileReport::bytes) == 1) continue;
+    const auto [known, fresh] = first_of.emplace(hash_of_file(report.path), report.path);
+    if (!fresh) report.same_as = known->second;
+  }
+}
+
 // The tokens of a file end where the next one's begin, without what stands between the two.
 std::vector<TextFileReport> report_files(const std::vector<std::string>& files, const TokenFile& tokens,
                                          const Tokenizer& tokenizer) {
   std::vector<TextFileReport> reports;
-  std::map<std::string, std::string> first_of;  // path by content
   for (std::size_t i = 0; i < files.size(); ++i) {
     const bool last = i + 1 == files.size();
     const std::int64_t begin = tokens.texts()[i].first;
     const std::int64_t end = last ? tokens.size() : tokens.texts()[i + 1].first - (tokenizer.end_of_text() ? 1 : 0);
-    const auto [known, fresh] = first_of.emplace(hash_of_file(files[i]), files[i]);
-    reports.push_back({files[i], tokens.texts()[i].bytes, end - begin, count_unknown(tokens, begin, end, tokenizer),
-                       fresh ? std::string() : known->second});
+    reports.push_back({files[i], tokens.texts()[i].bytes, end - begin, count_unknown(tokens, begin, end, tokenizer), {}});
   }
+  find_same(reports);
   return reports;
 }
 

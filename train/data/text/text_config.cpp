@@ -13,10 +13,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kMaskedToken = "masked-token";
-
-bool masks(std::string_view task) { return task == kMaskedToken; }
-
 bool is_split(const std::vector<double>& split) {
   const bool shares = std::ranges::all_of(split, [](double share) { return share >= 0 && share <= 100; });
   return split.size() == 3 && shares && split[0] > 0 && std::abs(std::accumulate(split.begin(), split.end(), 0.0) - 100) < 1e-9;
@@ -44,10 +40,17 @@ void TextDataConfig::fields(Fields& f) {
         {.help = "tokens of a sample", .range = between(1, 1 << 20), .example = "128", .observable = "plan"});
   f.add("task", task,
         {.help = "what is learnt: next-token, or masked-token as BERT does",
-         .choices = {"next-token", "masked-token"},
+         .choices = {kTextTasks.begin(), kTextTasks.end()},
          .observable = "bytes"});
   f.require(!files.empty() && std::ranges::none_of(files, &std::string::empty), "files", "needs the names of text files");
   f.require(is_split(split), "split", "needs three numbers of 0 to 100 that sum to 100, the first above 0");
+}
+
+void TextDataConfig::for_each_file(Value& data, const ChangeFile& change) {
+  if (Value* const files = data.find("files"); files && files->is_list()) {
+    for (Value& file : files->as_list()) change_file_name(file, change);
+  }
+  if (Value* const tokenizer = data.find("tokenizer")) for_each_tokenizer_file(*tokenizer, change);
 }
 
 TextDataConfig TextDataConfig::below(const std::string& root) const {
@@ -55,7 +58,7 @@ TextDataConfig TextDataConfig::below(const std::string& root) const {
   if (root.empty()) return moved;
   const auto move = [&](std::string& file) { file = (std::filesystem::path(root) / file).string(); };
   std::ranges::for_each(moved.files, move);
-  for_each_file(moved.tokenizer, move);
+  for_each_tokenizer_file(moved.tokenizer, move);
   return moved;
 }
 
@@ -66,7 +69,8 @@ DataSplits TextDataConfig::load(const std::string& root, std::uint64_t seed) con
 }
 
 TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const PieceSizes& sizes) {
-  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config.tokenizer, masks(config.task));
+  const TextTask task = task_named(config.task);
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(config.tokenizer, task == TextTask::masked_token);
   const std::shared_ptr<const TokenStore> store = tokens_of(config.files, *tokenizer, sizes);
   const auto share = [&](double per_cent) {
     return static_cast<std::int64_t>(std::floor(static_cast<double>(store->tokens().size()) * per_cent / 100));
@@ -75,32 +79,19 @@ TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const Pie
                                          store->tokens().size()};
   const auto part = [&](std::size_t index, const char* name) -> std::shared_ptr<const TextDataset> {
     if (config.split[index] == 0) return nullptr;
-    const TextDataset::Options options{
-        .task = masks(config.task) ? TextDataset::Task::masked_token : TextDataset::Task::next_token,
-        .windows = index == 0 ? TextDataset::Windows::training : TextDataset::Windows::evaluation,
-        .sequence = config.sequence,
-        .seed = seed};
+    const TextDataset::Options options{.task = task,
+                                       .windows = index == 0 ? TextDataset::Windows::training : TextDataset::Windows::evaluation,
+                                       .sequence = config.sequence,
+                                       .seed = seed};
     return std::make_shared<const TextDataset>(store, tokenizer, config.files,
                                                TextDataset::Split{name, ends[index], ends[index + 1]}, options);
   };
   return {part(0, "train"), part(1, "val"), part(2, "test")};
 }
 
-void for_each_text_file(Value& data, const std::function<void(std::string& file)>& change) {
-  if (!data.is_map()) return;
-  if (Value* files = data.find("files"); files && files->is_list()) {
-    for (Value& each : files->as_list()) {
-      if (!each.is_string() || each.as_string().empty()) continue;
-      std::string file = each.as_string();
-      change(file);
-      each = Value(file).with_mark(each.mark());
-    }
-  }
-  if (Value* tokenizer = data.find("tokenizer")) for_each_file(*tokenizer, change);
-}
-
 std::shared_ptr<const Tokenizer> tokenizer_of(const TextDescription& description) {
-  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(description.tokenizer, masks(description.task));
+  const bool with_mask = task_named(description.task) == TextTask::masked_token;
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(description.tokenizer, with_mask);
   TESSERA_CHECK(tokenizer->fingerprint() == description.fingerprint, ConfigError, "tokenizer ", tokenizer->name(),
                 ": the files of ", to_json(description.tokenizer), " are not those that the run had");
   return tokenizer;

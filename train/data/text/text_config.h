@@ -1,13 +1,13 @@
 // The form `name: text` of the data block.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/config/fields.h"
+#include "train/data/file_name.h"
 #include "train/data/root_use.h"
 #include "train/data/splits.h"
 #include "train/data/text/text_dataset.h"
@@ -22,8 +22,10 @@ struct TextDataConfig {
   std::vector<double> split{90, 5, 5};  // per cent of the tokens: train, val, test
   Value tokenizer = "bytes";
   std::int64_t sequence = 256;
-  std::string task = "next-token";
+  std::string task{name_of(TextTask::next_token)};
   void fields(Fields& f);
+  // Changes the file names in a block of this form, whatever else is wrong with it.
+  static void for_each_file(Value& data, const ChangeFile& change);
 
   std::string_view task_name() const { return task; }
   Shape sample_shape() const { return {1, sequence}; }
@@ -38,9 +40,6 @@ struct TextSplits {
 // Tokenises the files, whose names are used as they stand, unless their tokens are kept. Throws ConfigError on splits that are
 // too short and on a tokenizer without what the task needs, IoError on files.
 TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const PieceSizes& sizes = {});
-
-// File names of the block made those `change` gives, whatever else is wrong with it.
-void for_each_text_file(Value& data, const std::function<void(std::string& file)>& change);
 
 // That of a checkpoint whose data set was text. Throws ConfigError where its files are not those that the run had.
 std::shared_ptr<const Tokenizer> tokenizer_of(const TextDescription& description);

@@ -3,30 +3,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
 
 namespace tessera {
 namespace {
 
+// Keys of description().
 constexpr const char* kText = "text";
-
-std::string_view name_of(TextDataset::Task task) { return task == TextDataset::Task::next_token ? "next-token" : "masked-token"; }
+constexpr const char* kTask = "task";
+constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kFingerprint = "fingerprint";
 
 }  // namespace
 
-bool TextDescription::predicts_next() const { return task == name_of(TextDataset::Task::next_token); }
-
-void TextDescription::fields(Fields& f) {
-  f.add("task", task, {.help = "what was learnt"});
-  f.add("tokenizer", tokenizer, {.help = "as an experiment file names it"});
-  f.add("fingerprint", fingerprint, {.help = "of the tokenizer's files and options"});
-  f.add("vocabulary", vocabulary, {.help = "tokens that there are"});
-}
-
+// Passes over keys of other versions, as every reader of a manifest does.
 TextDescription text_description(const Value& dataset_description) {
-  return read<TextDescription>(dataset_description.at(kText), kText);
+  const Value& text = dataset_description.at(kText);
+  return {text.at(kTask).as_string(), text.at(kTokenizer), text.at(kFingerprint).as_string()};
 }
 
 TextDataset::TextDataset(std::shared_ptr<const TokenStore> store, std::shared_ptr<const Tokenizer> tokenizer,
@@ -119,10 +113,12 @@ std::string TextDataset::fingerprint() const {
 }
 
 Value TextDataset::description() const {
-  const TextDescription about{std::string(name_of(options_.task)), tokenizer_->config(), tokenizer_->fingerprint(),
-                              tokenizer_->vocabulary()};
+  Value text = Value::map();
+  text.set(kTask, std::string(name_of(options_.task)));
+  text.set(kTokenizer, tokenizer_->config());
+  text.set(kFingerprint, tokenizer_->fingerprint());
   Value description = Value::map();
-  description.set(kText, write(about));
+  description.set(kText, text);
   return description;
 }
 

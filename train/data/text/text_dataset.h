@@ -14,9 +14,10 @@
 
 #include <memory>
 
-#include "core/config/fields.h"
+#include "core/config/value.h"
 #include "train/data/dataset.h"
 #include "train/data/text/masking.h"
+#include "train/data/text/text_task.h"
 #include "train/data/text/token_cache.h"
 #include "train/data/text/tokenizer.h"
 
@@ -27,24 +28,21 @@ struct TextDescription {
   std::string task;
   Value tokenizer;  // its config()
   std::string fingerprint;  // of the tokenizer
-  std::int64_t vocabulary = 0;
-  void fields(Fields& f);
 
-  bool predicts_next() const;  // whether the task is to predict the next token
+  bool predicts_next() const { return task == name_of(TextTask::next_token); }
 };
 // Throws ConfigError where there is none.
 TextDescription text_description(const Value& dataset_description);
 
 class TextDataset final : public Dataset {
  public:
-  enum class Task { next_token, masked_token };
   enum class Windows { training, evaluation };
   struct Split {
     std::string name;  // for messages
     std::int64_t begin = 0, end = 0;  // tokens of the store
   };
   struct Options {
-    Task task = Task::next_token;
+    TextTask task = TextTask::next_token;
     Windows windows = Windows::training;
     std::int64_t sequence = 256;
     std::uint64_t seed = 0;
@@ -68,7 +66,7 @@ class TextDataset final : public Dataset {
   std::int64_t tokens() const noexcept { return split_.end - split_.begin; }
 
  private:
-  bool predicts_next() const { return options_.task == Task::next_token; }
+  bool predicts_next() const { return options_.task == TextTask::next_token; }
   std::int64_t begin_of(std::int64_t window, std::optional<std::int64_t> epoch) const;
   std::int64_t count_windows() const;
   std::int64_t copy_tokens(std::int64_t begin, std::int64_t* to) const;

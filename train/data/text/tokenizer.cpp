@@ -2,6 +2,7 @@
 
 #include "core/io/vfs.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 #include "train/data/text/unicode.h"
 
 namespace tessera {
@@ -25,6 +26,15 @@ std::string read_vocabulary(const std::string& path) {
   const std::uint64_t size = real_vfs().file_size(path);
   TESSERA_CHECK(size <= kMost, IoError, path, ": has ", size, " bytes; a vocabulary has at most ", kMost);
   return real_vfs().read_file(path);
+}
+
+std::vector<std::string> lines_of(std::string_view vocabulary) {
+  std::vector<std::string> lines = split(vocabulary, '\n');
+  if (lines.back().empty()) lines.pop_back();  // behind the last line's end
+  for (std::string& line : lines) {
+    if (line.ends_with('\r')) line.pop_back();
+  }
+  return lines;
 }
 
 }  // namespace tessera

@@ -53,4 +53,7 @@ std::size_t cut_before_white_space(std::string_view text);
 // `path`'s content. Throws IoError also on more than 64 MiB, which no vocabulary has.
 std::string read_vocabulary(const std::string& path);
 
+// Its lines, without their ends "\n" or "\r\n".
+std::vector<std::string> lines_of(std::string_view vocabulary);
+
 }  // namespace tessera

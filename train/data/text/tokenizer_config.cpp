@@ -65,10 +65,6 @@ void check_files(const Value& keys, const std::string& path, std::vector<ConfigP
   read(keys, files, path, problems);
 }
 
-bool is_file_name(const Value& value) { return value.is_string() && !value.as_string().empty(); }
-
-std::string joined(std::string_view path, std::string_view key) { return str(path, path.empty() ? "" : ".", key); }
-
 }  // namespace
 
 void check_tokenizer(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems) {
@@ -78,15 +74,15 @@ void check_tokenizer(const Value& value, std::string_view path, std::vector<Conf
   } else if (std::ranges::find(kNames, given.name) == kNames.end()) {
     check_unknown(given, path, problems);
   } else if (given.name == ByteTokenizer::kName) {
-    if (given.keys) problems.push_back({given.mark, joined(path, given.name), "has no keys; write tokenizer: bytes"});
+    if (given.keys) problems.push_back({given.mark, join(path, given.name), "has no keys; write tokenizer: bytes"});
   } else if (!given.keys) {
     problems.push_back({given.mark, std::string(path), str("'", given.name, "' needs files; write ", kForms)});
   } else if (given.name == BpeTokenizer::kName) {
-    check_files<BpeFiles>(*given.keys, joined(path, given.name), problems);
+    check_files<BpeFiles>(*given.keys, join(path, given.name), problems);
   } else if (given.name == WordPieceTokenizer::kName) {
-    check_files<WordPieceFiles>(*given.keys, joined(path, given.name), problems);
+    check_files<WordPieceFiles>(*given.keys, join(path, given.name), problems);
   } else if (!is_file_name(*given.keys)) {
-    problems.push_back({given.mark, joined(path, given.name), "needs the name of a file"});
+    problems.push_back({given.mark, join(path, given.name), "needs the name of a file"});
   }
 }
 
@@ -107,18 +103,12 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const Value& value, bool with_ma
   return std::make_shared<ByteTokenizer>(with_mask);
 }
 
-void for_each_file(Value& value, const std::function<void(std::string& file)>& change) {
+void for_each_tokenizer_file(Value& value, const ChangeFile& change) {
   if (!value.is_map()) return;
-  const auto change_at = [&](Value& named_file) {
-    if (!is_file_name(named_file)) return;
-    std::string file = named_file.as_string();
-    change(file);
-    named_file = Value(file).with_mark(named_file.mark());
-  };
   for (Value::Entry& entry : value.as_map()) {
-    change_at(entry.value);
+    change_file_name(entry.value, change);
     if (!entry.value.is_map()) continue;
-    for (Value::Entry& key : entry.value.as_map()) change_at(key.value);
+    for (Value::Entry& key : entry.value.as_map()) change_file_name(key.value, change);
   }
 }
 

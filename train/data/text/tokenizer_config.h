@@ -2,13 +2,13 @@
 //   bytes | {bpe: {vocab: F, merges: F}} | {wordpiece: {vocab: F, lower_case: true}} | {sentencepiece: F}
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/config/read.h"
+#include "train/data/file_name.h"
 #include "train/data/text/tokenizer.h"
 
 namespace tessera {
@@ -20,7 +20,7 @@ void check_tokenizer(const Value& value, std::string_view path, std::vector<Conf
 // another value, IoError on files.
 std::shared_ptr<const Tokenizer> make_tokenizer(const Value& value, bool with_mask = false);
 
-// Replaces every file name in the value, whatever else is wrong with it.
-void for_each_file(Value& value, const std::function<void(std::string& file)>& change);
+// Changes every file name in the value, whatever else is wrong with it.
+void for_each_tokenizer_file(Value& value, const ChangeFile& change);
 
 }  // namespace tessera

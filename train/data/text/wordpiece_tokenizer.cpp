@@ -76,10 +76,7 @@ WordPieceTokenizer::WordPieceTokenizer(const std::string& vocab, bool lower_case
 }
 
 void WordPieceTokenizer::read_vocab(const std::string& text) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string token = text.substr(begin, end - begin);
-    if (token.ends_with('\r')) token.pop_back();
+  for (std::string& token : lines_of(text)) {
     const std::size_t line = tokens_.size() + 1;
     TESSERA_CHECK(!token.empty(), IoError, path_, ':', line, ": is empty; a vocabulary has a token a line");
     const auto [known, added] = ids_.emplace(token, static_cast<TokenId>(tokens_.size()));
@@ -87,7 +84,6 @@ void WordPieceTokenizer::read_vocab(const std::string& text) {
     longest_ = std::max(longest_, token.size());
     special_.push_back(names_special(token));
     tokens_.push_back(std::move(token));
-    begin = end + 1;
   }
   const std::optional<TokenId> unknown = find("[UNK]");
   TESSERA_CHECK(unknown, IoError, path_, ": has no [UNK], which stands for words that have no pieces");

@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "core/config/read.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/text/tokenizer_files.h"
 #include "train/config/yaml.h"
 
@@ -12,9 +11,7 @@ namespace tessera {
 namespace {
 
 class TextCheck : public TokenizerFiles {
- protected:
-  void SetUp() override { ::setenv("TESSERA_CACHE", "", 1); }
-  void TearDown() override { ::unsetenv("TESSERA_CACHE"); }
+  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(TextCheck, CountsBytesTokensAndWhatIsUnknown) {
@@ -40,11 +37,14 @@ TEST_F(TextCheck, CountsBytesTokensAndWhatIsUnknown) {
 
 TEST_F(TextCheck, FilesThatAreThereTwiceAreNotClean) {
   TextDataConfig config;
-  config.files = {write("a.txt", std::string(50, 'a')), write("b.txt", "bbb"), write("c.txt", std::string(50, 'a'))};
+  config.files = {write("a.txt", std::string(50, 'a')), write("b.txt", "bbb"), write("c.txt", std::string(50, 'a')),
+                  write("d.txt", std::string(50, 'd'))};
   config.sequence = 8;
   const TextReport report = check_text(config, 1);
   EXPECT_FALSE(report.clean());
+  EXPECT_EQ(report.files[0].same_as, "");
   EXPECT_EQ(report.files[2].same_as, config.files[0]);
+  EXPECT_EQ(report.files[3].same_as, "") << "as long, but other bytes";
   EXPECT_NE(to_text(report).find(config.files[2] + " has the bytes of " + config.files[0]), std::string::npos);
   EXPECT_NE(to_text(report).find("not clean"), std::string::npos);
 }

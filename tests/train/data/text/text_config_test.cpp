@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/text/tokenizer_files.h"
 #include "train/config/yaml.h"
 #include "train/data/text/tokenizer_config.h"
@@ -60,7 +59,7 @@ TEST(TextConfig, FaultsOfTheTokenizerAreNamed) {
 TEST(TextConfig, FileNamesAreFoundWhereverTheyStand) {
   const auto changed = [](const std::string& yaml) {
     Value value = parse_yaml(yaml, "x.yaml");
-    for_each_text_file(value, [](std::string& file) { file = "/data/" + file; });
+    TextDataConfig::for_each_file(value, [](std::string& file) { file = "/data/" + file; });
     return value;
   };
   EXPECT_EQ(changed("{files: [a, b], tokenizer: {bpe: {vocab: v, merges: m}}}"),
@@ -70,10 +69,13 @@ TEST(TextConfig, FileNamesAreFoundWhereverTheyStand) {
   EXPECT_EQ(changed("{files: a, tokenizer: bytes}"), parse_yaml("{files: a, tokenizer: bytes}", "y"));
 }
 
+TEST(TextTask, NamesAreTheirOwn) {
+  for (const TextTask task : {TextTask::next_token, TextTask::masked_token}) EXPECT_EQ(task_named(name_of(task)), task);
+  EXPECT_EQ(message_of<ConfigError>([] { task_named("last-token"); }), "text has no task 'last-token'");
+}
+
 class LoadText : public TokenizerFiles {
- protected:
-  void SetUp() override { ::setenv("TESSERA_CACHE", "", 1); }
-  void TearDown() override { ::unsetenv("TESSERA_CACHE"); }
+  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(LoadText, SplitsByPerCentOfTheTokens) {

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "tests/support/message_of.h"
+#include "tests/support/scopes.h"
 #include "tests/train/data/text/tokenizer_files.h"
 #include "train/data/loader.h"
 #include "train/data/text/byte_tokenizer.h"
@@ -15,14 +15,11 @@
 namespace tessera {
 namespace {
 
-using Task = TextDataset::Task;
+using Task = TextTask;
 using Windows = TextDataset::Windows;
 
 class TextWindows : public TokenizerFiles {
  protected:
-  void SetUp() override { ::setenv("TESSERA_CACHE", "", 1); }
-  void TearDown() override { ::unsetenv("TESSERA_CACHE"); }
-
   // Of bytes 0, 1, 2, ... so that a token tells where it stands; 251 is a prime.
   std::shared_ptr<const TokenStore> counted(std::int64_t size) const {
     std::string text;
@@ -54,6 +51,9 @@ class TextWindows : public TokenizerFiles {
   }
 
   std::shared_ptr<const Tokenizer> bytes = std::make_shared<ByteTokenizer>(true);
+
+ private:
+  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(TextWindows, EvaluationScoresEveryTokenButTheFirstOnce) {
@@ -208,9 +208,13 @@ TEST_F(TextWindows, TellsWhatItIs) {
   EXPECT_EQ(data->origin(2), "counted.txt, token 16");
   const TextDescription about = text_description(data->description());
   EXPECT_EQ(about.task, "next-token");
-  EXPECT_EQ(about.vocabulary, 257);
+  EXPECT_EQ(data->fields().front().limit, 257);
   EXPECT_EQ(about.tokenizer, Value("bytes"));
   EXPECT_EQ(about.fingerprint, bytes->fingerprint());
+  EXPECT_EQ(
+      text_description(parse_json(R"({"text": {"task": "t", "tokenizer": "bytes", "fingerprint": "f", "more": 1}})", "m")).task,
+      "t")
+      << "keys of other versions are passed over";
   const std::set<std::string> fingerprints{
       data->fingerprint(), next(100, Windows::evaluation, 9)->fingerprint(), next(101, Windows::evaluation)->fingerprint(),
       masked(100, Windows::evaluation)->fingerprint(),
