@@ -4,21 +4,22 @@
 #include <cstddef>
 #include <string>
 
+#include "core/io/file_descriptor.h"
+
 namespace tessera {
 
 class FileReader {
  public:
-  explicit FileReader(const std::string& path);  // throws IoError naming path and reason
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
+  // Throws IoError naming path and reason. `calls` must outlive it.
+  explicit FileReader(const std::string& path, SystemCalls& calls = operating_system());
 
   // Fills `bytes`; fewer than `size` are the last ones. Throws IoError, also on a folder.
   std::size_t read(char* bytes, std::size_t size);
 
  private:
+  SystemCalls& calls_;
   std::string path_;
-  int file_;
+  FileDescriptor file_;
 };
 
 }  // namespace tessera

@@ -6,11 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/io/system_calls.h"
+
 namespace tessera {
 
 class MappedFile {
  public:
-  explicit MappedFile(const std::string& path);  // throws IoError naming path and reason
+  // Throws IoError naming path and reason. `calls` must outlive it.
+  explicit MappedFile(const std::string& path, SystemCalls& calls = operating_system());
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -18,6 +21,7 @@ class MappedFile {
   std::string_view bytes() const noexcept { return {static_cast<const char*>(data_), size_}; }
 
  private:
+  SystemCalls& calls_;
   void* data_ = nullptr;
   std::size_t size_ = 0;
 };

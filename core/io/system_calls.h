@@ -1,10 +1,11 @@
-// The system calls below RealVfs, one method each with the call's own contract (-1 or null and errno), so that a test can
-// interrupt, shorten or fail any of them.
+// The system calls below what reads and writes files, one method each with the call's own contract (-1, null or MAP_FAILED, and
+// errno), so that a test can interrupt, shorten or fail any of them.
 #pragma once
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -32,6 +33,14 @@ class SystemCalls {
   virtual DIR* opendir(const char* path) { return ::opendir(path); }
   virtual dirent* readdir(DIR* directory) { return ::readdir(directory); }  // null with errno 0 at the end
   virtual int closedir(DIR* directory) { return ::closedir(directory); }
+  // The first `size` bytes of a file, to be read.
+  virtual void* mmap(std::size_t size, int file) { return ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0); }
+  virtual int munmap(void* bytes, std::size_t size) { return ::munmap(bytes, size); }
 };
+
+inline SystemCalls& operating_system() {
+  static SystemCalls calls;
+  return calls;
+}
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/io/atomic_file.h"
-#include "core/io/system_calls.h"
+#include "core/io/file_descriptor.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -15,47 +15,16 @@ namespace {
 
 using Path = Vfs::Path;
 
-// Signals come one at a time, so a call that is interrupted this often in a row, or writes nothing as often, will not get
-// through.
-constexpr int kMaxAttempts = 1000;
-
 [[noreturn]] void fail(const char* operation, const Path& path, int error) {
   throw IoError(str("vfs: ", operation, " failed: path is ", path.string(), ": ", std::strerror(error)));
 }
 
-template <class Call>
-auto retry_on_interrupt(Call&& call) {
-  decltype(call()) result = -1;
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    result = call();
-    if (result != -1 || errno != EINTR) break;
-  }
-  return result;
-}
-
-class FileDescriptor {
- public:
-  FileDescriptor(SystemCalls& calls, const char* operation, const Path& path, int flags, mode_t mode = 0)
-      : calls_(calls), fd_(retry_on_interrupt([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, mode); })) {
-    if (fd_ < 0) fail(operation, path, errno);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) calls_.close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  SystemCalls& calls_;
-  int fd_;
-};
-
 class RealFile final : public WritableFile {
  public:
   RealFile(SystemCalls& calls, Path path)
-      : calls_(calls), path_(std::move(path)), fd_(calls, "create", path_, O_WRONLY | O_CREAT | O_EXCL, 0644) {}
+      : calls_(calls), path_(std::move(path)), fd_(calls, path_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644) {
+    if (fd_.get() < 0) fail("create", path_, errno);
+  }
 
   void write(std::string_view bytes) override {
     require_usable("write");
@@ -123,11 +92,6 @@ class Directory {
   DIR* handle_;
 };
 
-SystemCalls& operating_system() {
-  static SystemCalls calls;
-  return calls;
-}
-
 struct stat status_of(SystemCalls& calls, const char* operation, const Path& path) {
   struct stat status {};
   if (calls.lstat(path.c_str(), status) != 0) fail(operation, path, errno);
@@ -147,7 +111,8 @@ void Vfs::remove_tree(const Path& directory) {
 RealVfs::RealVfs() : calls_(operating_system()) {}
 
 std::string RealVfs::read_file(const Path& path) try {
-  const FileDescriptor file(calls_, "open", path, O_RDONLY);
+  const FileDescriptor file(calls_, path.c_str(), O_RDONLY);
+  if (file.get() < 0) fail("open", path, errno);
   struct stat status {};
   if (calls_.fstat(file.get(), status) != 0) fail("stat", path, errno);
   std::string bytes(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)), '\0');
@@ -218,7 +183,8 @@ void RealVfs::make_directory(const Path& path) {
 }
 
 void RealVfs::sync_directory(const Path& path) {
-  const FileDescriptor directory(calls_, "open", path, O_RDONLY | O_DIRECTORY);
+  const FileDescriptor directory(calls_, path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (directory.get() < 0) fail("open", path, errno);
   if (calls_.fsync(directory.get()) != 0) fail("fsync", path, errno);
 }
 

@@ -1,5 +1,5 @@
 // System calls of which the n-th fails or, for a read or write, moves only half of its bytes; once, or with every later one.
-// Counts and names them, so that a test can ask for each in turn, and knows how many descriptors are open.
+// Counts and names them, so that a test can ask for each in turn, and knows how many descriptors and mappings are open.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class FaultyCalls final : public SystemCalls {
   const std::vector<std::string>& log() const noexcept {
     return log_;
   }  // "write", "close", ...; "release": of what was only read
-  std::size_t open_handles() const noexcept { return files_.size() + directories_.size(); }
+  std::size_t open_handles() const noexcept { return files_.size() + directories_.size() + mappings_.size(); }
 
   int open(const char* path, int flags, mode_t mode) override {
     const bool creates = (flags & O_CREAT) != 0;
@@ -80,6 +80,17 @@ class FaultyCalls final : public SystemCalls {
     SystemCalls::closedir(directory);
     return fails("release", "") ? -1 : 0;
   }
+  void* mmap(std::size_t size, int file) override {
+    if (fails("mmap", files_[file].path)) return MAP_FAILED;
+    void* const bytes = SystemCalls::mmap(size, file);
+    if (bytes != MAP_FAILED) mappings_.insert(bytes);
+    return bytes;
+  }
+  int munmap(void* bytes, std::size_t size) override {
+    mappings_.erase(bytes);
+    SystemCalls::munmap(bytes, size);
+    return fails("release", "") ? -1 : 0;
+  }
 
  private:
   struct File {
@@ -99,6 +110,7 @@ class FaultyCalls final : public SystemCalls {
   bool hit_ = false;
   std::map<int, File> files_;
   std::set<DIR*> directories_;
+  std::set<void*> mappings_;
   std::vector<std::string> log_;
 };
 

@@ -5,12 +5,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <csignal>
-#include <functional>
 
 #include "tests/core/io/expect_error.h"
-#include "tests/core/io/faulty_calls.h"
+#include "tests/core/io/expect_failure_of.h"
 #include "tests/core/io/faulty_vfs.h"
 #include "tests/core/io/temporary_folder.h"
 
@@ -25,9 +23,9 @@ class VfsTest : public ::testing::Test {
     file->sync();
     file->close();
   }
-  void rewrite(Vfs& any) {
+  void rewrite(SystemCalls& calls) {
     std::filesystem::remove(folder.path() / "x");
-    const auto file = any.create(folder.path() / "x");
+    const auto file = RealVfs(calls).create(folder.path() / "x");
     file->write("bytes");
     file->sync();
     file->close();
@@ -130,38 +128,24 @@ TEST_F(VfsTest, AFailedWriteIsFinal) {
   expect_io_error([&] { file->write("y"); }, {"write failed", "an earlier write or fsync failed"});
 }
 
-// Operations over system calls of which those of one name fail from the first on.
-void expect_failure_of(const std::string& call, int error, const std::function<void(Vfs&)>& use, const std::string& text,
-                       std::size_t attempts) {
-  FaultyCalls faultless;
-  RealVfs counting(faultless);
-  use(counting);
-  const auto is_call = [&](const std::string& line) { return line.starts_with(call + " "); };
-  const auto at = std::ranges::find_if(faultless.log(), is_call) - faultless.log().begin();
-  FaultyCalls faulty({.at = static_cast<int>(at), .fault = Fault::lasting, .error = error});
-  RealVfs vfs(faulty);
-  expect_io_error([&] { use(vfs); }, {text});
-  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(faulty.log(), is_call)), attempts);
-  EXPECT_EQ(faulty.open_handles(), 0u);
-}
-
 TEST_F(VfsTest, InterruptsWithoutEndBecomeErrors) {
-  const auto write = [&](Vfs& any) { rewrite(any); };
-  const auto read = [&](Vfs& any) { any.read_file(folder.path() / "x"); };
+  const auto write = [&](SystemCalls& calls) { rewrite(calls); };
+  const auto read = [&](SystemCalls& calls) { RealVfs(calls).read_file(folder.path() / "x"); };
   expect_failure_of("create", EINTR, write, "vfs: create failed: path is", 1000);
   expect_failure_of("write", EINTR, write, "/x: Interrupted system call", 1000);
-  write(vfs);
+  rewrite(operating_system());
   expect_failure_of("open", EINTR, read, "vfs: open failed: path is", 1000);
   expect_failure_of("read", EINTR, read, "/x: Interrupted system call", 1000);
 }
 
 TEST_F(VfsTest, AFailedSyncOrCloseIsNotRepeated) {
-  const auto write = [&](Vfs& any) { rewrite(any); };
+  const auto write = [&](SystemCalls& calls) { rewrite(calls); };
   for (const int error : {EINTR, EIO}) {
     expect_failure_of("fsync", error, write, str("vfs: fsync failed: path is ", folder.path().string(), "/x: "), 1);
     expect_failure_of("close", error, write, str("vfs: close failed: path is ", folder.path().string(), "/x: "), 1);
     expect_failure_of(
-        "fsync", error, [&](Vfs& any) { any.sync_directory(folder.path()); }, "vfs: fsync failed: path is", 1);
+        "fsync", error, [&](SystemCalls& calls) { RealVfs(calls).sync_directory(folder.path()); }, "vfs: fsync failed: path is",
+        1);
   }
 }
 
