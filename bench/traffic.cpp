@@ -38,7 +38,6 @@ void move(const Arrays& arrays, std::int64_t count) {
       }
       if constexpr (kUpdates + kWrites == 0) all = _mm256_add_ps(all, sum);
     }
-    _mm_sfence();
     asm volatile("" : : "x"(all) : "memory");
   });
 }

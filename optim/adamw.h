@@ -10,6 +10,7 @@ namespace tessera {
 
 struct AdamWConfig {
   static constexpr const char* kName = "adamw";
+  static constexpr bool kDecouplesDecay = true;
   double lr = 1e-3;  // what schedules start from
   double beta1 = 0.9;
   double beta2 = 0.999;

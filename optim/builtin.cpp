@@ -17,7 +17,9 @@ double OptimizerConfig::lr() const {
   return std::visit([](const auto& config) { return config.lr; }, form);
 }
 
-bool OptimizerConfig::decouples_decay() const { return std::holds_alternative<AdamWConfig>(form); }
+bool OptimizerConfig::decouples_decay() const {
+  return std::visit([](const auto& config) { return config.kDecouplesDecay; }, form);
+}
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const std::vector<NamedParameter>& parameters) {
   return std::visit([&](const auto& chosen) { return make(chosen, parameters); }, config.form);

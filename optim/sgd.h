@@ -9,6 +9,7 @@ namespace tessera {
 
 struct SgdConfig {
   static constexpr const char* kName = "sgd";
+  static constexpr bool kDecouplesDecay = false;
   double lr = 0.1;  // what schedules start from
   double momentum = 0.9;
   bool nesterov = false;

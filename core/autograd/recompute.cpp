@@ -11,7 +11,8 @@ namespace {
 
 class RecomputeOp final : public Op {
  public:
-  // others: inputs behind these, whose gradients the sweep of f's own graph leaves where they belong.
+  // others: how many recorded inputs follow these; they are leaves that f reads itself, and the sweep inside stores their
+  // gradients.
   RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f, std::size_t others = 0)
       : inputs_(std::move(inputs)), f_(std::move(f)), others_(others), module_(ModuleScope::current()) {}
   std::string_view name() const override { return "recompute"; }

@@ -271,7 +271,8 @@ class ReadFields final : public Fields {
     }
     return nullptr;
   }
-  // Which form is meant is not known then.
+  // Whether an unknown key of the block seems to be a misspelling of the key that chooses its form. The form that is meant is not
+  // known then, so no key can be said to belong to another one.
   bool misspells_choice(std::size_t block) const {
     return std::ranges::any_of(
         unknown_, [&](const Unknown& other) { return other.block == block && suggestion(other) == known_[block].chosen_by; });

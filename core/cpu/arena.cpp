@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <iterator>
 
+#include "core/support/rounding.h"
+
 namespace tessera::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kSegment = std::size_t{256} << 20;  // of addresses: bytes count from their first use
-
-std::size_t rounded_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
 // Address space that begins on a huge page, or null. Its pages are asked to be huge: activations are walked end to end, and a
 // virtual machine pays twice for every address that is not in the translation buffer.
@@ -31,7 +31,7 @@ char* map_pages(std::size_t size) {
 // The pages that lie in [begin, end) with all their bytes.
 void drop_pages(char* begin, char* end) noexcept {
   constexpr std::uintptr_t kPage = 4096;
-  const auto first = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+  const auto first = round_up(reinterpret_cast<std::uintptr_t>(begin), kPage);
   const auto last = reinterpret_cast<std::uintptr_t>(end) / kPage * kPage;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
@@ -83,7 +83,7 @@ void* Arena::take(std::size_t size) {
 Arena::Segments::iterator Arena::segment_of(char* block) { return std::prev(segments_.upper_bound(block)); }
 
 Arena::Segments::iterator Arena::add_segment(std::size_t size) {
-  for (const std::size_t wanted : {std::max(kSegment, rounded_up(size, kHugePage)), rounded_up(size, kHugePage)}) {
+  for (const std::size_t wanted : {std::max(kSegment, round_up(size, kHugePage)), round_up(size, kHugePage)}) {
     if (wanted < size) return segments_.end();  // more than addresses can count
     char* const begin = map_pages(wanted);
     if (begin == nullptr) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <omp.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -36,11 +37,13 @@ class OneThread {
 inline constexpr double kLeastFlopsForThreads = 5e5;
 
 // Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
+// Behind it every thread sees what each body stored, past the caches too.
 template <class Body>
 void parallel_parts(std::int64_t count, int parts, Body&& body) {
   if (parts <= 1) {
-    if (count > 0) body(std::int64_t{0}, count, 0);
-    return;
+    if (count <= 0) return;
+    body(std::int64_t{0}, count, 0);
+    return _mm_sfence();
   }
   std::exception_ptr failure;
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
@@ -48,7 +51,9 @@ void parallel_parts(std::int64_t count, int parts, Body&& body) {
     try {
       const std::int64_t begin = count * part / parts;
       const std::int64_t end = count * (part + 1) / parts;
-      if (begin < end) body(begin, end, part);
+      if (begin >= end) continue;
+      body(begin, end, part);
+      _mm_sfence();
     } catch (...) {
 #pragma omp critical(tessera_parallel_failure)
       if (!failure) failure = std::current_exception();

@@ -46,7 +46,6 @@ void scale(const float* x, float* y, std::int64_t count, int threads, const Stor
     const __m256 factor = _mm256_set1_ps(kFactor);
     for (std::int64_t i = begin * kLanes; i < end * kLanes; i += kLanes)
       store(y + i, _mm256_mul_ps(factor, _mm256_load_ps(x + i)));
-    _mm_sfence();  // stores past the caches are done
     asm volatile("" : : "r"(y) : "memory");  // nobody may read y: without this the passes might be left out
   });
 }

@@ -179,7 +179,6 @@ bool tiled_copy(const StridedLoop<2>& loop, const float* source, float* target) 
     } else {
       stream_rows(blocks, source, target, begin, end);
     }
-    _mm_sfence();  // what went past the caches is there
   });
   return true;
 }

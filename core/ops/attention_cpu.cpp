@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "core/compute_type.h"
@@ -10,6 +11,7 @@
 #include "core/device/step_state.h"
 #include "core/ops/attention.h"
 #include "core/ops/dropout_math.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cpu {
 namespace {
@@ -67,14 +69,14 @@ struct Tiles {
   explicit Tiles(const AttentionOperands& operands) {
     const AttentionForm& f = operands.form;
     if (operands.pattern) before = f.position(0) % kQueries;
-    count = (before + f.queries + kQueries - 1) / kQueries;
+    count = ceil_div(before + f.queries, kQueries);
   }
   // The query of a tile's lane 0.
   std::int64_t first(std::int64_t tile) const { return tile * kQueries - before; }
 };
 
 // Of rows of a head in f32.
-std::int64_t pitch_of(const AttentionForm& form) { return (form.width + kLanes - 1) / kLanes * kLanes; }
+std::int64_t pitch_of(const AttentionForm& form) { return round_up(form.width, kLanes); }
 
 // What one thread holds while it goes through heads of keys and tiles of queries.
 template <class T>
@@ -179,8 +181,10 @@ class Worker {
     if (!o_.pattern) return all;
     const AttentionPattern& pattern = *o_.pattern;
     const std::int64_t at = f_.position(queries.first), side = pattern.options().block;
+    const std::span<const std::int64_t> offsets =
+        pattern.offsets().subspan(static_cast<std::size_t>(head * pattern.units() + at / side));
     if (side == 1) {
-      all.elements = pattern.tiles().tile(head, at / kQueries);
+      all.elements = pattern.tiles().tile(head, at / kQueries, offsets.front());
       const bool whole = queries.begin == 0 && (pattern.options().causal || f_.keys == pattern.options().positions);
       if (whole && queries.end == kQueries && !o_.key_mask.defined()) return all;
       all.elements = chosen_.choose(all.elements, queries.begin, queries.end, f_.keys, keys(batch).mask);
@@ -189,9 +193,8 @@ class Worker {
     all.blocks.side = side;
     all.blocks.keys = pattern.keys().data();
     for (std::int64_t row = 0; row <= kQueries / side; ++row) {
-      const std::int64_t first = std::max(queries.begin / side, row), end = (queries.end + side - 1) / side;
-      all.blocks.offsets[row] =
-          pattern.offsets()[static_cast<std::size_t>(head * pattern.units() + at / side + std::min(first, end))];
+      const std::int64_t first = std::max(queries.begin / side, row), end = ceil_div(queries.end, side);
+      all.blocks.offsets[row] = offsets[static_cast<std::size_t>(std::min(first, end))];
     }
     return all;
   }
@@ -284,11 +287,10 @@ reference::HeadRows head_rows(const Tensor& x) { return {x.data<double>(), x.str
 
 auto in_double(const AttentionOperands& operands) {
   const attention::Dropout dropout = dropout_of(operands);
-  const std::int64_t blocks = operands.form.blocks();
-  const auto factor = [dropout, blocks](std::int64_t row, std::int64_t key) {
+  const auto factor = [dropout, form = operands.form](std::int64_t row, std::int64_t key) {
     if (dropout.rate == 0) return 1.0;
-    const auto words = random_words(dropout.stream, dropout.step, static_cast<std::uint64_t>(row * blocks + key / 4));
-    return words[static_cast<std::size_t>(key % 4)] >> 8 >= dropout.threshold ? 1 / (1 - dropout.rate) : 0.0;
+    const auto words = random_words(dropout.stream, dropout.step, form.random_block(row, key));
+    return is_kept(words[static_cast<std::size_t>(key % 4)], dropout.threshold) ? 1 / (1 - dropout.rate) : 0.0;
   };
   const std::uint8_t* const mask = operands.key_mask.defined() ? operands.key_mask.data<std::uint8_t>() : nullptr;
   const auto sees = [form = operands.form, mask, pattern = operands.pattern](std::int64_t batch, std::int64_t head,

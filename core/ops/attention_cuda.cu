@@ -28,9 +28,8 @@ struct Drop {
 
   __device__ double factor(const AttentionForm& form, std::int64_t row, std::int64_t key) const {
     if (state == nullptr) return 1;
-    const auto block = static_cast<std::uint64_t>(row * form.blocks() + key / 4);
-    const auto words = random_words(stream, dropout_step(*state), block);
-    return words[static_cast<std::size_t>(key % 4)] >> 8 >= threshold ? scale : 0;
+    const auto words = random_words(stream, dropout_step(*state), form.random_block(row, key));
+    return is_kept(words[static_cast<std::size_t>(key % 4)], threshold) ? scale : 0;
   }
 };
 

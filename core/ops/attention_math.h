@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/support/host_device.h"
+#include "core/support/rounding.h"
 
 namespace tessera {
 
@@ -36,8 +37,10 @@ struct AttentionForm {
     const std::int64_t end = window == 0 ? queries : key + window + 2 * block - position(0);
     return end > queries ? queries : end;
   }
-  // Blocks of random words of a row of probabilities.
-  TESSERA_HD std::int64_t blocks() const { return (keys + 3) / 4; }
+  // Where dropout draws for a probability: word key % 4 of this block. Rows begin with a block of their own.
+  TESSERA_HD std::uint64_t random_block(std::int64_t row, std::int64_t key) const {
+    return static_cast<std::uint64_t>(row * ceil_div(keys, 4) + key / 4);
+  }
 };
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 
 #include "core/cpu/attention/element_tiles.h"
 #include "core/support/error.h"
+#include "core/support/rounding.h"
 
 namespace tessera {
 namespace {
@@ -20,14 +21,14 @@ const AttentionPatternOptions& checked(const AttentionPatternOptions& o) {
                 "; needs 0 <= density <= 1");
   TESSERA_CHECK(o.block == 1 || o.block == 16 || o.block == 32, ConfigError, "attention pattern: block is ", o.block,
                 "; needs 1, 16 or 32");
-  TESSERA_CHECK((o.positions + o.block - 1) / o.block <= kMostUnits, ConfigError, "attention pattern: positions are ",
-                o.positions, " in blocks of ", o.block, "; needs at most ", kMostUnits, " blocks");
+  TESSERA_CHECK(ceil_div(o.positions, o.block) <= kMostUnits, ConfigError, "attention pattern: positions are ", o.positions,
+                " in blocks of ", o.block, "; needs at most ", kMostUnits, " blocks");
   return o;
 }
 
 // Offsets of the diagonals beside the band, ascending.
 std::vector<std::int64_t> diagonals_of(const AttentionPatternOptions& o, std::int64_t units) {
-  const std::int64_t nearest = (o.band - 1 + o.block - 1) / o.block + 1;
+  const std::int64_t nearest = ceil_div(o.band - 1, o.block) + 1;
   std::vector<std::int64_t> diagonals;
   for (std::int64_t distance = units - 1; distance >= nearest; --distance) diagonals.push_back(-distance);
   for (std::int64_t distance = nearest; !o.causal && distance < units; ++distance) diagonals.push_back(distance);
@@ -86,10 +87,11 @@ struct Pair {
 }  // namespace
 
 AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : options_(checked(options)) {
-  units_ = (options.positions + options.block - 1) / options.block;
+  units_ = ceil_div(options.positions, options.block);
   const std::vector<std::int64_t> diagonals = diagonals_of(options, units_);
-  for (const std::int64_t offset : diagonals) beside_ += units_ - std::abs(offset);
-  kept_ = std::llround(options.density * static_cast<double>(beside_));
+  std::int64_t beside = 0;
+  for (const std::int64_t offset : diagonals) beside += units_ - std::abs(offset);
+  kept_ = std::llround(options.density * static_cast<double>(beside));
   const double scale = scale_for(units_, diagonals, kept_);
   offsets_.reserve(static_cast<std::size_t>(options.heads * units_ + 1));
   offsets_.push_back(0);

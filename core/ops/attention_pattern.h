@@ -43,8 +43,7 @@ class AttentionPattern {
 
   const AttentionPatternOptions& options() const noexcept { return options_; }
   std::int64_t units() const noexcept { return units_; }
-  std::int64_t pairs_beside_band() const noexcept { return beside_; }  // of units, in one head
-  std::int64_t kept() const noexcept { return kept_; }  // of these
+  std::int64_t kept() const noexcept { return kept_; }  // pairs of units beside the band, in one head
 
   // Beside the band: the units of keys that the queries of a unit see, ascending; those of all heads and units in one list, row
   // head * units() + unit of which is [offsets[row], offsets[row + 1]).
@@ -77,7 +76,7 @@ class AttentionPattern {
   void draw(std::int64_t head, double scale, std::span<const std::int64_t> diagonals);
 
   AttentionPatternOptions options_;
-  std::int64_t units_ = 0, beside_ = 0, kept_ = 0;
+  std::int64_t units_ = 0, kept_ = 0;
   std::vector<std::int64_t> offsets_;
   std::vector<std::uint16_t> keys_;
   mutable std::mutex lock_;

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "core/cuda/runtime/context.h"
-#include "core/cuda/runtime/rounding.h"
 #include "core/device/decisions.h"
 #include "core/device/device_choice.h"
 #include "core/device/device_info.h"
 #include "core/device/precision.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda {
 namespace {

@@ -24,10 +24,9 @@ std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64
 }
 
 template <class T>
-ExpRow<T> exp_sum(const T* x, std::int64_t classes, std::vector<T>& scratch) {
+rows::ExpSum<T> exp_sum(const T* x, std::int64_t classes, std::vector<T>& scratch) {
   if constexpr (std::is_same_v<T, float>) {
-    const rows::ExpSum sum = rows::kernels().exp_sum(x, classes);
-    return {sum.top, sum.total};
+    return rows::kernels().exp_sum(x, classes);
   } else {
     scratch.resize(static_cast<std::size_t>(classes));
     return exp_row(x, classes, scratch.data());
@@ -41,11 +40,11 @@ struct Targets {
 };
 
 template <class T>
-void gradient_row(const T* x, std::int64_t classes, std::int64_t label, const ExpRow<T>& sum, const Targets<T>& targets,
+void gradient_row(const T* x, std::int64_t classes, std::int64_t label, const rows::ExpSum<T>& sum, const Targets<T>& targets,
                   rows::Stores stores, T* to) {
   const auto& [even, picked, scale] = targets;
   if constexpr (std::is_same_v<T, float>) {
-    const rows::CrossEntropyRow row{{sum.top, sum.total}, label, even, picked, scale};
+    const rows::CrossEntropyRow row{sum, label, even, picked, scale};
     rows::kernels().cross_entropy_backward(x, classes, row, stores, to);
   } else {
     exp_row(x, classes, to);
@@ -56,7 +55,7 @@ void gradient_row(const T* x, std::int64_t classes, std::int64_t label, const Ex
 
 // The loss of a row whose exponentials `row` is of.
 template <class T>
-double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, const ExpRow<T>& row) {
+double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, const rows::ExpSum<T>& row) {
   if (label < 0) return 0.0;
   const T top = row.top;  // by name: Clang 14 lets no loop of OpenMP see a structured binding
   const double log_total = std::log(static_cast<double>(row.total));
@@ -85,7 +84,7 @@ void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Cro
       double total = 0.0;
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const x = logits.data<T>() + i * classes;
-        const ExpRow<T> row = exp_sum(x, classes, scratch);
+        const rows::ExpSum<T> row = exp_sum(x, classes, scratch);
         tops[i] = row.top;
         tops[n + i] = row.total;
         const std::int64_t target = label[i] == options.ignore_index ? -1 : label[i];
@@ -120,7 +119,6 @@ void cross_entropy_backward(const Tensor& grad_loss, const Tensor& logits, const
         }
         gradient_row(logits.data<T>() + i * classes, classes, label[i], {tops[i], tops[n + i]}, targets, stores, to);
       }
-      rows::finish_stores();
     });
   });
 }

@@ -21,7 +21,7 @@ void dropout_forward(const Tensor& x, double p, RngStream stream, const Tensor& 
         const auto words = random_words(stream, step, static_cast<std::uint64_t>(block));
         const std::int64_t length = std::min<std::int64_t>(4, count - block * 4);
         for (std::int64_t i = 0; i < length; ++i) {
-          const bool keep = words[static_cast<std::size_t>(i)] >> 8 >= threshold;
+          const bool keep = is_kept(words[static_cast<std::size_t>(i)], threshold);
           kept[block * 4 + i] = keep;
           to[block * 4 + i] = keep ? narrow<T>(scale * widen(from[block * 4 + i])) : narrow<T>(0.0);
         }

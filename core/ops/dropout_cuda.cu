@@ -23,7 +23,7 @@ __device__ void drop_block(const Pack<T, 4>& x, const DropoutRule& rule, std::ui
   const auto words = random_words(rule.stream, step, static_cast<std::uint64_t>(block));
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const bool keep = words[static_cast<std::size_t>(i)] >> 8 >= rule.threshold;
+    const bool keep = is_kept(words[static_cast<std::size_t>(i)], rule.threshold);
     const auto number = number_of(x.elements[i]);
     using Number = std::remove_const_t<decltype(number)>;
     mask.elements[i] = keep;

@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
-#include "core/support/host_device.h"
 #include "core/device/step_state.h"
+#include "core/support/host_device.h"
 
 namespace tessera {
 
-// Words whose upper 24 bits are below this are dropped.
 inline std::uint32_t dropout_threshold(double p) { return static_cast<std::uint32_t>(p * 0x1p24 + 0.5); }
+
+// Of the element that a random word is for. The upper 24 bits decide.
+TESSERA_HD inline bool is_kept(std::uint32_t word, std::uint32_t threshold) { return word >> 8 >= threshold; }
 
 // The random number's step: micro-batches of one step draw different masks.
 TESSERA_HD inline std::uint64_t dropout_step(const StepStateData& state) {

@@ -13,10 +13,9 @@ T largest(const T* x, std::int64_t n) {
   return top;
 }
 
-template <class T>
-ExpRow<T> exp_row(const T* x, std::int64_t n, T* y) {
-  const T top = largest(x, n);
-  T total = 0;
+rows::ExpSum<double> exp_row(const double* x, std::int64_t n, double* y) {
+  const double top = largest(x, n);
+  double total = 0;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i) total += y[i] = std::exp(x[i] - top);
   return {top, total};
@@ -48,6 +47,5 @@ void softmax_backward_row(const double* y, const double* g, std::int64_t n, doub
 
 template float largest(const float* x, std::int64_t n);
 template double largest(const double* x, std::int64_t n);
-template ExpRow<double> exp_row(const double* x, std::int64_t n, double* y);
 
 }  // namespace tessera::cpu

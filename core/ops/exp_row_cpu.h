@@ -11,15 +11,8 @@ namespace tessera::cpu {
 template <class T>
 T largest(const T* x, std::int64_t n);
 
-template <class T>
-struct ExpRow {
-  T top;  // the largest element, so that no exponential overflows
-  T total;  // of y; NaN where x holds one
-};
-
-// y = exp(x - top) of n > 0 elements, for double; that of float is rows::Kernels::exp_sum. y may be x.
-template <class T>
-ExpRow<T> exp_row(const T* x, std::int64_t n, T* y);
+// y = exp(x - top) of n > 0 elements. y may be x. Floats have rows::Kernels::exp_sum, which stores no exponentials.
+rows::ExpSum<double> exp_row(const double* x, std::int64_t n, double* y);
 
 // Softmax of n > 0 elements, and its gradient where they were scaled first: scale * y * (g - sum(g * y)); for float and double. y
 // may be x. A NaN fills its row: it enters the sum, and the sum divides every element.

@@ -19,7 +19,6 @@ void gelu_forward(const Tensor& x, GeluForm form, const Tensor& y) {
     const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
     return parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       kernel(x.data<float>() + begin, end - begin, stores, y.data<float>() + begin);
-      rows::finish_stores();
     });
   }
   if (form == GeluForm::erf)
@@ -34,7 +33,6 @@ void gelu_backward(const Tensor& x, const Tensor& grad_y, GeluForm form, const T
     const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
     return parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       kernel(x.data<float>() + begin, grad_y.data<float>() + begin, end - begin, stores, grad_x.data<float>() + begin);
-      rows::finish_stores();
     });
   }
   if (form == GeluForm::erf)

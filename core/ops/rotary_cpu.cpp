@@ -73,7 +73,6 @@ void rotary_turn(const Tensor& x, const Tensor& table, std::int64_t heads, bool 
         const std::int64_t at = i % positions * row.half;
         turn(x.data<T>() + i * width, cosines + at, sines + at, row, back ? C(-1) : C(1), stores, y.data<T>() + i * width);
       }
-      rows::finish_stores();
     });
   });
 }

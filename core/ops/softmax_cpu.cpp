@@ -39,7 +39,6 @@ void for_each_last_row(const char* operation, const Tensor& x, F&& f) {
   dispatch_real(x.dtype(), operation, [&]<class T>() {
     parallel_for(x.numel() / n, std::max<std::int64_t>(1, kGrain / 4 / n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) f.template operator()<T>(row * n, n);
-      rows::finish_stores();
     });
   });
 }

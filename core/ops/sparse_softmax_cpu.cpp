@@ -23,7 +23,6 @@ void for_each_sparse_row(std::int64_t numel, const Tensor& offsets, Row&& row) {
         if (at[r + 1] > at[r]) row(entry * count + at[r], at[r + 1] - at[r]);
       }
     }
-    rows::finish_stores();
   });
 }
 

@@ -43,7 +43,6 @@ void swiglu_forward(const Tensor& x, const Tensor& y) {
       for (std::int64_t row = begin; row < end; ++row) {
         forward_row(x.data<T>() + row * 2 * n, n, stores, y.data<T>() + row * n);
       }
-      rows::finish_stores();
     });
   });
 }
@@ -56,7 +55,6 @@ void swiglu_backward(const Tensor& x, const Tensor& grad_y, const Tensor& grad_x
       for (std::int64_t row = begin; row < end; ++row) {
         backward_row(x.data<T>() + row * 2 * n, grad_y.data<T>() + row * n, n, stores, grad_x.data<T>() + row * 2 * n);
       }
-      rows::finish_stores();
     });
   });
 }

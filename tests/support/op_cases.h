@@ -31,6 +31,7 @@ struct OpCase {
   bool bf16 = true;  // false: the op refuses bf16
   bool recordable = true;  // false: the row reads its inputs on the host, which a graph of its work cannot
   double bf16_roundings = 4;  // roundings to bf16 that a gradient may show; say why where it is larger
+  double half_roundings = 1;  // roundings to bf16 or f16 that a result on a GPU may show
   std::string forced = {};  // the choice by which a GPU runs the row (core/device/decisions.h)
 };
 

@@ -1,8 +1,10 @@
 // Rows for attention.
 #include <cmath>
+#include <cstdlib>
 
 #include "core/ops/attention.h"
 #include "core/ops/rotary.h"
+#include "tests/support/attention_reference.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/reference.h"
 
@@ -21,35 +23,11 @@ struct Row {
   std::vector<std::int64_t> key_mask = {};
 };
 
-bool sees(const Row& row, const Tensor* mask, std::int64_t b, std::int64_t i, std::int64_t j) {
-  const std::int64_t position = i + row.size.keys - row.size.queries;
-  if (row.causal && j > position) return false;
-  if (row.window > 0 && std::abs(position - j) >= row.window) return false;
-  return mask == nullptr || element(*mask, {b, j}) != 0;
-}
-
-// By the definition: all scores, softmax over those that are seen, their sum of values.
-Tensor attention_reference(const Row& row, std::span<const Tensor> in) {
-  const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
-  const Tensor* const mask = in.size() > 3 ? &in[3] : nullptr;
-  const Tensor y = Tensor::zeros(in[0].shape(), DType::f64);
-  for_each_index({batch, heads, queries}, [&](const Index& index) {
-    const std::int64_t b = index[0], h = index[1], i = index[2], kv = h / (heads / kv_heads);
-    std::vector<double> powers(static_cast<std::size_t>(keys), 0.0);
-    double total = 0;
-    for (std::int64_t j = 0; j < keys; ++j) {
-      if (!sees(row, mask, b, i, j)) continue;
-      double score = 0;
-      for (std::int64_t c = 0; c < width; ++c) score += at(in[0], b, i, h, c) * at(in[1], b, j, kv, c);
-      total += powers[static_cast<std::size_t>(j)] = std::exp(score / std::sqrt(static_cast<double>(width)));
-    }
-    for (std::int64_t j = 0; total > 0 && j < keys; ++j) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        at(y, b, i, h, c) += powers[static_cast<std::size_t>(j)] / total * at(in[2], b, j, kv, c);
-      }
-    }
-  });
-  return y;
+Sees sees(const Row& row) {
+  return [row](std::int64_t, std::int64_t position, std::int64_t key) {
+    if (row.causal && key > position) return false;
+    return row.window == 0 || std::abs(position - key) < row.window;
+  };
 }
 
 OpCase case_of(const Row& row) {
@@ -62,7 +40,7 @@ OpCase case_of(const Row& row) {
         if (in.size() > 3) options.key_mask = in[3].value().to(DType::u8);
         return attention(in[0], in[1], in[2], options);
       },
-      [row](std::span<const Tensor> in) { return attention_reference(row, in); });
+      [row](std::span<const Tensor> in) { return attention_reference(in, sees(row)); });
   for (OpInput& input : c.inputs) input.low = -2, input.high = 2;  // far from equal probabilities
   if (!row.key_mask.empty()) c.inputs.push_back({.shape = {batch, keys}, .differentiable = false, .indices = row.key_mask});
   return c;
@@ -85,7 +63,7 @@ OpCase packed_case(const Row& row) {
         const Heads& size = row.size;
         const std::vector<Tensor> parts{part(0, size.heads), part(size.heads, size.kv_heads),
                                         part(size.heads + size.kv_heads, size.kv_heads)};
-        return attention_reference(row, parts).reshape({size.batch, size.queries, size.heads * size.width});
+        return attention_reference(parts, sees(row)).reshape({size.batch, size.queries, size.heads * size.width});
       });
 }
 

@@ -90,13 +90,20 @@ Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
   return y;
 }
 
+// Libraries round a convolution before a bias is added behind it; sparse ones may be computed by that of their dense weight.
+void add_convolution(std::vector<OpCase>& cases, OpCase row) {
+  row.half_roundings = 2;
+  cases.push_back(with_parameters(std::move(row)));
+}
+
 void add_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& weight,
                 const Conv2dOptions& o = {}, bool bias = false) {
   std::vector<Shape> shapes{x, weight};
   if (bias) shapes.push_back({weight[0]});
-  cases.push_back(with_parameters(op_case(
-      "conv2d/" + name, shapes, [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
-      [o](Inputs in) { return conv2d_reference(in, o); })));
+  add_convolution(cases, op_case(
+                             "conv2d/" + name, shapes,
+                             [o](std::span<const Var> in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Var(), o); },
+                             [o](Inputs in) { return conv2d_reference(in, o); }));
 }
 
 void add_conv2d_cases(std::vector<OpCase>& cases) {
@@ -187,10 +194,12 @@ void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, cons
   const SparseWeightPtr weight = sparse_weight(shape, keeps);
   std::vector<Shape> shapes{x, {weight->count()}};
   if (bias) shapes.push_back({shape[0]});
-  cases.push_back(with_parameters(op_case(
-      "sparse_conv2d/" + name, shapes,
-      [weight, o](std::span<const Var> in) { return sparse_conv2d(in[0], in[1], weight, in.size() > 2 ? in[2] : Var(), o); },
-      [weight, o](Inputs in) { return conv2d_reference(densified(in, *weight), o); })));
+  add_convolution(cases, op_case(
+                             "sparse_conv2d/" + name, shapes,
+                             [weight, o](std::span<const Var> in) {
+                               return sparse_conv2d(in[0], in[1], weight, in.size() > 2 ? in[2] : Var(), o);
+                             },
+                             [weight, o](Inputs in) { return conv2d_reference(densified(in, *weight), o); }));
 }
 
 Keeps scattered(int64_t every) {

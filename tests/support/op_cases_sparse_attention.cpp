@@ -1,11 +1,10 @@
 // Rows for attention with a sparse pattern.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "core/ops/sparse_attention.h"
+#include "tests/support/attention_reference.h"
 #include "tests/support/op_cases.h"
-#include "tests/support/reference.h"
 
 namespace tessera::testing {
 namespace {
@@ -27,28 +26,6 @@ bool sees(const AttentionPattern& pattern, std::int64_t head, std::int64_t query
   return nearest < o.band || std::ranges::count(pattern.row(head, from), to) == 1;
 }
 
-Tensor reference(const Row& row, const AttentionPattern& pattern, std::span<const Tensor> in) {
-  const std::int64_t heads = row.pattern.heads, before = row.keys - row.queries;
-  const Tensor y = Tensor::zeros(in[0].shape(), DType::f64);
-  for_each_index({row.batch, heads, row.queries}, [&](const Index& index) {
-    const std::int64_t b = index[0], h = index[1], i = index[2], kv = h / (heads / row.kv_heads);
-    std::vector<double> powers(static_cast<std::size_t>(row.keys), 0.0);
-    double total = 0;
-    for (std::int64_t j = 0; j < row.keys; ++j) {
-      if (!sees(pattern, h, i + before, j) || (in.size() > 3 && element(in[3], {b, j}) == 0)) continue;
-      double score = 0;
-      for (std::int64_t c = 0; c < row.width; ++c) score += at(in[0], b, i, h, c) * at(in[1], b, j, kv, c);
-      total += powers[static_cast<std::size_t>(j)] = std::exp(score / std::sqrt(static_cast<double>(row.width)));
-    }
-    for (std::int64_t j = 0; total > 0 && j < row.keys; ++j) {
-      for (std::int64_t c = 0; c < row.width; ++c) {
-        at(y, b, i, h, c) += powers[static_cast<std::size_t>(j)] / total * at(in[2], b, j, kv, c);
-      }
-    }
-  });
-  return y;
-}
-
 OpCase case_of(const Row& row) {
   const auto pattern = std::make_shared<const AttentionPattern>(row.pattern);
   const Shape kv{row.batch, row.keys, row.kv_heads, row.width};
@@ -59,7 +36,10 @@ OpCase case_of(const Row& row) {
         if (in.size() > 3) options.key_mask = in[3].value().to(DType::u8);
         return sparse_attention(in[0], in[1], in[2], pattern, options);
       },
-      [row, pattern](std::span<const Tensor> in) { return reference(row, *pattern, in); });
+      [pattern](std::span<const Tensor> in) {
+        return attention_reference(
+            in, [&](std::int64_t head, std::int64_t position, std::int64_t key) { return sees(*pattern, head, position, key); });
+      });
   for (OpInput& input : c.inputs) input.low = -2, input.high = 2;  // far from equal probabilities
   if (row.key_mask) {
     std::vector<std::int64_t> mask(static_cast<std::size_t>(row.batch * row.keys));

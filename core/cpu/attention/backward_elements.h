@@ -1,6 +1,9 @@
 // The part of a backward that pairs have which a sparse pattern keeps one by one. Included like kernels.h.
 #pragma once
 
+#include "core/cpu/attention/arrays.h"
+#include "core/cpu/attention/chunks.h"
+#include "core/cpu/attention/drop_factors.h"
 #include "core/cpu/attention/elements.h"
 #include "core/cpu/attention/layout.h"
 #include "core/cpu/vector_math.h"

@@ -4,23 +4,24 @@
 #include <iterator>
 #include <utility>
 
+#include "core/support/rounding.h"
+
 namespace tessera::cpu::attention {
 
 std::size_t ElementTiles::bytes() const {
-  return (runs.size() + elements.size()) * sizeof(runs[0]) + keys.size() * sizeof(keys[0]) + counts.size() + lanes.size();
+  return runs.size() * sizeof(runs[0]) + keys.size() * sizeof(keys[0]) + counts.size() + lanes.size();
 }
 
-FarElements ElementTiles::tile(std::int64_t head, std::int64_t tile) const {
+FarElements ElementTiles::tile(std::int64_t head, std::int64_t tile, std::int64_t first) const {
   const auto at = static_cast<std::size_t>(head * tiles + tile);
-  return {runs[at + 1] - runs[at], keys.data() + runs[at], counts.data() + runs[at], lanes.data() + elements[at]};
+  return {runs[at + 1] - runs[at], keys.data() + runs[at], counts.data() + runs[at], lanes.data() + first};
 }
 
 ElementTiles element_tiles(std::span<const std::int64_t> offsets, std::span<const std::uint16_t> keys, std::int64_t heads,
                            std::int64_t positions) {
   ElementTiles all;
-  all.tiles = (positions + kQueries - 1) / kQueries;
+  all.tiles = ceil_div(positions, kQueries);
   all.runs.push_back(0);
-  all.elements.push_back(0);
   all.lanes.resize(keys.size());
   std::vector<std::int64_t> next(static_cast<std::size_t>(positions));
   for (std::int64_t tile = 0; tile < heads * all.tiles; ++tile) {
@@ -30,7 +31,7 @@ ElementTiles element_tiles(std::span<const std::int64_t> offsets, std::span<cons
         offsets.subspan(static_cast<std::size_t>(head * positions + first), static_cast<std::size_t>(count + 1));
     std::ranges::fill(next, 0);
     for (std::int64_t i = rows.front(); i < rows.back(); ++i) ++next[keys[static_cast<std::size_t>(i)]];
-    std::int64_t at = all.elements.back();
+    std::int64_t at = rows.front();
     for (std::size_t key = 0; key < next.size(); ++key) {
       if (next[key] == 0) continue;
       all.keys.push_back(static_cast<std::uint16_t>(key));
@@ -43,7 +44,6 @@ ElementTiles element_tiles(std::span<const std::int64_t> offsets, std::span<cons
       }
     }
     all.runs.push_back(static_cast<std::int64_t>(all.keys.size()));
-    all.elements.push_back(at);
   }
   return all;
 }

@@ -11,12 +11,13 @@ namespace tessera::cpu::attention {
 
 struct ElementTiles {
   std::int64_t tiles = 0;  // of a head
-  std::vector<std::int64_t> runs, elements;  // [heads * tiles + 1]: where those of each tile begin
+  std::vector<std::int64_t> runs;  // [heads * tiles + 1]: where those of each tile begin
   std::vector<std::uint16_t> keys;
   std::vector<std::uint8_t> counts, lanes;
 
   std::size_t bytes() const;
-  FarElements tile(std::int64_t head, std::int64_t tile) const;
+  // first: the offset of the tile's first row.
+  FarElements tile(std::int64_t head, std::int64_t tile, std::int64_t first) const;
 };
 
 // Keys of row (head, position), [offsets[row], offsets[row + 1]) of `keys`, ascending.

@@ -1,17 +1,14 @@
-// Pairs of queries and keys that a sparse pattern keeps one by one, beside the band: dot products of rows, and sums of them. They
-// come in runs that share a key, whose rows are held in registers meanwhile; runs come in chunks, whose scores the first-level
-// cache holds. Included like kernels.h.
+// Dot products of rows, and sums of rows, for the pairs of queries and keys that a sparse pattern keeps one by one, beside the
+// band. The row of the key that a run shares is held in registers meanwhile. Included like kernels.h.
 #pragma once
 
 #include "core/cpu/attention/arrays.h"
+#include "core/cpu/attention/chunks.h"
 #include "core/cpu/attention/problem.h"
 #include "core/cpu/vector_math.h"
 
 namespace tessera::cpu::attention {
 namespace {
-
-inline constexpr std::int64_t kChunk = 2 * kQueries;  // elements, at most; a run has up to kQueries
-static_assert(kChunk * kLanes + 4 * kChunk <= 2 * kKeys * kQueries, "scratch of a tile holds what a chunk needs");
 
 template <int W>
 inline constexpr int kHeld = W == 16 ? 4 : 2;  // vectors of each row in registers at once
@@ -40,34 +37,6 @@ template <int W, int V>
 [[gnu::always_inline]] inline void store_row(const Vec<W> (&row)[V], float* to) {
 #pragma GCC unroll 4
   for (int v = 0; v < V; ++v) store<W>(row[v], to + v * W);
-}
-
-// Some runs, and their elements.
-struct Chunk {
-  FarElements runs;
-  std::int64_t elements;
-};
-
-template <class Body>
-void for_each_chunk(const FarElements& far, const Body& body) {
-  const std::uint8_t* lanes = far.lanes;
-  for (std::int64_t first = 0, end = 0; first < far.runs; first = end) {
-    std::int64_t elements = 0;
-    while (end < far.runs && elements + far.counts[end] <= kChunk) elements += far.counts[end++];
-    body(Chunk{{end - first, far.keys + first, far.counts + first, lanes}, elements});
-    lanes += elements;
-  }
-}
-
-// Calls body(key, lanes, their count, the run's first element in the chunk).
-template <class Body>
-[[gnu::always_inline]] inline void for_each_run(const Chunk& chunk, const Body& body) {
-  std::int64_t at = 0;
-  for (std::int64_t run = 0; run < chunk.runs.runs; ++run) {
-    const std::int64_t count = chunk.runs.counts[run];
-    body(std::int64_t{chunk.runs.keys[run]}, chunk.runs.lanes + at, count, at);
-    at += count;
-  }
 }
 
 // Of v[2 i] and v[2 i + 1] the sums of neighbouring blocks of Step lanes, those of the first in even blocks; then of these with
@@ -141,28 +110,10 @@ template <int W, int V>
   }
 }
 
-// Of what each lane has.
-inline void take(const Chunk& chunk, const float* of_lanes, float* of_elements) {
-  for (std::int64_t i = 0; i < chunk.elements; ++i) of_elements[i] = of_lanes[chunk.runs.lanes[i]];
-}
-
 // exp(scores - shifts) of elements.
 template <int W>
 void exponentials_of(std::int64_t elements, const float* shifts, float* scores) {
   for (std::int64_t e = 0; e < elements; e += W) store<W>(exp_of<W>(load<W>(scores + e) - load<W>(shifts + e)), scores + e);
-}
-
-// factors [elements]: 1 / (1 - rate) where a probability is kept, else 0.
-inline void drop_factors(const Dropout& dropout, const AttentionForm& form, const Queries& queries, const Chunk& chunk,
-                         float* factors) {
-  const auto kept = static_cast<float>(1 / (1 - dropout.rate));
-  for_each_run(chunk, [&](std::int64_t key, const std::uint8_t* lanes, std::int64_t count, std::int64_t at) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto block = static_cast<std::uint64_t>((queries.row + lanes[i]) * form.blocks() + key / 4);
-      const auto words = random_words(dropout.stream, dropout.step, block);
-      factors[at + i] = words[static_cast<std::size_t>(key % 4)] >> 8 >= dropout.threshold ? kept : 0.0F;
-    }
-  });
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <cstring>
 
+#include "core/cpu/attention/arrays.h"
+#include "core/cpu/attention/chunks.h"
+#include "core/cpu/attention/drop_factors.h"
 #include "core/cpu/attention/elements.h"
 #include "core/cpu/attention/layout.h"
 #include "core/cpu/attention/running.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/ops/attention_math.h"
+#include "core/ops/dropout_math.h"
 #include "core/rng.h"
 
 namespace tessera::cpu::attention {

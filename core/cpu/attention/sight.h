@@ -20,7 +20,7 @@ struct KeyTile {
   std::int64_t end() const { return first + count; }
 };
 
-// Which lanes of a tile see key `key`: all bits set where they do.
+// Which lanes of a tile of queries see which keys.
 template <int W>
 class Sight {
  public:
@@ -60,7 +60,7 @@ class Sight {
     while (v > 0 && first_[(v - 1) * W] >= to) --v;
     return v;
   }
-  // Of key `j` of a tile.
+  // All bits set in the lanes that see key j of a tile.
   IntVec<W> lanes(const KeyTile& keys, std::int64_t j, std::int64_t lane) const {
     const std::int64_t key = keys.first + j;
     if (mask_ != nullptr && mask_[key] == 0) return IntVec<W>{};

@@ -1,7 +1,5 @@
 #include "core/cpu/depthwise/depthwise.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 
 #include "core/cpu/depthwise/walk.h"
@@ -82,7 +80,6 @@ void correlate(const Kernels& kernels, const Conv2dGeometry& g, const Window& w,
         kernels.correlate(walk.row(strip, r), walk.taps(), weights, epilogue, rest, y + r * strip.y_row);
       }
     });
-    _mm_sfence();  // what went past the caches is there
   });
 }
 
@@ -113,7 +110,6 @@ void backward_input(const Kernels& kernels, const Conv2dGeometry& g, const Tenso
     walk.strips(begin, end, [&](const Strip& strip, const Taps& taps, std::int64_t pixel) {
       kernels.correlate(strip, taps, filters.data<float>(), epilogue, {0, g.in}, grad_x.data<float>() + pixel * g.in);
     });
-    _mm_sfence();  // what went past the caches is there
   });
 }
 

@@ -23,7 +23,7 @@ float top_of(const float* x, std::int64_t n) {
 
 // What lies behind the row is far below: its exponential is 0.
 template <int W>
-ExpSum exp_sum(const float* x, std::int64_t n) {
+ExpSum<float> exp_sum(const float* x, std::int64_t n) {
   const float top = top_of<W>(x, n);
   Vec<W> sums[4]{};
   for_each_vector<W>(
@@ -35,7 +35,7 @@ ExpSum exp_sum(const float* x, std::int64_t n) {
 }
 
 template <int W>
-ExpSum softmax(const float* x, std::int64_t n, Stores stores, float* y) {
+ExpSum<float> softmax(const float* x, std::int64_t n, Stores stores, float* y) {
   const float top = top_of<W>(x, n);
   constexpr std::int64_t kHeld = 4096;  // exponentials that stay in the first cache; longer rows compute them twice
   alignas(64) float held[kHeld];

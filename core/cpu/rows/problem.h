@@ -6,16 +6,18 @@
 namespace tessera::cpu::rows {
 
 // How results are stored. `past_caches` reads no line of memory before it is overwritten: a third of the traffic of an op that
-// reads one array and writes another. It is for results that no cache could hold for whoever reads them.
+// reads one array and writes another. It is for results that no cache could hold for whoever reads them. Kernels are called in
+// core/cpu/parallel.h's loops, behind which others see what was stored.
 enum class Stores { cached, past_caches };
 
+template <class T>
 struct ExpSum {
-  float top;  // the largest element
-  float total;  // the sum of exp(x - top); NaN where x holds one
+  T top;  // the largest element, so that no exponential overflows
+  T total;  // the sum of exp(x - top); NaN where x holds one
 };
 
 struct CrossEntropyRow {
-  ExpSum sum;
+  ExpSum<float> sum;
   std::int64_t label;
   float even, picked, scale;
 };
@@ -53,8 +55,8 @@ struct Kernels {
   void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
 
   // Of one row of n > 0 elements.
-  ExpSum (*exp_sum)(const float* x, std::int64_t n);
-  ExpSum (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
+  ExpSum<float> (*exp_sum)(const float* x, std::int64_t n);
+  ExpSum<float> (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
   // grad_x = scale (exp(x - top) / total - target), where the target is `even` and, at the label, `picked` more.
   void (*cross_entropy_backward)(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x);
   // grad_x = scale y (g - sum(g y)).
@@ -67,6 +69,5 @@ extern const Kernels kAvx512Kernels;
 
 const Kernels& kernels();  // of isa()
 Stores stores_for(std::int64_t bytes);  // of a result of so many bytes: past the caches where the last one holds less than it
-void finish_stores();  // called by each thread behind its last kernel: others see what it stored past the caches
 
 }  // namespace tessera::cpu::rows

@@ -1,5 +1,3 @@
-#include <immintrin.h>
-
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -21,7 +19,5 @@ std::int64_t last_cache_bytes() {
 const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
 
 Stores stores_for(std::int64_t bytes) { return bytes > last_cache_bytes() ? Stores::past_caches : Stores::cached; }
-
-void finish_stores() { _mm_sfence(); }
 
 }  // namespace tessera::cpu::rows

@@ -1,82 +1,18 @@
-// How kernels of rows load, store and sum vectors. Included like core/cpu/vectors.h.
+// How kernels of rows go through their elements and sum them. Included like core/cpu/vectors.h.
 #pragma once
 
 #include <immintrin.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "core/cpu/rows/parts.h"
 #include "core/cpu/rows/problem.h"
 #include "core/cpu/vectors.h"
 
 namespace tessera::cpu::rows {
 namespace {
-
-#ifdef __AVX512F__
-inline __mmask16 first_lanes(std::int64_t lanes) { return static_cast<__mmask16>((1U << lanes) - 1); }
-#endif
-inline __m256i first_of_eight(std::int64_t lanes) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(lanes)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-// Neither has a branch: around one the compiler would round products that it otherwise adds unrounded.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load_part(const float* from, std::int64_t lanes, float behind) {
-  const Vec<W> rest = Vec<W>{} + behind;
-#ifdef __AVX512F__
-  if constexpr (W == 16) {
-    const __m512 v = _mm512_mask_loadu_ps(reinterpret_cast<const __m512&>(rest), first_lanes(lanes), from);
-    return reinterpret_cast<const Vec<W>&>(v);
-  }
-#endif
-  if constexpr (W == 8) {
-    const __m256i mask = first_of_eight(lanes);
-    const __m256 v =
-        _mm256_blendv_ps(reinterpret_cast<const __m256&>(rest), _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask));
-    return reinterpret_cast<const Vec<W>&>(v);
-  }
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store_part(const Vec<W>& v, std::int64_t lanes, float* to) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) return _mm512_mask_storeu_ps(to, first_lanes(lanes), reinterpret_cast<const __m512&>(v));
-#endif
-  if constexpr (W == 8) _mm256_maskstore_ps(to, first_of_eight(lanes), reinterpret_cast<const __m256&>(v));
-}
-
-template <int W>
-[[gnu::always_inline]] inline void store_past_caches(const Vec<W>& v, float* to) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) return _mm512_stream_ps(to, reinterpret_cast<const __m512&>(v));
-#endif
-  if constexpr (W == 8) _mm256_stream_ps(to, reinterpret_cast<const __m256&>(v));
-}
-
-// Elements from `at` to the next address that a whole vector may be stored to past the caches.
-template <int W>
-std::int64_t to_alignment(const float* at) {
-  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) / sizeof(float));
-}
-
-// How many elements of a vector count.
-struct Whole {};
-struct Part {
-  std::int64_t lanes;
-};
-
-// `behind` stands for what does not count.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Whole, float = 0) {
-  return load<W>(x + i);
-}
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Part part, float behind = 0) {
-  return load_part<W>(x + i, part.lanes, behind);
-}
-
-// Brings an element of the next row into the cache while this one is computed with. Where none follows nothing happens.
-[[gnu::always_inline]] inline void prefetch(const float* x) { _mm_prefetch(x, _MM_HINT_T0); }
 
 template <int W>
 [[gnu::always_inline]] inline Vec<W> larger_of(const Vec<W>& a, const Vec<W>& b) {  // b where one is NaN

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/cpu/sparse/packer.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cpu::sparse {
 namespace {

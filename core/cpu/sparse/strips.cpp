@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/cpu/parallel.h"
+#include "core/support/rounding.h"
 #include "core/tensor.h"
 
 namespace tessera::cpu::sparse {

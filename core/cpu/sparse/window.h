@@ -10,9 +10,6 @@
 
 namespace tessera::cpu::sparse {
 
-// a / b, rounded up.
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Of a convolution without groups: results are the pixels of y and sources those of x, or the other way round for the gradient of
 // the input. A linear layer is one of a single pixel.
 struct Window {

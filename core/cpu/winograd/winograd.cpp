@@ -4,6 +4,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cpu::winograd {
 namespace {
@@ -14,16 +15,14 @@ using reference::Conv2dGeometry;
 constexpr std::int64_t kBlockBytes = 768 * 1024;
 constexpr std::int64_t kMostRows = 128;
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 Problem problem_of(const Conv2dGeometry& g) {
   return {g.n,
           {g.h, g.w, g.in},
           {g.oh, g.ow, g.out},
           g.options.padding.h,
           g.options.padding.w,
-          divided_up(g.oh, kOut),
-          divided_up(g.ow, kOut)};
+          ceil_div(g.oh, kOut),
+          ceil_div(g.ow, kOut)};
 }
 
 // The gradient of x is a correlation of the gradient of y with the turned filters, under the border that restores x's size.
@@ -33,8 +32,8 @@ Problem transposed(const Conv2dGeometry& g) {
           {g.h, g.w, g.in},
           kFilter - 1 - g.options.padding.h,
           kFilter - 1 - g.options.padding.w,
-          divided_up(g.h, kOut),
-          divided_up(g.w, kOut)};
+          ceil_div(g.h, kOut),
+          ceil_div(g.w, kOut)};
 }
 
 // Calls body(block) for all tiles; every thread has its own scratch.
@@ -43,7 +42,7 @@ void for_each_block(const Kernels& kernels, const Problem& p, Body&& body) {
   const std::int64_t channels = kernels.padded(p.x.channels) + kernels.padded(p.y.channels);
   const std::int64_t fitting = kBlockBytes / (kPositions * channels * static_cast<std::int64_t>(sizeof(float)));
   const int parts = parts_for(p.tiles(), kRowStep);
-  const std::int64_t needed = divided_up(divided_up(p.tiles(), parts), kRowStep) * kRowStep;
+  const std::int64_t needed = round_up(ceil_div(p.tiles(), parts), kRowStep);
   const std::int64_t rows = std::min(needed, std::clamp(fitting / kRowStep * kRowStep, kRowStep, kMostRows));
   const std::int64_t each = kPositions * (channels * rows + 2 * Block::stride(rows, 0));
   const Tensor scratch = Tensor::empty({parts * each});
@@ -51,8 +50,7 @@ void for_each_block(const Kernels& kernels, const Problem& p, Body&& body) {
   parallel_parts(p.tiles(), parts, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t first = begin; first < end; first += rows) {
       const std::int64_t count = std::min(rows, end - first);
-      body(Block{first, count, divided_up(count, kRowStep) * kRowStep, scratch.data<float>() + part * each, zeros.data<float>()},
-           part);
+      body(Block{first, count, round_up(count, kRowStep), scratch.data<float>() + part * each, zeros.data<float>()}, part);
     }
   });
 }

@@ -4,8 +4,8 @@
 #include "core/cuda/core_conv/core_conv.h"
 #include "core/cuda/core_conv/model.h"
 #include "core/cuda/core_conv/problems.h"
-#include "core/cuda/runtime/rounding.h"
 #include "core/support/error.h"
+#include "core/support/rounding.h"
 #include "core/support/text.h"
 
 namespace tessera::cuda {

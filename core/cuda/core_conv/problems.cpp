@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cuda/runtime/rounding.h"
 #include "core/support/error.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda::core_conv {
 namespace {

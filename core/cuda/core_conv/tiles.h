@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/cuda/runtime/rounding.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda::core_conv {
 

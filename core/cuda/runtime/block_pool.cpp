@@ -4,7 +4,7 @@
 #include <iterator>
 #include <limits>
 
-#include "core/cuda/runtime/rounding.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda {
 namespace {

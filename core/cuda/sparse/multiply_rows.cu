@@ -4,9 +4,9 @@
 
 #include "core/cuda/kernel/compute_types.cuh"
 #include "core/cuda/kernel/launch.cuh"
-#include "core/cuda/runtime/rounding.h"
 #include "core/cuda/sparse/kernels.h"
 #include "core/cuda/sparse/reader.cuh"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda::sparse {
 namespace {

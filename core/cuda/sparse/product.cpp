@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cuda/runtime/rounding.h"
 #include "core/cuda/sparse/kernels.h"
 #include "core/cuda/sparse/problem.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda::sparse {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "core/cuda/runtime/rounding.h"
 #include "core/support/host_device.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda {
 

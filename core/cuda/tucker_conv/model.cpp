@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/cuda/runtime/chip.h"
-#include "core/cuda/runtime/rounding.h"
 #include "core/cuda/tucker_conv/plan.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cuda {
 namespace {

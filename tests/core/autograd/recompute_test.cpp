@@ -44,8 +44,13 @@ TEST(Recompute, GivesTheSameBytesAndKeepsNothingBetween) {
 TEST(Recompute, GivesNoGradientToWhatNeedsNone) {
   const Var x(numbers({4, 8}, -0.3)), a(numbers({8, 5}, -0.2), true), b(numbers({5, 3}, 0.1));
   const std::vector<Var> operands{x, a, b};
-  const Var y = recompute(operands, chain);
+  int runs = 0;
+  const Var y = recompute(operands, [&](std::span<const Var> o) {
+    ++runs;
+    return chain(o);
+  });
   backward(y, Tensor::full(y.shape(), 1));
+  EXPECT_EQ(runs, 2) << "f runs again in the backward";
   EXPECT_TRUE(a.grad().defined());
   EXPECT_FALSE(x.grad().defined());
   EXPECT_FALSE(b.grad().defined());
@@ -71,7 +76,11 @@ TEST(Recompute, RunsOnceWhereNothingIsRecorded) {
 TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
   const Var a(numbers({8, 12}, -0.2), true), b(numbers({12, 3}, 0.1), true), frozen(numbers({3}, 0.3));
   const std::vector<Var> parameters{frozen, a, b};
-  const auto f = [&](const Var& x) { return add(matmul(exp(matmul(x, a)), b), frozen); };
+  int runs = 0;
+  const auto f = [&](const Var& x) {
+    ++runs;
+    return add(matmul(exp(matmul(x, a)), b), frozen);
+  };
   for (const bool x_trained : {true, false}) {
     const Var x(numbers({4, 8}, -0.3), x_trained);
     const auto grads_of = [&](const Var& y) {
@@ -84,7 +93,9 @@ TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
       return grads;
     };
     const auto kept = grads_of(f(x));
+    runs = 0;
     EXPECT_EQ(grads_of(recompute(x, parameters, f)), kept);
+    EXPECT_EQ(runs, 2) << "f runs again in the backward";
     EXPECT_FALSE(frozen.grad().defined());
   }
 }

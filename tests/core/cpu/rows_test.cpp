@@ -135,7 +135,7 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     for (const double v : wide(x)) top = std::max(top, v);
     std::vector<double> want, gradient;
     for (const double v : wide(x)) want.push_back(std::exp(v - top)), total += want.back();
-    const ExpSum sum = used->exp_sum(x.data<float>(), n);
+    const ExpSum<float> sum = used->exp_sum(x.data<float>(), n);
     EXPECT_EQ(sum.top, top);
     EXPECT_NEAR(sum.total / total, 1, kTolerance);
     for (double& p : want) p /= total;

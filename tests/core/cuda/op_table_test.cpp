@@ -85,11 +85,6 @@ struct HalfType {
 };
 constexpr HalfType kHalfTypes[] = {{DType::bf16, kBf16Rounding}, {DType::f16, kF16Rounding}};
 
-// Libraries round a convolution before a bias is added behind it; sparse ones may be computed by that of their dense weight.
-double roundings_of(const OpCase& row) {
-  return row.name.starts_with("conv2d/") || row.name.starts_with("sparse_conv2d/") ? 2 : 1;
-}
-
 // Where bf16 may lose a gradient altogether, f16 may too.
 double gradient_tolerance(const OpCase& row, double rounding) {
   return row.bf16_roundings * (row.bf16_roundings * kBf16Rounding >= 1 ? kBf16Rounding : rounding);
@@ -144,7 +139,7 @@ TEST_P(OpTable, HalfTypesMatchDouble) {
     const Tensor y = forward(row, on(gpu(), inputs));
     EXPECT_EQ(y.dtype(), dtype);
     const Tensor expected = row.reference(widened(inputs));
-    expect_close(y, expected, roundings_of(row) * rounding + least_step(dtype, expected) + row.f32_relative);
+    expect_close(y, expected, row.half_roundings * rounding + least_step(dtype, expected) + row.f32_relative);
     // A gradient is rounded on store, and so are the values that the forward saved for it; a convolution's weights once more.
     const double relative = gradient_tolerance(row, rounding) + 10 * row.f32_relative;
     const auto tolerance = [&](const Tensor& want) { return relative + row.bf16_roundings * least_step(dtype, want); };

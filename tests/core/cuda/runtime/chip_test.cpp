@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/cuda/kernel/alignment.h"
-#include "core/cuda/runtime/rounding.h"
 #include "tests/support/gpu_limits.h"
 
 namespace tessera::cuda {
@@ -42,15 +41,6 @@ TEST(Chip, ClocksThatTheDriverHidesAreAnA100s) {
   silent.clock = silent.memory_clock = silent.memory_bits = 0;
   EXPECT_EQ(chip_of(silent).clock, chip_of(kA100).clock);
   EXPECT_EQ(chip_of(silent).memory, chip_of(kA100).memory);
-}
-
-TEST(Rounding, Upwards) {
-  EXPECT_EQ(ceil_div(0, 4), 0);
-  EXPECT_EQ(ceil_div(8, 4), 2);
-  EXPECT_EQ(ceil_div(9, 4), 3);
-  EXPECT_EQ(round_up(8, 4), 8);
-  EXPECT_EQ(round_up(9, 4), 12);
-  EXPECT_EQ(round_up(std::size_t{1} << 40 | 1, 512), (std::size_t{1} << 40) + 512);
 }
 
 TEST(Alignment, OfAddresses) {

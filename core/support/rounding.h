@@ -1,11 +1,11 @@
-// Division of counts upwards, on either side.
+// Division of counts upwards, on either device.
 #pragma once
 
 #include <type_traits>
 
 #include "core/support/host_device.h"
 
-namespace tessera::cuda {
+namespace tessera {
 
 // Of a >= 0 and b > 0.
 template <class T>
@@ -19,4 +19,4 @@ TESSERA_HD constexpr T round_up(T a, std::type_identity_t<T> b) {
   return ceil_div(a, b) * b;
 }
 
-}  // namespace tessera::cuda
+}  // namespace tessera
