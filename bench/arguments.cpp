@@ -76,7 +76,7 @@ std::string Arguments::usage() const {
   return text;
 }
 
-void Arguments::read(std::span<const std::string_view> words) const {
+void Arguments::read(std::span<const std::string_view> words) {
   if (command_ != nullptr) {
     *command_ = program_;
     for (const std::string_view word : words) *command_ += str(' ', without_folders(word));
@@ -84,12 +84,21 @@ void Arguments::read(std::span<const std::string_view> words) const {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto option = std::ranges::find(options_, words[i], &Option::name);
     TESSERA_CHECK(option != options_.end(), ConfigError, program_, ": unknown option '", words[i], "'; --help lists them");
+    option->given = true;
     if (option->value.empty()) {
       option->set({});
       continue;
     }
     TESSERA_CHECK(i + 1 < words.size(), ConfigError, program_, ": ", words[i], " needs a value");
     option->set(words[++i]);
+  }
+}
+
+void Arguments::refuse(std::span<const std::string_view> names, const std::string& why) const {
+  for (const std::string_view name : names) {
+    const auto option = std::ranges::find(options_, name, &Option::name);
+    TESSERA_CHECK(option != options_.end(), InternalError, program_, " has no option ", name);
+    TESSERA_CHECK(!option->given, ConfigError, program_, ": ", name, " has no effect ", why, "; leave it out");
   }
 }
 
@@ -101,6 +110,14 @@ void add_common(Arguments& arguments, CommonOptions& options) {
       .command(options.command);
 }
 
+void add_torch(Arguments& arguments, TorchOptions& options, const std::string& needed) {
+  const std::string otherwise = options.python.empty() ? "; without it its rows are left out" : str(" (", options.python, ")");
+  arguments.text("--python", options.python, str("interpreter that has ", needed, otherwise))
+      .text("--script", options.script, "the Python side")
+      .count("--sweep-" + options.unit, options.sweep_runs,
+             str("least ", options.unit, " of each of torch's ways before the fastest are timed"));
+}
+
 CommonOptions destination(CommonOptions options, const std::string& only, const std::string& official) {
   if (!options.results.empty()) return options;
   options.results = official;
@@ -108,7 +125,7 @@ CommonOptions destination(CommonOptions options, const std::string& only, const 
   return options;
 }
 
-int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
+int run_benchmark(Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
   if (std::ranges::find(words, "--help") != words.end()) {
     std::cout << arguments.usage();
     return kDone;

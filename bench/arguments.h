@@ -25,7 +25,10 @@ class Arguments {
 
   const std::string& program() const noexcept { return program_; }
   std::string usage() const;
-  void read(std::span<const std::string_view> words) const;  // throws ConfigError naming the program, the option and the rule
+  void read(std::span<const std::string_view> words);  // throws ConfigError naming the program, the option and the rule
+
+  // Throws ConfigError where one of the options was read: "some_bench: --steps has no effect `why`; leave it out".
+  void refuse(std::span<const std::string_view> names, const std::string& why) const;
 
  private:
   struct Option {
@@ -33,6 +36,7 @@ class Arguments {
     std::string value;  // what follows the name in the usage; empty for a flag
     std::string help;
     std::function<void(std::string_view)> set;
+    bool given = false;
   };
 
   std::string program_;
@@ -51,6 +55,16 @@ struct CommonOptions {
 };
 void add_common(Arguments& arguments, CommonOptions& options);
 
+// A rival in Python.
+struct TorchOptions {
+  std::string python = "/usr/bin/python3";  // without a default its rows are left out where none is given
+  std::string script;
+  std::int64_t sweep_runs = 5;
+  std::string unit = "runs";  // of what --sweep-... counts
+};
+// --python, --script and --sweep-runs, or another unit's. `needed`: what the interpreter has to have.
+void add_torch(Arguments& arguments, TorchOptions& options, const std::string& needed = "torch");
+
 // Where results go. `official` is for those of everything, of which tables are made: with an `only` that chooses a part results
 // are printed unless --results names a file.
 CommonOptions destination(CommonOptions options, const std::string& only, const std::string& official);
@@ -58,6 +72,6 @@ CommonOptions destination(CommonOptions options, const std::string& only, const 
 // Reads the words and calls `measure`. Returns the exit code: 0 done, 1 the measurement failed or is void, 2 unusable
 // arguments or surroundings, such as a variable that holds back one side's instruction set; --help prints the usage. The only
 // place of a benchmark program that catches and prints errors.
-int run_benchmark(const Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure);
+int run_benchmark(Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure);
 
 }  // namespace tessera::bench

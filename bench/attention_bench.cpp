@@ -15,9 +15,7 @@ namespace {
 
 struct Options {
   CommonOptions common = {};
-  std::string python = {};
-  std::string script = TESSERA_BENCH_DIR "/attention_bench_torch.py";
-  std::int64_t sweep_runs = 2;
+  TorchOptions torch{.python = {}, .script = TESSERA_BENCH_DIR "/attention_bench_torch.py", .sweep_runs = 2};
   std::string only = {};
 };
 
@@ -64,9 +62,8 @@ void measure(const Options& options) {
   std::erase_if(chosen, [&](const AttentionCase& of) { return row_of(of).find(options.only) == std::string::npos; });
   TESSERA_CHECK(!chosen.empty(), ConfigError, "attention_bench: --only '", options.only, "' is in no row; they read like '",
                 row_of(attention_cases().front()), "'");
-  const LibraryOptions torch{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
-                             options.sweep_runs};
-  if (!options.python.empty()) or_explain_missing_torch([&] { check_torch_attention(torch); });
+  const LibraryOptions torch{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
+  if (!options.torch.python.empty()) or_explain_missing_torch([&] { check_torch_attention(torch); });
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const double peak = cpu::fma_peak_gflops(static_cast<int>(options.common.threads));
@@ -77,7 +74,7 @@ void measure(const Options& options) {
     print_row(of,
               rows.emplace_back(of.block == 0 ? measure_attention(of, turns, peak) : measure_sparse_attention(of, turns, peak)));
   }
-  if (options.python.empty()) {
+  if (options.torch.python.empty()) {
     fmt::print("PyTorch's rows are left out, because --python names no interpreter\n");
   } else {
     measure_torch(torch, chosen, rows);
@@ -90,10 +87,8 @@ int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("attention_bench", "times attention alone, with sparse patterns, and against PyTorch's");
   add_common(arguments, options.common);
-  arguments.text("--python", options.python, "interpreter that has torch; without it its rows are left out")
-      .text("--script", options.script, "the Python side")
-      .count("--sweep-runs", options.sweep_runs, "least runs of each of torch's ways before the fastest are timed")
-      .text("--only", options.only, "rows whose pattern and shape contain this; without --results printed only");
+  add_torch(arguments, options.torch);
+  arguments.text("--only", options.only, "rows whose pattern and shape contain this; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

@@ -7,6 +7,7 @@
 // bad arguments.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -38,9 +39,7 @@ Targets targets_of(const std::string& precision) { return precision == "f32" ? T
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/decode_bench.jsonl"};
-  std::string python = "/usr/bin/python3";
-  std::string script = TESSERA_BENCH_DIR "/decode_bench_torch.py";
-  std::int64_t sweep_runs = 5;
+  TorchOptions torch{.script = TESSERA_BENCH_DIR "/decode_bench_torch.py"};
   std::string ways = {};
   std::string only = {};
 };
@@ -99,12 +98,12 @@ Value describe_run(const Options& options, const std::string& precision) {
   row.set("shape", str(DecodeWorkload::kPrompt, " tokens in the cache"));
   row.set("precision", precision);
   row.set("rounds", options.common.rounds);
-  row.set("sweep_runs", options.sweep_runs);
+  row.set("sweep_runs", options.torch.sweep_runs);
   return row;
 }
 
 ModeSweepOptions sweep_options(const Options& options, const std::string& precision) {
-  return {.least_runs = options.sweep_runs,
+  return {.least_runs = options.torch.sweep_runs,
           .settings = first_settings(false),
           .tuned_malloc = true,
           .tolerance = precision == "f32" ? kValueTolerance : kBf16Tolerance,
@@ -120,8 +119,11 @@ Value measure_against_torch(const Options& options, const std::string& precision
   sides.ours.write_inputs(folder.path());
   const std::vector<float> scores = sides.ours.scores();
 
-  const TorchProgram program{
-      options.python, options.script, folder.path(), static_cast<int>(options.common.threads), {"--precision", precision}};
+  const TorchProgram program{options.torch.python,
+                             options.torch.script,
+                             folder.path(),
+                             static_cast<int>(options.common.threads),
+                             {"--precision", precision}};
   const ModeSweepOptions how = sweep_options(options, precision);
   const TorchSweep<ModeWay> swept = sweep_ways(program, how, scores);
   std::vector<std::unique_ptr<ModesRival>> rivals;
@@ -144,15 +146,19 @@ Value measure_against_torch(const Options& options, const std::string& precision
   return row;
 }
 
-void measure(const Options& options) {
+bool is_compressed(const std::string& row) { return row == "svd" || row == "tile"; }
+
+void measure(const Options& options, const Arguments& arguments) {
+  constexpr std::string_view kTorch[]{"--ways", "--sweep-runs", "--python", "--script"};
   const std::vector<std::string> rows = chosen_rows(options);
+  if (std::ranges::all_of(rows, is_compressed))
+    arguments.refuse(kTorch, str("on --only ", options.only, ", which is without torch"));
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   for (const std::string& row : rows) {
-    const bool dense = row == "f32" || row == "bf16";
     publish(options.common, surroundings,
-            dense ? measure_against_torch(options, row)
-                  : measure_compressed_decoding({.form = row, .rounds = options.common.rounds}));
+            is_compressed(row) ? measure_compressed_decoding("gpt2", gpt2_small(), {row, options.common.rounds})
+                               : measure_against_torch(options, row));
   }
 }
 
@@ -161,11 +167,9 @@ int run_program(const std::vector<std::string_view>& words) {
   Arguments arguments("decode_bench", "times one-token forwards of GPT-2's smallest network against PyTorch's");
   add_common(arguments, options.common);
   arguments.text("--only", options.only, "f32, bf16, or of compressed MLPs svd or tile; all without it")
-      .count("--sweep-runs", options.sweep_runs, "least tokens of each of torch's ways before the fastest are timed")
-      .text("--ways", options.ways, "sweep only torch's ways whose text has this, such as 'eager, contiguous, avx512'")
-      .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
-      .text("--script", options.script, "torch's side");
-  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
+      .text("--ways", options.ways, "sweep only torch's ways whose text has this, such as 'eager, contiguous, avx512'");
+  add_torch(arguments, options.torch);
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options, arguments); }); });
 }
 
 }  // namespace

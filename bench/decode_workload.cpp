@@ -7,7 +7,6 @@
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
 #include "core/ops/cast.h"
-#include "core/rng.h"
 
 namespace tessera::bench {
 namespace {
@@ -16,11 +15,7 @@ constexpr std::uint64_t kSeed = 1;
 
 Tensor random_tokens(const std::string& name, std::int64_t count, std::int64_t vocabulary) {
   const Tensor tokens = Tensor::empty({1, count}, DType::i64);
-  const RngStream stream(kSeed, "bench", name);
-  for (std::int64_t i = 0; i < count; ++i) {
-    tokens.data<std::int64_t>()[i] =
-        random_below(stream, 0, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(vocabulary));
-  }
+  fill_field(tokens, {name, DType::i64, {count}, vocabulary}, kSeed, 0);
   return tokens;
 }
 

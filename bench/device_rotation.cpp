@@ -162,13 +162,6 @@ Samples per_call(const Samples& samples, std::size_t calls) {
   return each;
 }
 
-Value timed(const std::string& name, const Samples& samples) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
-  return row;
-}
-
 // Under these keys the fastest of the sides begin <= side < end.
 void set_best(Value& row, const char* name, const char* ratio, std::span<const Contestant> sides,
               std::span<const Samples> samples, std::size_t begin, std::size_t end) {

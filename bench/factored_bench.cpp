@@ -18,9 +18,7 @@ namespace {
 
 struct Options {
   CommonOptions common = {};
-  std::string python = {};
-  std::string script = TESSERA_BENCH_DIR "/factored_bench_torch.py";
-  std::int64_t sweep_runs = 5;
+  TorchOptions torch{.python = {}, .script = TESSERA_BENCH_DIR "/factored_bench_torch.py"};
   std::string only = {};
 };
 
@@ -49,9 +47,7 @@ std::vector<Target> targets() {
       {{"tt", {{"r1", 4}, {"r2", 4}, {"r3", 4}}, LinearShape{64, 1024, 1024}, ModesConfig{.out = modes, .in = modes}}, 2.0, 2.0}};
 }
 
-std::string name_of(const FactoredCase& of) {
-  return str(of.format, " of ", to_string(of.shape));
-}
+std::string name_of(const FactoredCase& of) { return str(of.format, " of ", to_string(of.shape)); }
 
 void print_timed(const char* indent, const Value& row) {
   fmt::print("{}{:<70} {:8.3f} ms {:5.0f} GF/s\n", indent, row.at("name").as_string(), row.at("ms").at("median").as_double(),
@@ -173,15 +169,14 @@ void measure(const Options& options) {
   TESSERA_CHECK(!dense.empty() || !libraries.empty() || !networks.empty(), ConfigError, "factored_bench: --only '", options.only,
                 "' is in no row; they read like '", name_of(targets().front().of), "' and '",
                 name_of(library_targets().front().of.of), " against TensorLy-Torch'");
-  const LibraryOptions library{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
-                               options.sweep_runs};
-  if (!options.python.empty()) check_interpreter(library);
+  const LibraryOptions library{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
+  if (!options.torch.python.empty()) check_interpreter(library);
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   Value::List rows;
   measure_dense(options, dense, rows);
   measure_networks(options, networks, rows);
-  if (options.python.empty()) {
+  if (options.torch.python.empty()) {
     for (const LibraryTarget& target : libraries) {
       fmt::print("{}, {}, against {}: left out, because --python names no interpreter\n", name_of(target.of.of),
                  to_string(target.of.of.ranks), library_of(target.of));
@@ -197,12 +192,8 @@ int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("factored_bench", "times factored layers against the best dense ones and those of Python's libraries");
   add_common(arguments, options.common);
-  arguments
-      .text("--python", options.python,
-            "interpreter that has torch, tensorly and tensorly-torch; without it their rows are left out")
-      .text("--script", options.script, "the Python side")
-      .count("--sweep-runs", options.sweep_runs, "least runs of each of torch's ways before the fastest are timed")
-      .text("--only", options.only, "rows whose format, shape and library contain this; without --results printed only");
+  add_torch(arguments, options.torch, "torch, tensorly and tensorly-torch");
+  arguments.text("--only", options.only, "rows whose format, shape and library contain this; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

@@ -22,11 +22,9 @@ namespace {
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/infer_bench.jsonl"};
-  std::string python = "/usr/bin/python3";
-  std::string script = TESSERA_BENCH_DIR "/infer_bench_torch.py";
+  TorchOptions torch{.script = TESSERA_BENCH_DIR "/infer_bench_torch.py"};
   std::string model = "all";
   std::int64_t batch = 0;  // 0: all
-  std::int64_t sweep_runs = 5;
 };
 
 std::vector<InferCase> cases(const Options& options) {
@@ -66,7 +64,7 @@ Value describe_run(const InferCase& timed, const Options& options) {
   row.set("shape", str(timed.side, 'x', timed.side, "x3"));
   row.set("precision", "f32");
   row.set("rounds", options.common.rounds);
-  row.set("sweep_runs", options.sweep_runs);
+  row.set("sweep_runs", options.torch.sweep_runs);
   return row;
 }
 
@@ -87,8 +85,8 @@ void measure_case(const InferCase& timed, const Options& options, const Value& s
   workload.write_inputs(folder.path());
   const std::vector<float> logits = workload.logits();
 
-  const TorchProgram program{options.python, options.script, folder.path(), static_cast<int>(options.common.threads)};
-  const auto swept = sweep_ways(program, {.least_runs = options.sweep_runs, .one_thread = timed.batch == 1}, logits);
+  const TorchProgram program{options.torch.python, options.torch.script, folder.path(), static_cast<int>(options.common.threads)};
+  const auto swept = sweep_ways(program, {.least_runs = options.torch.sweep_runs, .one_thread = timed.batch == 1}, logits);
   Rivals rivals;
   for (const ModeWay& way : swept.finalists) rivals.push_back(std::make_unique<ModesRival>(program, way, logits));
   const std::vector<FairProduct> products = fair_products(rivals, cpu::fma_peak_gflops);
@@ -113,10 +111,8 @@ int run_program(const std::vector<std::string_view>& words) {
   Arguments arguments("infer_bench", "times inference of folded networks against PyTorch's");
   add_common(arguments, options.common);
   arguments.text("--model", options.model, "resnet20, resnet18, mobilenet_v1 or all")
-      .count("--batch", options.batch, "only this one of 1 and 32")
-      .count("--sweep-runs", options.sweep_runs, "least forwards of each of torch's ways before the fastest are timed")
-      .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
-      .text("--script", options.script, "torch's side");
+      .count("--batch", options.batch, "only this one of 1 and 32");
+  add_torch(arguments, options.torch);
   return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure(options); }); });
 }
 

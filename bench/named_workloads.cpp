@@ -52,6 +52,18 @@ WorkloadConfig imagenet_resnet(const std::string& model) {
   return config;
 }
 
+// What they all have.
+template <class Transformer>
+Value torch_transformer(const char* name, const Transformer& config) {
+  Value network = Value::map();
+  network.set("name", name);
+  network.set("layers", config.layers);
+  network.set("width", config.width);
+  network.set("heads", config.heads);
+  network.set("eps", config.eps);
+  return network;
+}
+
 // At PyTorch's default settings, but for a rate that is usual for transformers.
 OptimizerConfig adamw() { return {AdamWConfig{.lr = 3e-4}}; }
 
@@ -81,13 +93,8 @@ WorkloadConfig gpt2() {
 
 Value torch_vit(const models::Vit& config, const Images& images) {
   const std::int64_t patches = images.side / config.patch;
-  Value network = Value::map();
-  network.set("name", "vit");
-  network.set("layers", config.layers);
-  network.set("width", config.width);
-  network.set("heads", config.heads);
+  Value network = torch_transformer("vit", config);
   network.set("patch", config.patch);
-  network.set("eps", config.eps);
   network.set("channels", kColours);
   network.set("positions", patches * patches + 1);
   network.set("classes", images.classes);
@@ -110,14 +117,9 @@ WorkloadConfig vit() {
 models::Gpt gpt2_small() { return {}; }
 
 Value torch_gpt(const models::Gpt& config) {
-  Value network = Value::map();
-  network.set("name", "gpt");
-  network.set("layers", config.layers);
-  network.set("width", config.width);
-  network.set("heads", config.heads);
+  Value network = torch_transformer("gpt", config);
   network.set("vocabulary", config.vocabulary);
   network.set("length", config.length.value_or(models::Gpt::kLength));
-  network.set("eps", config.eps);
   return network;
 }
 

@@ -23,9 +23,7 @@ namespace {
 
 struct Options {
   CommonOptions common = {};
-  std::string python = "/usr/bin/python3";
-  std::string script = TESSERA_BENCH_DIR "/sparse_bench_torch.py";
-  std::int64_t sweep_runs = 3;
+  TorchOptions torch{.script = TESSERA_BENCH_DIR "/sparse_bench_torch.py", .sweep_runs = 3};
   std::string weights = {}, weight = {};
   std::string isa = {};
   std::string only = {};
@@ -131,8 +129,7 @@ void hold_back(const std::string& isa) {
 void measure(const Options& options) {
   hold_back(options.isa);
   const Rows chosen = chosen_rows(options);
-  const LibraryOptions torch{options.python, options.script, static_cast<int>(options.common.threads), options.common.rounds,
-                             options.sweep_runs};
+  const LibraryOptions torch{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
   if (!chosen.torch.empty()) or_explain_missing_torch([&] { check_torch(torch); });  // before minutes of other rows
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
@@ -148,10 +145,8 @@ int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("sparse_bench", "times sparse layers against the best dense ones and PyTorch's CSR matrices");
   add_common(arguments, options.common);
-  arguments.text("--python", options.python, str("interpreter that has torch (", options.python, ')'))
-      .text("--script", options.script, "the Python side")
-      .count("--sweep-runs", options.sweep_runs, "least runs of each of torch's ways before the fastest are timed")
-      .text("--weights", options.weights, "safetensors file of a trained network, for the rows of one, which are else drawn")
+  add_torch(arguments, options.torch);
+  arguments.text("--weights", options.weights, "safetensors file of a trained network, for the rows of one, which are else drawn")
       .text("--weight", options.weight, "the tensor in it: a linear layer's")
       .text("--isa", options.isa, "avx2 holds all sides back to AVX2, for a few rows")
       .text("--only", options.only, "rows whose pattern, shape and rival contain this; without --results printed only");

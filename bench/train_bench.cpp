@@ -57,19 +57,17 @@ constexpr const char* kGpuResults = TESSERA_BENCH_DIR "/results/cuda_train_bench
 
 struct Options {
   CommonOptions common{.rounds = 10, .results = {}};
-  std::string python = "/usr/bin/python3";
-  std::string script = TESSERA_BENCH_DIR "/train_bench_torch.py";
+  TorchOptions torch{.script = TESSERA_BENCH_DIR "/train_bench_torch.py", .sweep_runs = 6, .unit = "steps"};
   std::string model = "resnet20";
   std::string precision = "f32";
   std::int64_t steps = 5;
-  std::int64_t sweep_steps = 6;
   std::string device = "cpu";
   std::string ways = {};
   std::string compressed = {};
   bool alone = false;
 
   TrainSweepOptions sweep(const WorkloadConfig& workload) const {
-    return {sweep_steps, workload.sample.front().shape.rank() == 3, ways};
+    return {torch.sweep_runs, workload.sample.front().shape.rank() == 3, ways};
   }
 };
 
@@ -102,7 +100,7 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   }
   row.set("rounds", options.common.rounds);
   row.set("steps_per_round", options.steps);
-  row.set("sweep_steps", options.sweep_steps);
+  row.set("sweep_steps", options.torch.sweep_runs);
   return row;
 }
 
@@ -221,7 +219,7 @@ void judge_training(Value& row, const Options& options) {
 
 void measure_against_torch(TrainWorkload& workload, const TorchProgram& program, const FirstLosses& losses,
                            const Options& options, Value& row) {
-  TorchSweep<TorchSettings> swept = sweep_training(program, {.steps = options.sweep_steps, .only = options.ways}, losses);
+  TorchSweep<TorchSettings> swept = sweep_training(program, {.steps = options.torch.sweep_runs, .only = options.ways}, losses);
   add_eager(swept);
   const Rivals rivals = start_rivals(program, swept.finalists, losses);
   const FinalistTimes times = compare(workload, rivals, options);
@@ -252,8 +250,8 @@ void measure_on_gpu(const Options& options, Device device) {
     print_summary(options.model, times, " ms");
     row.set("tessera_ms", to_value(times));
   } else {
-    const TorchProgram program{options.python,
-                               options.script,
+    const TorchProgram program{options.torch.python,
+                               options.torch.script,
                                folder.path(),
                                static_cast<int>(options.common.threads),
                                {"--precision", options.precision},
@@ -276,7 +274,8 @@ void measure(const Options& options) {
   workload.write_inputs(folder.path());
   const FirstLosses losses{workload.run(kComparedSteps).loss, loss_tolerance(options)};
 
-  const TorchProgram program{options.python, options.script, folder.path(), threads, {"--precision", options.precision}};
+  const TorchProgram program{
+      options.torch.python, options.torch.script, folder.path(), threads, {"--precision", options.precision}};
   const TorchSweep<TorchSettings> swept = sweep_training(program, options.sweep(config), losses);
   Rivals rivals;
   for (const TorchSettings& settings : swept.finalists) {
@@ -300,21 +299,25 @@ void measure(const Options& options) {
   publish(options.common, describe_surroundings(options.common.threads), row);
 }
 
-void measure_compressed(const Options& options) {
+void measure_compressed(const Options& options, const Arguments& arguments) {
+  constexpr std::string_view kOfTorch[]{"--sweep-steps", "--ways", "--python", "--script"}, kOfTurns[]{"--steps"};
+  arguments.refuse(kOfTorch, "with --compressed, which is without torch");
+  arguments.refuse(kOfTurns, "with --compressed, whose turns take 200 ms or more");
   TESSERA_CHECK(options.model == "gpt2" && options.precision == "f32", ConfigError,
                 "train_bench: --compressed needs --model gpt2 in f32");
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
-  publish(options.common, surroundings, measure_compressed_step({options.compressed, options.common.rounds}));
+  publish(options.common, surroundings,
+          measure_compressed_step(workload_named(options.model), {options.compressed, options.common.rounds}));
 }
 
-void measure_on(Options options) {
+void measure_on(Options options, const Arguments& arguments) {
   const Device device = Device::parse(options.device);
   TESSERA_CHECK(device.is_cuda() || !options.alone, ConfigError, "train_bench: --alone needs --device cuda");
   TESSERA_CHECK(device.is_cpu() || options.compressed.empty(), ConfigError, "train_bench: --compressed is for the CPU");
   if (options.common.results.empty()) options.common.results = device.is_cuda() ? kGpuResults : kResults;
   if (device.is_cuda()) return measure_on_gpu(options, device);
-  options.compressed.empty() ? measure(options) : measure_compressed(options);
+  options.compressed.empty() ? measure(options) : measure_compressed(options, arguments);
 }
 
 int run_program(const std::vector<std::string_view>& words) {
@@ -323,15 +326,13 @@ int run_program(const std::vector<std::string_view>& words) {
   add_common(arguments, options.common);
   arguments.text("--model", options.model, "resnet20 (the default), resnet18, gpt, gpt2 or vit; on a GPU resnet20, 18 or 50")
       .count("--steps", options.steps, "timed steps in a turn")
-      .count("--sweep-steps", options.sweep_steps, "steps of each of torch's settings before the fastest are timed")
       .text("--precision", options.precision, "f32, or bf16 against torch's autocast; tf32 on a GPU")
       .text("--ways", options.ways, "sweep only torch's settings whose text has this, such as 'eager, contiguous, avx512'")
       .text("--compressed", options.compressed, "svd or tile: gpt2's MLPs in this form, against our dense network")
       .text("--device", options.device, "cpu (the default), cuda or cuda:N")
-      .flag("--alone", options.alone, "time our side only; with --device cuda")
-      .text("--python", options.python, "interpreter that has torch (/usr/bin/python3)")
-      .text("--script", options.script, "torch's side");
-  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure_on(options); }); });
+      .flag("--alone", options.alone, "time our side only; with --device cuda");
+  add_torch(arguments, options.torch);
+  return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure_on(options, arguments); }); });
 }
 
 }  // namespace

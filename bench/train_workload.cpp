@@ -21,19 +21,10 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-void fill(const Tensor& part, const Field& field, std::uint64_t seed, std::uint64_t batch) {
-  const RngStream stream(seed, "bench", field.name);
-  if (part.dtype() == DType::f32) return fill_normal(part, stream, 0, 1, batch);
-  TESSERA_CHECK(field.limit > 0, InternalError, "train workload: '", field.name, "' has no limit");
-  for (std::int64_t i = 0; i < part.numel(); ++i) {
-    part.data<std::int64_t>()[i] =
-        random_below(stream, batch, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(field.limit));
-  }
-}
-
 Batch synthetic_batch(const WorkloadConfig& config, std::int64_t index) {
   const Batch batch = Batch::empty(config.sample, config.batch);
-  for (const Field& field : config.sample) fill(batch.at(field.name), field, config.seed, static_cast<std::uint64_t>(index));
+  for (const Field& field : config.sample)
+    fill_field(batch.at(field.name), field, config.seed, static_cast<std::uint64_t>(index));
   return batch;
 }
 
@@ -73,6 +64,16 @@ void write_tensors(const SafetensorsFile& file, const std::filesystem::path& pat
 }
 
 }  // namespace
+
+void fill_field(const Tensor& part, const Field& field, std::uint64_t seed, std::uint64_t batch) {
+  const RngStream stream(seed, "bench", field.name);
+  if (part.dtype() == DType::f32) return fill_normal(part, stream, 0, 1, batch);
+  TESSERA_CHECK(field.limit > 0, InternalError, "workload: '", field.name, "' has no limit");
+  for (std::int64_t i = 0; i < part.numel(); ++i) {
+    part.data<std::int64_t>()[i] =
+        random_below(stream, batch, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(field.limit));
+  }
+}
 
 void write_transformer(Module& network, const Value& description, const std::filesystem::path& directory) {
   SafetensorsFile weights;

@@ -66,6 +66,9 @@ class TrainWorkload {
   std::int64_t step_ = 0;
 };
 
+// Random values of a field, other ones for each batch: normal, or whole numbers below its limit.
+void fill_field(const Tensor& part, const Field& field, std::uint64_t seed, std::uint64_t batch);
+
 // For a rival that builds a transformer (bench/torch_transformers.py): network.json and weights.safetensors, with our names.
 void write_transformer(Module& network, const Value& description, const std::filesystem::path& directory);
 

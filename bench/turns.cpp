@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "bench/difference.h"
 #include "core/device/device_work.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -101,6 +102,13 @@ Samples ratios(const Samples& numerator, const Samples& denominator) {
   return quotients;
 }
 
+Value timed(const std::string& name, const Samples& samples) {
+  Value row = Value::map();
+  row.set("name", name);
+  row.set("ms", to_value(summarise(samples)));
+  return row;
+}
+
 std::size_t fastest(std::span<const Samples> samples) {
   const auto best = std::ranges::min_element(samples, {}, [](const Samples& s) { return quantile(s, 0.5); });
   return static_cast<std::size_t>(best - samples.begin());
@@ -129,20 +137,14 @@ void check_agreement(std::span<const Contestant> contestants, const std::functio
     return std::vector<float>(result.data<float>(), result.data<float>() + result.numel());
   };
   const std::vector<float> expected = result_of(contestants.front());
-  float largest = 0;
-  for (const float value : expected) largest = std::max(largest, std::abs(value));
   for (const Contestant& contestant : contestants.subspan(1)) {
     if (!contestant.result) continue;
     const std::vector<float> actual = result_of(contestant);
     TESSERA_CHECK(actual.size() == expected.size(), InternalError, contestant.name, ": result of another size");
-    double difference = 0;
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      const double distance = std::abs(static_cast<double>(actual[i]) - expected[i]);
-      difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
-    }
-    TESSERA_CHECK(difference <= tolerance * largest, NumericError, "results differ: ", contestants.front().name, " and ",
-                  contestant.name, " by ", difference, ", the largest value is ", largest, "; must agree to ", tolerance,
-                  " of it");
+    const Difference difference = difference_of(expected, actual);
+    TESSERA_CHECK(difference.relative() <= tolerance, NumericError, "results differ: ", contestants.front().name, " and ",
+                  contestant.name, " by ", difference.distance, ", the largest value is ", difference.largest, "; must agree to ",
+                  tolerance, " of it");
   }
 }
 

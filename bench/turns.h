@@ -54,6 +54,9 @@ std::vector<std::size_t> lowest(std::span<const double> medians, double share, s
 // numerator[i] / denominator[i].
 Samples ratios(const Samples& numerator, const Samples& denominator);
 
+// {name, ms}: a side as a result line has it.
+Value timed(const std::string& name, const Samples& samples);
+
 // Index of the lowest median. `samples` must not be empty.
 std::size_t fastest(std::span<const Samples> samples);
 

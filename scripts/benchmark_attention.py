@@ -1,17 +1,12 @@
 """The tables of attention_bench: alone and sparse, and against PyTorch's. Used by benchmark_tables.py."""
 from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import conditions, failures, last_run, torch_way, verdict
+from benchmark_results import conditions, failures, last_runs, torch_way, verdict
 
 
 def attention_tables(lines):
     """The last run of each: one without PyTorch has none of its rows."""
-    own, library = attention_runs(lines)
+    own, library = last_runs(lines)
     return (own_table(own) if own else []) + (library_table(library) if library else [])
-
-
-def attention_runs(lines):
-    library = [line for line in lines if "library" in line.value]
-    return last_run([line for line in lines if "library" not in line.value]), last_run(library)
 
 
 def mebibytes(line, key):
@@ -52,7 +47,7 @@ def attention_case(line):
 
 def compared_attention(lines):
     """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    own, library = attention_runs(lines)
+    own, library = last_runs(lines)
     yield [line for line in own if is_sparse(line)], lambda line: (
         attention_case(line), line["rival"]["name"], line["tessera_ms"], line["rival"]["ms"])
     yield library, lambda line: (attention_case(line), f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",

@@ -1,6 +1,6 @@
 """The tables of decode_bench, and of compressed networks, whose training steps train_bench times. Used by benchmark_tables.py."""
 from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import compressed, conditions, failures, newest_groups, torch_way, verdict
+from benchmark_results import compressed, conditions, failures, newest_groups, reached, torch_way, verdict
 
 
 def decode_tables(lines):
@@ -15,18 +15,10 @@ def decode_case(line):
     return f"{line['model']}, {line['precision']}, {line['shape']}, batch {line['batch']}"
 
 
-def beside(line, name):
-    """A ratio that is not to PyTorch, with the verdict on it."""
-    if f"{name}_ratio" not in line.value:
-        return ""
-    reached, target = line[f"{name}_ratio"]["median"], line.value.get(f"{name}_target")
-    return f"{reached:.2f}" + ("" if target is None else f", {target:g}: {'met' if reached >= target else 'missed'}")
-
-
 def torch_table(lines):
     rows = [[decode_case(line), milliseconds(line["tessera_ms"]), f"{line['tokens_per_second']:.0f}", milliseconds(line["torch_ms"]),
-             spread(line["ratio"]), verdict(line), beside(line, "stream"), beside(line, "f32"),
-             torch_way(line, line["torch_settings"]["mode"])] for line in lines]
+             spread(line["ratio"]), verdict(line), reached(line.value, "stream_ratio", "stream_target"),
+             reached(line.value, "f32_ratio", "f32_target"), torch_way(line, line["torch_settings"]["mode"])] for line in lines]
     text = (f"A token behind another, as in generation, against PyTorch {lines[-1]['torch']['version']} with a static cache, in the "
             "fastest of its ways: eager or compiled with constant weights, malloc, instruction set, what waiting threads do. The "
             "weights are the same and the scores agree. \"Of a stream\" is the time of a pass that only reads as many bytes as the "

@@ -1,11 +1,12 @@
 """Result lines of benchmark programs: reading them, which go together, what to say of those. Used by benchmark_tables.py."""
 import functools
 import json
+import operator
 import sys
 from statistics import median
 
 CONDITIONS = ("commit", "processor", "compute_threads", "omp_wait_policy", "onednn", "compiler", "build_type", "rounds")
-WHERE_RECORDED = ("kernel_isa", "steps_per_round", "sweep_steps", "sweep_runs")  # conditions that some lines do not have
+WHERE_RECORDED = ("kernel_isa", "steps_per_round", "sweep_steps", "sweep_runs", "held_to")  # conditions that some lines do not have
 AGREEMENT = 0.05
 
 
@@ -114,10 +115,20 @@ def torch_way(line, mode):
     return f"{mode}, {threads} thread{'' if threads == 1 else 's'}, {settings['wait_policy']} wait"
 
 
+def judged(number, target, met=operator.ge):
+    return f"{target:g}: {'met' if met(number, target) else 'missed'}"
+
+
 def verdict(line):
-    if "target" not in line.value:
+    return judged(line["ratio"]["median"], line["target"]) if "target" in line.value else ""
+
+
+def reached(row, key, target_key, met=operator.ge):
+    """A number of a row, or the median there, with the verdict on it where it has a target; nothing where the row lacks it."""
+    if key not in row:
         return ""
-    return f"{line['target']:g}: {'met' if line['ratio']['median'] >= line['target'] else 'missed'}"
+    number = row[key]["median"] if isinstance(row[key], dict) else row[key]
+    return f"{number:.2f}" + (f", {judged(number, row[target_key], met)}" if row.get(target_key) is not None else "")
 
 
 def streaming(lines):
@@ -140,7 +151,7 @@ def compressed_key(line):
     return line["format"], line["model"], line["batch"], line["shape"], line["phase"]
 
 
-def train_key(line):
+def network_key(line):
     if compressed(line):
         return compressed_key(line)
     return line["model"], precision_of(line), line["batch"], line["shape"], line["torch"]["version"]
@@ -148,12 +159,6 @@ def train_key(line):
 
 def infer_key(line):
     return line["model"], line["batch"], line["shape"], line["torch"]["version"]
-
-
-def decode_key(line):
-    if compressed(line):
-        return compressed_key(line)
-    return line["model"], precision_of(line), line["batch"], line["shape"], line["torch"]["version"]
 
 
 def op_key(line):
@@ -183,7 +188,7 @@ def attention_key(line):
 
 
 # What tells a row from the others of a run.
-KEYS = {"train_bench": train_key, "infer_bench": infer_key, "decode_bench": decode_key, "op_bench": op_key,
+KEYS = {"train_bench": network_key, "infer_bench": infer_key, "decode_bench": network_key, "op_bench": op_key,
         "factored_bench": factored_key, "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key}
 
 
@@ -197,32 +202,27 @@ def last_run(lines):
     return same(lines, "date") if lines else []
 
 
-def factored_runs(lines):
-    """The last lines against dense layers, and the last against libraries: a run may be without the latter."""
-    library = [line for line in lines if "library" in line.value]
-    return last_run([line for line in lines if "library" not in line.value]), last_run(library)
+def by_rival(lines):
+    """The lines against our own, and those against libraries: a run may be without the latter."""
+    return [line for line in lines if "library" not in line.value], [line for line in lines if "library" in line.value]
+
+
+def last_runs(lines):
+    """The last run against our own, and the last against libraries."""
+    return tuple(map(last_run, by_rival(lines)))
 
 
 def newest_groups(lines, program):
     """The last line of each row, those of like conditions and the same version of PyTorch together."""
-    newest = {KEYS[program](line): line for line in lines}
+    newest = {}
+    for line in lines:
+        newest.pop(KEYS[program](line), None)
+        newest[KEYS[program](line)] = line
     groups = {}
     for line in newest.values():
         version = line["torch"]["version"] if "torch" in line.value else ""
         groups.setdefault((version, *conditions_of(line)), []).append(line)
     return list(groups.values())
-
-
-def sparse_runs(lines):
-    """The last line of each row, those of like conditions together: against dense layers, and against libraries."""
-    newest = {}
-    for line in reversed(lines):
-        newest.setdefault(sparse_key(line), line)
-    dense, library = {}, {}
-    for line in reversed(newest.values()):
-        group = (line.value.get("held_to"), line["torch"]["version"] if "library" in line.value else "", *conditions_of(line))
-        (library if "library" in line.value else dense).setdefault(group, []).append(line)
-    return list(dense.values()), list(library.values())
 
 
 def train_runs(lines):
@@ -231,7 +231,7 @@ def train_runs(lines):
     for line in lines:
         if compressed(line):
             continue
-        groups.setdefault(train_key(line), []).append(line)
+        groups.setdefault(network_key(line), []).append(line)
     return [same(group) for group in groups.values()]
 
 

@@ -1,12 +1,16 @@
 """The tables of sparse_bench: layers against dense ones, products against PyTorch's CSR. Used by benchmark_tables.py."""
 from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import conditions, failures, precision_of, sparse_runs, torch_way, verdict
+from benchmark_results import by_rival, conditions, failures, newest_groups, precision_of, reached, torch_way, verdict
 
 
 def sparse_tables(lines):
     """A table for each set of conditions under which rows of either rival were last measured."""
-    dense, library = sparse_runs(lines)
+    dense, library = sparse_groups(lines)
     return sum([dense_table(group) for group in dense] + [library_table(group) for group in library], [])
+
+
+def sparse_groups(lines):
+    return tuple(newest_groups(part, "sparse_bench") for part in by_rival(lines))
 
 
 def matrix(line):
@@ -21,11 +25,7 @@ def density(line):
 
 def share(timed):
     """Of the multiply-add peak. Networks have none."""
-    if "peak_share" not in timed:
-        return ""
-    reached, target = timed["peak_share"], timed.get("share_target")
-    verdict_on_it = "" if target is None else f", {target:g}: {'met' if reached >= target else 'missed'}"
-    return f"{reached:.2f}{verdict_on_it}"
+    return reached(timed, "peak_share", "share_target")
 
 
 def passes(line):
@@ -67,7 +67,7 @@ def sparse_case(line):
 
 def compared_sparse(lines):
     """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    dense, library = (sum(groups, []) for groups in sparse_runs(lines))
+    dense, library = (sum(groups, []) for groups in sparse_groups(lines))
     free = [line for line in dense if precision_of(line) == "f32" and "held_to" not in line.value]
     yield free, lambda line: (sparse_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
     yield library, lambda line: (sparse_case(line), f"PyTorch {line['torch']['version']}, CSR, {line['torch_settings']['mode']}",

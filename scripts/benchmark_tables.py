@@ -17,6 +17,7 @@ Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page ca
 """
 import argparse
 import difflib
+import operator
 import pathlib
 import sys
 
@@ -24,8 +25,8 @@ from benchmark_attention import attention_tables, compared_attention
 from benchmark_decode import compared_compressed, compared_decode, compressed_table, decode_tables
 from benchmark_linalg import compared_linalg, linalg_tables
 from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import (Unusable, compare, compressed, conditions, factored_runs, failures, infer_runs, last_run,
-                               newest_groups, precision_of, results, streaming, torch_way, train_runs, verdict, where)
+from benchmark_results import (Unusable, compare, compressed, conditions, failures, infer_runs, last_run, last_runs, newest_groups,
+                               precision_of, reached, results, streaming, torch_way, train_runs, verdict, where)
 from benchmark_sparse import compared_sparse, sparse_tables
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
@@ -51,19 +52,10 @@ def train_tables(lines):
             sum((compressed_table(group, "train_bench") for group in networks), []))
 
 
-def reached(line, key, target_key, met):
-    """A number of a line, with the verdict on it where it has a target; nothing where the line lacks it."""
-    if key not in line.value:
-        return ""
-    target = line.value.get(target_key)
-    return f"{line[key]:.2f}" + ("" if target is None else f", {target:g}: {'met' if met(line[key], target) else 'missed'}")
-
-
 # Columns that lines from before they were measured do not have.
 TRAIN_COLUMNS = {"target": verdict,
-                 "of FMA peak": lambda line: reached(line, "peak_share", "share_target", lambda share, least: share >= least),
-                 "beyond what both keep": lambda line: reached(line, "beyond_state_ratio", "memory_target",
-                                                               lambda ratio, most: ratio <= most)}
+                 "of FMA peak": lambda line: reached(line.value, "peak_share", "share_target"),
+                 "beyond what both keep": lambda line: reached(line.value, "beyond_state_ratio", "memory_target", operator.le)}
 
 
 def train_table(lines):
@@ -159,14 +151,13 @@ def op_tables(lines):
 
 
 def factored_tables(lines):
-    dense, library = factored_runs(lines)
+    dense, library = last_runs(lines)
     return (dense_rival_table(dense) if dense else []) + (library_table(library) if library else [])
 
 
 def beside_onednn(line):
     if "chain_ratio" in line.value:
-        ratio = line["chain_ratio"]["median"]
-        return f"{ratio:.2f}, {line['chain_target']:g}: {'met' if ratio >= line['chain_target'] else 'missed'}"
+        return reached(line.value, "chain_ratio", "chain_target")
     return f"{line['blocked_ratio']['median']:.2f}" if "blocked_ratio" in line.value else ""
 
 
@@ -253,7 +244,7 @@ def compared_rows(root):
         line["tessera_ms"], line["torch_ms"])
     yield [line for line in last_run(results(root, "op_bench")) if line["op"] in ("matmul", "conv2d")], lambda line: (
         dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
-    dense, library = factored_runs(results(root, "factored_bench"))
+    dense, library = last_runs(results(root, "factored_bench"))
     yield dense, lambda line: (factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
     yield library, lambda line: (factored_case(line), f"{line['library']}, {line['torch_settings']['mode']}", line["tessera_ms"],
                                  line["torch_ms"])

@@ -32,10 +32,6 @@ Var operand(const AttentionCase& of, const char* name) {
   return Var(random_tensor({1, of.positions, of.heads, of.width}, name), true);
 }
 
-TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
-  return {options.python, options.script, inputs, options.threads};
-}
-
 }  // namespace
 
 std::string format_of(const AttentionCase& of) {
@@ -108,8 +104,9 @@ Value measure_attention(const AttentionCase& of, const TurnOptions& turns, doubl
   Value row = workload.describe();
   const Contestant side = workload.step();
   const Samples ms = time_in_turns(std::span(&side, 1), turns).front();
+  const double flops = workload.flops();  // by a forward
   Samples shares;
-  for (const double each : ms) shares.push_back(1e-6 * workload.flops() / each / peak_gflops);
+  for (const double each : ms) shares.push_back(1e-6 * flops / each / peak_gflops);
   const Summary share = summarise(shares);
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(summarise(ms)));
@@ -128,16 +125,14 @@ Value measure_sparse_attention(const AttentionCase& of, const TurnOptions& turns
   const std::vector<Contestant> sides{sparse.step(), dense.step()};
   const std::vector<Samples> samples = time_in_turns(sides, turns);
   const Summary ms = summarise(samples[0]);
+  const double flops = sparse.flops();  // by a forward
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(ms));
-  Value rival = Value::map();
-  rival.set("name", sides[1].name);
-  rival.set("ms", to_value(summarise(samples[1])));
-  row.set("rival", rival);
+  row.set("rival", timed(sides[1].name, samples[1]));
   row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
-  row.set("pair_ratio", dense.flops() / sparse.flops());
-  row.set("gflops", 1e-6 * sparse.flops() / ms.median);
-  row.set("peak_share", 1e-6 * sparse.flops() / ms.median / peak_gflops);
+  row.set("pair_ratio", dense.flops() / flops);
+  row.set("gflops", 1e-6 * flops / ms.median);
+  row.set("peak_share", 1e-6 * flops / ms.median / peak_gflops);
   row.set("fma_peak_gflops", peak_gflops);
   row.set("dense_memory_bytes", dense.bytes());
   if (of.least > 0) row.set("target", of.least);
@@ -158,7 +153,7 @@ Value measure_torch_attention(const AttentionCase& of, const LibraryOptions& opt
   row.set("library", "PyTorch");
   compare_with_modes(row, self_timed(ours), sample,
                      {.program = program_of(options, folder.path()),
-                      .sweep = {.least_runs = options.sweep_runs, .settings = first_settings(false), .tuned_malloc = true},
+                      .sweep = {.least_runs = options.torch.sweep_runs, .settings = first_settings(false), .tuned_malloc = true},
                       .rounds = options.rounds});
   return row;
 }

@@ -1,20 +1,15 @@
 #include "bench/cases/compressed_gpt.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <vector>
 
+#include "bench/cases/compared_networks.h"
 #include "bench/decode_workload.h"
-#include "bench/named_workloads.h"
-#include "bench/turns.h"
+#include "bench/difference.h"
 #include "compress/formats/sparse_layer.h"
 #include "compress/patterns/builtin.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
-#include "core/rng.h"
 #include "core/support/error.h"
 #include "layers/linear.h"
 #include "layers/svd_linear.h"
@@ -25,8 +20,7 @@ namespace {
 
 constexpr double kShare = 0.25;  // of the multiply-adds, or of the weights
 constexpr std::uint64_t kSeed = 1;
-constexpr double kLossTolerance = 1e-3;
-constexpr double kScoreTolerance = 1e-3;
+constexpr const char* kName = "tessera, compressed MLPs";
 
 struct Form {
   std::string name;  // for people
@@ -68,11 +62,7 @@ void multiply_out(std::unique_ptr<Module>& network) {
 void mask(std::unique_ptr<Module>& network) {
   const std::unique_ptr<const Pattern> pattern = make_pattern({.pattern = "tile", .group = 64});
   for (const std::string& path : mlp_paths(*network)) {
-    Parameter& weight = linear_at(*network, path).weight();
-    const Tensor scores = Tensor::empty(weight.value().shape());
-    fill_uniform(scores, RngStream(kSeed, "bench", path), 0, 1);
-    const auto kept = std::llround(kShare * static_cast<double>(scores.numel()));
-    weight.set_mask(pattern->project({&scores, 1}, kept).front());
+    mask_randomly(linear_at(*network, path).weight(), path, *pattern, kShare);
   }
 }
 
@@ -89,98 +79,56 @@ Form form_named(const std::string& name) {
   throw ConfigError(str("--compressed is '", name, "'; needs svd or tile"));
 }
 
-template <class Number>
-double largest_difference(const std::vector<Number>& a, const std::vector<Number>& b) {
-  double difference = 0, largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double distance = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
-    largest = std::max(largest, std::abs(static_cast<double>(a[i])));
-  }
-  return difference / largest;
-}
-
-void check(const Form& form, double agreement, double tolerance) {
-  TESSERA_CHECK(agreement <= tolerance, NumericError, "gpt2, ", form.name,
-                ": differs from the dense network of the same function by ", agreement, "; ", tolerance, " is allowed");
-}
-
-Value timed(const std::string& name, const Samples& samples) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
-  return row;
-}
-
-struct Measured {
-  std::vector<Samples> samples;  // of the compressed network and the dense one
-  double agreement;
-};
-
 struct Described {
-  std::string phase, shape;
+  std::string model, phase, shape;
   std::int64_t batch;
-  double target;
 };
 
-Value line_of(const CompressedRun& run, const Form& form, const Described& described, const Measured& measured) {
-  const Samples &ours = measured.samples[0], &dense = measured.samples[1];
+std::string text_of(const Form& form, const Described& described) {
+  return str(described.model, ", ", form.name, ", ", described.phase);
+}
+
+Value describe(const Form& form, const Described& described) {
   Value row = Value::map();
   row.set("format", form.name);
-  row.set("model", "gpt2");
+  row.set("model", described.model);
   row.set("shape", described.shape);
   row.set("batch", described.batch);
   row.set("precision", "f32");
   row.set("phase", described.phase);
-  row.set("rounds", run.rounds);
-  row.set("factored", timed("tessera, compressed MLPs", ours));
-  row.set("rival", timed("tessera, dense", dense));
-  row.set("ratio", to_value(summarise(ratios(dense, ours))));
-  row.set("target", described.target);
-  row.set("agreement", measured.agreement);
-  const double median = row.at("ratio").at("median").as_double();
-  fmt::print("gpt2, {}, {}: {:.1f} ms, dense {:.1f} ms, {:.2f}x; target {}x: {}\n", form.name, described.phase,
-             quantile(ours, 0.5), quantile(dense, 0.5), median, described.target, median >= described.target ? "met" : "missed");
-  std::fflush(stdout);
   return row;
 }
 
 }  // namespace
 
-Value measure_compressed_step(const CompressedRun& run) {
+Value measure_compressed_step(const WorkloadConfig& config, const CompressedRun& run) {
   const Form form = form_named(run.form);
+  const Described described{config.model, "training", config.shape, config.batch};
   const DecisionScope decisions({.measure = true});
-  const WorkloadConfig config = workload_named("gpt2");
-  TrainWorkload ours(config, form.compress);
-  Measured measured;
-  measured.agreement =
-      largest_difference(TrainWorkload(config, form.dense).run(form.compared_steps).loss, ours.run(form.compared_steps).loss);
-  check(form, measured.agreement, kLossTolerance);
-  TrainWorkload dense(config);  // without masks, which its optimiser would look at
-  const std::vector<SelfTimed> sides{[&](std::int64_t count) { return ours.run(count).ms; },
-                                     [&](std::int64_t count) { return dense.run(count).ms; }};
-  measured.samples = time_in_turns(sides, run.rounds, calls_per_turn(sides));
-  Value row = line_of(run, form, {"training", config.shape, config.batch, 1.25}, measured);
+  const Measured measured =
+      measure_steps({text_of(form, described), config, form.compress, form.dense, form.compared_steps}, run.rounds);
+  Value row = describe(form, described);
+  set_measured(row, kName, measured, 1.25);
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  print_measured(text_of(form, described), row);
   return row;
 }
 
-Value measure_compressed_decoding(const CompressedRun& run) {
+Value measure_compressed_decoding(const std::string& model, const models::Gpt& network, const CompressedRun& run) {
   const Form form = form_named(run.form);
+  const Described described{model, "decoding", str(DecodeWorkload::kPrompt, " tokens in the cache"), 1};
   const DecisionScope decisions({.measure = true});
   const ConstantWeights constant;
-  DecodeWorkload ours(gpt2_small(), "f32", form.compress), dense(gpt2_small(), "f32", form.dense);
-  const Measured measured{.samples =
-                              [&] {
-                                const std::vector<SelfTimed> sides{[&](std::int64_t count) { return ours.run(count); },
-                                                                   [&](std::int64_t count) { return dense.run(count); }};
-                                return time_in_turns(sides, run.rounds, calls_per_turn(sides));
-                              }(),
-                          .agreement = largest_difference(dense.scores(), ours.scores())};
-  check(form, measured.agreement, kScoreTolerance);
-  const std::string shape = str(DecodeWorkload::kPrompt, " tokens in the cache");
-  Value row = line_of(run, form, {"decoding", shape, 1, 1.35}, measured);
+  DecodeWorkload ours(network, "f32", form.compress), dense(network, "f32", form.dense);
+  const Measured measured = measure_in_turn(
+      {text_of(form, described),
+       difference_of(dense.scores(), ours.scores()).relative(),
+       {[&](std::int64_t count) { return ours.run(count); }, [&](std::int64_t count) { return dense.run(count); }}},
+      run.rounds);
+  Value row = describe(form, described);
+  set_measured(row, kName, measured, 1.35);
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
+  print_measured(text_of(form, described), row);
   return row;
 }
 

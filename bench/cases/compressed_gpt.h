@@ -1,10 +1,12 @@
-// GPT-2's smallest network whose MLPs are compressed, beside ours dense: a training step, and one token behind another.
+// A GPT whose MLPs are compressed, beside ours dense: a training step, and one token behind another.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "bench/train_workload.h"
 #include "core/config/value.h"
+#include "layers/models/gpt.h"
 
 namespace tessera::bench {
 
@@ -15,11 +17,11 @@ struct CompressedRun {
   std::int64_t rounds = 10;
 };
 
-// Prints and gives the line: format, model, shape, batch, precision, phase ("training" or "decoding"), layers (compressed ones),
-// rounds; factored and rival, as {name, ms}; ratio (rival / factored), target, agreement (the largest difference of first losses,
-// or of scores over the largest one, from the dense network that computes the same), decisions. Throws ConfigError on an unknown
-// form, NumericError where the two compute different things.
-Value measure_compressed_step(const CompressedRun& run);
-Value measure_compressed_decoding(const CompressedRun& run);
+// Prints and gives the line: format, model, shape, batch, precision, phase ("training" or "decoding"), rounds; factored and
+// rival, as {name, ms}; ratio (rival / factored), target, agreement (the difference of the first losses, or of scores, from the
+// dense network that computes the same, of the largest), decisions. Throws ConfigError on an unknown form, NumericError where the
+// two compute different things.
+Value measure_compressed_step(const WorkloadConfig& config, const CompressedRun& run);
+Value measure_compressed_decoding(const std::string& model, const models::Gpt& network, const CompressedRun& run);
 
 }  // namespace tessera::bench

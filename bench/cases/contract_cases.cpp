@@ -112,13 +112,6 @@ class Copying {
   Tensor right_copy_, result_copy_;
 };
 
-Value timed(const std::string& name, const Samples& samples) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
-  return row;
-}
-
 }  // namespace
 
 std::vector<ContractCase> contract_cases() {

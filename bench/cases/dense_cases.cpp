@@ -52,13 +52,6 @@ void share_preparation(DenseCase& dense) {
   }
 }
 
-Value describe(const Contestant& contestant, const Samples& samples) {
-  Value value = Value::map();
-  value.set("name", contestant.name);
-  value.set("ms", to_value(summarise(samples)));
-  return value;
-}
-
 void check_rivals(const DenseCase& dense) {
   for (const auto& [ways, where] :
        {std::pair(&dense.rivals, "on our tensors"), std::pair(&dense.blocked, "in its own layouts")}) {
@@ -160,9 +153,9 @@ Value measure_dense(const DenseCase& dense, const TurnOptions& turns, const std:
   row.set("algorithm", chosen_algorithm(decisions, dense));
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(summarise(samples[0])));
-  row.set("rival", describe(sides[rival], samples[rival]));
+  row.set("rival", timed(sides[rival].name, samples[rival]));
   row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
-  row.set("blocked", describe(sides[blocked], samples[blocked]));
+  row.set("blocked", timed(sides[blocked].name, samples[blocked]));
   row.set("blocked_ratio", to_value(summarise(ratios(samples[blocked], samples[0]))));
   row.set("rival_sweep", swept.rows);
   const double gflops = dense.flops / quantile(samples[0], 0.5) * 1e-6;

@@ -106,10 +106,8 @@ double flops_of(const Module& layer, const Shape& input, Phase phase) {
   return 2 * passes_in(phase) * static_cast<double>(input[0] * total_cost(layer, input).macs);
 }
 
-Value timed(const std::string& name, const Samples& samples, double flops) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
+Value timed_rate(const std::string& name, const Samples& samples, double flops) {
+  Value row = timed(name, samples);
   row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
   return row;
 }
@@ -214,7 +212,7 @@ std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
 
 Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples) {
   Value::List rows;
-  for (std::size_t i = 0; i < parts.size(); ++i) rows.push_back(timed(parts[i].side.name, samples[i], parts[i].flops));
+  for (std::size_t i = 0; i < parts.size(); ++i) rows.push_back(timed_rate(parts[i].side.name, samples[i], parts[i].flops));
   return Value::list(std::move(rows));
 }
 
@@ -229,7 +227,7 @@ Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> sample
       std::ranges::transform(sum, samples[next], sum.begin(), std::plus<>());
       flops += parts[next].flops;
     }
-    rows.push_back(timed(order.empty() ? "floor" : str("floor, ", order), sum, flops));
+    rows.push_back(timed_rate(order.empty() ? "floor" : str("floor, ", order), sum, flops));
   }
   return Value::list(std::move(rows));
 }
@@ -337,14 +335,14 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
   const double flops = flops_of(*sides.compressed, sides.x.shape(), phase);
   const double dense_flops = flops_of(*sides.dense, sides.x.shape(), phase);
   row.set("rounds", turns.rounds);
-  row.set("factored", timed(all[0].name, samples[0], flops));
-  row.set("rival", timed(all[rival].name, samples[rival], dense_flops));
-  row.set("other_dense", timed(all[other].name, samples[other], dense_flops));
+  row.set("factored", timed_rate(all[0].name, samples[0], flops));
+  row.set("rival", timed_rate(all[rival].name, samples[rival], dense_flops));
+  row.set("other_dense", timed_rate(all[other].name, samples[other], dense_flops));
   row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
   row.set("flop_ratio", dense_flops / flops);
   if (conv) {
     const std::size_t best = first_blocked + fastest(spans.subspan(first_blocked, first_part - first_blocked));
-    row.set("blocked_dense", timed(all[best].name, samples[best], dense_flops));
+    row.set("blocked_dense", timed_rate(all[best].name, samples[best], dense_flops));
     row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
   }
   row.set("parts", part_rows(parts, spans.subspan(first_part)));

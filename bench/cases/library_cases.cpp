@@ -44,11 +44,11 @@ std::vector<std::pair<std::string, Tensor>> factors_of(const Module& layer) {
   return factors;
 }
 
-TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
-  return {options.python, options.script, inputs, options.threads};
-}
-
 }  // namespace
+
+TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
+  return {options.torch.python, options.torch.script, inputs, options.threads};
+}
 
 std::string_view library_of(const LibraryCase& of) { return of.of.format == "svd" ? "PyTorch" : "TensorLy-Torch"; }
 
@@ -126,8 +126,10 @@ Value measure_library(const LibraryCase& of, Phase phase, const LibraryOptions& 
   const ScratchFolder folder("tessera_bench");
   workload.write_inputs(folder.path());
   Value row = workload.describe();
-  const ModeSweepOptions sweep{
-      .least_runs = options.sweep_runs, .one_thread = true, .settings = first_settings(is_conv(of.of)), .tuned_malloc = true};
+  const ModeSweepOptions sweep{.least_runs = options.torch.sweep_runs,
+                               .one_thread = true,
+                               .settings = first_settings(is_conv(of.of)),
+                               .tuned_malloc = true};
   compare_with_modes(row, [&](std::int64_t count) { return workload.run(count); }, workload.values(),
                      {program_of(options, folder.path()), sweep, options.rounds});
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "bench/arguments.h"
 #include "bench/cases/factored_cases.h"
 #include "bench/rivals/modes_rival.h"
 
@@ -50,11 +51,11 @@ class LibraryWorkload {
 };
 
 struct LibraryOptions {
-  std::string python, script;
+  TorchOptions torch;
   int threads = 2;
   std::int64_t rounds = 30;
-  std::int64_t sweep_runs = 5;
 };
+TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs);
 
 // Times both under a DecisionScope of its own, in inference with constant weights. The library runs in its fastest way:
 // implementation, compilation, memory layout, ATen's instruction set, what waiting threads do, malloc, one thread. Throws

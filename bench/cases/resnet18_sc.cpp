@@ -68,13 +68,6 @@ Contestant onednn_side(const std::string& name, const Module& resnet, const Tens
   return {name, [network] { network->run(); }, {}, [network, image] { return network->values(image); }};
 }
 
-Value side(const std::string& name, const std::vector<double>& ms) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(ms)));
-  return row;
-}
-
 }  // namespace
 
 std::vector<LayerRanks> resnet18_ranks() {
@@ -118,8 +111,8 @@ Value describe_row(const NetworkPair& networks, std::int64_t batch, Phase phase,
 }
 
 void set_sides(Value& row, const Samples& dense, const Samples& factored) {
-  row.set("rival", side("dense network", dense));
-  row.set("factored", side("factored network", factored));
+  row.set("rival", timed("dense network", dense));
+  row.set("factored", timed("factored network", factored));
   row.set("ratio", to_value(summarise(ratios(dense, factored))));
 }
 
@@ -151,7 +144,7 @@ Value measure_inference(const NetworkPair& networks, std::int64_t batch, std::in
   Value row = describe_row(networks, batch, Phase::inference, rounds);
   set_sides(row, samples[1], samples[0]);
   const std::size_t chain = 2 + fastest(std::span(samples).subspan(2));
-  row.set("chain", side(all[chain].name, samples[chain]));
+  row.set("chain", timed(all[chain].name, samples[chain]));
   row.set("chain_ratio", to_value(summarise(ratios(samples[chain], samples[0]))));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;

@@ -2,21 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 
+#include "bench/cases/compared_networks.h"
 #include "bench/cases/sparse_cases.h"
+#include "bench/difference.h"
 #include "bench/infer_workload.h"
 #include "bench/named_workloads.h"
-#include "bench/turns.h"
 #include "compress/formats/sparse_layer.h"
 #include "compress/patterns/builtin.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
-#include "core/rng.h"
-#include "core/support/error.h"
 #include "layers/conv2d.h"
 #include "train/run/decisions_file.h"
 
@@ -25,8 +22,6 @@ namespace {
 
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kClasses = 1000;
-constexpr double kLogitTolerance = 1e-3;  // Winograd and the order of sums, through some thirty layers
-constexpr double kLossTolerance = 1e-3;
 constexpr std::int64_t kComparedSteps = 2;  // the second loss shows the first step's gradients
 
 std::string shape_of(const SparseNetwork& of) { return str(of.model, ' ', of.batch, 'x', kSide, 'x', kSide, "x3"); }
@@ -55,14 +50,9 @@ Kept mask_layers(Module& network, const SparseNetwork& of) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(of.pattern);
   Kept all;
   for (Conv2d* const conv : chosen_layers(network, of)) {
-    const Shape& shape = conv->weight().value().shape();
-    const Tensor scores = Tensor::empty(shape);
-    fill_uniform(scores, RngStream(1, "bench", conv->path()), 0, 1);
-    const std::int64_t kept = std::llround(of.density * static_cast<double>(shape.numel()));
-    conv->weight().set_mask(pattern->project({&scores, 1}, kept).front());
     all.layers += 1;
-    all.elements += kept;
-    all.of += shape.numel();
+    all.elements += mask_randomly(conv->weight(), conv->path(), *pattern, of.density);
+    all.of += conv->weight().value().numel();
   }
   return all;
 }
@@ -75,74 +65,21 @@ void make_sparse(std::unique_ptr<Module>& network, const SparseNetwork& of) {
   }
 }
 
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  TESSERA_CHECK(a.size() == b.size(), InternalError, "sparse_bench: ", a.size(), " logits and ", b.size());
-  double difference = 0, largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
-    largest = std::max(largest, std::abs(static_cast<double>(a[i])));
-  }
-  return difference / largest;
-}
-
-double largest_difference(const std::vector<double>& losses, const std::vector<double>& others) {
-  double difference = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    difference = std::max(difference, std::abs(losses[i] - others[i]) / std::abs(losses[i]));
-  }
-  return difference;
-}
-
-struct Measured {
-  std::vector<Samples> samples;  // of the sparse network and the dense one
-  double agreement;
-};
-
-Measured in_turn(const std::vector<SelfTimed>& sides, std::int64_t rounds, double agreement) {
-  return {time_in_turns(sides, rounds, calls_per_turn(sides)), agreement};
-}
-
 Measured measure_inference(const SparseNetwork& of, const Change& mask, const Change& sparse, std::int64_t rounds) {
   const ConstantWeights constant;
   const InferCase timed{.model = of.model, .side = kSide, .classes = kClasses, .batch = of.batch};
   InferWorkload ours(timed, sparse), dense(timed, mask);  // zeros in a dense weight cost what other numbers cost
-  const double agreement = largest_difference(dense.logits(), ours.logits());
-  TESSERA_CHECK(agreement <= kLogitTolerance, NumericError, text_of(of), ": logits differ by ", agreement, " of the largest; ",
-                kLogitTolerance, " is allowed");
-  return in_turn({[&](std::int64_t count) { return ours.run(count); }, [&](std::int64_t count) { return dense.run(count); }},
-                 rounds, agreement);
+  return measure_in_turn(
+      {text_of(of),
+       difference_of(dense.logits(), ours.logits()).relative(),
+       {[&](std::int64_t count) { return ours.run(count); }, [&](std::int64_t count) { return dense.run(count); }}},
+      rounds);
 }
 
-// The rival has no masks, which its optimiser would look at.
 Measured measure_training(const SparseNetwork& of, const Change& mask, const Change& sparse, std::int64_t rounds) {
   WorkloadConfig config = workload_named(of.model);
   config.batch = of.batch;
-  TrainWorkload ours(config, sparse);
-  const double agreement =
-      largest_difference(TrainWorkload(config, mask).run(kComparedSteps).loss, ours.run(kComparedSteps).loss);
-  TESSERA_CHECK(agreement <= kLossTolerance, NumericError, text_of(of), ": losses differ by ", agreement, " of themselves; ",
-                kLossTolerance, " is allowed");
-  TrainWorkload dense(config);
-  return in_turn(
-      {[&](std::int64_t count) { return ours.run(count).ms; }, [&](std::int64_t count) { return dense.run(count).ms; }}, rounds,
-      agreement);
-}
-
-Value timed(const std::string& name, const Samples& samples) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
-  return row;
-}
-
-void print_row(const Value& row, const SparseNetwork& of) {
-  const auto ms = [&](const char* side) { return row.at(side).at("ms").at("median").as_double(); };
-  const Value& ratio = row.at("ratio");
-  const double median = ratio.at("median").as_double();
-  fmt::print("{:<60} density {:.3f} {:8.3f} ms, dense {:8.3f} ms {:5.2f}x ({:.2f}-{:.2f}) (target {:.2f}: {})\n", text_of(of),
-             row.at("density").as_double(), ms("factored"), ms("rival"), median, ratio.at("p10").as_double(),
-             ratio.at("p90").as_double(), of.target, median >= of.target ? "met" : "missed");
-  std::fflush(stdout);
+  return measure_steps({text_of(of), config, sparse, mask, kComparedSteps}, rounds);
 }
 
 }  // namespace
@@ -170,14 +107,9 @@ Value measure_sparse_network(const SparseNetwork& of, std::int64_t rounds) {
   row.set("phase", inference ? "forward" : "training");
   row.set("weights", inference ? "constant" : "changing");
   row.set("layers", kept.layers);
-  row.set("rounds", rounds);
-  row.set("factored", timed("tessera, sparse", measured.samples[0]));
-  row.set("rival", timed("tessera, dense", measured.samples[1]));
-  row.set("ratio", to_value(summarise(ratios(measured.samples[1], measured.samples[0]))));
-  row.set("target", of.target);
-  row.set("agreement", measured.agreement);
+  set_measured(row, "tessera, sparse", measured, of.target);
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
-  print_row(row, of);
+  print_measured(fmt::format("{}, density {:.3f}", text_of(of), kept.density()), row);
   return row;
 }
 

@@ -27,7 +27,7 @@ std::vector<SparseNetwork> sparse_networks(const std::string& only);
 
 // Prints and gives the line: format, density (of the sparse layers' weights), shape, phase, weights (constant or changing),
 // layers (sparse ones), rounds; factored (the sparse network) and rival, as {name, ms}; ratio (rival / factored), target,
-// agreement (the largest difference from the dense network of the same weights, of logits over the largest logit, or of losses),
+// agreement (the difference of logits, or of the first losses, from the dense network of the same weights, of the largest),
 // decisions. Throws NumericError where the two compute different things.
 Value measure_sparse_network(const SparseNetwork& of, std::int64_t rounds);
 

@@ -16,10 +16,6 @@ constexpr double kLeastRatio = 2.5;
 // Some of the ways take hundreds of times as long as others: what the fastest gain by other settings is the second pass's.
 constexpr TorchSettings kFirstSettings{.channels_last = false};
 
-TorchProgram program_of(const LibraryOptions& options, const std::filesystem::path& inputs) {
-  return {options.python, options.script, inputs, options.threads};
-}
-
 std::vector<float> sample_of(const Contestant& ours) {
   ours.run();
   const std::vector<float> all = ours.result().to_vector<float>();
@@ -60,7 +56,7 @@ Value measure_against_torch(const SparseTorchTarget& target, const LibraryOption
   compare_with_modes(
       row, self_timed(ours), sample_of(ours),
       {.program = program_of(options, folder.path()),
-       .sweep = {.least_runs = options.sweep_runs, .settings = {kFirstSettings}, .tuned_malloc = true, .other_isa = true},
+       .sweep = {.least_runs = options.torch.sweep_runs, .settings = {kFirstSettings}, .tuned_malloc = true, .other_isa = true},
        .rounds = options.rounds,
        .aside = "dense"});
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));

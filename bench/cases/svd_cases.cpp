@@ -88,9 +88,7 @@ std::unique_ptr<SklearnRival> fastest_threads(const SklearnProgram& program, con
 }
 
 Value side(const std::string& name, const Samples& samples, double error) {
-  Value row = Value::map();
-  row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
+  Value row = timed(name, samples);
   row.set("error", error);
   return row;
 }

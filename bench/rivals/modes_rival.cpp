@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "bench/difference.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
 #include "core/support/error.h"
@@ -94,16 +95,10 @@ Value to_value(const ModeWay& way) {
 double check_values(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival,
                     double tolerance) {
   TESSERA_CHECK(ours.size() == theirs.size(), NumericError, rival, " gives ", theirs.size(), " values, ours are ", ours.size());
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double distance = std::abs(static_cast<double>(ours[i]) - theirs[i]);
-    difference = std::isnan(distance) ? INFINITY : std::max(difference, distance);
-    largest = std::max(largest, std::abs(theirs[i]));
-  }
-  TESSERA_CHECK(difference <= tolerance * largest, NumericError, "values differ from those of ", rival, " by ", difference,
-                ", the largest is ", largest, "; they must agree to ", tolerance, " of it");
-  return difference / largest;
+  const Difference difference = difference_of(theirs, ours);
+  TESSERA_CHECK(difference.relative() <= tolerance, NumericError, "values differ from those of ", rival, " by ",
+                difference.distance, ", the largest is ", difference.largest, "; they must agree to ", tolerance, " of it");
+  return difference.relative();
 }
 
 ModesRival::ModesRival(const TorchProgram& program, const ModeWay& way, const std::vector<float>& values, double tolerance)

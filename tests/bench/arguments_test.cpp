@@ -50,6 +50,28 @@ TEST(Arguments, NameTheProgramTheOptionAndTheRule) {
   EXPECT_EQ(program.error_of({"--dry-run", "--round", "3"}), "some_bench: unknown option '--round'; --help lists them");
 }
 
+TEST(Arguments, RefuseWhatWasGivenAndHasNoEffect) {
+  Program program;
+  constexpr std::string_view kIdle[]{"--threads", "--dry-run"};
+  program.arguments.read(Words{"--rounds", "3"});
+  EXPECT_NO_THROW(program.arguments.refuse(kIdle, "alone"));
+  program.arguments.read(Words{"--dry-run"});
+  EXPECT_EQ(message_of<ConfigError>([&] { program.arguments.refuse(kIdle, "alone"); }),
+            "some_bench: --dry-run has no effect alone; leave it out");
+}
+
+TEST(Arguments, APythonWithoutADefaultMayBeLeftOut) {
+  TorchOptions torch{.script = "torch.py"}, optional{.python = {}, .script = "torch.py"};
+  Arguments arguments("some_bench", "times things"), others("other_bench", "times things");
+  add_torch(arguments, torch);
+  EXPECT_NE(arguments.usage().find("interpreter that has torch (/usr/bin/python3)\n"), std::string::npos);
+  add_torch(others, optional, "torch and more");
+  EXPECT_NE(others.usage().find("interpreter that has torch and more; without it its rows are left out\n"), std::string::npos);
+  others.read(Words{"--python", "python", "--sweep-runs", "2"});
+  EXPECT_EQ(optional.python, "python");
+  EXPECT_EQ(optional.sweep_runs, 2);
+}
+
 TEST(Arguments, UsageListsEveryOptionWithItsDefault) {
   const std::string usage = Program().arguments.usage();
   EXPECT_TRUE(usage.starts_with("some_bench: times things\n"));

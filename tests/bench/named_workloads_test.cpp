@@ -4,14 +4,12 @@
 
 #include <cmath>
 
-#include "bench/cases/compressed_gpt.h"
 #include "bench/decode_workload.h"
 #include "core/device/decisions.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
-#include "tests/support/message_of.h"
 
 namespace tessera::bench {
 namespace {
@@ -60,7 +58,6 @@ TEST(NamedWorkloads, ARivalGetsOurNamesAndTheFirstTwoPartsOfEachBatch) {
 TEST(NamedWorkloads, RefuseOtherNamesAndTransformersOnAGpu) {
   EXPECT_THROW(workload_named("gpt3"), ConfigError);
   EXPECT_THROW(workload_named("vit", Device::cuda(0)), ConfigError);
-  EXPECT_EQ(message_of<ConfigError>([] { measure_compressed_step({.form = "cp"}); }), "--compressed is 'cp'; needs svd or tile");
 }
 
 TEST(DecodeWorkload, ATokenBehindTheCacheIsAnsweredAsAtTheEndOfAll) {
