@@ -229,4 +229,8 @@ std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples) {
   return data.drop_last ? samples / data.batch : (samples + data.batch - 1) / data.batch;
 }
 
+StageLength length_of(const StageConfig& stage, std::int64_t steps_per_epoch) {
+  return {.steps = stage.train->resolve(steps_per_epoch, 0), .steps_per_epoch = steps_per_epoch};
+}
+
 }  // namespace tessera

@@ -113,6 +113,8 @@ std::span<const std::string_view> training_keys();
 
 // Batches of one epoch over `samples` training samples.
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
+// Of a stage that trains.
+StageLength length_of(const StageConfig& stage, std::int64_t steps_per_epoch);
 
 struct Experiment {
   ExperimentConfig config;

@@ -77,7 +77,8 @@ std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigP
   return experiment;
 }
 
-// Runs of before the keys of a model followed its name wrote those that it does not have without a value.
+// In the stored config of an older run every model has these keys, those of other models empty: `hidden: []`, `shortcut: ""`,
+// `layers: null`. Today a model has its own keys alone, and others are an error. Empty, they mean what their absence does.
 void drop_unset_model_keys(Value& root) {
   Value* const model = root.is_map() ? root.find("model") : nullptr;
   if (model == nullptr || !model->is_map()) return;

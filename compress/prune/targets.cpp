@@ -274,10 +274,12 @@ void hold_mask(Parameter& parameter) {
   if (parameter.mask().defined()) parameter.set_mask(parameter.mask());
 }
 
+std::int64_t kept_at(double sparsity, std::int64_t elements) { return rounded((1 - sparsity) * static_cast<double>(elements)); }
+
 std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
   std::vector<Budget> each;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    each.push_back({.members = {i}, .kept = rounded((1 - sparsities[i]) * static_cast<double>(weights[i].numel()))});
+    each.push_back({.members = {i}, .kept = kept_at(sparsities[i], weights[i].numel())});
   }
   return each;
 }

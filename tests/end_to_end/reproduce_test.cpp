@@ -31,6 +31,8 @@ model:
     - relu
     - {conv2d: {out: 16, kernel: 3, padding: 1, bias: false, name: conv2}}
     - relu
+    - {conv2d: {out: 16, kernel: 1, bias: false, name: conv3}}
+    - relu
     - global_avg_pool
     - {linear: {out: 10, name: fc}}
 )";
@@ -42,7 +44,7 @@ stages:
 constexpr const char* kFactored = R"(
 stages:
   - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
-  - {name: truncated, factorise: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
+  - {name: truncated, factorise: {layers: [conv2, conv3], format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
   - {name: tuned, train: 8s}
 )";
 constexpr const char* kTable = R"(
@@ -95,6 +97,18 @@ class Reproduce : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+// tucker2 leaves the 1x1 convolution dense; the dense arm has no pass.
+void expect_verdict(const Value& line) {
+  SCOPED_TRACE(line.at("name").as_string());
+  if (line.at("arm").as_string() == "dense") {
+    EXPECT_EQ(line.find("matched_layers"), nullptr);
+    EXPECT_EQ(line.find("compressed_layers"), nullptr);
+  } else {
+    EXPECT_EQ(line.at("matched_layers").as_int(), 2);
+    EXPECT_EQ(line.at("compressed_layers").as_int(), 1);
+  }
+}
+
 TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
   const Outcome planned = reproduce("a", {"--dry-run"});
   expect_outcome(planned, 0, "dense-lr0.05-seed1");
@@ -112,9 +126,12 @@ TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
   ASSERT_EQ(lines.size(), 3u * 2 + 3 + 3) << "two values and another seed of three arms; three batches on the clock";
   EXPECT_EQ(lines.front().at("stages").as_list().size(), 2u);
   EXPECT_EQ(lines.front().at("steps").as_int(), 13 + 8);
+  for (const Value& line : lines) {
+    if (line.find("arm") != nullptr) expect_verdict(line);
+  }
   const std::string page = read_bytes(folder_ / "a/small.md");
-  for (const char* part :
-       {"| dense |", "| baseline |", "Is it better? ", "2 seeds", "| Another | 91.50 |", "![Accuracy", "| truncated |"}) {
+  for (const char* part : {"| dense |", "| baseline |", "Is it better? ", "2 seeds", "| Another | 91.50 |", "![Accuracy",
+                           "| truncated |", "| layers compressed |", "| 1 of 2 |"}) {
     expect_in(page, part);
   }
   expect_in(read_bytes(folder_ / "a/small.svg"), ">smaller</text>");

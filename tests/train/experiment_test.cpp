@@ -77,6 +77,21 @@ TEST(Experiment, TheResolvedFileLoadsToTheSameConfig) {
   EXPECT_EQ(again.config.stages[2].factorise->rank_rules.at(0).ranks.explicit_ranks.at(0).value, 3);
 }
 
+TEST(Experiment, AStoredConfigMayHaveOtherModelsKeysWhereTheyAreEmpty) {
+  const auto stored = [](const std::string& model) {
+    return str("version: 1\nname: x\ndata: {name: glyphs}\nmodel: {", model, "}\n", kStages);
+  };
+  const std::string empty = R"(, hidden: [], shortcut: "", layers: null)";
+  for (const char* model : {"name: lenet5", "name: mlp", "name: resnet20"}) {
+    EXPECT_EQ(parse(stored(model + empty)).resolved, parse(stored(model)).resolved) << model;
+  }
+  for (const char* set : {"hidden: [5]", "shortcut: projection", "layers: [relu]"}) {
+    const std::string key = str("model.", std::string_view(set).substr(0, std::string_view(set).find(':')), ": unknown key");
+    EXPECT_NE(error_of(stored(str("name: lenet5, ", set))).find(key), std::string::npos) << set;
+  }
+  EXPECT_EQ(parse(stored(R"(name: mlp, hidden: [5], shortcut: "")")).resolved.at("model").at("hidden"), Value::list({5}));
+}
+
 TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {
   EXPECT_EQ(error_of(str(kHead, "optimizer: {name: sgd, lr: -1}\n", kStages)),
             "x.yaml:5:28: optimizer.lr: is -1; must be at least 0");
@@ -184,6 +199,13 @@ TEST(Experiment, StepsOfAnEpochCountTheRestWhereItIsKept) {
   data.drop_last = false;
   EXPECT_EQ(steps_per_epoch(data, 100), 4);
   EXPECT_EQ(steps_per_epoch(data, 96), 3);
+}
+
+TEST(Experiment, ALengthOfAStageIsInSteps) {
+  const ExperimentConfig config = parse(str(kHead, "stages:\n  - {name: a, train: 3e}\n  - {name: b, train: 50s}\n")).config;
+  EXPECT_EQ(length_of(config.stages[0], 7).steps, 21);
+  EXPECT_EQ(length_of(config.stages[1], 7).steps, 50);
+  EXPECT_EQ(length_of(config.stages[1], 7).steps_per_epoch, 7);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void AdmmPlan::fields(Fields& f) {
 
 std::optional<AdmmPlan> plan_admm(const StageConfig& stage, std::int64_t steps_per_epoch) {
   if (!stage.admm || !stage.train) return std::nullopt;
-  const StageLength length{.steps = stage.train->resolve(steps_per_epoch, 0), .steps_per_epoch = steps_per_epoch};
+  const StageLength length = length_of(stage, steps_per_epoch);
   AdmmPlan plan{
       .rho = stage.admm->rho, .updates = update_count(*stage.admm, length), .interval = update_interval(*stage.admm, length)};
   if (const auto* const sgd = std::get_if<SgdConfig>(&stage.training.optimizer.form))
@@ -35,8 +35,9 @@ std::optional<AdmmPlan> plan_admm(const StageConfig& stage, std::int64_t steps_p
 }
 
 std::string describe(const AdmmPlan& plan) {
-  std::string text = str("admm: rho ", shortest(plan.rho), ", ", plan.updates, plan.updates == 1 ? " update after " : " updates, each after ",
-                         plan.interval, plan.interval == 1 ? " step; " : " steps; ");
+  std::string text =
+      str("admm: rho ", shortest(plan.rho), ", ", plan.updates, plan.updates == 1 ? " update after " : " updates, each after ",
+          plan.interval, plan.interval == 1 ? " step; " : " steps; ");
   if (!plan.exponent) return text + "how far that takes the residual is known for sgd only";
   text += formatted("the residual falls by a factor of exp(-%.3g)", *plan.exponent);
   if (*plan.exponent < kWeakExponent) {

@@ -107,19 +107,15 @@ class Checker {
     if ((stage.prune || stage.rigl) && met_later) leave_masks(stage);
   }
 
-  StageLength length_of(const StageConfig& stage) const {
-    return {.steps = stage.train->resolve(steps_per_epoch_, 0), .steps_per_epoch = steps_per_epoch_};
-  }
-
   void check_pruning(const std::string& path, const StageConfig& stage) {
     std::vector<BlockProblem> problems;
-    if (stage.prune) problems = schedule_problems(*stage.prune, length_of(stage));
-    if (stage.rigl) problems = rigl_problems(*stage.rigl, length_of(stage));
+    if (stage.prune) problems = schedule_problems(*stage.prune, length_of(stage, steps_per_epoch_));
+    if (stage.rigl) problems = rigl_problems(*stage.rigl, length_of(stage, steps_per_epoch_));
     for (const BlockProblem& problem : problems) add(str(path, stage.prune ? ".prune." : ".rigl.", problem.key), problem.message);
   }
 
   void check_updates(const std::string& path, const StageConfig& stage) {
-    const std::int64_t updates = update_count(*stage.admm, length_of(stage));
+    const std::int64_t updates = update_count(*stage.admm, length_of(stage, steps_per_epoch_));
     if (updates == 0)
       add(path + ".update", str(to_string(stage.admm->update), " is longer than the stage: no update would be made"));
     if (updates == 1 && stage.admm->rho_end) add(path + ".rho_end", "has no effect in a stage of one update; needs two or more");

@@ -1,7 +1,6 @@
 #include "train/report/sensitivity.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "compress/patterns/builtin.h"
 #include "compress/prune/scores.h"
@@ -21,10 +20,6 @@ void check(const SensitivityOptions& options) {
   TESSERA_CHECK(PatternConfig{.pattern = options.pattern}.own_sparsity() == 0, ConfigError, "sensitivity: pattern ",
                 options.pattern, " has a sparsity of its own");
   TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: the drop is ", options.drop, "; needs 0 or more");
-}
-
-std::int64_t kept_at(double sparsity, const PrunedWeight& weight) {
-  return budgets("layer", {&weight, 1}, sparsity).front().kept;
 }
 
 // A weight and its followers, which are at the end of the scope what they were at its begin.
@@ -49,7 +44,8 @@ class Untouched {
     Parameter* parameter;
     Tensor value, mask;
   };
-  void save(Parameter& parameter) { all_.push_back({&parameter, parameter.value().clone(), parameter.mask()}); }
+  // A mask gives the parameter another tensor, so that nothing is copied here.
+  void save(Parameter& parameter) { all_.push_back({&parameter, parameter.value(), parameter.mask()}); }
 
   std::vector<Saved> all_;
 };
@@ -78,7 +74,7 @@ class Prober {
     bool within = true;
     for (const double sparsity : options_.sparsities) {
       const Untouched untouched(weight);
-      weight.parameter->set_mask(pattern_->project(scores, std::min(kept_at(sparsity, weight), found.kept)).front());
+      weight.parameter->set_mask(pattern_->project(scores, std::min(kept_at(sparsity, weight.numel()), found.kept)).front());
       mask_followers({&weight, 1});
       found.values.push_back(evaluate().deciding());
       within = within && metric().within(found.values.back(), before, drop);
@@ -107,7 +103,7 @@ std::vector<LayerTarget> layer_targets(std::span<const WeightSensitivity> weight
   }
   std::erase_if(targets, [&](const LayerTarget& each) {
     const auto has_more = [&](const WeightSensitivity& weight) {
-      return weight.layer == each.layer && weight.kept > std::llround((1 - each.target) * static_cast<double>(weight.weights));
+      return weight.layer == each.layer && weight.kept > kept_at(each.target, weight.weights);
     };
     return each.target == 0 || std::ranges::none_of(weights, has_more);
   });

@@ -172,7 +172,8 @@ std::string notes(const TableView& view) {
                 ".");
     if (file.training) text += " A training time is that of a forward and a backward.";
   }
-  if (has_verdicts(view)) text += " Layers compressed are those that the last pass left so, of those that it matched.";
+  if (has_verdicts(view))
+    text += " Layers compressed are those that the last pass left so, of those that it matched, in the first seed's run.";
   if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
   return text + '\n';
 }

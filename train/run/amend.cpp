@@ -23,11 +23,12 @@ std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std:
   std::string words;
   for (const std::string& text : overrides) words += str(' ', shell_word(text));
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
+  EpochLength epoch;  // of one data block, whatever the checkpoint
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
       const Value after = with_overrides(before, overrides, finished_stages(point->position));
       check_fork(before, after, {point->position, point->teachers()});
-      check_pruning_of_fork(vfs, *point, before, after);
+      check_pruning_of_fork(vfs, *point, before, after, epoch);
       return str("start a new one from it with: tessera fork ", shell_word(folder.path()), " --at ", shell_word(point->label()),
                  words);
     } catch (const Error&) {  // an earlier checkpoint may take it

@@ -100,7 +100,8 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
 RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {
   Vfs& vfs = origin.vfs;
   check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
-  check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config);
+  EpochLength epoch;
+  check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config, epoch);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);

@@ -12,12 +12,6 @@
 namespace tessera {
 namespace {
 
-StageLength length_of(const ExperimentConfig& config, const StageConfig& stage) {
-  const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
-  const std::int64_t epoch = steps_per_epoch(config.data, data.train.size());
-  return {.steps = stage.train->resolve(epoch, 0), .steps_per_epoch = epoch};
-}
-
 // What is wrong with the block from a checkpoint on, after `done` steps of the stage.
 std::vector<BlockProblem> problems_ahead(const PruneConfig& prune, const StageLength& length, Module& model, std::int64_t done) {
   std::vector<BlockProblem> problems = schedule_problems(prune, length);
@@ -31,7 +25,15 @@ std::vector<BlockProblem> problems_ahead(const PruneConfig& prune, const StageLe
 
 }  // namespace
 
-void check_pruning_of_fork(Vfs& vfs, const SavedPoint& point, const Value& before, const Value& after) {
+std::int64_t EpochLength::of(const ExperimentConfig& config) {
+  if (!steps_) {
+    const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
+    steps_ = steps_per_epoch(config.data, data.train.size());
+  }
+  return *steps_;
+}
+
+void check_pruning_of_fork(Vfs& vfs, const SavedPoint& point, const Value& before, const Value& after, EpochLength& epoch) {
   const Position& position = point.position;
   const std::string block = str("stages[", position.stage, "].prune.");
   const std::vector<std::string> keys = changed_keys(before, after);
@@ -43,7 +45,8 @@ void check_pruning_of_fork(Vfs& vfs, const SavedPoint& point, const Value& befor
   const Checkpoint checkpoint = load_point(vfs, point);
   if (position.stage_step == 0 && !checkpoint.parts.contains("trainer")) return;  // the stage begins, and checks by itself
   const std::unique_ptr<Module> model = saved_model(checkpoint);
-  for (const BlockProblem& problem : problems_ahead(*stage.prune, length_of(config, stage), *model, position.stage_step)) {
+  const StageLength length = length_of(stage, epoch.of(config));
+  for (const BlockProblem& problem : problems_ahead(*stage.prune, length, *model, position.stage_step)) {
     throw ConfigError(str("fork: ", block, problem.key, ": ", problem.message));
   }
 }

@@ -16,7 +16,6 @@
 #include "layers/model_tree.h"
 #include "train/run/saved_model.h"
 #include "train/run/weights_source.h"
-#include "train/torch/huggingface.h"
 #include "train/torch/huggingface_config.h"
 #include "train/torch/torch_layout.h"
 
@@ -48,10 +47,9 @@ FileLayout torch_layout(const Module& model, const Shape& input, const std::map<
 FileLayout layout_of(const WeightsSource& source, const Module& model, const Shape& input,
                      const std::map<std::string, Shape>& shapes) {
   if (!source.torch) return own_layout(shapes);
-  const std::optional<HuggingFaceNames> names = huggingface_names(source.tensors);
-  if (!names) return torch_layout(model, input, shapes);
+  if (!source.huggingface) return torch_layout(model, input, shapes);
   try {
-    return huggingface_layout(*names, shapes);
+    return huggingface_layout(*source.huggingface, shapes);
   } catch (const ConfigError& error) {
     throw ConfigError(str(source.name, " does not fit the network: ", error.what()));
   }
@@ -103,7 +101,7 @@ class Importer {
   std::string run() {
     for (const TorchTensor& entry : layout_.tensors) judge(entry);
     for (const auto& [name, tensor] : source_.tensors) judge_rest(name);
-    if (source_.huggingface) judge_settings();
+    if (source_.huggingface_config) judge_settings();
     check();
     for (const auto& [path, value] : values_) write(path, value);
     for (const auto& [path, mask] : masks_) parameters_.at(path)->set_mask(mask);
@@ -198,8 +196,8 @@ class Importer {
 
   // What no shape shows. A network of other settings would compute something else with the same tensors.
   void judge_settings() {
-    const Value settings = huggingface_settings(huggingface_names(source_.tensors)->type, model_);
-    for (const std::string& line : differing_settings(*source_.huggingface, settings)) {
+    const Value settings = huggingface_settings(source_.huggingface->type, model_);
+    for (const std::string& line : differing_settings(*source_.huggingface_config, settings)) {
       faults_ += str("\n  ", kHuggingFaceConfig, ": ", line);
     }
   }

@@ -13,7 +13,6 @@
 #include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
-#include "train/torch/huggingface.h"
 #include "train/torch/huggingface_config.h"
 
 namespace tessera {
@@ -59,10 +58,11 @@ WeightsSource read_weights_file(Vfs& vfs, const std::string& path) {
   TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
                 "'; must be OHWI (tessera) or OIHW (PyTorch)");
   WeightsSource source{path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
+  if (source.torch) source.huggingface = huggingface_names(source.tensors);
   const std::filesystem::path config = std::filesystem::path(path).parent_path() / kHuggingFaceConfig;
-  if (source.torch && huggingface_names(source.tensors) && vfs.exists(config)) {
-    source.huggingface = parse_json(vfs.read_file(config), config.string());
-    TESSERA_CHECK(source.huggingface->is_map(), IoError, config.string(), ": is ", source.huggingface->kind_name(),
+  if (source.huggingface && vfs.exists(config)) {
+    source.huggingface_config = parse_json(vfs.read_file(config), config.string());
+    TESSERA_CHECK(source.huggingface_config->is_map(), IoError, config.string(), ": is ", source.huggingface_config->kind_name(),
                   "; must be a block of settings");
   }
   return source;

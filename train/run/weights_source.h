@@ -8,6 +8,7 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "core/tensor.h"
+#include "train/torch/huggingface.h"
 
 namespace tessera {
 
@@ -17,7 +18,8 @@ struct WeightsSource {
   bool torch = false;  // names and axes of PyTorch or Hugging Face; else ours
   std::optional<Value> tree = {};  // the network's, where the source holds it
   std::optional<Shape> input = {};  // likewise
-  std::optional<Value> huggingface = {};  // the config.json beside a file of Hugging Face's names, a map
+  std::optional<HuggingFaceNames> huggingface = {};  // of a file with Hugging Face's names
+  std::optional<Value> huggingface_config = {};  // the config.json beside it, a map
 };
 
 // A run folder, or a file. Throws ConfigError where there is none.

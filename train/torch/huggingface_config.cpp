@@ -200,7 +200,11 @@ Value huggingface_settings(std::string_view type, Module& model) {
   settings.set(type == "gpt2" ? "n_head" : "num_attention_heads", heads_of(model));
   settings.set(type == "gpt2" ? "layer_norm_epsilon" : type == "llama" ? "rms_norm_eps" : "layer_norm_eps", eps_of(model));
   settings.set(type == "gpt2" ? "activation_function" : "hidden_act", theirs_of_activation(activation_of(model)));
-  if (type == "gpt2") settings.set("scale_attn_by_inverse_layer_idx", false);
+  if (type == "gpt2") {
+    settings.set("scale_attn_weights", true);
+    settings.set("scale_attn_by_inverse_layer_idx", false);
+  }
+  if (type == "bert") settings.set("is_decoder", config_at(model, kHeads, "causal"));
   if (type != "llama") return settings;
   settings.set("num_key_value_heads", kv_heads_of(model));
   settings.set("rope_theta", rotary_base_of(model));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/autograd/backward.h"
+#include "core/cpu/parallel.h"
 #include "core/device/memory_history.h"
 #include "core/device/step_state.h"
 #include "core/ops/arithmetic.h"
@@ -126,11 +127,9 @@ TEST(SparseAttention, NeedsNoMoreMemoryThanDenseAttention) {
     backward(sum(attention(q, k, v, options)));
     return std::ranges::max(history.in_use()) - history.in_use().front();
   };
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(1);  // of several one may end before another begins
+  const cpu::OneThread alone;  // of several one may end before another begins
   const std::size_t dense = most({.causal = true}), elements = most({.pattern = pattern(1024, 2, 64, 0.05)}),
                     blocks = most({.pattern = pattern(1024, 2, 64, 0.05, 16)});
-  omp_set_num_threads(before);
   EXPECT_LE(elements, dense);
   EXPECT_LE(blocks, dense);
 }

@@ -24,8 +24,8 @@ inline std::unique_ptr<Module> make_model() {
   return model;
 }
 
-inline Batch make_batch(std::int64_t samples) {
-  Batch batch{{"image", Tensor::empty({samples, 5})}, {"label", Tensor::zeros({samples}, DType::i64)}};
+inline Batch make_batch(std::int64_t samples, std::int64_t features = 5) {
+  Batch batch{{"image", Tensor::empty({samples, features})}, {"label", Tensor::zeros({samples}, DType::i64)}};
   fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
   for (std::int64_t i = 0; i < samples; ++i) batch.at("label").data<std::int64_t>()[i] = i % 3;
   return batch;

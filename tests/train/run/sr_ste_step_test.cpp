@@ -5,7 +5,6 @@
 #include <string>
 
 #include "compress/prune/scores.h"
-#include "core/rng.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "tests/train/run/small_steps.h"
@@ -24,13 +23,6 @@ std::unique_ptr<Module> eight_inputs() {
   model->add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 8, .out = 3}));
   initialize(*model, 1);
   return model;
-}
-
-Batch eight_inputs_batch() {
-  Batch batch{{"image", Tensor::empty({6, 8})}, {"label", Tensor::zeros({6}, DType::i64)}};
-  fill_normal(batch.at("image"), RngStream(3, "test", "x"), 0, 1);
-  for (std::int64_t i = 0; i < 6; ++i) batch.at("label").data<std::int64_t>()[i] = i % 3;
-  return batch;
 }
 
 struct Step {
@@ -52,7 +44,7 @@ Step one_step(const OptimizerConfig& optimizer, double lambda) {
   const Parameter& weight = model->child("fc").parameter("weight");
   Step step{.before = weight.value().to_vector<float>(), .after = {}, .slots = {}};
   StageTrainer trainer(*model, stage.training, kTask, 1, 4, 4, DType::f32, stage_hooks(stage, {.results = {}}));
-  trainer.step(eight_inputs_batch(), 0, 0);
+  trainer.step(make_batch(6, 8), 0, 0);
   step.after = weight.value().to_vector<float>();
   const State optimizer_state = trainer.state().at("optimizer");
   for (const auto& [name, tensor] : optimizer_state.tensors) {

@@ -3,18 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <utility>
 
-#include "core/autograd/numeric_check.h"
-#include "core/rng.h"
-#include "core/support/error.h"
-#include "layers/linear.h"
-#include "layers/models/model.h"
-#include "layers/sequential.h"
-#include "tests/support/message_of.h"
-#include "tests/train/run/kept_work.h"
 #include "tests/train/run/small_steps.h"
 #include "train/tasks/classification.h"
 
@@ -23,6 +13,7 @@ namespace {
 
 const Classification kTask;
 
+// Notes when it is called, and adds its slot's value, which rises with the step, to every gradient.
 class Witness final : public Hook {
  public:
   Witness(const HookSetting& setting, std::vector<std::string>& calls)
@@ -60,15 +51,18 @@ class Witness final : public Hook {
   std::vector<Value> rows_;
 };
 
+std::vector<MakeHook> a_witness(std::vector<std::string>& calls) {
+  return {[&calls](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
+}
+
 TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
   const auto model = make_model();
   const auto plain = make_model();
   std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
   TrainingConfig config = plain_sgd(1);
   config.ema = EmaConfig{.decay = 0.9};  // has a slot of its own
   config.micro_batch = 3;  // two of them, and one call of each hook
-  StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, hooks);
+  StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, a_witness(calls));
   StageTrainer without(*plain, config, kTask, 1, 2, 4);
   EXPECT_TRUE(trainer.state().contains("hook.witness"));
 
@@ -99,15 +93,12 @@ TEST(StageTrainer, WhatHooksAddToGradientsIsClipped) {
   const auto model = make_model();
   const std::vector<float> start = weights_of(*model);
   std::vector<std::string> calls;
-  const std::vector<MakeHook> hooks{[&](const HookSetting& setting) { return std::make_unique<Witness>(setting, calls); }};
   TrainingConfig config = plain_sgd(1);
   config.clip_norm = 0.01;
-  StageTrainer trainer(*model, config, kTask, 1, 4, 4, DType::f32, hooks);
+  StageTrainer trainer(*model, config, kTask, 1, 4, 4, DType::f32, a_witness(calls));
   trainer.step(make_batch(6), 3, 3);  // the hook adds 0.75 to every element
   const std::vector<float> end = weights_of(*model);
-  double squares = 0;
-  for (std::size_t i = 0; i < start.size(); ++i) squares += std::pow(static_cast<double>(end[i]) - start[i], 2);
-  EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-4);
+  EXPECT_NEAR(distance(end, start), 0.01, 1e-4);
   for (std::size_t i = 0; i < start.size(); ++i) EXPECT_LT(end[i], start[i]) << "the hook's share is by far the largest";
 }
 

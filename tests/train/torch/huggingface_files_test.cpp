@@ -65,13 +65,26 @@ TEST_F(HuggingFaceGpt2, FindsOtherHeadsByTheConfigBesideTheWeights) {
                                   "\n  config.json: n_head is 4, the network's is 8",
                                   "\n  config.json: activation_function is \"gelu_new\", the network's is \"gelu\""));
   std::filesystem::copy(config.weights, path_);
-  write_file_atomically(real_vfs(), folder_.path() / kHuggingFaceConfig, R"({"n_head": 8, "activation_function": "gelu"})");
+  write_config(R"({"n_head": 8, "activation_function": "gelu"})");
   config.weights = path_.string();
   EXPECT_GT(distance_of(*load(config).model), kVisible) << "it is taken as it says, and computes something else";
   std::filesystem::remove(folder_.path() / kHuggingFaceConfig);
-  write_file_atomically(real_vfs(), folder_.path() / kHuggingFaceConfig, "[]");
+  write_config("[]");
   EXPECT_EQ(message_of<IoError>([&] { load(config); }),
             str((folder_.path() / kHuggingFaceConfig).string(), ": is a list; must be a block of settings"));
+}
+
+TEST_F(HuggingFaceGpt2, RefusesAttentionThatIsScaledOtherwise) {
+  const ModelConfig config = huggingface_model(kind_, saved(fixture()));
+  for (const auto& [key, ours] : {std::pair("scale_attn_weights", true), std::pair("scale_attn_by_inverse_layer_idx", false)}) {
+    write_config(str("{\"", key, "\": ", to_json(Value(ours)), '}'));
+    EXPECT_EQ(error_of(config), "") << key;
+    write_config(str("{\"", key, "\": ", to_json(Value(!ours)), '}'));
+    const std::string message = error_of(config);
+    EXPECT_TRUE(message.ends_with(
+        str("\n  config.json: ", key, " is ", to_json(Value(!ours)), ", the network's is ", to_json(Value(ours)))))
+        << message;
+  }
 }
 
 TEST_F(HuggingFaceGpt2, IsNoBert) {
@@ -142,6 +155,15 @@ TEST_F(HuggingFaceBert, TakesTheNamesAndHeadsOfTheFirstOnes) {
   old.tensors["cls.predictions.decoder.weight"] = old.tensors.at("bert.embeddings.word_embeddings.weight").clone();
   old.tensors["cls.predictions.decoder.bias"] = old.tensors.at("cls.predictions.bias").clone();
   EXPECT_LE(distance_of(old), kTolerance);
+}
+
+TEST_F(HuggingFaceBert, RefusesADecoder) {
+  const ModelConfig config = huggingface_model(kind_, saved(fixture()));
+  write_config(R"({"is_decoder": false})");
+  EXPECT_EQ(error_of(config), "");
+  write_config(R"({"is_decoder": true})");
+  const std::string message = error_of(config);
+  EXPECT_TRUE(message.ends_with("\n  config.json: is_decoder is true, the network's is false")) << message;
 }
 
 TEST_F(HuggingFaceBert, DoesNotSeePadding) {

@@ -16,6 +16,7 @@
 #include "tests/support/message_of.h"
 #include "tests/train/run/weights_files.h"
 #include "train/run/import_weights.h"
+#include "train/torch/huggingface_config.h"
 
 namespace tessera::testing {
 
@@ -120,6 +121,10 @@ class HuggingFaceCase {
   std::string saved(const SafetensorsFile& file) const {
     save(path_, file);
     return path_.string();
+  }
+  // Beside what saved() writes.
+  void write_config(const std::string& json) const {
+    write_file_atomically(real_vfs(), folder_.path() / kHuggingFaceConfig, json);
   }
   double distance_of(Module& network) const { return distance(network, samples_, samples_.logits); }
   double distance_of(const SafetensorsFile& file) const {
