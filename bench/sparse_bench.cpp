@@ -56,6 +56,9 @@ void print_row(const Value& row) {
   fmt::print("{} {:8.3f} ms, dense {:8.3f} ms {:<30} {}, {}\n", case_of(row),
              row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
              row.at("rival").at("name").as_string().substr(0, 30), ratio_of(row), share_of(row));
+  if (const Value* floor = row.find("library_floor")) {
+    fmt::print("  {:8.3f} ms {}\n", floor->at("ms").at("median").as_double(), floor->at("name").as_string());
+  }
   for (const Value& pass : row.at("parts").as_list()) {
     fmt::print("  {:<18} {:8.3f} ms {}\n", pass.at("name").as_string(), pass.at("ms").at("median").as_double(), share_of(pass));
   }

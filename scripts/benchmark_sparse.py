@@ -32,18 +32,24 @@ def passes(line):
     return " / ".join(filter(None, map(share, line.value.get("parts", []))))
 
 
+def library_floor(line):
+    """Milliseconds of as many multiply-adds in a dense product of oneDNN's. Convolutions have none."""
+    return milliseconds(line["library_floor"]["ms"]) if "library_floor" in line.value else ""
+
+
 def dense_table(lines):
     rows = [[matrix(line), line["shape"], density(line), line["phase"], milliseconds(line["rival"]["ms"]),
-             milliseconds(line["factored"]["ms"]), spread(line["ratio"]), verdict(line), share(line.value), passes(line),
-             line["rival"]["name"]] for line in lines]
+             milliseconds(line["factored"]["ms"]), library_floor(line), spread(line["ratio"]), verdict(line), share(line.value),
+             passes(line), line["rival"]["name"]] for line in lines]
     held = lines[-1].value.get("held_to")
     text = ("Sparse layers against the fastest dense one that computes the same, ours or oneDNN's, Winograd included; a batch of rows "
             "or images is part of the shape, a density is what is kept. Forward is inference: what either side derives from its "
             "weights is made once, before the timing. Training is forward and both backwards. \"Of peak\" is the share of the "
             "multiply-add peak that the sparse layer reaches on the multiply-adds that are left; of training also that of each pass "
-            "alone: forward / gradient of x / gradient of the values. " +
+            "alone: forward / gradient of x / gradient of the values. \"As many, dense\" is oneDNN's dense product of as many "
+            "multiply-adds, timed beside them: a row's kept elements side by side, so that no index is read. " +
             (f"All sides are held to {held.upper()}. " if held else "") + conditions(lines, "sparse_bench"))
-    head = ["pattern", "layer", "density", "phase", "dense ms", "sparse ms", "dense / sparse", "target", "of peak", "its passes",
+    head = ["pattern", "layer", "density", "phase", "dense ms", "sparse ms", "as many, dense ms", "dense / sparse", "target", "of peak", "its passes",
             "dense way"]
     return paragraph(text) + table(head, rows)
 

@@ -162,11 +162,8 @@ Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
   return direct_part(name, conv_calls(operands, shape, phase, every_way), shape.flops() * passes_in(phase));
 }
 
-Part product_part(const std::string& order, const std::string& half, const LinearShape& shape, Phase phase) {
-  const auto [rows, in, out] = shape;
-  const Operands operands{random_tensor({rows, in}, "x"), random_tensor({out, in}, "weight")};
-  const double flops = ProductShape{rows, out, in}.flops() * passes_in(phase);
-  Part part = direct_part(str(order, ": ", half), product_calls(operands, shape, phase), flops);
+Part half_part(const std::string& order, const std::string& half, const LinearShape& shape, Phase phase) {
+  Part part = product_part(str(order, ": ", half), shape, phase);
   part.order = order;
   return part;
 }
@@ -193,10 +190,10 @@ std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Ph
   const auto [o_left, o_right] = halves_of(train.out_modes);
   const auto [i_left, i_right] = halves_of(train.in_modes);
   const std::int64_t r = train.ranks[left - 1];
-  return {product_part("right-first", "right", {rows * i_left, i_right, r * o_right}, phase),
-          product_part("right-first", "left", {rows * o_right, i_left * r, o_left}, phase),
-          product_part("left-first", "left", {rows * i_right, i_left, o_left * r}, phase),
-          product_part("left-first", "right", {rows * o_left, r * i_right, o_right}, phase)};
+  return {half_part("right-first", "right", {rows * i_left, i_right, r * o_right}, phase),
+          half_part("right-first", "left", {rows * o_right, i_left * r, o_left}, phase),
+          half_part("left-first", "left", {rows * i_right, i_left, o_left * r}, phase),
+          half_part("left-first", "right", {rows * o_left, r * i_right, o_right}, phase)};
 }
 
 std::vector<Part> parts_of(const FactoredSides& sides, Phase phase) {
@@ -284,6 +281,12 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
   return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
 }
 
+Part product_part(const std::string& name, const LinearShape& shape, Phase phase) {
+  const auto [rows, in, out] = shape;
+  const Operands operands{random_tensor({rows, in}, "x"), random_tensor({out, in}, "weight")};
+  return direct_part(name, product_calls(operands, shape, phase), ProductShape{rows, out, in}.flops() * passes_in(phase));
+}
+
 FactoredSides make_sides(const FactoredCase& of) {
   const std::shared_ptr<Module> dense = dense_of(of.shape);
   const Shape input = input_of(of.shape);
@@ -327,6 +330,8 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
   all.insert(all.end(), blocked.sides.begin(), blocked.sides.end());
   const std::size_t first_part = all.size();
   for (const Part& part : parts) all.push_back(part.side);
+  const std::optional<Part> beside = sides.beside ? std::optional(sides.beside(phase)) : std::nullopt;
+  if (beside) all.push_back(beside->side);
 
   const std::vector<Samples> samples = time_in_turns(all, turns);
   const std::span<const Samples> spans(samples);
@@ -345,8 +350,10 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
     row.set("blocked_dense", timed_rate(all[best].name, samples[best], dense_flops));
     row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
   }
-  row.set("parts", part_rows(parts, spans.subspan(first_part)));
-  row.set("floors", floor_rows(parts, spans.subspan(first_part)));
+  const std::span<const Samples> of_parts = spans.subspan(first_part, parts.size());
+  row.set("parts", part_rows(parts, of_parts));
+  row.set("floors", floor_rows(parts, of_parts));
+  if (beside) row.set("library_floor", timed_rate(beside->side.name, samples.back(), beside->flops));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }

@@ -62,15 +62,19 @@ struct LayerPair {
   Tensor x;  // f32
   DType compute = DType::f32;  // of both layers; what oneDNN is called for directly stays f32
   std::function<std::vector<Part>(Phase)> parts = {};  // steps of the compressed layer, made where the sides are
+  std::function<Part(Phase)> beside = {};  // a library's calls for as many multiply-adds as the compressed layer has; may be unset
 };
+
+// oneDNN's fastest calls for a product of that shape: in training the forward and both gradients.
+Part product_part(const std::string& name, const LinearShape& shape, Phase phase);
 
 // Times all sides under a DecisionScope of its own: in inference every side keeps what it derives from its constant weights,
 // training is forward and both backwards. Throws NumericError when they compute different things, InternalError where
 // oneDNN has no fast way.
 // The line: the keys of `row`, rounds; factored (the compressed layer), rival (the fastest dense side), other_dense and each of
 // parts, which are the factored layer's own steps alone, of a tensor train oneDNN's calls for them, as {name, ms, gflops};
-// floors, the sum of the parts, of a linear train one for each order of its halves; ratio (rival / factored), flop_ratio; of a
-// convolution blocked_dense and blocked_ratio; decisions.
+// floors, the sum of the parts, of a linear train one for each order of its halves; library_floor, where the pair has one beside
+// it; ratio (rival / factored), flop_ratio; of a convolution blocked_dense and blocked_ratio; decisions.
 Value measure_pair(const LayerPair& pair, Value row, Phase phase, const TurnOptions& turns);
 // The same with describe_factored() as row.
 Value measure_phase(const FactoredSides& sides, Phase phase, const TurnOptions& turns);

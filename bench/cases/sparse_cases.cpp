@@ -1,5 +1,6 @@
 #include "bench/cases/sparse_cases.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "bench/cases/dense_cases.h"
@@ -69,6 +70,15 @@ std::vector<Part> passes_of(const LayerPair& pair, Phase phase) {
   return {{{"forward", [=] { cpu::sparse_forward(x, values, *weight, {}, y, options, false); }}, flops},
           {{"gradient of x", [=] { cpu::sparse_backward_input(grad_y, values, *weight, grad_x, options); }}, flops},
           {{"gradient of values", [=] { cpu::sparse_backward_values(x, grad_y, *weight, grad_values, {}, options); }}, flops}};
+}
+
+// No sparse product is faster than a dense one whose rows have no more elements than a row keeps on average.
+std::function<Part(Phase)> dense_of_as_many(const SparseCase& of, const Tensor& mask) {
+  const auto* const layer = std::get_if<LinearShape>(&of.shape);
+  if (layer == nullptr) return {};
+  const std::int64_t kept = sparse_index(mask).offsets.back();
+  const LinearShape shape{layer->rows, std::max<std::int64_t>(1, kept / layer->out), layer->out};
+  return [shape](Phase phase) { return product_part(str("dense ", to_string(shape)), shape, phase); };
 }
 
 Value kept_in_a_row(const Tensor& mask) {
@@ -160,6 +170,7 @@ LayerPair sparse_pair(const SparseCase& of) {
   weight.set_mask(pattern_mask(of.pattern, of.density, weight.value()));
   LayerPair pair{name_of(of), of.shape, sparse_layer(*dense), dense, random_tensor(input_of(of.shape), "x"), of.compute};
   pair.parts = [pair](Phase phase) { return passes_of(pair, phase); };
+  pair.beside = dense_of_as_many(of, weight.mask());
   return pair;
 }
 

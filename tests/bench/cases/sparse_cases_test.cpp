@@ -90,6 +90,17 @@ TEST(SparseCases, TrainingTellsTheShareOfEachPass) {
   }
 }
 
+TEST(SparseCases, ALinearLayerStandsBesideADenseProductOfAsManyMultiplyAdds) {
+  const LayerPair pair = sparse_pair({kAny, .25, LinearShape{33, 24, 40}});
+  EXPECT_EQ(pair.beside(Phase::inference).flops, 2.0 * 33 * 6 * 40);
+  EXPECT_EQ(pair.beside(Phase::training).flops, 3 * 2.0 * 33 * 6 * 40);
+  const Value row = measure_sparse({.of = {kAny, .25, LinearShape{33, 24, 40}}}, pair, Phase::inference, kOnce, kPeak);
+  const Value& floor = row.at("library_floor");
+  EXPECT_TRUE(floor.at("name").as_string().starts_with("dense 33x6 -> 40, ")) << floor.at("name").as_string();
+  EXPECT_GT(floor.at("ms").at("median").as_double(), 0);
+  EXPECT_FALSE(sparse_pair({{.pattern = "tile", .group = 8}, .5, ConvShape{2, 16, 16, 9, 3}}).beside);
+}
+
 TEST(SparseCases, InferenceHasNoPasses) {
   const SparseTarget target{.of = {kAny, .25, LinearShape{33, 24, 40}}, .forward = 2, .share = .3};
   EXPECT_FALSE(target.trains());

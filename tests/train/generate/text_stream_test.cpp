@@ -81,7 +81,7 @@ void expect_whole_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::v
                        std::span<const TokenId> ids, bool whole) {
   std::string text = tokenizer->decode(before);
   TextStream stream(tokenizer, before, [&](std::string_view piece) {
-    if (whole) EXPECT_EQ(find_invalid_utf8(piece), std::string::npos) << piece;
+    EXPECT_TRUE(!whole || find_invalid_utf8(piece) == std::string::npos) << piece;
     text += piece;
   });
   for (const TokenId id : ids) stream.add(id);
