@@ -31,7 +31,7 @@ from benchmark_sparse import compared_sparse, sparse_tables
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
 ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
-REPRODUCED = "configs/tables/results/admm_resnet8.md"
+REPRODUCED = "configs/tables/results"
 
 
 NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20", "gpt": "a GPT of 4 layers, 128 wide, 4 heads, 256 tokens,",
@@ -276,22 +276,24 @@ def accuracy(root):
     return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith("Timed on")))] if rows else []
 
 
-def reproduced(root):
+def reproduced(root, table):
     """What `tessera reproduce` wrote down to its second heading: arms, picture and answers, without name and command."""
-    path = root / REPRODUCED
+    path = root / REPRODUCED / f"{table}.md"
     if not path.is_file():
         return []
     text = path.read_text(encoding="utf-8").split("\n## ")[0]
     begin = text.find("\n|") + 1
     if begin == 0 or "cells have a result." in text:
-        raise Unusable(f"{REPRODUCED}: is not whole; run 'tessera reproduce' to its end")
+        raise Unusable(f"{REPRODUCED}/{table}.md: is not whole; run 'tessera reproduce' to its end")
     folder = path.parent.relative_to(root).as_posix()
     return [line.replace("](", f"]({folder}/") if line.startswith("![") else line
             for line in text[begin:].rstrip().splitlines()] + [""]
 
 
 # What is written: for each page the blocks between its markers.
-PAGES = {"README.md": {"reproduced": reproduced, "accuracy": accuracy, "benchmarks": least_rows},
+PAGES = {"README.md": {"admm_resnet8": lambda root: reproduced(root, "admm_resnet8"),
+                       "sparse_resnet8": lambda root: reproduced(root, "sparse_resnet8"),
+                       "accuracy": accuracy, "benchmarks": least_rows},
          "docs/benchmarks.md": {"benchmarks": tables}}
 
 

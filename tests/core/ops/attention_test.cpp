@@ -110,8 +110,12 @@ TEST(Attention, QueriesThatSeeAKeyLieWithinTheirBounds) {
         const AttentionForm form{1, queries, 53, 1, 1, 1, causal, window, 1.0, block};
         if (block > 1 && queries > form.keys) continue;  // patterns have no more queries than keys
         for (std::int64_t key = 0; key < form.keys; ++key) {
-          if (causal) EXPECT_GE(form.position(form.first_query(key)), key);
-          if (window > 0) EXPECT_LE(form.end_query(key) - form.first_query(key), 2 * (window + 2 * block));
+          if (causal) {
+            EXPECT_GE(form.position(form.first_query(key)), key);
+          }
+          if (window > 0) {
+            EXPECT_LE(form.end_query(key) - form.first_query(key), 2 * (window + 2 * block));
+          }
           for (std::int64_t query = 0; query < queries; ++query) {
             if (key < form.first_key(query) || key >= form.end_key(query)) continue;
             EXPECT_GE(query, form.first_query(key));
