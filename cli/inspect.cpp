@@ -23,6 +23,7 @@ Value compressible_layers(const ExperimentConfig& config) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
   const Shape input = sample_shape(data);
   const std::unique_ptr<Module> model = empty_model(real_vfs(), config.model, input);
+  initialize(*model, static_cast<std::uint64_t>(config.seed));  // which draws the pairs that sparse attention is computed of
   Trace trace;
   model->output_shape(input, &trace);
   Value rows = to_value(trace);

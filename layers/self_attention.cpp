@@ -4,7 +4,6 @@
 
 #include "core/config/read.h"
 #include "core/nn/attention_cache.h"
-#include "core/ops/attention.h"
 #include "core/ops/rotary.h"
 #include "core/ops/view.h"
 #include "core/rng.h"
@@ -17,6 +16,9 @@ const SelfAttentionConfig& checked(const SelfAttentionConfig& config) {
   const std::int64_t kv_heads = config.kv_heads.value_or(config.heads);
   TESSERA_CHECK(config.heads >= 1 && kv_heads >= 1 && config.heads % kv_heads == 0, ConfigError, "self_attention: heads is ",
                 config.heads, ", kv_heads is ", kv_heads, "; kv_heads must divide heads");
+  TESSERA_CHECK(!config.sparse || config.window == 0, ConfigError, "self_attention: window is ", config.window,
+                " and sparse is given; needs one of them");
+  if (config.sparse) AttentionPattern::check(pattern_options(*config.sparse, config.heads, config.causal));
   return config;
 }
 
@@ -44,6 +46,7 @@ void SelfAttentionConfig::fields(Fields& f) {
          .range = between(0, 1 << 24),
          .example = "256",
          .observable = "plan"});
+  f.add("sparse", sparse, {.help = "a position sees those near it and some others; all without it", .observable = "plan"});
   f.add("dropout", dropout,
         {.help = "probability of zeroing what a position sees of another",
          .range = {.min = 0, .max = 1, .open_max = true},
@@ -56,21 +59,43 @@ void SelfAttentionConfig::fields(Fields& f) {
          .observable = "bytes"});
   const std::int64_t keys = kv_heads.value_or(heads);
   f.require(heads < 1 || keys < 1 || heads % keys == 0, "kv_heads", "must divide heads");
+  f.require(!sparse || window == 0, "sparse", "has a band of its own; needs window: 0");
 }
 
 SelfAttention::SelfAttention(const SelfAttentionConfig& config) : config_(checked(config)) {}
 
 Value SelfAttention::config() const { return write(config_); }
 
-void SelfAttention::check(const Shape& input) const {
+void SelfAttention::reset_parameters(std::uint64_t seed) {
+  if (!config_.sparse || config_.sparse->seed) return;
+  config_.sparse->seed = random_u32(RngStream(seed, path(), "pattern"), 0, 0);
+  pattern_.reset();
+}
+
+const AttentionPatternPtr& SelfAttention::pattern() const {
+  if (config_.sparse && !pattern_) {
+    pattern_ = std::make_shared<const AttentionPattern>(pattern_options(*config_.sparse, config_.heads, config_.causal));
+  }
+  return pattern_;
+}
+
+AttentionOptions SelfAttention::sight() const {
+  if (config_.sparse) return {.pattern = pattern()};
+  return {.causal = config_.causal, .window = config_.window};
+}
+
+void SelfAttention::check(const Shape& input, std::int64_t first_position) const {
   TESSERA_CHECK(input.rank() == 3 && input[2] % all_heads() == 0, ShapeError, "self_attention '", path(), "': input is ", input,
                 "; needs [n, positions, ", all_heads(), " head widths]");
   TESSERA_CHECK(!config_.rotary || input[2] / all_heads() % 2 == 0, ShapeError, "self_attention '", path(), "': input is ", input,
                 ", a head is ", input[2] / all_heads(), " wide; rotary positions need an even width");
+  TESSERA_CHECK(!config_.sparse || input[1] <= config_.sparse->positions - first_position, ShapeError, "self_attention '", path(),
+                "': input is ", input, ", its first position ", first_position, "; the pattern has ", config_.sparse->positions,
+                " positions");
 }
 
 Var SelfAttention::forward(const Var& x, const Context& context) {
-  check(x.shape());
+  check(x.shape(), context.first_position());
   Var qkv = x;
   if (config_.rotary) {
     const Shape heads{x.shape()[0], x.shape()[1], all_heads(), x.shape()[2] / all_heads()};
@@ -78,7 +103,7 @@ Var SelfAttention::forward(const Var& x, const Context& context) {
     qkv = reshape(rotary(reshape(x, heads), turned), x.shape());
   }
   if (context.cache != nullptr) return with_cache(qkv, context);
-  AttentionOptions options{.causal = config_.causal, .window = config_.window};
+  AttentionOptions options = sight();
   if (const Tensor* const mask = context.find("key_mask")) options.key_mask = *mask;
   if (context.training && config_.dropout > 0) {
     TESSERA_CHECK(context.step != nullptr, InternalError, "self_attention '", path(), "': training without a step state");
@@ -100,16 +125,23 @@ Var SelfAttention::with_cache(const Var& qkv, const Context& context) const {
   const auto heads = [&](std::int64_t begin, std::int64_t count) { return all.slice(2, begin, begin + count); };
   const AttentionCache::Seen seen =
       context.cache->append(path(), heads(config_.heads, kv_heads()), heads(config_.heads + kv_heads(), kv_heads()));
-  const AttentionOptions options{.causal = true, .window = config_.window};
-  const Var y = attention(Var(heads(0, config_.heads)), Var(seen.k), Var(seen.v), options);
+  const Var y = attention(Var(heads(0, config_.heads)), Var(seen.k), Var(seen.v), sight());
   return reshape(y, {n, t, config_.heads * width});
 }
 
+std::int64_t SelfAttention::pairs_of_all_heads(std::int64_t positions) const {
+  if (!config_.sparse) return product_of({config_.heads, pairs(positions, config_)});
+  const SparseAttentionConfig& sparse = *config_.sparse;
+  return attention_pairs({1, positions, positions, config_.heads, kv_heads(), 1, config_.causal, sparse.band, 1, sparse.blocks},
+                         pattern().get());
+}
+
 Shape SelfAttention::output_shape(const Shape& input, Trace* trace) const {
-  check(input);
+  check(input, 0);
+  const std::int64_t width = input[2] / all_heads();
   Shape output = input;
-  output.set(2, input[2] / all_heads() * config_.heads);
-  trace_leaf(trace, input, output, product_of({2, pairs(input[1], config_), output[2]}));
+  output.set(2, width * config_.heads);
+  if (trace != nullptr) trace_leaf(trace, input, output, product_of({2, pairs_of_all_heads(input[1]), width}));
   return output;
 }
 

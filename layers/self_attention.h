@@ -8,6 +8,8 @@
 
 #include "core/config/fields.h"
 #include "core/nn/module.h"
+#include "core/ops/attention.h"
+#include "layers/sparse_attention_config.h"
 
 namespace tessera {
 
@@ -16,35 +18,46 @@ struct SelfAttentionConfig {
   std::optional<std::int64_t> kv_heads = {};  // of keys and values; as many as of queries without it
   bool causal = false;
   std::int64_t window = 0;
+  std::optional<SparseAttentionConfig> sparse = {};  // in place of a window; all pairs without it
   double dropout = 0;
   std::optional<double> rotary = {};  // the base of rotary positions (Su et al., 2021); none without it
   void fields(Fields& f);
 };
 
-// No parameters. In training the mask of dropout is a pure function of (seed, path, global step, micro-step, head, row, key).
+// No parameters. Which pairs a sparse one sees is drawn once: reset_parameters() gives it a seed, from (seed, path), unless it
+// has one, and config() has it from then on. In training the mask of dropout is a pure function of (seed, path, global step,
+// micro-step, head, row, key).
 class SelfAttention final : public Module {
  public:
   using Config = SelfAttentionConfig;
-  explicit SelfAttention(const SelfAttentionConfig& config);  // throws ConfigError unless kv_heads divides heads
+  // Throws ConfigError unless kv_heads divides heads, on a window beside a pattern, and as AttentionPattern does.
+  explicit SelfAttention(const SelfAttentionConfig& config);
 
   std::string_view kind() const override { return "self_attention"; }
   Value config() const override;
-  // Throws ConfigError on a cache unless attention is causal, and beside a key mask, and InternalError on one while a graph is
-  // recorded.
+  // Throws ShapeError beyond the positions of a sparse one, ConfigError on a cache unless attention is causal, and beside a key
+  // mask, and InternalError on one while a graph is recorded.
   Var forward(const Var& x, const Context& context) override;
   // Multiply-adds are those of both products, over the pairs of positions that see each other: t (t + 1) / 2 where attention is
-  // causal, t t where it is not, fewer with a window.
+  // causal, t t where it is not, fewer with a window, and the pattern's where it is sparse.
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
+  std::int64_t sequence_limit() const override { return config_.sparse ? config_.sparse->positions : 0; }
+  void reset_parameters(std::uint64_t seed) override;
 
   const SelfAttentionConfig& options() const noexcept { return config_; }
+  // Of a sparse one, null else. Made when it is first asked for.
+  const AttentionPatternPtr& pattern() const;
 
  private:
   std::int64_t kv_heads() const { return config_.kv_heads.value_or(config_.heads); }
   std::int64_t all_heads() const { return config_.heads + 2 * kv_heads(); }
-  void check(const Shape& input) const;
+  void check(const Shape& input, std::int64_t first_position) const;
+  AttentionOptions sight() const;  // which keys a query sees
+  std::int64_t pairs_of_all_heads(std::int64_t positions) const;
   Var with_cache(const Var& qkv, const Context& context) const;
 
   SelfAttentionConfig config_;
+  mutable AttentionPatternPtr pattern_;
 };
 
 }  // namespace tessera

@@ -11,17 +11,6 @@
 namespace tessera {
 namespace {
 
-// Multiply-adds of the scores and of their product with v: of the pairs that see each other.
-std::int64_t multiply_adds_of(const AttentionOperands& operands) {
-  const AttentionForm& form = operands.form;
-  std::int64_t pairs = 0;
-  for (std::int64_t i = 0; i < form.queries; ++i) {
-    pairs += form.heads * std::max<std::int64_t>(0, form.end_key(i) - form.first_key(i));
-  }
-  if (operands.pattern) pairs += operands.pattern->count(form.queries, form.keys);
-  return 2 * pairs * form.batch * form.width;
-}
-
 struct Packing {
   std::int64_t heads, kv_heads, width;
 
@@ -52,7 +41,10 @@ class AttentionOp final : public Op {
     return {grads.q, grads.k, grads.v};
   }
 
-  std::int64_t multiply_adds(const Shape&) const override { return multiply_adds_of(operands_); }
+  // Of the scores and of their product with v: of the pairs that see each other.
+  std::int64_t multiply_adds(const Shape&) const override {
+    return 2 * operands_.form.batch * operands_.form.width * attention_pairs(operands_.form, operands_.pattern.get());
+  }
 
  private:
   AttentionOperands operands_;
@@ -116,6 +108,14 @@ AttentionResults forward(const AttentionOperands& operands) {
 }
 
 }  // namespace
+
+std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* pattern) {
+  std::int64_t pairs = 0;
+  for (std::int64_t i = 0; i < form.queries; ++i) {
+    pairs += form.heads * std::max<std::int64_t>(0, form.end_key(i) - form.first_key(i));
+  }
+  return pattern == nullptr ? pairs : pairs + pattern->count(form.queries, form.keys);
+}
 
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
   const AttentionOperands operands = operands_of(q.value(), k.value(), v.value(), options);

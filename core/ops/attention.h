@@ -40,6 +40,10 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 // those of k, then those of v -> y [batch, positions, heads width]. One gradient, written in place.
 Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, const AttentionOptions& options = {});
 
+// Pairs of positions that see each other, of all heads, in a sequence without a mask of keys: those that causal and the window of
+// `form` leave, and of a pattern, whose band the window is, those beside it. Null: no pattern.
+std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* pattern);
+
 // What kernels are told. q, k and v may have any strides but along a row of a head, which is contiguous; so may gradients and y.
 struct AttentionOperands {
   Tensor q, k, v;

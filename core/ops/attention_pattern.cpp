@@ -14,21 +14,38 @@ namespace {
 
 constexpr std::int64_t kMostUnits = 65536;
 
-const AttentionPatternOptions& checked(const AttentionPatternOptions& o) {
+std::int64_t units_of(const AttentionPatternOptions& o) { return ceil_div(o.positions, o.block); }
+
+// Of the units that are nearest to each other beside the band.
+std::int64_t nearest_beside_band(const AttentionPatternOptions& o) { return ceil_div(o.band - 1, o.block) + 1; }
+
+std::int64_t kept_of(const AttentionPatternOptions& o, std::int64_t beside) {
+  return std::llround(o.density * static_cast<double>(beside));
+}
+
+}  // namespace
+
+void AttentionPattern::check(const AttentionPatternOptions& o) {
   TESSERA_CHECK(o.positions >= 1 && o.heads >= 1 && o.band >= 1, ConfigError, "attention pattern: positions are ", o.positions,
                 ", heads ", o.heads, ", band is ", o.band, "; needs 1 or more of each");
   TESSERA_CHECK(o.density >= 0 && o.density <= 1, ConfigError, "attention pattern: density is ", o.density,
                 "; needs 0 <= density <= 1");
   TESSERA_CHECK(o.block == 1 || o.block == 16 || o.block == 32, ConfigError, "attention pattern: block is ", o.block,
                 "; needs 1, 16 or 32");
-  TESSERA_CHECK(ceil_div(o.positions, o.block) <= kMostUnits, ConfigError, "attention pattern: positions are ", o.positions,
-                " in blocks of ", o.block, "; needs at most ", kMostUnits, " blocks");
-  return o;
+  TESSERA_CHECK(units_of(o) <= kMostUnits, ConfigError, "attention pattern: positions are ", o.positions, " in blocks of ",
+                o.block, "; needs at most ", kMostUnits, " blocks");
+  const std::int64_t lines = std::max<std::int64_t>(units_of(o) - nearest_beside_band(o), 0);  // diagonals on a side
+  const std::int64_t kept = kept_of(o, lines * (lines + 1) / (o.causal ? 2 : 1));
+  TESSERA_CHECK(units_of(o) + kept <= kMostListed / o.heads, ConfigError, "attention pattern: each of ", o.heads, " heads has ",
+                units_of(o), " rows and keeps ", kept, " pairs beside the band; needs at most ", kMostListed,
+                " of both in all: a lower density, or blocks");
 }
+
+namespace {
 
 // Offsets of the diagonals beside the band, ascending.
 std::vector<std::int64_t> diagonals_of(const AttentionPatternOptions& o, std::int64_t units) {
-  const std::int64_t nearest = ceil_div(o.band - 1, o.block) + 1;
+  const std::int64_t nearest = nearest_beside_band(o);
   std::vector<std::int64_t> diagonals;
   for (std::int64_t distance = units - 1; distance >= nearest; --distance) diagonals.push_back(-distance);
   for (std::int64_t distance = nearest; !o.causal && distance < units; ++distance) diagonals.push_back(distance);
@@ -64,20 +81,25 @@ class Sampler {
 
   template <class Body>
   void sample(std::int64_t count, std::int64_t most, const Body& body) {
-    taken_.assign(static_cast<std::size_t>(most), false);
+    if (taken_.size() < static_cast<std::size_t>(most)) taken_.resize(static_cast<std::size_t>(most), false);
+    chosen_.clear();
     for (std::int64_t i = most - count; i < most; ++i) {
-      const auto drawn = static_cast<std::size_t>(random_below(stream_, step_, next_++, i + 1));
-      taken_[taken_[drawn] ? static_cast<std::size_t>(i) : drawn] = true;
+      const std::int64_t drawn = random_below(stream_, step_, next_++, i + 1);
+      chosen_.push_back(taken_[static_cast<std::size_t>(drawn)] ? i : drawn);
+      taken_[static_cast<std::size_t>(chosen_.back())] = true;
     }
-    for (std::int64_t i = 0; i < most; ++i) {
-      if (taken_[static_cast<std::size_t>(i)]) body(i);
+    std::ranges::sort(chosen_);
+    for (const std::int64_t i : chosen_) {
+      taken_[static_cast<std::size_t>(i)] = false;
+      body(i);
     }
   }
 
  private:
   RngStream stream_;
   std::uint64_t step_, next_ = 0;
-  std::vector<bool> taken_;
+  std::vector<bool> taken_;  // none between two samples
+  std::vector<std::int64_t> chosen_;
 };
 
 struct Pair {
@@ -86,12 +108,13 @@ struct Pair {
 
 }  // namespace
 
-AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : options_(checked(options)) {
-  units_ = ceil_div(options.positions, options.block);
+AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : options_(options) {
+  check(options);
+  units_ = units_of(options);
   const std::vector<std::int64_t> diagonals = diagonals_of(options, units_);
   std::int64_t beside = 0;
   for (const std::int64_t offset : diagonals) beside += units_ - std::abs(offset);
-  kept_ = std::llround(options.density * static_cast<double>(beside));
+  kept_ = kept_of(options, beside);
   const double scale = scale_for(units_, diagonals, kept_);
   offsets_.reserve(static_cast<std::size_t>(options.heads * units_ + 1));
   offsets_.push_back(0);

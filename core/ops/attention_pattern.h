@@ -34,9 +34,12 @@ struct AttentionPatternOptions {
 // that these numbers add up; which of its pairs those are is drawn uniformly.
 class AttentionPattern {
  public:
-  // Throws ConfigError unless there are 1 or more positions, heads and band, 0 <= density <= 1, block is 1, 16 or 32, and units
-  // fit into 16 bits.
-  explicit AttentionPattern(const AttentionPatternOptions& options);
+  static constexpr std::int64_t kMostListed = std::int64_t{1} << 28;  // rows and kept pairs in the list of all heads
+
+  // Throws ConfigError unless there are 1 or more positions, heads and band, 0 <= density <= 1, block is 1, 16 or 32, units fit
+  // into 16 bits, and the list gets at most kMostListed entries.
+  static void check(const AttentionPatternOptions& options);
+  explicit AttentionPattern(const AttentionPatternOptions& options);  // throws what check() does
   ~AttentionPattern();
   AttentionPattern(const AttentionPattern&) = delete;
   AttentionPattern& operator=(const AttentionPattern&) = delete;
@@ -58,7 +61,8 @@ class AttentionPattern {
 
   bool sees_beside_band(std::int64_t head, std::int64_t query, std::int64_t key) const;
   std::int64_t bytes() const;  // of the list, and of what is made of it so far
-  // Pairs of positions beside the band, of all heads, for the last `queries` of `keys` positions.
+  // Pairs of positions beside the band, of all heads, for the last `queries` of `keys` positions; attention_pairs() has those of
+  // the band too.
   std::int64_t count(std::int64_t queries, std::int64_t keys) const;
 
   // For the CPU's kernels, made when they are first asked for; of single pairs only.

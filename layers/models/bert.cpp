@@ -25,6 +25,7 @@ void Bert::fields(Fields& f) {
          .range = between(1, 1 << 20),
          .example = "1",
          .observable = "plan"});
+  add_sparse(f, *this);
   add_eps(f, *this);
   add_training_keys(f, *this);
   require_named_sizes(f, *this);
@@ -34,6 +35,7 @@ std::unique_ptr<Module> Bert::build(const Shape& input) const {
   TESSERA_CHECK(input.rank() == 2, ShapeError, "bert: input is ", input, "; needs tokens [n, t]");
   TransformerBlockOptions options = block_options(*this);
   options.norm_last = true;
+  options.attention.sparse = sparse_attention_of(sparse, length);
   const auto norm = [this] { return make_norm("layer_norm", width, eps); };
   Chain chain(input);
   chain.add<Embedding>("tokens", {.vocabulary = vocabulary, .width = width});

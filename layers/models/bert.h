@@ -9,6 +9,7 @@
 
 #include "core/config/fields.h"
 #include "core/nn/module.h"
+#include "layers/sparse_attention_config.h"
 
 namespace tessera::models {
 
@@ -28,6 +29,7 @@ struct Bert {
   std::int64_t vocabulary = 30522;
   std::int64_t length = 512;  // positions of the longest sequence
   std::int64_t segments = 2;
+  std::optional<SparseAttentionKeys> sparse = {};
   double eps = 1e-12;
   double dropout = 0;
   bool recompute = false;

@@ -23,7 +23,7 @@ void add_position_keys(Fields& f, Gpt& c) {
          .choices = {"learned", "rotary"},
          .observable = "plan"});
   f.add("length", c.length,
-        {.help = "positions of the longest sequence, for learned positions; 1024 without it",
+        {.help = "positions of the longest sequence, for learned positions and sparse attention; 1024 without it",
          .range = between(1, 1 << 24),
          .example = "256",
          .observable = "plan"});
@@ -37,7 +37,10 @@ void add_position_keys(Fields& f, Gpt& c) {
          .range = between(0, 1 << 24),
          .example = "128",
          .observable = "plan"});
-  f.require(!c.length || c.positions == "learned", "length", "rotary positions have no table; needs positions: learned");
+  add_sparse(f, c);
+  f.require(!c.sparse || c.window == 0, "sparse", "has a band of its own; needs window: 0");
+  f.require(!c.length || c.positions == "learned" || c.sparse, "length",
+            "rotary positions have no table; needs positions: learned, or sparse");
   f.require(!c.rotary_base || c.positions == "rotary", "rotary_base", "needs positions: rotary");
 }
 
@@ -46,6 +49,7 @@ TransformerBlockOptions options_of(const Gpt& config) {
   options.attention.kv_heads = config.kv_heads;
   options.attention.causal = true;
   options.attention.window = config.window;
+  options.attention.sparse = sparse_attention_of(config.sparse, config.length.value_or(Gpt::kLength));
   if (config.positions == "rotary") options.attention.rotary = config.rotary_base.value_or(kRotaryBase);
   options.activation = config.activation;
   options.norm = config.norm;

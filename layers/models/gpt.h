@@ -10,6 +10,7 @@
 
 #include "core/config/fields.h"
 #include "core/nn/module.h"
+#include "layers/sparse_attention_config.h"
 
 namespace tessera::models {
 
@@ -29,9 +30,10 @@ struct Gpt {
   std::optional<std::int64_t> hidden = {};  // 4 width without it
   std::int64_t vocabulary = 50257;
   std::string positions = "learned";  // or rotary
-  std::optional<std::int64_t> length = {};  // learned: rows of their table; kLength without it
+  std::optional<std::int64_t> length = {};  // learned: rows of their table; sparse: of the pattern; kLength without it
   std::optional<double> rotary_base = {};  // rotary: 10000 without it
   std::int64_t window = 0;
+  std::optional<SparseAttentionKeys> sparse = {};  // in place of a window
   std::string norm = "layer_norm";  // or rms_norm
   double eps = 1e-5;
   std::string activation = "gelu_tanh";  // gelu, gelu_tanh, relu, swiglu

@@ -41,6 +41,14 @@ void add_training_keys(Fields& f, Config& c) {
          .observable = "plan"});
 }
 
+// Of a Config with an optional `sparse`.
+template <class Config>
+void add_sparse(Fields& f, Config& c) {
+  f.add("sparse", c.sparse,
+        {.help = "attention is computed of near pairs of positions and of some others, drawn once; of all pairs without it",
+         .observable = "plan"});
+}
+
 // The second name of a form is a network of published sizes, which are the form's defaults: only training keys may differ.
 template <class Config>
 void require_named_sizes(Fields& f, const Config& c) {

@@ -23,6 +23,7 @@ void Vit::fields(Fields& f) {
         {.help = "what the last layer reads: a learned position in front of the patches, or the mean of the patches",
          .choices = {"class_token", "mean"},
          .observable = "plan"});
+  add_sparse(f, *this);
   add_eps(f, *this);
   add_training_keys(f, *this);
   require_named_sizes(f, *this);
@@ -38,7 +39,9 @@ std::unique_ptr<Module> Vit::build(const Shape& input, std::int64_t classes) con
   if (token) chain.add<ClassToken>("class_token", {.width = width});
   chain.add<Positions>("positions", {.length = chain.shape()[1], .width = width});
   if (dropout > 0) chain.add<Dropout>("dropout", {.p = dropout});
-  chain.add("blocks", blocks_of(layers, block_options(*this)));
+  TransformerBlockOptions options = block_options(*this);
+  options.attention.sparse = sparse_attention_of(sparse, chain.shape()[1]);
+  chain.add("blocks", blocks_of(layers, options));
   chain.add("norm", make_norm("layer_norm", width, eps));
   chain.add<TokenPool>("pool", {.pool = token ? "first" : "mean"});
   return chain.add<Linear>("head", {.in = width, .out = classes, .deviation = kInitialDeviation}).finish();

@@ -9,6 +9,7 @@
 
 #include "core/config/fields.h"
 #include "core/nn/module.h"
+#include "layers/sparse_attention_config.h"
 
 namespace tessera::models {
 
@@ -27,6 +28,7 @@ struct Vit {
   std::optional<std::int64_t> hidden = {};  // 4 width without it
   std::int64_t patch = 16;  // pixels on a side
   std::string pool = "class_token";  // or mean
+  std::optional<SparseAttentionKeys> sparse = {};  // of the patches in their order, the class token first
   double eps = 1e-6;
   double dropout = 0;
   bool recompute = false;

@@ -103,6 +103,57 @@ TEST_F(Text, AKilledRunEndsWithTheSameBytes) {
   EXPECT_EQ(result(train("threads", {"threads.loader=0"})), straight);
 }
 
+// Near tokens and a third of the others.
+const std::vector<std::string> kSparse{"model.sparse={band: 3, density: 0.3}"};
+
+TEST_F(Text, ASparseGptThatIsKilledEndsWithTheSameBytes) {
+  const auto result = [](const std::string& path) { return tensors_of(path) + read_bytes(path + "/metrics.jsonl"); };
+  const std::string straight = result(train("straight", kSparse));
+  EXPECT_NE(straight, result(train("dense")));
+  const Outcome killed =
+      run(joined({"train", folder_ / "gpt.yaml", "--runs", folder_ / "killed"}, kSparse), {"TESSERA_KILL_AT=step:13"});
+  EXPECT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  const std::string path = folder_ / "killed/gpt/1";
+  expect_outcome(run({"resume", path}), 0, "");
+  EXPECT_EQ(result(path), straight);
+  EXPECT_EQ(result(train("threads", {kSparse[0], "threads.loader=0", "threads.compute=2"})), straight);
+}
+
+TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
+  const auto macs_of = [&](const std::string& verb, const std::vector<std::string>& overrides) {
+    const Value answer = json(joined({verb, folder_ / "gpt.yaml"}, overrides));
+    const Value& layers = verb == "plan" ? answer.at("network").at("layers") : answer.at("layers");
+    for (const Value& row : layers.as_list()) {
+      if (row.at("path").as_string() == "blocks.0.attn.heads") return row.at("macs").as_int();
+    }
+    return std::int64_t{0};
+  };
+  // In each of 2 heads 16 + 15 + 14 pairs are near; of the 91 others 27 are kept. A head is 12 wide.
+  EXPECT_EQ(macs_of("plan", kSparse), 2 * 2 * (45 + 27) * 12);
+  EXPECT_EQ(macs_of("layers", kSparse), macs_of("plan", kSparse));
+  EXPECT_EQ(macs_of("plan", {}), 2 * 2 * 136 * 12);
+
+  const std::string trained = train("runs", kSparse);
+  expect_outcome(run({"generate", trained, "--prompt", "9 bottles", "--tokens", "30"}), 0, "30 tokens behind 9 of the prompt");
+  const double loss = json({"eval", trained}).at("token_loss").as_double();
+  const std::string saved = train(
+      "saved", {"model={name: saved, weights: \"" + trained + "\"}", "stages[0].train=1s", "seed=6", "optimizer.lr=1.0e-30"});
+  EXPECT_NEAR(json({"eval", saved}).at("token_loss").as_double(), loss, 1e-6) << "the same pairs, of another seed's run";
+  expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "\"sparse\":");
+}
+
+TEST_F(Text, WhatNoPatternIsIsTold) {
+  const auto refused = [&](const std::string& keys, const std::string& message) {
+    expect_outcome(run({"validate", folder_ / "gpt.yaml", keys}), 2, message);
+  };
+  refused("model.sparse={blocks: 8}", "model.sparse.blocks: must be 1, 16 or 32");
+  refused("model.sparse={density: 1.5}", "model.sparse.density");
+  refused("model.sparse={bnad: 8}", "did you mean");
+  refused("model={name: gpt2, sparse: {band: 8}}", "gpt2 has the published sizes");
+  refused("model={name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 8, positions: rotary, sparse: {band: 2}}",
+          "its first position 0; the pattern has 8 positions");
+}
+
 TEST_F(Text, MaskedTokensAreLearntByBert) {
   write_bytes(folder_ / "gpt.yaml", std::string(kGpt).replace(std::string(kGpt).find("{name: gpt, layers"), 10, "{name: bert"));
   const std::string trained = train("runs", {"data.task=masked-token", "model.vocabulary=257"});

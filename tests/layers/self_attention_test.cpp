@@ -20,13 +20,31 @@ struct Form {
   std::int64_t n, t, d;
 };
 
+std::optional<SparseAttentionConfig> pattern(std::int64_t positions, const SparseAttentionKeys& keys) {
+  std::optional<SparseAttentionConfig> config = sparse_attention_of(keys, positions);
+  config->seed = 3;
+  return config;
+}
+
 std::vector<Form> forms() {
   return {{{.heads = 1}, 1, 1, 1},
           {{.heads = 3}, 2, 7, 5},
           {{.heads = 4, .causal = true}, 3, 11, 4},
           {{.heads = 6, .kv_heads = 2, .causal = true, .rotary = 10000}, 2, 13, 6},
           {{.heads = 2, .kv_heads = 1, .window = 3}, 1, 9, 3},
-          {{.heads = 2, .causal = true, .window = 4, .rotary = 100}, 2, 17, 2}};
+          {{.heads = 2, .causal = true, .window = 4, .rotary = 100}, 2, 17, 2},
+          {{.heads = 3, .causal = true, .sparse = pattern(19, {.band = 3, .density = 0.2})}, 2, 19, 4},
+          {{.heads = 4,
+            .kv_heads = 2,
+            .causal = true,
+            .sparse = pattern(90, {.band = 5, .density = 0.3, .blocks = 16}),
+            .rotary = 100},
+           1,
+           71,
+           2},
+          {{.heads = 2, .sparse = pattern(23, {.band = 2, .density = 0.1})}, 2, 17, 3},
+          {{.heads = 1, .sparse = pattern(70, {.band = 1, .density = 0, .blocks = 32})}, 1, 70, 5},
+          {{.heads = 2, .causal = true, .sparse = pattern(4, {.band = 9, .density = 1})}, 2, 4, 1}};
 }
 
 std::int64_t columns(const Form& form) {
@@ -65,6 +83,7 @@ TEST(SelfAttention, IsThatOfPlainOps) {
 TEST(SelfAttention, SeesNoPadding) {
   expect_as_plain({{.heads = 3}, 2, 7, 5}, padded(2, 7));
   expect_as_plain({{.heads = 4, .kv_heads = 2}, 3, 5, 4}, padded(3, 5));
+  expect_as_plain({{.heads = 2, .sparse = pattern(13, {.band = 3, .density = 0.4})}, 3, 13, 4}, padded(3, 13));
 }
 
 TEST(SelfAttention, CountsThePairsThatSeeEachOther) {
@@ -82,6 +101,63 @@ TEST(SelfAttention, CountsThePairsThatSeeEachOther) {
         EXPECT_EQ(trace.at(0).parameters, 0);
       }
     }
+  }
+}
+
+TEST(SelfAttention, CountsThePairsOfItsPattern) {
+  for (const Form& form : forms()) {
+    if (!form.config.sparse) continue;
+    SCOPED_TRACE(to_json(write(form.config)));
+    const SelfAttention layer(form.config);
+    for (const std::int64_t t : {std::int64_t{0}, std::int64_t{1}, form.t / 2, form.config.sparse->positions}) {
+      std::int64_t pairs = 0;
+      for (const double score : hidden_scores(1, t, form.config, {}).to_vector<double>()) pairs += score == 0 ? 1 : 0;
+      Trace trace;
+      layer.output_shape({2, t, columns(form)}, &trace);
+      EXPECT_EQ(trace.at(0).macs, 2 * pairs * form.d) << t;
+    }
+  }
+}
+
+TEST(SelfAttention, DrawsItsPairsOnceBySeedAndPath) {
+  const auto drawn = [](std::uint64_t seed) {
+    auto root = std::make_unique<Sequential>();
+    for (const char* name : {"a", "b"}) {
+      const SelfAttentionConfig config{.heads = 2,
+                                       .sparse = sparse_attention_of(SparseAttentionKeys{.band = 2, .density = 0.2}, 40)};
+      root->add_child(name, std::make_unique<SelfAttention>(config));
+    }
+    initialize(*root, seed);
+    return root;
+  };
+  const auto keys = [](const Module& root, const char* name) {
+    const std::span<const std::uint16_t> all = dynamic_cast<const SelfAttention&>(root.child(name)).pattern()->keys();
+    return std::vector<std::uint16_t>(all.begin(), all.end());
+  };
+  const auto root = drawn(3);
+  EXPECT_NE(keys(*root, "a"), keys(*root, "b"));
+  EXPECT_EQ(keys(*drawn(3), "a"), keys(*root, "a"));
+  EXPECT_NE(keys(*drawn(4), "a"), keys(*root, "a"));
+  const auto again = rebuild(describe(*root), builtin_layers());
+  initialize(*again, 4);
+  for (const char* name : {"a", "b"}) EXPECT_EQ(keys(*again, name), keys(*root, name)) << "the seed stands in the structure";
+  EXPECT_EQ(describe(*again), describe(*root));
+}
+
+TEST(SelfAttention, RunsItsPatternInBf16) {
+  for (const Form& form : forms()) {
+    if (!form.config.sparse) continue;
+    SCOPED_TRACE(to_json(write(form.config)));
+    SelfAttention layer(form.config);
+    const Tensor value = normal({form.n, form.t, columns(form)}, 3).to(DType::bf16);
+    const Var x(value, true), exact(value.to(DType::f64), true);
+    const Var y = layer(x, {}), want = plain_attention(exact, form.config);
+    EXPECT_EQ(y.value().dtype(), DType::bf16);
+    const Tensor grad_y = normal(y.shape(), 4).to(DType::bf16);
+    backward(y, grad_y);
+    backward(want, grad_y.to(DType::f64));
+    EXPECT_LE(relative_error(y.value(), want.value()), 0.02);  // a bf16 has 8 bits
+    EXPECT_LE(relative_error(x.grad(), exact.grad()), 0.02);
   }
 }
 
@@ -148,9 +224,34 @@ TEST(SelfAttention, RefusesWhatItCannotDo) {
   const std::vector<NamedTensor> inputs{{"key_mask", Tensor::full({1, 4}, 1, DType::u8)}};
   EXPECT_NE(message_of<ShapeError>([&] { layer(x, {.inputs = inputs}); }).find("key_mask is [1, 4]"), std::string::npos);
   for (const char* json : {R"({"heads": 4, "kv_heads": 3})", R"({"heads": 1048577})", R"({"heads": 0})",
-                           R"({"heads": 1048577, "kv_heads": 1048577})", R"({"window": 16777217})", R"({"window": -1})"}) {
+                           R"({"heads": 1048577, "kv_heads": 1048577})", R"({"window": 16777217})", R"({"window": -1})",
+                           R"({"sparse": {}})", R"({"sparse": {"positions": 0}})", R"({"sparse": {"positions": 4, "blocks": 8}})",
+                           R"({"sparse": {"positions": 4, "density": 1.5}})", R"({"sparse": {"positions": 4, "band": 0}})",
+                           R"({"sparse": {"positions": 4, "seed": -1}})", R"({"sparse": {"positions": 4}, "window": 2})",
+                           R"({"sparse": {"positions": 65537}})"}) {
     EXPECT_THROW(builtin_layers().build("self_attention", parse_json(json, "test")), ConfigError) << json;
   }
+}
+
+TEST(SelfAttention, RefusesWhatItsPatternHasNot) {
+  SelfAttention layer({.heads = 2, .causal = true, .sparse = pattern(4, {.band = 2})});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              layer.output_shape({1, 5, 6});
+            }),
+            "self_attention '': input is [1, 5, 6], its first position 0; the pattern has 4 positions");
+  AttentionCache cache(8);
+  const NoGrad no_grad;
+  layer(Var(normal({1, 3, 6}, 1)), {.cache = &cache});
+  cache.advance(3);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              layer(Var(normal({1, 2, 6}, 1)), {.cache = &cache});
+            }),
+            "self_attention '': input is [1, 2, 6], its first position 3; the pattern has 4 positions");
+  EXPECT_EQ(message_of<ConfigError>([] { SelfAttention({.window = 2, .sparse = pattern(4, {})}); }),
+            "self_attention: window is 2 and sparse is given; needs one of them");
+  EXPECT_TRUE(message_of<ConfigError>([] {
+                SelfAttention({.heads = 64, .sparse = pattern(65536, {.band = 1, .density = 1})});
+              }).starts_with("attention pattern: each of 64 heads has 65536 rows and keeps 4294901760 pairs"));
 }
 
 TEST(SelfAttention, IsRebuiltFromItsConfig) {

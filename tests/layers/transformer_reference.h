@@ -98,13 +98,22 @@ inline Var plain_rotary(const Var& x, double base) {
   return add(mul(x, Var(cosines)), mul(turned, Var(sines)));
 }
 
-// 0 where a query sees a key, else -1e30. [n or 1, 1, t, t]
+// Beside or in the band, by the units that the pattern lists.
+inline bool sees(const AttentionPattern& pattern, std::int64_t head, std::int64_t query, std::int64_t key) {
+  const std::int64_t side = pattern.options().block, from = query / side, to = key / side;
+  const std::int64_t nearest = from == to ? 0 : (std::abs(from - to) - 1) * side + 1;
+  return nearest < pattern.options().band || std::ranges::count(pattern.row(head, from), to) == 1;
+}
+
+// 0 where a query sees a key, else -1e30. [n, heads, t, t]
 inline Tensor hidden_scores(std::int64_t n, std::int64_t t, const SelfAttentionConfig& config, const Tensor& key_mask) {
-  const Tensor hidden = Tensor::zeros({n, 1, t, t}, DType::f64);
+  std::optional<AttentionPattern> pattern;
+  if (config.sparse) pattern.emplace(pattern_options(*config.sparse, config.heads, config.causal));
+  const Tensor hidden = Tensor::zeros({n, config.heads, t, t}, DType::f64);
   for (std::int64_t i = 0; i < hidden.numel(); ++i) {
-    const std::int64_t key = i % t, query = i / t % t, sample = i / (t * t);
+    const std::int64_t key = i % t, query = i / t % t, head = i / (t * t) % config.heads, sample = i / (t * t) / config.heads;
     const bool behind = config.causal && key > query;
-    const bool far = config.window > 0 && std::abs(key - query) >= config.window;
+    const bool far = pattern ? !sees(*pattern, head, query, key) : config.window > 0 && std::abs(key - query) >= config.window;
     const bool padding = key_mask.defined() && key_mask.data<std::uint8_t>()[sample * t + key] == 0;
     if (behind || far || padding) hidden.data<double>()[i] = -1e30;
   }

@@ -117,6 +117,16 @@ void expect_as_plain(Module& root, const Tensor& x, const std::vector<NamedTenso
   expect_same_gradients(root, exact, kTolerance);
 }
 
+// Of the blocks that stand in `network`, each with the pattern that it drew.
+Var plain_sparse_blocks(Var x, const Parameters& p, Module& network, TransformerBlockOptions options) {
+  for (std::size_t i = 0; i < network.child("blocks").children().size(); ++i) {
+    const std::string path = str("blocks.", i);
+    options.attention = dynamic_cast<const SelfAttention&>(find_module(network, path + ".attn.heads")).options();
+    x = plain_block(x, p, path, options);
+  }
+  return x;
+}
+
 Var plain_blocks(Var x, const Parameters& p, std::int64_t layers, const TransformerBlockOptions& options,
                  const Tensor& key_mask = {}) {
   for (std::int64_t i = 0; i < layers; ++i) x = plain_block(x, p, str("blocks.", i), options, key_mask);
@@ -153,6 +163,42 @@ TEST(Transformers, GptIsThatOfPlainOps) {
     const Var y = plain_norm(plain_blocks(x, p, 2, options), p, "norm", config.eps);
     return matmul(y, p.at("tokens.weight"), {.transpose_b = true});
   });
+}
+
+TEST(Transformers, ASparseGptIsThatOfPlainOps) {
+  models::Gpt config = small_gpt();
+  config.sparse = SparseAttentionKeys{.band = 2, .density = 0.3};
+  const auto gpt = gpt_of(config, {1, 9});
+  initialize(*gpt, 1);
+  const Tensor ids = whole_numbers({2, 7}, 11);
+  TransformerBlockOptions options = models::block_options(config);
+  options.activation = "gelu_tanh";
+  expect_as_plain(*gpt, ids, {}, [&](const Parameters& p) {
+    const Var x = add(embedding(ids, p.at("tokens.weight")), first_rows(p.at("positions.weight"), 7));
+    const Var y = plain_norm(plain_sparse_blocks(x, p, *gpt, options), p, "norm", config.eps);
+    return matmul(y, p.at("tokens.weight"), {.transpose_b = true});
+  });
+}
+
+TEST(Transformers, PatternsHaveThePositionsOfTheNetwork) {
+  const std::optional<SparseAttentionKeys> sparse = SparseAttentionKeys{.band = 3, .density = 0.25, .blocks = 16};
+  models::Gpt llama = small_llama();
+  llama.sparse = sparse;
+  llama.length = 40;
+  const auto gpt = gpt_of({.layers = 2, .width = 12, .heads = 3, .vocabulary = 11, .sparse = sparse}, {1, 9}),
+             rotary = gpt_of(llama, {1, 9});
+  const auto bert = bert_of({.layers = 2, .width = 12, .heads = 3, .vocabulary = 11, .length = 9, .sparse = sparse}, {1, 9});
+  const auto vit = vit_of({.layers = 2, .width = 12, .heads = 3, .patch = 3, .sparse = sparse}, 5, {1, 6, 9, 2});
+  const std::pair<Module*, std::int64_t> all[] = {{gpt.get(), 1024}, {rotary.get(), 40}, {bert.get(), 9}, {vit.get(), 7}};
+  for (const auto& [root, positions] : all) {
+    for (const char* path : {"blocks.0.attn.heads", "blocks.1.attn.heads"}) {
+      const SelfAttentionConfig& config = dynamic_cast<const SelfAttention&>(find_module(*root, path)).options();
+      ASSERT_TRUE(config.sparse);
+      EXPECT_EQ(config.sparse->positions, positions);
+      EXPECT_EQ(static_cast<const SparseAttentionKeys&>(*config.sparse), *sparse);
+      EXPECT_EQ(config.causal, positions > 9);
+    }
+  }
 }
 
 TEST(Transformers, LlamaIsThatOfPlainOps) {
@@ -228,10 +274,12 @@ TEST(Transformers, ATiedTableGetsTheSumOfBothGradients) {
 
 TEST(Transformers, GenerationWithACacheAnswersAsWithoutOne) {
   for (models::Gpt config : {small_gpt(), small_llama()}) {
-    for (const std::int64_t window : {0, 3}) {
-      config.window = window;
+    for (const std::int64_t window : {0, 3, -1}) {
+      config.window = std::max<std::int64_t>(window, 0);
+      if (window < 0) config.sparse = SparseAttentionKeys{.band = 2, .density = 0.3};
       SCOPED_TRACE(str(config.positions, ' ', window));
       const auto gpt = gpt_of(config, {1, 9});
+      initialize(*gpt, 5);
       draw(*gpt, 5);
       const Tensor ids = whole_numbers({3, 9}, 11);
       const Tensor whole = (*gpt)(Var(ids), {}).value();
@@ -314,7 +362,10 @@ TEST(Transformers, RunInBf16) {
 }
 
 TEST(Transformers, AreRebuiltFromTheirTrees) {
-  const auto gpt = gpt_of(small_gpt(), {1, 9}), llama = gpt_of(small_llama(), {1, 9});
+  models::Gpt sparse_llama = small_llama();
+  sparse_llama.sparse = SparseAttentionKeys{};
+  const auto gpt = gpt_of(small_gpt(), {1, 9}), llama = gpt_of(sparse_llama, {1, 9});
+  initialize(*llama, 2);
   const auto bert = bert_of({.layers = 1, .width = 12, .heads = 3, .vocabulary = 11, .dropout = 0.1}, {1, 9});
   const auto vit = vit_of({.layers = 1, .width = 12, .heads = 3, .patch = 3, .recompute = true}, 5, {1, 6, 9, 2});
   for (Module* root : {gpt.get(), llama.get(), bert.get(), vit.get()}) {
@@ -338,7 +389,11 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
   EXPECT_EQ(refusal(R"({"heads": 5})"), "test: heads: must divide width");
   EXPECT_EQ(refusal(R"({"kv_heads": 5})"), "test: kv_heads: must divide heads");
   EXPECT_EQ(refusal(R"({"positions": "rotary", "length": 5})"),
-            "test: length: rotary positions have no table; needs positions: learned");
+            "test: length: rotary positions have no table; needs positions: learned, or sparse");
+  EXPECT_EQ(refusal(R"({"positions": "rotary", "length": 5, "sparse": {}})"), "");
+  EXPECT_EQ(refusal(R"({"window": 5, "sparse": {}})"), "test: sparse: has a band of its own; needs window: 0");
+  EXPECT_EQ(refusal(R"({"sparse": {"blocks": 8}})"), "test: sparse.blocks: must be 1, 16 or 32");
+  EXPECT_EQ(refusal(R"({"sparse": {"positions": 8}})").substr(0, 36), "test: sparse.positions: unknown key ");
   EXPECT_EQ(refusal(R"({"rotary_base": 5})"), "test: rotary_base: needs positions: rotary");
   EXPECT_TRUE(refusal(R"({"window": 16777217})").starts_with("test: window: is 16777217; must be in [0, "));
   EXPECT_TRUE(refusal(R"({"kv_heads": 1048577})").starts_with("test: kv_heads: is 1048577; must be in [1, "));

@@ -126,6 +126,12 @@ TEST(AttentionPattern, WhatIsNoPatternIsNamed) {
   EXPECT_EQ(message(options(4, 1, 1.5)), "attention pattern: density is 1.5; needs 0 <= density <= 1");
   EXPECT_EQ(message(options(4, 1, 0.5, 8)), "attention pattern: block is 8; needs 1, 16 or 32");
   EXPECT_EQ(message(options(65537, 1, 0)), "attention pattern: positions are 65537 in blocks of 1; needs at most 65536 blocks");
+  // Of 65,536 units 65,535 * 65,536 / 2 pairs are beside a band of 1.
+  EXPECT_EQ(
+      message(options(65536, 1, 0.5)),
+      "attention pattern: each of 3 heads has 65536 rows and keeps 1073725440 pairs beside the band; needs at most 268435456 "
+      "of both in all: a lower density, or blocks");
+  EXPECT_NO_THROW(AttentionPattern::check(options(65536, 1, 0.04)));
 }
 
 }  // namespace

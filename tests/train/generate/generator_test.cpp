@@ -19,11 +19,14 @@ namespace {
 
 constexpr std::int64_t kLongest = 24;
 
-models::Gpt small_gpt(bool llama) {
+enum class Kind { gpt2, llama, sparse_llama };
+
+models::Gpt small_gpt(Kind kind) {
   models::Gpt config{.layers = 2, .width = 32, .heads = 4, .vocabulary = 256};
   config.length = kLongest;
-  if (!llama) return config;
-  config.length.reset();
+  if (kind == Kind::gpt2) return config;
+  if (kind == Kind::llama) config.length.reset();
+  if (kind == Kind::sparse_llama) config.sparse = SparseAttentionKeys{.band = 2, .density = 0.3};
   config.kv_heads = 2;
   config.positions = "rotary";
   config.norm = "rms_norm";
@@ -34,8 +37,8 @@ models::Gpt small_gpt(bool llama) {
 }
 
 // Scores far enough apart that no rounding changes a draw.
-std::unique_ptr<Module> network(bool llama = false) {
-  std::unique_ptr<Module> gpt = small_gpt(llama).build({1, 8});
+std::unique_ptr<Module> network(Kind kind = Kind::gpt2) {
+  std::unique_ptr<Module> gpt = small_gpt(kind).build({1, 8});
   initialize(*gpt, 3);
   for (const NamedParameter& entry : named_parameters(*gpt)) {
     if (entry.parameter->value().rank() == 2) entry.parameter->set_value(mul_scalar(Var(entry.parameter->value()), 4.0).value());
@@ -62,7 +65,7 @@ void expect_close(const Tensor& got, const Tensor& expected, double tolerance) {
   EXPECT_LE(relative_error(got, expected), tolerance);
 }
 
-class Generator : public ::testing::TestWithParam<bool> {};
+class Generator : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
   const auto gpt = network(GetParam());
@@ -98,14 +101,17 @@ TEST_P(Generator, APromptLongerThanTheLongestSequenceIsCut) {
   expect_close(scores.after(tokens), whole_scores(*gpt, std::span(tokens).last(kLongest / 2)), 1e-4);
 }
 
-TEST_P(Generator, PositionsLimitTheLength) {
-  const bool llama = GetParam();
-  const auto gpt = network(llama);
-  EXPECT_EQ(longest_sequence(*gpt, 100), llama ? 100 : kLongest) << "rotations take any length";
-  EXPECT_EQ(longest_sequence(*gpt, 10), 10);
-}
+INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Values(Kind::gpt2, Kind::llama, Kind::sparse_llama),
+                         [](const auto& block) {
+                           return block.param == Kind::gpt2 ? "Gpt2" : block.param == Kind::llama ? "Llama" : "SparseLlama";
+                         });
 
-INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Bool(), [](const auto& block) { return block.param ? "Llama" : "Gpt2"; });
+TEST(LongestSequence, IsThatOfLearnedPositionsOrOfAPattern) {
+  EXPECT_EQ(longest_sequence(*network(Kind::gpt2), 100), kLongest);
+  EXPECT_EQ(longest_sequence(*network(Kind::llama), 100), 100) << "of neither";
+  EXPECT_EQ(longest_sequence(*network(Kind::sparse_llama), 100), kLongest);
+  EXPECT_EQ(longest_sequence(*network(Kind::sparse_llama), 7), 7);
+}
 
 struct Text {
   Generated made;

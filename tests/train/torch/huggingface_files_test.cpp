@@ -130,6 +130,9 @@ TEST_F(HuggingFaceGpt2, IsNotWrittenWhereTransformersComputesSomethingElse) {
   const std::string message = refusal(*form.build(input()), input());
   EXPECT_TRUE(message.starts_with("layer 'blocks.0.attn.heads' is self_attention {")) << message;
   EXPECT_NE(message.find("; that of transformers' gpt2 is self_attention {"), std::string::npos) << message;
+  form.window = 0;
+  form.sparse = SparseAttentionKeys{};
+  EXPECT_NE(refusal(*form.build(input()), input()).find("\"sparse\":"), std::string::npos) << "and a pattern";
   const Shape image{1, 28, 28, 1};
   EXPECT_TRUE(refusal(*build_model(named_model("lenet5"), image), image)
                   .starts_with("Hugging Face's layout has names for gpt, bert and vit; the network consists of conv1, "));
