@@ -19,7 +19,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 void run_straight(KillTrial& trial) {
   const auto begin = std::chrono::steady_clock::now();
-  const Outcome outcome = run_program(trial.train("straight"));
+  const Outcome outcome = run_program(trial.train("straight"), trial.environment);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   trial.whole = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
   trial.straight = result_of(trial.run_in("straight"));
@@ -28,11 +28,11 @@ void run_straight(KillTrial& trial) {
 void expect_survives(const KillTrial& trial, std::initializer_list<const char*> places) {
   std::vector<std::string> next = trial.train("staged");
   for (const char* const place : places) {
-    const Outcome killed = run_program(next, {str("TESSERA_KILL_AT=", place)});
+    const Outcome killed = run_program(next, joined(trial.environment, {str("TESSERA_KILL_AT=", place)}));
     ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << place << ": " << killed.output;
     next = {"resume", trial.run_in("staged")};
   }
-  const Outcome outcome = run_program(next);
+  const Outcome outcome = run_program(next, trial.environment);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_TRUE(result_of(trial.run_in("staged")) == trial.straight);
 }
@@ -49,7 +49,7 @@ void expect_survives(const KillTrial& trial, int kills, unsigned seed) {
     std::vector<std::string> next = trial.train(runs);
     for (bool ended = false; !ended;) {
       const Milliseconds wait(random() % static_cast<unsigned>(longest));
-      RunningProgram program(next);
+      RunningProgram program(next, trial.environment);
       std::this_thread::sleep_for(wait);
       program.send(SIGKILL);
       const Outcome outcome = program.finish();

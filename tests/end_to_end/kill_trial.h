@@ -13,6 +13,7 @@ struct KillTrial {
   std::function<std::vector<std::string>(const std::string& runs)> train;  // the program's words for a run below `runs`
   std::function<std::string(const std::string& runs)> run_in;  // that run's folder
   std::function<void(const std::string& runs)> forget;  // removes `runs`
+  std::vector<std::string> environment = {};  // NAME=value, of every program
   std::string straight = {};  // result_of() the run that is not killed
   std::chrono::milliseconds whole{};  // that it took
 };
