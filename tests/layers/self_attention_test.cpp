@@ -40,7 +40,7 @@ std::vector<Form> forms() {
             .sparse = pattern(90, {.band = 5, .density = 0.3, .blocks = 16}),
             .rotary = 100},
            1,
-           71,
+           61,
            2},
           {{.heads = 2, .sparse = pattern(23, {.band = 2, .density = 0.1})}, 2, 17, 3},
           {{.heads = 1, .sparse = pattern(70, {.band = 1, .density = 0, .blocks = 32})}, 1, 70, 5},

@@ -393,7 +393,7 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
   EXPECT_EQ(refusal(R"({"positions": "rotary", "length": 5, "sparse": {}})"), "");
   EXPECT_EQ(refusal(R"({"window": 5, "sparse": {}})"), "test: sparse: has a band of its own; needs window: 0");
   EXPECT_EQ(refusal(R"({"sparse": {"blocks": 8}})"), "test: sparse.blocks: must be 1, 16 or 32");
-  EXPECT_EQ(refusal(R"({"sparse": {"positions": 8}})").substr(0, 36), "test: sparse.positions: unknown key ");
+  EXPECT_EQ(refusal(R"({"sparse": {"positions": 8}})").substr(0, 36), "test: sparse.positions: unknown key;");
   EXPECT_EQ(refusal(R"({"rotary_base": 5})"), "test: rotary_base: needs positions: rotary");
   EXPECT_TRUE(refusal(R"({"window": 16777217})").starts_with("test: window: is 16777217; must be in [0, "));
   EXPECT_TRUE(refusal(R"({"kv_heads": 1048577})").starts_with("test: kv_heads: is 1048577; must be in [1, "));
