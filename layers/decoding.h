@@ -1,0 +1,14 @@
+// Networks that write text: one position more at a time, with keys and values of the positions in front of it kept.
+#pragma once
+
+#include <string>
+
+#include "core/nn/module.h"
+
+namespace tessera {
+
+// Why the network cannot go on behind positions that it has read (core/nn/attention_cache.h); empty where it can. It needs tokens
+// to read, and attention in which no position sees those behind it.
+std::string why_not_decode(Module& network);
+
+}  // namespace tessera
