@@ -39,6 +39,7 @@ void LayerReport::fields(Fields& f) {
   f.add("parameters_after", parameters_after, {.help = "of the layer"});
   f.add("macs_before", macs_before, {.help = "per sample"});
   f.add("macs_after", macs_after, {.help = "per sample"});
+  f.add("phase", phase, {.help = "in which it was timed: inference, decode or training"});
   f.add("speed", speed, {.help = "as timed beside its dense original"});
   f.add("network_share", network_share, {.help = "of the dense network's time", .clock = true});
   f.add("decision", decision, {.help = "what became of it: dense, factored"});
@@ -58,6 +59,7 @@ void PassReport::fields(Fields& f) {
   f.add("recalibrated", recalibrated, {.help = "training batches that batch norms were measured anew on"});
   f.add("latency", latency, {.help = "where ranks were chosen by the network's time"});
   f.add("timed_at", timed_at, {.help = "batch, phase and threads"});
+  f.add("other_phases", other_phases, {.help = "the network's speed in phases that did not decide"});
 }
 
 }  // namespace tessera

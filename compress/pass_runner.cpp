@@ -62,6 +62,7 @@ void rewrite_layer(std::unique_ptr<Module>& root, const Pass& pass, const LayerC
     LayerVerdict verdict;
     if (veto) verdict = veto->judge(before, *after, cost.input, first);
     row.speed = verdict.speed;
+    if (row.speed) row.phase = name_of(veto->phase());
     if (verdict.stays) {
       row.reason = std::move(verdict.reason);
       replaced.push_back({cost.path, replace_module(root, cost.path, std::move(after)), verdict.speed});
@@ -109,7 +110,8 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
             PassReport& report) {
   const NetworkVerdict verdict = veto.settle(root, replaced, input);
   report.speed = verdict.speed;
-  if (report.speed) report.timed_at = veto.where();
+  if (report.speed) report.timed_at = veto.where(input);
+  report.other_phases = veto.other_speeds(root, replaced, input);
   for (const std::string& path : verdict.went_back) {
     for (LayerReport& row : report.layers) {
       if (!row.stays_dense() && (row.path == path || path.empty())) row.stay_dense(verdict.reason);

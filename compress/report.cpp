@@ -119,6 +119,14 @@ std::string count_changed(std::span<const LayerReport> layers) {
   return str(changed, " of ", layers.size(), " matched layers ", text.empty() ? "changed" : text);
 }
 
+// What the network of a pass was timed at: where it was decided, then in the other phases.
+std::vector<PhaseSpeed> network_speeds(const PassReport& report) {
+  std::vector<PhaseSpeed> speeds;
+  if (report.speed) speeds.push_back({{}, report.timed_at, *report.speed});
+  speeds.insert(speeds.end(), report.other_phases.begin(), report.other_phases.end());
+  return speeds;
+}
+
 using Cells = std::vector<std::string>;
 
 std::string change(std::int64_t before, std::int64_t after) { return str(before, " -> ", after); }
@@ -180,7 +188,10 @@ std::string pass_markdown(const PassReport& report) {
   text += totals_row("MACs, matched layers", total(layers, &LayerReport::macs_before, &LayerReport::macs_after));
   text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
   text += totals_row("MACs, network", {report.before.macs, report.after.macs});
-  if (report.speed) text += str("\nThe network at ", report.timed_at, ": ", time_cell(report.speed), ".\n");
+  for (const PhaseSpeed& network : network_speeds(report)) {
+    text += str("\nThe network at ", network.timed_at, ": ", time_cell(network.speed),
+                network.speed.faster ? ".\n" : ", not faster.\n");
+  }
   if (report.latency) text += str("\n", latency_text(*report.latency), ".\n");
   if (report.recalibrated > 0) {
     text += str("\nBatch-norm statistics were measured anew on ", report.recalibrated, " training batches.\n");
@@ -205,6 +216,11 @@ std::string pass_text(const PassReport& report) {
                                            change(report.before.macs, report.after.macs)});
   append_times(network, report.speed);
   network.push_back(str(count_changed(report.layers), report.speed && !report.speed->faster ? ", not faster" : ""));
+  for (const PhaseSpeed& other : report.other_phases) {
+    Cells& cells = rows.emplace_back(Cells{str("in ", other.phase), "", "", "", "", ""});
+    append_times(cells, other.speed);
+    cells.push_back(str(other.speed.faster ? "at " : "not faster at ", other.timed_at));
+  }
   const std::string timed = report.timed_at.empty() ? std::string() : "; the network timed at " + report.timed_at;
   const std::string latency = report.latency ? "; " + latency_text(*report.latency) : std::string();
   return str(report.pass, ": asked ", asked(report.layers), latency, timed, '\n',
@@ -227,9 +243,9 @@ std::string summary(const PassReport& report) {
   }
   std::string network;
   if (report.latency) network = "; " + latency_text(*report.latency);
-  if (report.speed) {
-    network += str("; ", describe(report.speed->ratio), report.speed->faster ? " as fast" : " as fast, which is not faster,",
-                   " at ", report.timed_at);
+  for (const PhaseSpeed& timed : network_speeds(report)) {
+    network += str("; ", describe(timed.speed.ratio), timed.speed.faster ? " as fast" : " as fast, which is not faster,", " at ",
+                   timed.timed_at);
   }
   if (report.recalibrated > 0) network += str("; batch norms measured anew on ", report.recalibrated, " batches");
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;

@@ -16,7 +16,7 @@ namespace tessera {
 // The `shrink` block of a stage.
 struct ShrinkConfig {
   std::string keep = "faster";
-  KeepForConfig keep_for;
+  KeepForConfig keep_for{.decodes = false};  // it takes nothing out of a network that writes text
   void fields(Fields& f);
 };
 

@@ -41,18 +41,19 @@ struct TimingOptions {
   Device device = {};  // where the modules are
   bool recompute = false;  // in training, as in Context
   std::int64_t rounds = 60;
-  // What inference with a module is timed on: a copy with its batch norms folded, for dense and compressed alike, and with what
-  // kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
+  // What inference and decode with a module are timed on: a copy with its batch norms folded, for dense and compressed alike, and
+  // with what kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
   std::function<std::unique_ptr<Module>(const Module&)> folded = {};
 
-  bool on_folded_copies() const { return phase == Phase::inference && folded; }
+  bool on_folded_copies() const { return phase != Phase::training && folded; }
   // `input_gradient`: in training the input's gradient is computed too.
   WorkOptions work(bool input_gradient) const {
     return {.phase = phase, .input_gradient = input_gradient, .compute = compute, .device = device, .recompute = recompute};
   }
 };
 
-// A layer alone, on a batch of its own input's shape. `input_gradient`: in training, as WorkOptions say.
+// A layer alone, on a batch of its own input's shape; in decode that of whole sequences, as for TimedWork. `input_gradient`: in
+// training, as WorkOptions say.
 PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options);
 
 // A whole network, with the dense layers in their places and with those that it has. Leaves tree and `replaced` as they were.

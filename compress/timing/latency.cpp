@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/autograd/backward.h"
 #include "core/autograd/var.h"
 #include "core/device/constant_weights.h"
+#include "core/device/decisions.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
@@ -31,26 +33,53 @@ Tensor random_input(const Module& module, const Shape& shape, const WorkOptions&
   return batch.to(options.device);
 }
 
+Shape with_positions(Shape input, std::int64_t positions) {
+  input.set(1, positions);
+  return input;
+}
+
 }  // namespace
 
 TimedWork::TimedWork(const Module& module, const Shape& input, const WorkOptions& options)
-    : x_(random_input(module, input, options)),
-      input_gradient_(options.input_gradient && is_floating(x_.dtype())),
-      compute_(options.compute),
-      recompute_(options.recompute),
-      step_(options.device) {
-  if (options.phase == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);
+    : phase_(options.phase), compute_(options.compute), recompute_(options.recompute), step_(options.device) {
+  Shape read = input;
+  if (phase_ == Phase::decode) {
+    TESSERA_CHECK(input.rank() >= 2 && input[1] >= 1, ShapeError, "decode: input is ", input, "; needs [n, positions, ...]");
+    length_ = input[1];
+    read = with_positions(input, 1);
+    if (length_ > 1) in_front_ = random_input(module, with_positions(input, length_ - 1), options);
+  }
+  x_ = random_input(module, read, options);
+  input_gradient_ = options.input_gradient && is_floating(x_.dtype());
+  if (phase_ == Phase::training) grad_y_ = random_batch(module.output_shape(input), "gradient", options);
 }
 
 void TimedWork::run(Module& module) const {
-  if (!grad_y_.defined()) {
-    const NoGrad no_grad;
-    module(Var(x_), Context{.compute = compute_});
-    return;
-  }
+  if (phase_ == Phase::training) return run_training(module);
+  run_inference(module, phase_ == Phase::decode ? &cache_of(module) : nullptr);
+}
+
+void TimedWork::run_inference(Module& module, AttentionCache* cache) const {
+  const NoGrad no_grad;
+  module(Var(x_), Context{.compute = compute_, .cache = cache});
+}
+
+void TimedWork::run_training(Module& module) const {
   const Context context{.training = true, .seed = 0, .step = &step_, .recompute = recompute_, .inputs = {}, .compute = compute_};
   const Var y = module(Var(x_, input_gradient_), context);
   if (y.requires_grad()) backward(y, grad_y_);
+}
+
+AttentionCache& TimedWork::cache_of(Module& module) const {
+  if (const auto found = caches_.find(&module); found != caches_.end()) return found->second;
+  AttentionCache cache(length_);
+  if (in_front_.defined()) {
+    const NoGrad no_grad;
+    const DecisionScope fixed({});
+    module(Var(in_front_), Context{.compute = compute_, .cache = &cache});
+    cache.advance(length_ - 1);
+  }
+  return caches_.emplace(&module, std::move(cache)).first->second;
 }
 
 Untouched::Untouched(Module& module) : module_(module) {
@@ -72,7 +101,7 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
                            const WorkOptions& options) {
   const TimedWork work(*networks.front(), input, options);
   std::optional<ConstantWeights> constant;
-  if (options.phase == Phase::inference) constant.emplace();
+  if (options.phase != Phase::training) constant.emplace();
   std::vector<std::unique_ptr<Untouched>> states;
   std::vector<Contender> contenders;
   for (Module* network : networks) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "compress/timing/clock.h"
 #include "compress/timing/summary.h"
 #include "compress/timing/timed_at.h"
+#include "core/nn/attention_cache.h"
 #include "core/nn/module.h"
 
 namespace tessera {
@@ -23,20 +25,30 @@ struct WorkOptions {
 
 // The work that one run of a module is: a batch of normally distributed input, and in training a gradient of its output, both of
 // the dtype that it computes in. Where it reads whole numbers (Module::input_limit), all of them are equally likely, and have no
-// gradient.
+// gradient. In decode `input` is [n, positions, ...], as a network that decodes gives to each of its layers (layers/decoding.h),
+// and the work is the last position's.
 class TimedWork {
  public:
   TimedWork(const Module& module, const Shape& input, const WorkOptions& options);
-  // Leaves gradients behind, and moves batch-norm statistics, in training: see Untouched.
+  // Leaves gradients behind, and moves batch-norm statistics, in training: see Untouched. In decode the first run of each module
+  // fills a cache of its own, which lives as long as this; no kernel is chosen by a clock for that.
   void run(Module& module) const;
 
  private:
+  void run_inference(Module& module, AttentionCache* cache) const;
+  void run_training(Module& module) const;
+  AttentionCache& cache_of(Module& module) const;
+
+  Phase phase_;
+  std::int64_t length_ = 0;  // in decode: positions of a sequence
   Tensor x_;
-  Tensor grad_y_;  // undefined for inference
-  bool input_gradient_;
+  Tensor in_front_;  // in decode: of the positions in front of x_; undefined where there is none
+  Tensor grad_y_;  // in training
+  bool input_gradient_ = false;
   DType compute_;
   bool recompute_;
   StepState step_;
+  mutable std::map<const Module*, AttentionCache> caches_;
 };
 
 // Puts a module's buffers back at the end of the scope and drops its gradients: training on the clock is no step.
@@ -59,9 +71,9 @@ struct PairedTiming {
   bool replayed = false;  // as Timings say
 };
 
-// One random batch of the input shape: inference, with what kernels derive from weights kept from call to call, or a forward and
-// a backward in training, which leaves the networks as they were. Warms up each network, then times them in turn, `repeats`
-// rounds.
+// One random batch of the input shape: inference or decode, with what kernels derive from weights kept from call to call, or a
+// forward and a backward in training, which leaves the networks as they were. Warms up each network, then times them in turn,
+// `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
                            const WorkOptions& options = {});
 

@@ -23,9 +23,18 @@ std::int64_t flops_of(Module& module, const Shape& input, bool input_gradient, c
   return flops;
 }
 
+// Of a sample's forward; in decode those of its last position.
+std::int64_t macs_of(const Module& module, const Shape& input, Phase phase) {
+  const std::int64_t all = total_cost(module, input).macs;
+  if (phase != Phase::decode || input[1] == 1) return all;
+  Shape in_front = input;
+  in_front.set(1, input[1] - 1);
+  return all - total_cost(module, in_front).macs;
+}
+
 TimedSide side_of(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
   return {.kind = std::string(module.kind()),
-          .macs = total_cost(module, input).macs,
+          .macs = macs_of(module, input, options.phase),
           .flops = flops_of(module, input, input_gradient, options),
           .ms = {}};
 }

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct TimedSide {
   std::string kind;
-  std::int64_t macs = 0;  // per sample, of a forward
+  std::int64_t macs = 0;  // per sample, of a forward; in decode of a new position
   std::int64_t flops = 0;  // of one run of the batch: in training its backward too
   Summary ms;
 

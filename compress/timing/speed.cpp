@@ -36,6 +36,12 @@ void Speed::fields(Fields& f) {
   f.add("faster", faster, {.help = "whether the interval lies above 1.02"});
 }
 
+void PhaseSpeed::fields(Fields& f) {
+  f.add("phase", phase, {.help = "inference, decode or training"});
+  f.add("timed_at", timed_at, {.help = "batch, phase and threads"});
+  f.add("speed", speed, {.help = "of the network after the pass, over the one before"});
+}
+
 std::string to_text(const Speed& speed) {
   Speed copy = speed;
   std::string text(speed.faster ? kFaster : kNotFaster);

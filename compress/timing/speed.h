@@ -20,6 +20,14 @@ struct Speed {
   void fields(Fields& f);
 };
 
+// Of a network in another phase than the one that decides.
+struct PhaseSpeed {
+  std::string phase;  // of name_of()
+  std::string timed_at;  // of where_timed()
+  Speed speed;
+  void fields(Fields& f);
+};
+
 // "faster dense_ms 2.31 compressed_ms 1.51 ratio 1.53 low 1.49 high 1.58", the form of a recorded decision, and back; with four
 // digits.
 std::string to_text(const Speed& speed);

@@ -9,21 +9,18 @@
 #include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
+#include "core/support/log.h"
 #include "layers/compressed.h"
+#include "layers/decoding.h"
 
 namespace tessera {
 namespace {
-
-Shape with_batch(Shape shape, std::int64_t batch) {
-  shape.set(0, batch);
-  return shape;
-}
 
 constexpr const char* kNetwork = "the network";  // what before_timing() is told
 
 // For ranks there are many timings to take, and no verdict hangs on one.
 constexpr std::int64_t kRankRounds = 7;
-constexpr std::int64_t kRankRoundsOfNetwork = 15;
+constexpr std::int64_t kRoundsOfNetwork = 15;  // and where its speed is only told
 
 // An entry that cannot be read is as good as none.
 std::optional<Speed> kept_speed(const AnswerCache& cache) {
@@ -68,45 +65,76 @@ std::string chain_key(const Module& module) {
 
 void KeepForConfig::fields(Fields& f) {
   f.add("batch", batch,
-        {.help = "images; the largest of report.latency.batch when not given",
+        {.help = "samples; when not given 1 in decode, else the largest of report.latency.batch",
          .range = at_least(1),
          .example = "128",
          .observable = "report"});
-  f.add("phase", phase,
-        {.help = "what has to be faster: a forward, or a forward and a backward",
-         .choices = {"inference", "training"},
+  std::vector<std::string_view> phases = phase_names();
+  if (!decodes) std::erase(phases, name_of(Phase::decode));
+  f.add(
+      "phase", phase,
+      {.help = decodes ? "what has to be faster: a forward; a new position of a text, those in front of it cached; or a forward "
+                         "and a backward"
+                       : "what has to be faster: a forward, or a forward and a backward",
+       .choices = phases,
+       .observable = "report"});
+  if (!decodes) return;
+  f.add("length", length,
+        {.help = "positions of the sequences in decode, the new one included; those of the data's when not given",
+         .range = at_least(1),
+         .example = "512",
          .observable = "report"});
+  f.require(!length || phase == name_of(Phase::decode), "length", "has no effect without phase: decode");
 }
 
-std::string Veto::where() const {
-  const TimingOptions& timing = options_.timing;
-  return where_timed({.batch = options_.batch,
-                      .phase = timing.phase,
+std::int64_t VetoOptions::length_at(Phase phase, const Shape& input) const {
+  return phase == Phase::decode ? length.value_or(input[1]) : 0;
+}
+
+TimingOptions Veto::timing_in(Phase phase) const {
+  TimingOptions options = options_.timing;
+  options.phase = phase;
+  return options;
+}
+
+Shape Veto::timed_input(Shape input, const TimedBatch& at) const {
+  input.set(0, at.batch);
+  if (at.phase == Phase::decode) input.set(1, options_.length_at(at.phase, input));
+  return input;
+}
+
+std::string Veto::where(const TimedBatch& at, const Shape& input) const {
+  const TimingOptions timing = timing_in(at.phase);
+  return where_timed({.batch = at.batch,
+                      .phase = at.phase,
+                      .length = options_.length_at(at.phase, input),
                       .machine = machine_text(timing.device, omp_get_max_threads()),
                       .folded = timing.on_folded_copies(),
                       .compute = timing.compute,
-                      .recompute = timing.recompute && timing.phase == Phase::training,
+                      .recompute = timing.recompute && at.phase == Phase::training,
                       .tf32 = tf32_products()});
 }
 
 // What is timed, and how the keys of its decisions end.
 struct Veto::Timing {
   std::string key;
+  Phase phase;
   std::function<PairedTimes(const TimingOptions&)> time;
 };
 
 Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const {
-  const Shape batch = with_batch(input, options_.batch);
-  const bool input_gradient = !first || options_.timing.phase != Phase::training;
+  const Shape batch = timed_input(input, decides());
+  const bool input_gradient = !first || phase() != Phase::training;
   const std::string key = str("layer ", chain_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
-                              input_gradient ? "" : "first ", where());
-  return {key, [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
+                              input_gradient ? "" : "first ", where(input));
+  return {key, phase(), [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
             return time_layer(dense, compressed, batch, input_gradient, options);
           }};
 }
 
-Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
-  const Shape batch = with_batch(input, options_.batch);
+Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                                  const TimedBatch& at) const {
+  const Shape batch = timed_input(input, at);
   std::string layers;
   for_each_module(*root, [&](const Module& module) { layers += str(module.path(), ' ', layer_key(module), '\n'); });
   for (const Replaced& layer : replaced) {
@@ -115,7 +143,7 @@ Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Repla
       layers += str(path, " for ", layer_key(dense), '\n');
     });
   }
-  return {str("network ", xxh3_128(layers), " input ", batch, ' ', where()),
+  return {str("network ", xxh3_128(layers), " input ", batch, ' ', where(at, input)), at.phase,
           [&root, replaced, batch](const TimingOptions& options) { return time_network(root, replaced, batch, options); }};
 }
 
@@ -128,7 +156,8 @@ Speed Veto::timed(const std::string& what, const std::function<PairedTimes()>& t
 
 std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& what) const {
   const std::string key = str(kKeepDecision, timing.key);
-  const std::optional<Speed> speed = recalled(key, [&] { return timed(what, [&] { return timing.time(options_.timing); }); });
+  const std::optional<Speed> speed =
+      recalled(key, [&] { return timed(what, [&] { return timing.time(timing_in(timing.phase)); }); });
   TESSERA_CHECK(speed || !options_.only_faster, ConfigError,
                 "keep: faster is decided by a clock, which deterministic: true forbids, and no decisions file has ", key,
                 "; replay a run's with train --decisions FILE, or set keep: always");
@@ -137,7 +166,7 @@ std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& w
 
 // Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
 Speed Veto::timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const {
-  TimingOptions options = options_.timing;
+  TimingOptions options = timing_in(timing.phase);
   options.rounds = std::min(options.rounds, rounds);
   return timed(what, [&] {
     const DecisionScope aside({.measure = true, .known = aside_});
@@ -168,15 +197,15 @@ Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bo
 }
 
 Speed Veto::rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {
-  const Timing timing = network_timing(root, replaced, input);
-  return latency_speed(timing, [&](const std::string&) { return timed_aside(timing, kNetwork, kRankRoundsOfNetwork); });
+  const Timing timing = network_timing(root, replaced, input, decides());
+  return latency_speed(timing, [&](const std::string&) { return timed_aside(timing, kNetwork, kRoundsOfNetwork); });
 }
 
 LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, bool first) const {
   LayerVerdict verdict;
   verdict.speed = keep_speed(layer_timing(dense, compressed, input, first), dense.path());
   if (!verdict.speed || verdict.speed->faster) return verdict;
-  verdict.reason = str("not faster at ", where());
+  verdict.reason = str("not faster at ", where(input));
   verdict.stays = !options_.only_faster;
   return verdict;
 }
@@ -184,7 +213,7 @@ LayerVerdict Veto::judge(Module& dense, Module& compressed, const Shape& input, 
 NetworkVerdict Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const {
   NetworkVerdict verdict;
   while (!replaced.empty()) {
-    verdict.speed = keep_speed(network_timing(root, replaced, input), kNetwork);
+    verdict.speed = keep_speed(network_timing(root, replaced, input, decides()), kNetwork);
     if (verdict.speed && !verdict.dense_ms) verdict.dense_ms = verdict.speed->dense_ms;
     if (!verdict.speed || verdict.speed->faster || !options_.only_faster) break;
     const auto worst = std::ranges::min_element(replaced, {}, [](const Replaced& layer) { return layer.speed->ratio.median; });
@@ -193,8 +222,27 @@ NetworkVerdict Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>
     replaced.erase(worst);
     verdict.speed.reset();
   }
-  verdict.reason = str("the network is not faster with it at ", where());
+  verdict.reason = str("the network is not faster with it at ", where(input));
   return verdict;
+}
+
+std::vector<PhaseSpeed> Veto::other_speeds(std::unique_ptr<Module>& root, std::span<Replaced> replaced,
+                                           const Shape& input) const {
+  std::vector<PhaseSpeed> speeds;
+  if (replaced.empty() || !why_not_decode(*root).empty()) return speeds;
+  for (const TimedBatch& at : options_.other_phases) {
+    const std::string what = str(kNetwork, " in ", name_of(at.phase));
+    const Timing timing = network_timing(root, replaced, input, at);
+    try {
+      const std::optional<Speed> speed =
+          recalled(str(kSpeedDecision, timing.key), [&] { return timed_aside(timing, what, kRoundsOfNetwork); });
+      if (speed) speeds.push_back({std::string(name_of(at.phase)), where(at, input), *speed});
+    } catch (const OutOfMemoryError& error) {
+      log_warning(str(what, " is not timed at ", where(at, input), ": ", error.what()));
+      if (options_.after_timing) options_.after_timing();
+    }
+  }
+  return speeds;
 }
 
 }  // namespace tessera

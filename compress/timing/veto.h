@@ -21,24 +21,33 @@ namespace tessera {
 
 // How the keys of these decisions begin.
 inline constexpr std::string_view kKeepDecision = "keep.";
-// And those of timings that ranks are chosen by.
+// Those of timings that ranks are chosen by.
 inline constexpr std::string_view kLatencyDecision = "latency.";
+// And those of timings that are told, and decide nothing.
+inline constexpr std::string_view kSpeedDecision = "speed.";
 
 // `keep_for`: where a compressed layer has to be faster.
 struct KeepForConfig {
-  std::optional<std::int64_t> batch;  // the largest batch of the report when it is not set
+  bool decodes = true;  // whether the block may compress networks that write text: no key
+  std::optional<std::int64_t> batch = {};  // 1 in decode, the largest batch of the report otherwise, when it is not set
   std::string phase = "inference";
+  std::optional<std::int64_t> length = {};  // of the sequences in decode; the data's when it is not set
   void fields(Fields& f);
 };
 
 struct VetoOptions {
   bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
   std::int64_t batch = 1;
+  std::optional<std::int64_t> length = {};  // in decode: of the sequences, the new position included; the input's without it
   TimingOptions timing = {};
-  std::function<void(const std::string&)> before_timing = {};  // told the layer, or "the network"; what it throws passes through
+  std::vector<TimedBatch> other_phases = {};  // in which other_speeds() times the network
+  // Told the layer, "the network" or "the network in decode"; what it throws passes through.
+  std::function<void(const std::string&)> before_timing = {};
   std::function<void()> after_timing = {};  // not where the timing throws
   // Processor, libraries and build, where timings for ranks are kept between runs (core/io/answer_cache.h); empty: they are not.
   std::string kept_for = {};
+
+  std::int64_t length_at(Phase phase, const Shape& input) const;  // of sequences, as TimedAt says it
 };
 
 struct LayerVerdict {
@@ -59,9 +68,9 @@ class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
-  // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read.
-  // `first`: no layer before it has parameters, so that training needs no gradient of its input. Throws ConfigError where the
-  // answer is needed, is not known and may not be measured.
+  // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read,
+  // here and below; in decode `input` is [n, positions, ...]. `first`: no layer before it has parameters, so that training needs
+  // no gradient of its input. Throws ConfigError where the answer is needed, is not known and may not be measured.
   LayerVerdict judge(Module& dense, Module& compressed, const Shape& input, bool first) const;
 
   // Times the network against itself with the dense layers in their places. While it is not faster, the layer of the smallest
@@ -74,13 +83,24 @@ class Veto {
   Speed rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const;
   Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
 
+  // The speed that settle() left the network with, in other phases: of a network that decodes (layers/decoding.h), where a layer
+  // is left. As decisions, which decide nothing: in few rounds, and what kernels choose for these shapes is not recorded. Those
+  // that are not known and may not be measured, or for which memory is short, are left out.
+  std::vector<PhaseSpeed> other_speeds(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+
+  Phase phase() const { return options_.timing.phase; }
   // "batch 32, folded inference, 2 threads", a GPU's name in the place of threads, and ", bf16" unless it is f32.
-  std::string where() const;
+  std::string where(const Shape& input) const { return where(decides(), input); }
 
  private:
   struct Timing;
+  TimedBatch decides() const { return {options_.timing.phase, options_.batch}; }
+  TimingOptions timing_in(Phase phase) const;
+  Shape timed_input(Shape input, const TimedBatch& at) const;
+  std::string where(const TimedBatch& at, const Shape& input) const;
   Timing layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const;
-  Timing network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+  Timing network_timing(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
+                        const TimedBatch& at) const;
   Speed timed(const std::string& what, const std::function<PairedTimes()>& time) const;
   Speed timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const;
   std::optional<Speed> keep_speed(const Timing& timing, const std::string& what) const;

@@ -23,6 +23,7 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
                              .parameters_after = 300,
                              .macs_before = 64000,
                              .macs_after = 20000,
+                             .phase = "decode",
                              .speed = kSpeed,
                              .network_share = 0.125,
                              .decision = "factored",
@@ -40,14 +41,14 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
                           .macs_after = 81,
                           .reason = "too \"small\", stays"};
   const LayerReport layers[]{factored, dense};
-  EXPECT_EQ(
-      layers_csv_header() + layers_csv_rows("tucker, once", layers),
-      "stage,path,kind_before,kind_after,format,ranks_asked,ranks,relative_error,parameters_before,parameters_after,"
-      "macs_before,macs_after,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,faster,network_share,decision,reason\n"
-      "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,out 8 in 4,0.25,1000,300,"
-      "64000,20000,2.31,1.51,1.53,1.49,1.58,true,0.125,factored,\n"
-      "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,0,9,9,"
-      "81,81,,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
+  EXPECT_EQ(layers_csv_header() + layers_csv_rows("tucker, once", layers),
+            "stage,path,kind_before,kind_after,format,ranks_asked,ranks,relative_error,parameters_before,parameters_after,"
+            "macs_before,macs_after,phase,dense_ms,compressed_ms,speedup,speedup_low,speedup_high,faster,network_share,decision,"
+            "reason\n"
+            "\"tucker, once\",layer1.0.conv1,conv2d,tucker2_conv2d,tucker2,out 8 in 4,out 8 in 4,0.25,1000,300,"
+            "64000,20000,decode,2.31,1.51,1.53,1.49,1.58,true,0.125,factored,\n"
+            "\"tucker, once\",conv1,conv2d,conv2d,tucker2,macs 0.4 per matched,,0,9,9,"
+            "81,81,,,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
 }
 
 // Two runs that are otherwise equal differ in these.
@@ -109,6 +110,7 @@ PassReport two_layers() {
                            .parameters_after = 300,
                            .macs_before = 64000,
                            .macs_after = 20000,
+                           .phase = "inference",
                            .speed = kSpeed,
                            .network_share = 0.125,
                            .decision = "factored",
@@ -171,8 +173,38 @@ TEST(PassText, HasARowPerLayerAndOneOfTheNetwork) {
   EXPECT_NE(pass_text(report).find("1 of 2 matched layers factored, not faster\n"), std::string::npos);
 }
 
+// Of a network that writes text.
+PassReport three_phases() {
+  PassReport report = two_layers();
+  const Speed slower{.dense_ms = 1, .compressed_ms = 1.02, .ratio = {.median = 0.98, .low = 0.97, .high = 0.99}};
+  report.other_phases = {{"decode", "batch 1, decode at length 256, 2 threads", kSpeed},
+                         {"training", "batch 16, training, 2 threads", slower}};
+  return report;
+}
+
+TEST(PassReport, TellsTheNetworksSpeedInEachPhase) {
+  const PassReport report = three_phases();
+  const std::string page = pass_markdown(report);
+  EXPECT_NE(page.find("\nThe network at batch 32, inference, 2 threads: 2.31 -> 1.51 ms, 1.53x (1.49-1.58).\n"
+                      "\nThe network at batch 1, decode at length 256, 2 threads: 2.31 -> 1.51 ms, 1.53x (1.49-1.58).\n"
+                      "\nThe network at batch 16, training, 2 threads: 1 -> 1.02 ms, 0.98x (0.97-0.99), not faster.\n"),
+            std::string::npos)
+      << page;
+  EXPECT_NE(summary(report).find("; 1.53x (1.49-1.58) as fast at batch 32, inference, 2 threads; 1.53x (1.49-1.58) as fast at "
+                                 "batch 1, decode at length 256, 2 threads; 0.98x (0.97-0.99) as fast, which is not faster, at "
+                                 "batch 16, training, 2 threads"),
+            std::string::npos)
+      << summary(report);
+  const std::string table = pass_text(report);
+  EXPECT_NE(table.find("in decode "), std::string::npos) << table;
+  EXPECT_NE(table.find("  2.31  1.51  1.53x (1.49-1.58)  at batch 1, decode at length 256, 2 threads\n"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("  1  1.02  0.98x (0.97-0.99)  not faster at batch 16, training, 2 threads\n"), std::string::npos)
+      << table;
+}
+
 TEST(PassReport, ComesBackFromItsFields) {
-  const PassReport report = two_layers();
+  const PassReport report = three_phases();
   const PassReport again = read<PassReport>(parse_json(to_json(write(report)), "test"));
   EXPECT_EQ(pass_markdown(again), pass_markdown(report));
   EXPECT_EQ(layers_csv_rows("s", again.layers), layers_csv_rows("s", report.layers));

@@ -162,12 +162,30 @@ TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
 TEST(CompressedTransformers, AreTimedInThePrecisionOfTheRun) {
   const auto root = network();
   for (const DType compute : {DType::f32, DType::bf16}) {
-    for (const Phase phase : {Phase::inference, Phase::training}) {
+    for (const Phase phase : {Phase::inference, Phase::decode, Phase::training}) {
       const TimedWork work(*root, kTokens, {.phase = phase, .compute = compute});
       const Untouched state(*root);
       EXPECT_NO_THROW(work.run(*root)) << name_of(compute);
     }
   }
+}
+
+// Each has a cache of its own.
+TEST(CompressedTransformers, NetworksOfOtherKeysAndValuesDecodeInTurn) {
+  const auto gpt = [](std::int64_t kv_heads) {
+    const models::Gpt form{
+        .layers = 2, .width = 32, .heads = 4, .kv_heads = kv_heads, .vocabulary = 19, .positions = "rotary", .tied = false};
+    auto network = form.build(kTokens);
+    draw(*network, 3);
+    return network;
+  };
+  const auto many = gpt(4), few = gpt(1);
+  Module* networks[] = {many.get(), few.get()};
+  const PairedTiming timing = time_networks(networks, {2, 7}, 5, {.phase = Phase::decode});
+  ASSERT_EQ(timing.networks.size(), 2U);
+  for (const Summary& time : timing.networks) EXPECT_GT(time.median, 0);
+  EXPECT_EQ(message_of<ShapeError>([&] { TimedWork(*many, {3}, {.phase = Phase::decode}); }),
+            "decode: input is [3]; needs [n, positions, ...]");
 }
 
 }  // namespace

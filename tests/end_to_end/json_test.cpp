@@ -54,16 +54,16 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_EQ(keys_of(dense), (Texts{"name", "passes", "network", "train", "admm", "memory", "disk"}));
   EXPECT_TRUE(dense.at("passes").as_list().empty());
   EXPECT_EQ(keys_of(dense.at("train")), (Texts{"steps", "epochs", "schedule", "first_lr", "peak_lr", "last_lr", "warmup_steps"}));
-  EXPECT_EQ(keys_of(dense.at("memory")),
-            (Texts{"peak", "data_set", "loader", "weights", "optimizer", "hooks", "snapshot", "gradients", "activations",
-                   "temporaries"}));
+  EXPECT_EQ(keys_of(dense.at("memory")), (Texts{"peak", "data_set", "loader", "weights", "optimizer", "hooks", "snapshot",
+                                                "gradients", "activations", "temporaries"}));
   EXPECT_EQ(keys_of(dense.at("disk")), (Texts{"bytes", "training_checkpoint", "end_checkpoint", "best", "newest"}));
   const Value& small = plan.at("stages").as_list().at(1);
   EXPECT_TRUE(small.at("train").is_null());
   EXPECT_TRUE(small.at("memory").is_null());
   const Value& pass = small.at("passes").as_list().at(0);
-  EXPECT_EQ(keys_of(pass), (Texts{"pass", "layers", "parameters_before", "parameters_after", "macs_before", "macs_after",
-                                  "weight_bytes_before", "weight_bytes_after", "recalibrated", "timed_at", "ranks", "comparison"}));
+  EXPECT_EQ(keys_of(pass),
+            (Texts{"pass", "layers", "parameters_before", "parameters_after", "macs_before", "macs_after", "weight_bytes_before",
+                   "weight_bytes_after", "recalibrated", "timed_at", "other_phases", "ranks", "comparison"}));
   EXPECT_EQ(keys_of(pass.at("comparison").at("rules").as_list().at(0)), (Texts{"rule", "ranks", "parameters_kept", "macs_kept"}));
   EXPECT_EQ(keys_of(pass.at("ranks").as_list().at(0)), (Texts{"asked", "layers", "changed", "parameters_kept", "macs_kept"}));
 }
@@ -123,9 +123,9 @@ TEST_F(Json, LayersForPeopleSaysTheSame) {
       "0       0  -\n");
   expect_in(text, "\nsvd                                   conv1, conv2  has a 3x3 kernel; the format needs 1x1\n");
   expect_in(text, "\ntucker2, spatial_svd, cp, tt_garipov  3             is a linear; the format factors conv2d\n");
-  expect_in(
-      text,
-      "\nall                                   2             is a global_avg_pool; formats hold conv2d and linear\nnext: tessera train ");
+  expect_in(text,
+            "\nall                                   2             is a global_avg_pool; formats hold conv2d and linear\nnext: "
+            "tessera train ");
 }
 
 TEST_F(Json, LayersNamesTheFirstOfManyThatAFormatCannotHold) {

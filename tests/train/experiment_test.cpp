@@ -114,6 +114,19 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
             "x.yaml:5:10: stages[0]: a stage needs train, factorise, shrink or sparsify, or several of them");
 }
 
+// What has to be faster in decode may be any block but one that writes no text can pass.
+TEST(Experiment, SequencesHaveALengthInDecode) {
+  const auto error = [](const std::string& block) {
+    return error_of(str(kHead, "stages: [{name: a, train: 1e, ", block, "}]\n"));
+  };
+  EXPECT_NE(error("factorise: {layers: '*', ranks: {macs: 0.5}, keep_for: {length: 9}}")
+                .find("stages[0].factorise.keep_for.length: has no effect without phase: decode"),
+            std::string::npos);
+  EXPECT_NE(error("shrink: {keep_for: {phase: decode}}").find("stages[0].shrink.keep_for.phase: 'decode' is not a choice"), std::string::npos)
+      << error("shrink: {keep_for: {phase: decode}}");
+  EXPECT_NE(error("shrink: {keep_for: {length: 9}}").find("stages[0].shrink.keep_for.length: unknown key"), std::string::npos);
+}
+
 TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
   EXPECT_EQ(
       error_of(str("version: 1\nname: x\nsead: 1\ndata: {name: glyphs}\nmodel:\n  name: layers\n  layers:\n",

@@ -85,6 +85,7 @@ class Checker {
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const std::string key = str(path, '.', passes[i].key);
       const bool met_later = later_stage || i + 1 < passes.size();
+      if (passes[i].veto) check_timing(key, *passes[i].veto);
       attempt(key, [&] { check_pass(key, stage, passes[i], met_later); });
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
@@ -127,6 +128,10 @@ class Checker {
       const std::string reason = layer != nullptr ? layer->why_not_recompute() : "";
       if (!reason.empty()) add(path, str("layer '", module.path(), "' (", module.kind(), ") ", reason));
     });
+  }
+
+  void check_timing(const std::string& path, const VetoOptions& veto) {
+    for (const BlockProblem& problem : timing_problems(veto, **model_, input_)) add(str(path, '.', problem.key), problem.message);
   }
 
   // A later pass meets compressed layers, of which only the shapes matter.
@@ -195,6 +200,7 @@ class Checker {
     const Device device = resolve_device(config_.device);
     return where_timed({.batch = veto.batch,
                         .phase = veto.timing.phase,
+                        .length = veto.length_at(veto.timing.phase, sample_shape(config_.data)),
                         .machine = machine_text(device, resolve_compute_threads(config_.threads.compute)),
                         .folded = veto.timing.on_folded_copies(),
                         .compute = compute_dtype_of(config_),

@@ -24,7 +24,8 @@ class PlacedPass final : public Pass {
   std::string_view name() const override { return stage_.pass->name(); }
   std::string_view done() const override { return stage_.pass->done(); }
   std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) override {
-    std::vector<BlockProblem> problems = stage_.pass->try_prepare(root, input, means);
+    std::vector<BlockProblem> problems = timing_problems(stage_.veto.value(), *root, input);
+    if (problems.empty()) problems = stage_.pass->try_prepare(root, input, means);  // which may time layers
     for (const std::string& key : stage_.pass->data_keys()) {
       problems.push_back({key, str(key, " needs training data, which compress does not read; leave it out")});
     }
@@ -73,6 +74,7 @@ VetoOptions veto_of(const StagePass& stage, const CompressSettings& settings, De
   options.timing.device = device;
   options.before_timing = before;
   options.kept_for = timing_environment(device.name(), settings.threads);
+  options.other_phases = other_phases(options.timing.phase, settings.report, std::nullopt);  // nothing is trained
   return options;
 }
 

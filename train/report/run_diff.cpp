@@ -72,7 +72,8 @@ class SideReader {
     Leaves leaves;
     if (!vfs_.exists(folder_.decisions())) return leaves;
     for (const auto& [key, choice] : read_decisions(vfs_, folder_.decisions())) {
-      leaves[key] = key.starts_with(kKeepDecision) ? verdict_of(choice) : choice;  // without the times
+      const bool timing = key.starts_with(kKeepDecision) || key.starts_with(kSpeedDecision);
+      leaves[key] = timing ? verdict_of(choice) : choice;  // without the times
     }
     return leaves;
   }

@@ -55,12 +55,6 @@ struct PublishedRow {
   void fields(Fields& f);
 };
 
-// A reading of the clock that the arms' networks share.
-struct TimedBatch {
-  Phase phase = Phase::inference;
-  std::int64_t batch = 1;
-};
-
 struct TableFile {
   std::int64_t version = 1;
   std::string name;

@@ -82,6 +82,8 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     if (hooks.before) options.before_timing = [&](const std::string& what) { hooks.before(each.key, what); };
     options.after_timing = hooks.after;
     options.kept_for = timing_environment(config_.device, config_.threads.compute);
+    options.other_phases =
+        other_phases(options.timing.phase, config_.report, stage().training.micro_batch.value_or(config_.data.batch));
     const Veto veto(options);
     const TrainingBatches batches = batches_for_passes();
     reports.push_back(

@@ -5,21 +5,26 @@
 #include "admm/admm_pass.h"
 #include "compress/prune/prune.h"
 #include "core/support/error.h"
+#include "layers/decoding.h"
 #include "layers/fold.h"
 #include "train/run/model_state.h"
 
 namespace tessera {
 namespace {
 
+// Where nothing else is asked for: a text is written alone.
+std::int64_t usual_batch(Phase phase, const ReportConfig& report) {
+  return phase == Phase::decode || report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
+}
+
 // Of a block with the keys keep and keep_for.
 template <class Block>
 VetoOptions veto_options(const Block& config, const StageConfig& stage, const ReportConfig& report) {
-  const std::int64_t largest = report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
+  const Phase phase = phase_named(config.keep_for.phase);
   return {.only_faster = config.keep == "faster",
-          .batch = config.keep_for.batch.value_or(largest),
-          .timing = {.phase = config.keep_for.phase == "training" ? Phase::training : Phase::inference,
-                     .recompute = stage.training.recompute,
-                     .folded = for_inference}};
+          .batch = config.keep_for.batch.value_or(usual_batch(phase, report)),
+          .length = config.keep_for.length,
+          .timing = {.phase = phase, .recompute = stage.training.recompute, .folded = for_inference}};
 }
 
 StagePass factorise_pass(const StageConfig& stage, const ReportConfig& report, const StageResults& results, Values values) {
@@ -86,6 +91,27 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
                       .may_leave_dense = stage.sparsify->keep == "faster"});
   }
   return passes;
+}
+
+std::vector<TimedBatch> other_phases(Phase decides, const ReportConfig& report, std::optional<std::int64_t> training_batch) {
+  std::vector<TimedBatch> others;
+  for (const Phase phase : {Phase::inference, Phase::decode}) others.push_back({phase, usual_batch(phase, report)});
+  if (training_batch) others.push_back({Phase::training, *training_batch});
+  std::erase_if(others, [&](const TimedBatch& other) { return other.phase == decides; });
+  return others;
+}
+
+std::vector<BlockProblem> timing_problems(const VetoOptions& veto, Module& network, const Shape& input) {
+  if (veto.timing.phase != Phase::decode) return {};
+  if (const std::string reason = why_not_decode(network); !reason.empty()) {
+    return {{"keep_for.phase", str("is decode, in which no network but one that writes text runs; ", reason)}};
+  }
+  try {
+    network.output_shape({1, veto.length_at(Phase::decode, input)});
+  } catch (const ShapeError& error) {
+    return {{"keep_for.length", error.what()}};
+  }
+  return {};
 }
 
 void assume_trained(const StageConfig& stage, Module& model) {

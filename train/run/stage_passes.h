@@ -32,14 +32,21 @@ std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig&
 // Whether which layers the stage leaves compressed, or their ranks, may differ where the clock does.
 bool clock_decides(const StageConfig& stage);
 
-// In the order in which they run, before the stage trains. The veto's batch is the report's largest where the stage names none.
-// `results` are those of the stages before.
+// In the order in which they run, before the stage trains. The veto's batch is the report's largest where the stage names none,
+// and 1 in decode. `results` are those of the stages before.
 std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig& report, const StageResults& results = {},
                                     Values values = Values::decomposed);
 
 // run_pass() of the model, or of a copy of it where the pass settles something for the stage, which then joins `results`.
 PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,
                           StageResults& results, const Veto* veto = nullptr, const TrainingBatches* batches = nullptr);
+
+// The phases in which a pass tells a network's speed beside the one that decides: inference at the report's largest batch, decode
+// at 1, and training, with a batch.
+std::vector<TimedBatch> other_phases(Phase decides, const ReportConfig& report, std::optional<std::int64_t> training_batch);
+
+// What is wrong with where a veto would time a network that reads `input`, by the keys of its block. The network stays as it is.
+std::vector<BlockProblem> timing_problems(const VetoOptions& veto, Module& network, const Shape& input);
 
 // What a stage that trains leaves for later passes, for those who do not train: masks of its pruning's target, by the weights as
 // they are, or of rigl's sparsity.

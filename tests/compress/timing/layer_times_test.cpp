@@ -4,6 +4,9 @@
 
 #include "layers/activation.h"
 #include "layers/conv2d.h"
+#include "layers/embedding.h"
+#include "layers/linear.h"
+#include "layers/self_attention.h"
 #include "layers/sequential.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/compress/timing/busy.h"
@@ -83,6 +86,23 @@ TEST(LayerTimes, WorkIsThatOfTheBatchAndInTrainingOfTheGradientsThatAreAsked) {
   EXPECT_EQ(training[0].dense.flops, 2 * 2 * kBatch * kMacs) << "nobody asks for the gradient of the images";
   EXPECT_EQ(training[2].dense.flops, 3 * 2 * kBatch * kMacs);
   for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
+}
+
+// Of 5 positions that a query of width 4 sees, two products.
+TEST(LayerTimes, InDecodeTheWorkIsThatOfTheLastPosition) {
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 7, .width = 12}));
+  root->add_child("attention", std::make_unique<SelfAttention>(SelfAttentionConfig{.heads = 1, .causal = true}));
+  root->add_child("out", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 6}));
+  initialize(*root, 1);
+  for (const std::int64_t length : {1, 5}) {
+    const std::vector<LayerTiming> rows = time_layers(root, {}, {3, length}, {.phase = Phase::decode, .rounds = kRounds});
+    ASSERT_EQ(rows.size(), 4u);
+    EXPECT_EQ(rows[1].dense.macs, 2 * length * 4);
+    EXPECT_EQ(rows[2].dense.macs, 4 * 6);
+    EXPECT_EQ(rows[2].dense.flops, 2 * 3 * 4 * 6);
+    EXPECT_EQ(rows[3].dense.macs, 2 * length * 4 + 4 * 6);
+  }
 }
 
 // Copies that take another time, as folded ones do.

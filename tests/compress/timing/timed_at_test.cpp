@@ -4,6 +4,7 @@
 
 #include "core/device/device_info.h"
 #include "core/support/error.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -16,6 +17,19 @@ TEST(TimedAt, NamesTheThreadsOfTheCpu) {
             "batch 8, training, recomputed, 2 threads");
   EXPECT_EQ(where_timed({.batch = 8, .phase = Phase::training, .machine = "2 threads", .compute = DType::bf16}),
             "batch 8, training, 2 threads, bf16");
+}
+
+TEST(TimedAt, DecodeNamesTheLengthOfItsSequences) {
+  TimedAt at{.batch = 1, .phase = Phase::decode, .length = 256, .machine = "2 threads", .folded = true};
+  EXPECT_EQ(where_timed(at), "batch 1, folded decode at length 256, 2 threads");
+  at.phase = Phase::inference;
+  EXPECT_EQ(where_timed(at), "batch 1, folded inference, 2 threads") << "which has no length of its own";
+}
+
+TEST(TimedAt, PhasesComeBackFromTheirNames) {
+  for (const Phase phase : {Phase::inference, Phase::training, Phase::decode}) EXPECT_EQ(phase_named(name_of(phase)), phase);
+  EXPECT_EQ(phase_names(), (std::vector<std::string_view>{"inference", "training", "decode"}));
+  EXPECT_EQ(message_of<ConfigError>([] { phase_named("prefill"); }), "phase is 'prefill'; must be inference, training or decode");
 }
 
 // Decisions end in these texts: none may serve for another place.

@@ -5,35 +5,15 @@
 #include <algorithm>
 #include <functional>
 
-#include "compress/pass_runner.h"
 #include "core/device/decisions.h"
 #include "core/support/error.h"
 #include "layers/sequential.h"
 #include "tests/compress/timing/busy.h"
+#include "tests/compress/timing/test_pass.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
 namespace {
-
-using Compressed = std::function<std::unique_ptr<Module>(const std::string& path)>;
-
-// Replaces every layer of the kind "dense".
-class TestPass final : public Pass {
- public:
-  explicit TestPass(Compressed compressed) : compressed_(std::move(compressed)) {}
-  std::string_view name() const override { return "test"; }
-  std::string_view done() const override { return "factored"; }
-  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override { return {}; }
-  bool matches(const std::string&, const Module& module) const override { return module.kind() == "dense"; }
-  std::unique_ptr<Module> rewrite(const Module& module, LayerReport& row) const override {
-    row.ranks = {{"out", 1}, {"in", 1}};
-    row.relative_error = 0.5;
-    return compressed_(module.path());
-  }
-
- private:
-  Compressed compressed_;
-};
 
 Compressed everywhere(Microseconds time) {
   return [time](const std::string&) { return std::make_unique<Busy>("factored", time); };

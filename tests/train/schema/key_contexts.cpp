@@ -70,6 +70,14 @@ constexpr const char* kSparsify =
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
     "stages: [{name: a, train: 2s, prune: {layers: '*', sparsity: {target: 0.5, schedule: one_shot}}}, "
     "{name: b, train: 1s, sparsify: {keep: always}}]}";
+constexpr const char* kFactoriseText =
+    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
+    "4, val: ~, count: ~, test_count: ~}, model: {name: gpt, layers: 1, width: 12, heads: 3, vocabulary: 257}, "
+    "stages: [{factorise: {layers: 'blocks.*.mlp.*', format: svd, ranks: {macs: ~, rank: 3}, keep_for: {phase: decode}}}]}";
+constexpr const char* kSparsifyText =
+    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
+    "4, val: ~, count: ~, test_count: ~}, model: {name: gpt, layers: 1, width: 12, heads: 3, vocabulary: 257}, "
+    "stages: [{prune: {layers: 'blocks.*.mlp.*'}}, {sparsify: {keep_for: {phase: decode}}}]}";
 constexpr const char* kShrink =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -200,6 +208,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
     {"stages[].factorise.keep_for", "{deterministic: false}"},
     {"stages[].factorise.keep_for.batch", "", "3"},
+    {"stages[].factorise.keep_for.length", kFactoriseText, "5"},
     {"stages[].factorise.singular_vectors", "{stages: [{factorise: {format: svd, layers: '*', ranks: {macs: ~, rank: 3}}}]}"},
     {"stages[].factorise.recalibrate", kNormed, "3"},
     {"stages[].factorise.modes", kModes},
@@ -259,6 +268,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},
     {"stages[].sparsify.keep_for", "{deterministic: false}"},
     {"stages[].sparsify.keep_for.batch", "", "3"},
+    {"stages[].sparsify.keep_for.length", kSparsifyText, "5"},
     {"stages[].distill", "{stages: [{name: a, train: 1s}, {name: b, train: 1e}]}"},
     {"stages[].distill.from",
      "{stages: [{name: pretrain, train: 1s}, {name: b, train: 1s}, {name: c, train: 1e, distill: {from: b}}]}"},
