@@ -19,7 +19,7 @@ struct BenchArguments {
 
 int bench(BenchArguments arguments) {
   check_output("--csv", arguments.csv);
-  arguments.options.phase = arguments.phase == "training" ? Phase::training : Phase::inference;
+  arguments.options.phase = phase_named(arguments.phase);
   BenchNetwork network = load_bench_network(real_vfs(), arguments.options);
   const std::string next = network.next;
   const BenchReport report = run_bench(std::move(network), arguments.options,
@@ -44,16 +44,20 @@ void add_bench(Verb program) {
       "overrides", options.overrides,
       "key=value: of a model those of its block (classes=1000), of an experiment file any, of a run report.latency.batch and "
       "threads.compute");
-  verb.argument("--batch", options.batch, "images at once, e.g. 1,32; default: report.latency.batch");
+  verb.argument("--batch", options.batch, "samples at once, e.g. 1,32; default: report.latency.batch");
   verb.argument("--threads", options.threads, "compute threads, e.g. 1,2; default: threads.compute; of the CPU only");
   verb.argument("--device", options.device, "auto, cpu, cuda or cuda:N; default: the experiment's, auto for a model's name");
-  verb.argument("--phase", arguments->phase, "inference: a forward; training: a forward and its backward")
-      .one_of({"inference", "training"});
+  verb.argument("--phase", arguments->phase,
+                "inference: a forward; decode: one more position of a text, those in front of it cached; training: a forward "
+                "and its backward")
+      .one_of({"inference", "decode", "training"});
   verb.argument("--precision", options.precision,
-                   "f32, tf32, bf16 or f16, as the device has it; default: the experiment's, f32 for a model's name");
+                "f32, tf32, bf16 or f16, as the device has it; default: the experiment's, f32 for a model's name");
   verb.argument("--rounds", options.rounds, "timings of each layer and of the network").between(6, 100000);
-  verb.argument("--input", options.input,
-                   "channels, height and width of an image, e.g. 3x224x224; default: the run's or the data's, or the usual ones");
+  verb.argument(
+      "--input", options.input,
+      "channels, height and width of an image, e.g. 3x224x224, or positions of a text, e.g. 256; default: the run's or the "
+      "data's, or the usual ones");
   verb.argument("--at", options.at, "of a run: stage name, global step, or best; default: the newest checkpoint");
   verb.argument("--csv", arguments->csv, "file to write the rows to; docs/bench.md lists the columns");
   verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");

@@ -9,6 +9,7 @@
 #include "core/device/precision.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "layers/decoding.h"
 #include "layers/models/model.h"
 #include "train/config/overrides.h"
 #include "train/plan/check.h"
@@ -161,6 +162,8 @@ BenchNetwork load_bench_network(Vfs& vfs, const BenchOptions& options) {
     BenchNetwork network = network_of(vfs, options);
     network.target = options.target;
     network.model->output_shape(network.input);
+    const std::string reason = options.phase == Phase::decode ? why_not_decode(*network.model) : "";
+    TESSERA_CHECK(reason.empty(), ConfigError, "--phase decode: ", options.target, ": ", reason, "; no text is written with it");
     network.dense = dense_twins(*network.model);
     move_to(*network.model, network.device);
     for (const Replaced& layer : network.dense) move_to(*layer.dense, network.device);

@@ -47,7 +47,8 @@ std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view
 Shape parse_input(std::string_view text);
 
 // Layers of an experiment file are factored as its stages say, with ranks chosen from the initial weights and none put back.
-// Throws ConfigError on a target that is none of the three, naming the nearest models, and on options that do not fit it.
+// Throws ConfigError on a target that is none of the three, naming the nearest models, and on options that do not fit it, such as
+// a phase in which it does not run.
 BenchNetwork load_bench_network(Vfs& vfs, const BenchOptions& options);
 
 }  // namespace tessera

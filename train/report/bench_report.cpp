@@ -11,8 +11,9 @@ namespace tessera {
 std::string where_timed(const BenchReport& report, const BenchPart& part) {
   return where_timed({.batch = part.batch,
                       .phase = report.phase,
+                      .length = report.phase == Phase::decode ? report.input[1] : 0,
                       .machine = report.gpu.empty() ? machine_text(Device::cpu(), part.threads) : report.gpu,
-                      .folded = report.phase == Phase::inference,
+                      .folded = report.phase != Phase::training,
                       .compute = report.compute,
                       .tf32 = report.tf32});
 }
