@@ -274,6 +274,8 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
           {"stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids"});
   refused(arms + "latency: {batch: []}\n", {"latency: needs a batch size"});
   refused(arms + "training: {batch: []}\n", {"training: needs a batch size"});
+  refused(arms + "decode: {batch: []}\n", {"decode: needs a batch size"});
+  refused(arms + "decode: {batch: [1]}\n", {"model: the table times decode, but the network reads no tokens"});
   refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: dense.yaml, set: [threads.compute=1]}]\n",
           {"threads.compute: is 1 in arm b and 2 in arm a; the networks of a table are timed together"});
   refused("arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: factored.yaml, set: [precision=bf16]}]\n",

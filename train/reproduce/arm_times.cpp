@@ -8,6 +8,7 @@
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
 #include "core/support/error.h"
+#include "layers/decoding.h"
 #include "layers/fold.h"
 #include "train/reproduce/cell_run.h"
 #include "train/run/compute_dtype.h"
@@ -49,6 +50,14 @@ Networks load_networks(Vfs& vfs, const TablePlan& plan) {
   return networks;
 }
 
+// Results may be older than the table's key, so that no cell is left to check.
+void require_decoding(const Networks& networks) {
+  for (std::size_t i = 0; i < networks.arms.size(); ++i) {
+    const std::string reason = why_not_decode(*networks.folded[i]);
+    TESSERA_CHECK(reason.empty(), ConfigError, "the table times decode, but in arm ", networks.arms[i], ' ', reason);
+  }
+}
+
 ArmTimes time_batch(const Networks& networks, const TimedBatch& timed, std::int64_t repeats) {
   std::vector<Module*> modules;
   for (const auto& network : timed.phase == Phase::training ? networks.trained : networks.folded)
@@ -81,13 +90,13 @@ void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::fu
   if (missing.empty()) return;
   const DecisionScope fastest({.measure = true});  // every network at its best
   const Networks networks = load_networks(vfs, plan);
+  if (table.decode) require_decoding(networks);
   set_compute_threads(networks.config.threads.compute);
   const Tf32Products products(takes_tf32(networks.config));
   for (const TimedBatch& timed : missing) {
     if (stop.requested()) throw Stopped();
     say(str("timing ", networks.arms.size(), " networks at batch ", timed.batch, ", ", name_of(timed.phase)));
-    ArmTimes times =
-        time_batch(networks, timed, timed.phase == Phase::training ? table.training->repeats : table.latency.repeats);
+    ArmTimes times = time_batch(networks, timed, table.repeats_of(timed.phase));
     times.networks = key;
     plan.results().append(times);
   }

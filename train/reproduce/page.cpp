@@ -82,7 +82,8 @@ std::vector<std::string> arm_names(const TableView& view) {
   if (has_sparsity(view)) names.insert(names.end(), {"sparsity %", "file KiB"});
   if (has_verdicts(view)) names.emplace_back("layers compressed");
   for (const TimedBatch& timed : view.file.timed()) {
-    names.push_back(str(timed.phase == Phase::training ? "training, batch " : "batch ", timed.batch, ": ms (p10-p90)"));
+    const std::string phase = timed.phase == Phase::inference ? std::string() : str(name_of(timed.phase), ", ");
+    names.push_back(str(phase, "batch ", timed.batch, ": ms (p10-p90)"));
     names.emplace_back("speed-up (p10-p90)");
   }
   names.emplace_back("training s");
@@ -170,6 +171,7 @@ std::string notes(const TableView& view) {
   if (!view.timed_on.empty()) {
     text += str(" Networks are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ", file.baseline_arm(),
                 ".");
+    if (file.decode) text += " A decode time is that of one more position, with keys and values of those in front of it cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
   }
   if (has_verdicts(view))
@@ -207,7 +209,8 @@ struct BatchTime {
   ArmTime time = {};
   void fields(Fields& f) {
     f.add("batch", timed.batch, {.help = "samples"});
-    f.add_computed("phase", std::string(name_of(timed.phase)), {.help = "inference, or the forward and backward of training"});
+    f.add_computed("phase", std::string(name_of(timed.phase)),
+                   {.help = "inference, decode, or the forward and backward of training"});
     time.fields(f);
   }
 };

@@ -33,9 +33,7 @@ void ArmTime::fields(Fields& f) {
 void ArmTimes::fields(Fields& f) {
   f.add("networks", networks, {.help = "hash of the cells that were timed"});
   f.add("batch", batch, {.help = "samples of a batch"});
-  f.add("phase", phase,
-        {.help = "inference, or the forward and backward of training",
-         .choices = {name_of(Phase::inference), name_of(Phase::training)}});
+  f.add("phase", phase, {.help = "inference, decode, or the forward and backward of training", .choices = phase_names()});
   f.add("arms", arms, {.help = "the baseline first"});
   f.add("commit", commit, {.help = "of the program"});
   f.add("processor", processor, {.help = "that was timed"});

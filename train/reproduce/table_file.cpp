@@ -110,10 +110,14 @@ void TableFile::fields(Fields& f) {
   f.add("questions", questions, {.help = "answered below the table", .example = "[{ask: 'Is it better?', arm: a, against: b}]"});
   f.add("published", published, {.help = "rows shown beside the measured ones", .example = "[]"});
   f.add("latency", latency, {.help = "how networks are timed", .example = "{batch: [1, 128]}"});
+  f.add("decode", decode,
+        {.help = "how one more position of a text, with those in front of it cached, is timed; not at all without it",
+         .example = "{batch: [1]}"});
   f.add("training", training,
         {.help = "how a forward and a backward in training are timed; not at all without it", .example = "{batch: [128]}"});
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   f.require(!latency.batch.empty(), "latency", "needs a batch size");
+  f.require(!decode || !decode->batch.empty(), "decode", "needs a batch size");
   f.require(!training || !training->batch.empty(), "training", "needs a batch size");
   f.require(!seeds.empty() && all_differ(seeds), "seeds", "needs one or more seeds that differ");
   require_arms(f, *this);
@@ -123,10 +127,18 @@ const std::vector<std::int64_t>& TableFile::seeds_of(const ArmConfig& arm) const
 
 std::vector<TimedBatch> TableFile::timed() const {
   std::vector<TimedBatch> all;
-  for (const std::int64_t batch : latency.batch) all.push_back({Phase::inference, batch});
-  if (!training) return all;
-  for (const std::int64_t batch : training->batch) all.push_back({Phase::training, batch});
+  const auto add = [&](Phase phase, const LatencyConfig& config) {
+    for (const std::int64_t batch : config.batch) all.push_back({phase, batch});
+  };
+  add(Phase::inference, latency);
+  if (decode) add(Phase::decode, *decode);
+  if (training) add(Phase::training, *training);
   return all;
+}
+
+std::int64_t TableFile::repeats_of(Phase phase) const {
+  if (phase == Phase::inference) return latency.repeats;
+  return phase == Phase::decode ? decode.value().repeats : training.value().repeats;
 }
 
 TableFile load_table_file(const std::string& path) {

@@ -65,11 +65,13 @@ struct TableFile {
   std::vector<QuestionConfig> questions;
   std::vector<PublishedRow> published;
   LatencyConfig latency;  // of inference
+  std::optional<LatencyConfig> decode;  // of one more position of the data's sequences; not timed without it
   std::optional<LatencyConfig> training;  // of a training step's forward and backward; not timed without it
   void fields(Fields& f);
 
   const std::vector<std::int64_t>& seeds_of(const ArmConfig& arm) const;
-  std::vector<TimedBatch> timed() const;  // inference first, in the file's order
+  std::vector<TimedBatch> timed() const;  // inference, decode, training; each in the file's order
+  std::int64_t repeats_of(Phase phase) const;  // of one that is timed
   const std::string& baseline_arm() const { return baseline.empty() ? arms.front().name : baseline; }
 };
 

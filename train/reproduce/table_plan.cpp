@@ -5,6 +5,7 @@
 
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "layers/decoding.h"
 #include "train/config_file.h"
 #include "train/plan/check.h"
 
@@ -134,6 +135,10 @@ void TablePlan::check(std::span<const Cell> cells) const {
     checked.push_back(cell.arm);
     std::optional<RunInputs> found = check_experiment(cell.experiment, problems, &no_decisions);
     if (!found) continue;
+    const std::string reason = table_.decode ? why_not_decode(*found->initial.model) : "";
+    if (!reason.empty()) {
+      problems.push_back(problem_at(cell.experiment.marks, "model", str("the table times decode, but ", reason)));
+    }
     if (table_.tune && found->data.val.size() == 0) {
       problems.push_back(problem_at(cell.experiment.marks, "data.val",
                                     str("leaves no validation split, by which the table chooses ", table_.tune->key)));

@@ -164,6 +164,26 @@ TEST_F(Views, TrainingTimesStandBehindThoseOfInference) {
   EXPECT_NE(to_svg(view()).find("training, seconds"), std::string::npos) << "no inference was timed";
 }
 
+TEST_F(Views, TimesOfDecodeStandBetweenThem) {
+  table_.training = LatencyConfig{.batch = {8}};
+  table_.decode = LatencyConfig{.batch = {1}, .repeats = 7};
+  EXPECT_EQ(table_.repeats_of(Phase::decode), 7);
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  ArmTimes times;
+  times.networks = networks_key(view().rows);
+  times.batch = 1;
+  times.phase = name_of(Phase::decode);
+  times.arms = {{"base", {4, 3, 5}, {1, 1, 1}}, {"other", {2, 1, 3}, {2, 1.5, 2.5}}};
+  results_.append(times);
+  const std::string page = to_markdown(view(), "t.yaml", "t.svg");
+  const std::size_t decode = page.find("| decode, batch 1: ms (p10-p90) |"), training = page.find("| training, batch 8: ms ");
+  EXPECT_LT(decode, training) << page;
+  EXPECT_NE(training, std::string::npos) << page;
+  EXPECT_NE(page.find(" A decode time is that of one more position, with "), std::string::npos) << page;
+  EXPECT_NE(to_csv(view()).find(",decode,1,2,1,3,2,1.5,2.5"), std::string::npos) << to_csv(view());
+}
+
 TEST_F(Views, PagesHoldEveryArm) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
