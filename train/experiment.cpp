@@ -95,6 +95,10 @@ void LatencyConfig::fields(Fields& f) {
 
 void ReportConfig::fields(Fields& f) {
   f.add("latency", latency, {.help = "how the table times networks", .example = "{batch: [1, 128]}", .observable = "report"});
+  f.add("decode", decode,
+        {.help = "how it times a new position of a text, those in front of it cached; not at all without it",
+         .example = "{batch: [1]}",
+         .observable = "report"});
 }
 
 void TrainingConfig::fields(Fields& f) {

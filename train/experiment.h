@@ -52,7 +52,8 @@ struct LatencyConfig {
 };
 
 struct ReportConfig {
-  LatencyConfig latency;
+  LatencyConfig latency;  // of inference
+  std::optional<LatencyConfig> decode = {};  // of a new position of the data's sequences; not timed without it
   void fields(Fields& f);
 };
 

@@ -109,6 +109,14 @@ TEST_F(Phases, BenchTimesANewPosition) {
   expect_outcome(run({"bench", "resnet8", "--phase", "decode"}), 2, "--phase decode: resnet8: the network reads no tokens");
 }
 
+TEST_F(Phases, TheTableOfARunHasThemWhereItIsAsked) {
+  ASSERT_EQ(start("runs", {"report.decode={batch: [3], repeats: 5}"}).exit_code, 0);
+  expect_outcome(run({"table", run_in("runs")}), 0, "| decode, batch 3: ms (p10-p90) | speed-up (p10-p90) |");
+  expect_outcome(run({"validate", file(), "report.decode={}", "data={name: glyphs, count: 48, batch: 4}",
+                      "model={name: mlp, hidden: [6]}", "stages=[{name: a, train: 1s}]"}),
+                 2, "report.decode: is of networks that write text; the network reads no tokens");
+}
+
 TEST_F(Phases, ATableHasAColumnOfDecode) {
   write_bytes(folder_ / "t.yaml", R"(
 version: 1

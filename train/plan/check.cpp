@@ -9,6 +9,7 @@
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "layers/compressed.h"
+#include "layers/decoding.h"
 #include "train/config_file.h"
 #include "train/plan/check_inputs.h"
 #include "train/run/compute_dtype.h"
@@ -60,6 +61,12 @@ class Checker {
       task_of(config_.data).check_output(output, *data_->train.dataset);
       check_inputs(*initial_.model, *data_->train.dataset);
     });
+  }
+
+  void check_report() {
+    if (!model_ || !config_.report.decode) return;
+    const std::string reason = why_not_decode(**model_);
+    if (!reason.empty()) add("report.decode", str("is of networks that write text; ", reason));
   }
 
   void check_stage(std::size_t index) {
@@ -187,6 +194,7 @@ class Checker {
     if (given != nullptr) check_decisions(*given);
     check_data();
     check_model();
+    check_report();
     for (std::size_t i = 0; i < config_.stages.size(); ++i) check_stage(i);
     std::ranges::stable_sort(problems_, {},
                              [](const ConfigProblem& problem) { return std::pair(problem.mark.line, problem.mark.column); });

@@ -72,14 +72,20 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
     networks.push_back(copies.emplace_back(for_inference(*stage.model)).get());
   }
   bool replayed = true;
-  for (const std::int64_t batch : run.config.report.latency.batch) {
-    Shape input = run.input;
-    input.set(0, batch);
-    const PairedTiming timing = time_networks(networks, input, run.config.report.latency.repeats,
-                                              {.compute = compute_dtype_of(run.config), .device = device_of(*networks.front())});
-    replayed = replayed && timing.replayed;
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i]});
-  }
+  const auto time = [&](Phase phase, const LatencyConfig& config) {
+    const WorkOptions work{.phase = phase, .compute = compute_dtype_of(run.config), .device = device_of(*networks.front())};
+    for (const std::int64_t batch : config.batch) {
+      Shape input = run.input;
+      input.set(0, batch);
+      const PairedTiming timing = time_networks(networks, input, config.repeats, work);
+      replayed = replayed && timing.replayed;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i], phase});
+      }
+    }
+  };
+  time(Phase::inference, run.config.report.latency);
+  if (run.config.report.decode) time(Phase::decode, *run.config.report.decode);
   if (run.device.is_cpu()) return;
   const char* const how = replayed ? ", recorded and replayed" : ", as queued by the host";
   for (TableRow& row : rows) row.processor += how;

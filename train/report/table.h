@@ -20,6 +20,7 @@ struct TableLatency {
   std::int64_t batch = 0;
   Summary time;
   Summary speedup;  // over the first stage's network, timed in the same rounds
+  Phase phase = Phase::inference;  // or decode
 
   void fields(Fields& f);
 };

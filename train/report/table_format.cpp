@@ -42,8 +42,12 @@ std::string place_of(const std::string& processor, std::int64_t threads) {
   return threads > 0 ? str(processor, ", ", threads, " threads") : processor;
 }
 
-std::string latency_cells(const TableRow& row, std::int64_t batch) {
-  const auto found = std::ranges::find(row.latency, batch, &TableLatency::batch);
+using Timed = std::pair<Phase, std::int64_t>;  // and a batch
+
+Timed timed_of(const TableLatency& latency) { return {latency.phase, latency.batch}; }
+
+std::string latency_cells(const TableRow& row, const Timed& timed) {
+  const auto found = std::ranges::find(row.latency, timed, timed_of);
   if (found == row.latency.end()) return "  |  |";
   const auto cell = [](const Summary& timing) {
     return str(' ', formatted("%.2f", timing.median), " (", formatted("%.2f", timing.p10), '-', formatted("%.2f", timing.p90),
@@ -105,12 +109,13 @@ double TableRow::stddev() const {
 std::string to_markdown(const Table& table) {
   std::string text = str("| experiment | stage | n | ", heading_of(metric_of(table)), " | parameters | MMACs | file KiB |");
   std::string rule = "|---|---|---|---|---|---|---|";
-  std::set<std::int64_t> batches;
+  std::set<Timed> all;
   for (const TableRow& row : table.rows) {
-    for (const TableLatency& latency : row.latency) batches.insert(latency.batch);
+    for (const TableLatency& latency : row.latency) all.insert(timed_of(latency));
   }
-  for (const std::int64_t batch : batches) {
-    text += str(" batch ", batch, ": ms (p10-p90) | speed-up (p10-p90) |");
+  for (const auto& [phase, batch] : all) {
+    const std::string name = phase == Phase::inference ? std::string() : str(name_of(phase), ", ");
+    text += str(' ', name, "batch ", batch, ": ms (p10-p90) | speed-up (p10-p90) |");
     rule += "---|---|";
   }
   text += "\n" + rule + "\n";
@@ -118,7 +123,7 @@ std::string to_markdown(const Table& table) {
     text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.values.size(), " | ",
                 value_cell(row), " | ", cost_cells(row), " | ", formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0),
                 " |");
-    for (const std::int64_t batch : batches) text += latency_cells(row, batch);
+    for (const Timed& timed : all) text += latency_cells(row, timed);
     text += "\n";
   }
   text += str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
@@ -131,7 +136,7 @@ std::string to_csv(const Table& table) {
   const std::string_view column = metric_of(table).column;
   std::string text = str(
       "experiment,stage,runs,", column, "_mean,", column,
-      "_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,"
       "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n");
   for (const TableRow& row : table.rows) {
     const std::string head =
@@ -142,15 +147,16 @@ std::string to_csv(const Table& table) {
         str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',
             range.greatest_parameters, ',', range.least_macs, ',', range.greatest_macs, '\n');
     for (const TableLatency& latency : row.latency) {
-      text += str(head, ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',', latency.time.p90, ',',
-                  latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
+      text += str(head, ',', name_of(latency.phase), ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',',
+                  latency.time.p90, ',', latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
     }
-    if (row.latency.empty()) text += head + ",,,,,,," + tail;
+    if (row.latency.empty()) text += head + ",,,,,,,," + tail;
   }
   return text;
 }
 
 void TableLatency::fields(Fields& f) {
+  f.add_computed("phase", std::string(name_of(phase)), {.help = "inference or decode"});
   f.add("batch", batch, {.help = "samples of one run"});
   f.add_computed("ms", to_value(time), {.help = "milliseconds of one run: median, p10, p90"});
   f.add_computed("speedup", to_value(speedup), {.help = "over the first stage's network: median, p10, p90"});

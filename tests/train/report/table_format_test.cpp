@@ -40,13 +40,27 @@ TEST(TableFormat, MarkdownHasARowPerStage) {
             "\nTimed on a processor, 2 threads, networks interleaved, batch norm folded; speed-up over the first stage.\n");
 }
 
+TEST(TableFormat, DecodeHasColumnsOfItsOwn) {
+  Table table = two_stages();
+  for (TableRow& row : table.rows) row.latency.push_back({8, {0.5, 0.25, 0.75}, {3, 2, 4}, Phase::decode});
+  const std::string text = to_markdown(table);
+  EXPECT_NE(text.find("| batch 8: ms (p10-p90) | speed-up (p10-p90) | decode, batch 8: ms (p10-p90) | speed-up (p10-p90) |\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| 1.00 (0.75-1.50) | 2.00 (1.75-2.25) | 0.50 (0.25-0.75) | 3.00 (2.00-4.00) |\n"), std::string::npos)
+      << text;
+  EXPECT_NE(to_csv(table).find(",decode,8,0.5,0.25,0.75,3,2,4,"), std::string::npos) << to_csv(table);
+  EXPECT_EQ(to_value(table).at("rows").as_list().at(0).at("latency").as_list().at(1).at("phase"), Value("decode"));
+}
+
 TEST(TableFormat, CsvHasARowPerStageAndBatch) {
   EXPECT_EQ(
       to_csv(two_stages()),
-      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,batch,ms_median,ms_p10,ms_p90,"
+      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,"
       "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n"
-      "small,dense,2,0.910000,0.014142,1000,2500000,4096,8,2,1.5,3,1,1,1,a processor,2,1000,1000,2500000,2500000\n"
-      "small,factored,1,0.875000,0.000000,1000,2500000,4096,8,1,0.75,1.5,2,1.75,2.25,a processor,2,1000,1000,2500000,2500000\n");
+      "small,dense,2,0.910000,0.014142,1000,2500000,4096,inference,8,2,1.5,3,1,1,1,a processor,2,1000,1000,2500000,2500000\n"
+      "small,factored,1,0.875000,0.000000,1000,2500000,4096,inference,8,1,0.75,1.5,2,1.75,2.25,a "
+      "processor,2,1000,1000,2500000,2500000\n");
 }
 
 TEST(TableFormat, SeedsWithDifferentNetworksSaySo) {

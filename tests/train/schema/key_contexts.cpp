@@ -70,14 +70,12 @@ constexpr const char* kSparsify =
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
     "stages: [{name: a, train: 2s, prune: {layers: '*', sparsity: {target: 0.5, schedule: one_shot}}}, "
     "{name: b, train: 1s, sparsify: {keep: always}}]}";
+constexpr const char* kTextNetwork =
+    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
+    "4, val: ~, count: ~, test_count: ~}, model: {name: gpt, hidden: ~, layers: 1, width: 12, heads: 3, vocabulary: 257}}";
 constexpr const char* kFactoriseText =
-    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
-    "4, val: ~, count: ~, test_count: ~}, model: {name: gpt, layers: 1, width: 12, heads: 3, vocabulary: 257}, "
-    "stages: [{factorise: {layers: 'blocks.*.mlp.*', format: svd, ranks: {macs: ~, rank: 3}, keep_for: {phase: decode}}}]}";
-constexpr const char* kSparsifyText =
-    "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
-    "4, val: ~, count: ~, test_count: ~}, model: {name: gpt, layers: 1, width: 12, heads: 3, vocabulary: 257}, "
-    "stages: [{prune: {layers: 'blocks.*.mlp.*'}}, {sparsify: {keep_for: {phase: decode}}}]}";
+    "{stages: [{factorise: {layers: 'blocks.*.mlp.*', format: svd, ranks: {macs: ~, rank: 3}, keep_for: {phase: decode}}}]}";
+constexpr const char* kSparsifyText = "{stages: [{prune: {layers: 'blocks.*.mlp.*'}}, {sparsify: {keep_for: {phase: decode}}}]}";
 constexpr const char* kShrink =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -208,6 +206,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
     {"stages[].factorise.keep_for", "{deterministic: false}"},
     {"stages[].factorise.keep_for.batch", "", "3"},
+    {"stages[].factorise.keep_for.length", kTextNetwork},
     {"stages[].factorise.keep_for.length", kFactoriseText, "5"},
     {"stages[].factorise.singular_vectors", "{stages: [{factorise: {format: svd, layers: '*', ranks: {macs: ~, rank: 3}}}]}"},
     {"stages[].factorise.recalibrate", kNormed, "3"},
@@ -268,6 +267,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].sparsify.keep", "{deterministic: false, stages: [{}, {sparsify: {keep: faster}}]}", "always"},
     {"stages[].sparsify.keep_for", "{deterministic: false}"},
     {"stages[].sparsify.keep_for.batch", "", "3"},
+    {"stages[].sparsify.keep_for.length", kTextNetwork},
     {"stages[].sparsify.keep_for.length", kSparsifyText, "5"},
     {"stages[].distill", "{stages: [{name: a, train: 1s}, {name: b, train: 1e}]}"},
     {"stages[].distill.from",
@@ -277,6 +277,8 @@ constexpr KeyContext kContexts[] = {
     {"checkpoint.every", "", "2s"},
     {"checkpoint.keep", "{checkpoint: {every: 1s}}", "1"},
     {"checkpoint.best", "{checkpoint: {every: 100e}, stages: [{train: 3e}]}"},
+    {"report.decode", kTextNetwork},
+    {"report.decode.batch", "", "[2]"},
     {"log_every", "", "2"},
 };
 
