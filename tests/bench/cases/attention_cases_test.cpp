@@ -75,7 +75,7 @@ time)
   list=$ms
   while [ $count -gt 1 ]; do list="$list, $ms"; count=$((count - 1)); done
   echo "{\"ms\": [$list]}" ;;)"));
-  const Value row = measure_torch_attention(kDense, {torch.python, torch.script, 2, 3, 1});
+  const Value row = measure_torch_attention(kDense, {{.python = torch.python, .script = torch.script, .sweep_runs = 1}, 2, 3});
   EXPECT_EQ(row.at("library").as_string(), "PyTorch");
   EXPECT_EQ(row.at("torch_settings").at("mode").as_string(), "as-is");
   EXPECT_EQ(row.at("torch_ms").at("median").as_double(), 20);

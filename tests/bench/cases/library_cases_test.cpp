@@ -108,7 +108,7 @@ time)
   list=$ms
   while [ $count -gt 1 ]; do list="$list, $ms"; count=$((count - 1)); done
   echo "{\"ms\": [$list]}" ;;)"));
-  const Value row = measure_library(of, Phase::inference, {torch.python, torch.script, 2, 3, 1});
+  const Value row = measure_library(of, Phase::inference, {{.python = torch.python, .script = torch.script, .sweep_runs = 1}, 2, 3});
   EXPECT_EQ(row.at("library").as_string(), "PyTorch");
   EXPECT_EQ(row.at("torch_settings").at("mode").as_string(), "linear-compiled");
   EXPECT_EQ(row.at("torch_settings").at("channels_last").as_bool(), false);

@@ -42,7 +42,7 @@ time)
   list=$ms
   while [ $count -gt 1 ]; do list="$list, $ms"; count=$((count - 1)); done
   echo "{\"ms\": [$list]}" ;;)"));
-  const Value row = measure_against_torch(kTarget, {torch.python, torch.script, 2, 3, 1});
+  const Value row = measure_against_torch(kTarget, {{.python = torch.python, .script = torch.script, .sweep_runs = 1}, 2, 3});
   EXPECT_EQ(row.at("library").as_string(), "PyTorch CSR");
   EXPECT_EQ(row.at("torch_settings").at("mode").as_string(), "outside");
   EXPECT_EQ(row.at("torch_ms").at("median").as_double(), 20);
