@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/cpu/channel_blocks.h"
 #include "core/cpu/parallel_tensors.h"
 #include "optim/grad_clip.h"
 
@@ -11,10 +12,26 @@ namespace {
 
 constexpr std::int64_t kBlock = 16384;
 
+constexpr int kLanes = 4;
+using Doubles = Lanes<double, kLanes>::type;
+
+// As many sums at once as hide the latency of an addition.
 template <class T>
 double squared_sum(const T* values, std::int64_t count) {
+  constexpr int kSums = 8;
+  Doubles sums[kSums]{};
+  std::int64_t i = 0;
+  for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kSums; ++s) {
+      const Doubles v = __builtin_convertvector((load_lanes<T, kLanes>(values + i + s * kLanes)), Doubles);
+      sums[s] += v * v;
+    }
+  }
+  for (int s = 1; s < kSums; ++s) sums[0] += sums[s];
   double sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[0][lane];
+  for (; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
   return sum;
 }
 

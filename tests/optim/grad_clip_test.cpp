@@ -34,6 +34,19 @@ TEST(GradClip, ScalesToTheGlobalNorm) {
   }
 }
 
+// Vectors, their rests, and blocks.
+TEST(GradClip, NormOfAnySizeIsThatOfAPlainLoop) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const std::int64_t size : {1, 2, 3, 4, 5, 31, 32, 33, 63, 64, 65, 97, 16'383, 16'385, 50'021}) {
+      testing::Holder model;
+      model.add_parameter("w", Tensor::zeros({size}, dtype));
+      set_gradients(model, 3);
+      const auto parameters = named_parameters(model);
+      EXPECT_NEAR(grad_norm(parameters).item() / norm_of(parameters), 1, 1e-12) << size;  // 50,000 roundings of 1e-16
+    }
+  }
+}
+
 TEST(GradClip, NormAloneTouchesNothing) {
   const auto model = make_model();
   const auto parameters = named_parameters(*model);
