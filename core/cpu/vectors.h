@@ -2,8 +2,12 @@
 // what is here is of each such file alone.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <cstring>
+
+#include "core/half.h"
 
 namespace tessera::cpu {
 namespace {
@@ -12,6 +16,7 @@ template <int W>
 struct FloatVector {
   typedef float type __attribute__((vector_size(4 * W)));  // the attribute needs a declarator: no alias
   typedef std::int32_t lanes __attribute__((vector_size(4 * W)));
+  typedef std::uint32_t bits __attribute__((vector_size(4 * W)));
 };
 template <int W>
 using Vec = typename FloatVector<W>::type;
@@ -28,6 +33,71 @@ template <int W>
 template <int W>
 [[gnu::always_inline]] inline void store(const Vec<W>& v, float* to) {
   std::memcpy(to, &v, sizeof v);
+}
+
+// bf16 is the upper half of an f32. Intrinsics, because GCC's own conversions between 16 and 32 bits take twice the instructions.
+[[gnu::always_inline]] inline Vec<8> widened(const __m128i& halves) {
+  const __m256 v = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  return reinterpret_cast<const Vec<8>&>(v);
+}
+#ifdef __AVX512F__
+[[gnu::always_inline]] inline Vec<16> widened(const __m256i& halves) {
+  const __m512i all = _mm512_maskz_cvtepu16_epi32(__mmask16(-1), halves);
+  const __m512 v = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(__mmask16(-1), all, 16));
+  return reinterpret_cast<const Vec<16>&>(v);
+}
+#endif
+template <int W>
+[[gnu::always_inline]] inline Vec<W> load(const bfloat16* from) {
+#ifdef __AVX512F__
+  if constexpr (W == 16) return widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#endif
+  if constexpr (W == 8) return widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+
+// Rounds to nearest, ties to even; NaN stays NaN.
+template <int W>
+[[gnu::always_inline]] inline auto upper_halves(const Vec<W>& v) {
+  using Bits = typename FloatVector<W>::bits;
+  Bits bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  const Bits upper = bits >> 16;
+  const Bits nearest = (bits + 0x7fff + (upper & 1)) >> 16;
+  const Bits chosen = v != v ? upper | 0x40 : nearest;
+#ifdef __AVX512F__
+  if constexpr (W == 16) return _mm512_maskz_cvtepi32_epi16(__mmask16(-1), reinterpret_cast<const __m512i&>(chosen));
+#endif
+  if constexpr (W == 8) {
+    const __m256i& all = reinterpret_cast<const __m256i&>(chosen);
+    return _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  }
+}
+template <int W>
+[[gnu::always_inline]] inline void store(const Vec<W>& v, bfloat16* to) {
+  const auto halves = upper_halves<W>(v);
+  std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
+}
+
+// All lanes joined, halves with halves.
+template <int W, class Join>
+[[gnu::always_inline]] inline float joined(const Vec<W>& v, const Join& join) {
+  if constexpr (W == 2) {
+    return join(v[0], v[1]);
+  } else {
+    Vec<W / 2> half[2];
+    std::memcpy(half, &v, sizeof v);
+    return joined<W / 2>(join(half[0], half[1]), join);
+  }
+}
+template <int W>
+[[gnu::always_inline]] inline float lane_sum(const Vec<W>& v) {
+  return joined<W>(
+      v, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
+}
+template <int W>
+[[gnu::always_inline]] inline float largest_lane(const Vec<W>& v) {  // any lane where one is NaN
+  return joined<W>(
+      v, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
 // Exchanges rows and lanes of v by exchanging blocks of 1, 2, 4, ... elements.

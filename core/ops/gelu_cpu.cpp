@@ -1,5 +1,8 @@
 // Built with fast-math, which vectorises erf, tanh and exp of what has no kernel in core/cpu/rows; nothing here tests for NaN,
 // and NaN in gives NaN out.
+#include <algorithm>
+#include <initializer_list>
+
 #include "core/cpu/map.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/rows/problem.h"
@@ -9,17 +12,36 @@
 namespace tessera::cpu {
 namespace {
 
-bool is_plain(const Tensor& x) { return x.dtype() == DType::f32 && x.is_contiguous(); }
+template <class T>
+void forward(const Tensor& x, GeluForm form, const Tensor& y) {
+  const auto& kernels = rows::kernels().of<T>();
+  const auto kernel = form == GeluForm::erf ? kernels.gelu_erf : kernels.gelu_tanh;
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
+  parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernel(x.data<T>() + begin, end - begin, stores, y.data<T>() + begin);
+  });
+}
+
+template <class T>
+void backward(const Tensor& x, const Tensor& grad_y, GeluForm form, const Tensor& grad_x) {
+  const auto& kernels = rows::kernels().of<T>();
+  const auto kernel = form == GeluForm::erf ? kernels.gelu_erf_backward : kernels.gelu_tanh_backward;
+  const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
+  parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernel(x.data<T>() + begin, grad_y.data<T>() + begin, end - begin, stores, grad_x.data<T>() + begin);
+  });
+}
+
+bool all_contiguous(std::initializer_list<Tensor> tensors) {
+  return std::ranges::all_of(tensors, [](const Tensor& x) { return x.is_contiguous(); });
+}
 
 }  // namespace
 
 void gelu_forward(const Tensor& x, GeluForm form, const Tensor& y) {
-  if (is_plain(x) && is_plain(y)) {
-    const auto kernel = form == GeluForm::erf ? rows::kernels().gelu_erf : rows::kernels().gelu_tanh;
-    const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(y.bytes()));
-    return parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      kernel(x.data<float>() + begin, end - begin, stores, y.data<float>() + begin);
-    });
+  if (all_contiguous({x, y})) {
+    if (x.dtype() == DType::f32) return forward<float>(x, form, y);
+    if (x.dtype() == DType::bf16) return forward<bfloat16>(x, form, y);
   }
   if (form == GeluForm::erf)
     map("gelu", GeluErfForward{}, y, x);
@@ -28,12 +50,9 @@ void gelu_forward(const Tensor& x, GeluForm form, const Tensor& y) {
 }
 
 void gelu_backward(const Tensor& x, const Tensor& grad_y, GeluForm form, const Tensor& grad_x) {
-  if (is_plain(x) && is_plain(grad_y) && is_plain(grad_x)) {
-    const auto kernel = form == GeluForm::erf ? rows::kernels().gelu_erf_backward : rows::kernels().gelu_tanh_backward;
-    const rows::Stores stores = rows::stores_for(static_cast<std::int64_t>(grad_x.bytes()));
-    return parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      kernel(x.data<float>() + begin, grad_y.data<float>() + begin, end - begin, stores, grad_x.data<float>() + begin);
-    });
+  if (all_contiguous({x, grad_y, grad_x})) {
+    if (x.dtype() == DType::f32) return backward<float>(x, grad_y, form, grad_x);
+    if (x.dtype() == DType::bf16) return backward<bfloat16>(x, grad_y, form, grad_x);
   }
   if (form == GeluForm::erf)
     map("gelu_backward", GeluErfBackward{}, grad_x, x, grad_y);

@@ -1,18 +1,19 @@
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "core/compute_type.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/rows/problem.h"
 #include "core/ops/layer_norm.h"
+#include "core/support/rounding.h"
+#include "core/tensor.h"
 
 namespace tessera::cpu {
 namespace {
 
-template <bool kCentred>
-const rows::NormKernels& kernels_of() {
-  return kCentred ? rows::kernels().layer_norm : rows::kernels().rms_norm;
+template <bool kCentred, class T>
+const rows::NormKernels<T>& kernels_of() {
+  return kCentred ? rows::kernels().of<T>().layer_norm : rows::kernels().of<T>().rms_norm;
 }
 
 template <class C>
@@ -24,8 +25,8 @@ struct Statistics {
 template <bool kCentred, class T, class C = Compute<T>>
 Statistics<C> forward_row(const T* x, const C* gamma, [[maybe_unused]] const C* beta, std::int64_t n, double eps,
                           rows::Stores stores, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
-    const rows::NormRow norm = kernels_of<kCentred>().forward(x, gamma, beta, n, eps, stores, y);
+  if constexpr (!std::is_same_v<T, double>) {
+    const rows::NormRow norm = kernels_of<kCentred, T>().forward(x, gamma, beta, n, eps, stores, y);
     return {norm.mean, norm.inv_std};
   } else {
     const C share = C(1) / static_cast<C>(n);
@@ -33,18 +34,18 @@ Statistics<C> forward_row(const T* x, const C* gamma, [[maybe_unused]] const C* 
     if constexpr (kCentred) {
       C sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (std::int64_t i = 0; i < n; ++i) sum += widen(x[i]);
+      for (std::int64_t i = 0; i < n; ++i) sum += x[i];
       mean = sum * share;
     }
     C squares = 0;
 #pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < n; ++i) squares += (widen(x[i]) - mean) * (widen(x[i]) - mean);
+    for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
     const C scale = static_cast<C>(1.0 / std::sqrt(static_cast<double>(squares * share) + eps));
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
-      C result = (widen(x[i]) - mean) * scale * gamma[i];
+      C result = (x[i] - mean) * scale * gamma[i];
       if constexpr (kCentred) result += beta[i];
-      y[i] = narrow<T>(result);
+      y[i] = result;
     }
     return {mean, scale};
   }
@@ -86,8 +87,8 @@ void input_row(const Gradient<kCentred, T>& o, std::int64_t row, rows::Stores st
   const T* const from = o.x + row * o.n;
   const T* const g = o.g + row * o.n;
   const C mean = o.mean_of(row), scale = o.inv_std[row];
-  if constexpr (std::is_same_v<T, float>) {
-    kernels_of<kCentred>().backward(from, g, o.gamma, {mean, scale}, o.n, stores, to);
+  if constexpr (!std::is_same_v<T, double>) {
+    kernels_of<kCentred, T>().backward(from, g, o.gamma, {mean, scale}, o.n, stores, to);
   } else {
     const C* const gamma = o.gamma;
     const C share = C(1) / static_cast<C>(o.n);
@@ -95,15 +96,15 @@ void input_row(const Gradient<kCentred, T>& o, std::int64_t row, rows::Stores st
     C weighted = 0;
 #pragma omp simd reduction(+ : plain, weighted)
     for (std::int64_t i = 0; i < o.n; ++i) {
-      const C a = widen(g[i]) * gamma[i];
+      const C a = g[i] * gamma[i];
       if constexpr (kCentred) plain += a;
-      weighted += a * (widen(from[i]) - mean);
+      weighted += a * (from[i] - mean);
     }
     const C offset = kCentred ? plain * share : C(0);
     const C slope = weighted * scale * scale * share;
 #pragma omp simd
     for (std::int64_t i = 0; i < o.n; ++i) {
-      to[i] = narrow<T>(scale * (widen(g[i]) * gamma[i] - offset - (widen(from[i]) - mean) * slope));
+      to[i] = scale * (g[i] * gamma[i] - offset - (from[i] - mean) * slope);
     }
   }
 }
@@ -111,74 +112,69 @@ void input_row(const Gradient<kCentred, T>& o, std::int64_t row, rows::Stores st
 // Rows that are summed before a column's doubles are touched: those weigh four times what a row does.
 constexpr std::int64_t kRows = 8;
 
-template <std::int64_t kCount, bool kCentred, class T>
-void add_rows(const Gradient<kCentred, T>& o, std::int64_t row, double* gamma, [[maybe_unused]] double* beta) {
-  using C = Compute<T>;
-  const T* const from = o.x + row * o.n;
-  const T* const g = o.g + row * o.n;
-  C means[kCount];
-  for (std::int64_t r = 0; r < kCount; ++r) means[r] = o.mean_of(row + r);
-#pragma omp simd
-  for (std::int64_t i = 0; i < o.n; ++i) {
-    C weighted = 0;
-    C plain = 0;
-#pragma GCC unroll 8
-    for (std::int64_t r = 0; r < kCount; ++r) {
-      const C here = widen(g[r * o.n + i]);
-      weighted += here * ((widen(from[r * o.n + i]) - means[r]) * o.inv_std[row + r]);
-      plain += here;
-    }
-    gamma[i] += static_cast<double>(weighted);
-    if constexpr (kCentred) beta[i] += static_cast<double>(plain);
-  }
-}
-
 // gamma and beta [n] += the sums over up to kRows rows.
 template <bool kCentred, class T>
-void add_parameters(const Gradient<kCentred, T>& o, std::int64_t first, std::int64_t last, double* gamma, double* beta) {
-  if constexpr (std::is_same_v<T, float>) {
+void add_parameters(const Gradient<kCentred, T>& o, std::int64_t first, std::int64_t last, double* gamma,
+                    [[maybe_unused]] double* beta) {
+  if constexpr (!std::is_same_v<T, double>) {
     rows::NormRow norms[kRows];
     for (std::int64_t row = first; row < last; ++row) norms[row - first] = {o.mean_of(row), o.inv_std[row]};
-    kernels_of<kCentred>().parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
-  } else if (last - first == kRows) {
-    add_rows<kRows>(o, first, gamma, beta);
+    kernels_of<kCentred, T>().parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
   } else {
-    for (std::int64_t row = first; row < last; ++row) add_rows<1>(o, row, gamma, beta);
+    for (std::int64_t row = first; row < last; ++row) {
+      for (std::int64_t i = 0; i < o.n; ++i) {
+        const double here = o.g[row * o.n + i];
+        gamma[i] += here * (o.x[row * o.n + i] - o.mean_of(row)) * o.inv_std[row];
+        if constexpr (kCentred) beta[i] += here;
+      }
+    }
   }
 }
 
-// Sums of the parts, [parts][n], joined in their order.
+// Sums of parameters are those of blocks of rows, joined in order: the number of threads moves no bit.
+constexpr std::int64_t kMostBlocks = 32, kLeastBlock = 32;
+
+std::int64_t block_of(std::int64_t rows) {
+  const std::int64_t even = ceil_div(rows, kMostBlocks);
+  return std::max(kLeastBlock, ceil_div(even, kRows) * kRows);
+}
+
+// sums [blocks][n] become the sum over the blocks, in the first.
 template <class C>
-void join(const std::vector<double>& parts, std::int64_t n, C* to) {
-  const auto width = static_cast<std::size_t>(n);
-  for (std::size_t i = 0; i < width; ++i) {
-    double sum = 0;
-    for (std::size_t at = i; at < parts.size(); at += width) sum += parts[at];
-    to[i] = static_cast<C>(sum);
+void join(double* sums, std::int64_t blocks, std::int64_t n, C* to) {
+  for (std::int64_t block = 1; block < blocks; ++block) {
+    for (std::int64_t i = 0; i < n; ++i) sums[i] += sums[block * n + i];
   }
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(sums[i]);
 }
 
 // One walk over memory for all gradients: a few rows stay in cache between theirs. `grad_x`, or grad_gamma and grad_beta, may be
 // null.
 template <bool kCentred, class T, class C = Compute<T>>
 void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* grad_gamma, C* grad_beta) {
-  const auto width = static_cast<std::size_t>(o.n);
-  std::vector<double> gammas(grad_gamma != nullptr ? static_cast<std::size_t>(row_parts(rows, o.n)) * width : 0);
-  std::vector<double> betas(kCentred ? gammas.size() : 0);
+  const std::int64_t size = block_of(rows), blocks = std::max<std::int64_t>(ceil_div(rows, size), 1);
+  const bool sums = grad_gamma != nullptr;
+  const Tensor gammas = Tensor::empty({sums ? blocks : 0, o.n}, DType::f64);
+  const Tensor betas = Tensor::empty({sums && kCentred ? blocks : 0, o.n}, DType::f64);
   const rows::Stores stores = rows::stores_for(rows * o.n * static_cast<std::int64_t>(sizeof(T)));
-  parallel_rows(rows, o.n, [&](std::int64_t begin, std::int64_t end, int part) {
-    const auto at = static_cast<std::size_t>(part) * width;
-    double* const gamma = gammas.empty() ? nullptr : gammas.data() + at;
-    double* const beta = betas.empty() ? nullptr : betas.data() + at;
-    for (std::int64_t first = begin; first < end; first += kRows) {
-      const std::int64_t last = std::min(first + kRows, end);
-      for (std::int64_t row = first; grad_x != nullptr && row < last; ++row) input_row(o, row, stores, grad_x + row * o.n);
-      if (gamma != nullptr) add_parameters(o, first, last, gamma, beta);
+  const auto threads = static_cast<int>(std::min<std::int64_t>(row_parts(rows, o.n), blocks));
+  parallel_parts(blocks, threads, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t block = begin; block < end; ++block) {
+      double* const gamma = sums ? gammas.data<double>() + block * o.n : nullptr;
+      double* const beta = sums && kCentred ? betas.data<double>() + block * o.n : nullptr;
+      if (gamma != nullptr) std::fill_n(gamma, o.n, 0.0);
+      if (beta != nullptr) std::fill_n(beta, o.n, 0.0);
+      const std::int64_t behind = std::min((block + 1) * size, rows);
+      for (std::int64_t first = block * size; first < behind; first += kRows) {
+        const std::int64_t last = std::min(first + kRows, behind);
+        for (std::int64_t row = first; grad_x != nullptr && row < last; ++row) input_row(o, row, stores, grad_x + row * o.n);
+        if (sums) add_parameters(o, first, last, gamma, beta);
+      }
     }
   });
-  if (grad_gamma == nullptr) return;
-  join(gammas, o.n, grad_gamma);
-  if constexpr (kCentred) join(betas, o.n, grad_beta);
+  if (!sums) return;
+  join(gammas.data<double>(), blocks, o.n, grad_gamma);
+  if constexpr (kCentred) join(betas.data<double>(), blocks, o.n, grad_beta);
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ void fill_table(std::int64_t offset, const std::vector<double>& rates, std::int6
 // The heads of one position.
 template <class T, class C = Compute<T>>
 void turn(const T* x, const C* cosine, const C* sine, const rows::HeadRow& row, C sign, rows::Stores stores, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().rotate(x, cosine, sine, row, sign, stores, y);
+  if constexpr (!std::is_same_v<T, double>) {
+    rows::kernels().of<T>().rotate(x, cosine, sine, row, sign, stores, y);
   } else {
     const std::int64_t n = row.half;
     for (std::int64_t head = 0; head < row.rotated; ++head) {
@@ -37,9 +37,9 @@ void turn(const T* x, const C* cosine, const C* sine, const rows::HeadRow& row, 
       T* const to = y + head * 2 * n;
 #pragma omp simd
       for (std::int64_t i = 0; i < n; ++i) {
-        const RotaryPair<C> pair = rotated(widen(from[i]), widen(from[n + i]), cosine[i], sign * sine[i]);
-        to[i] = narrow<T>(pair.first);
-        to[n + i] = narrow<T>(pair.second);
+        const RotaryPair<T> pair = rotated(from[i], from[n + i], cosine[i], sign * sine[i]);
+        to[i] = pair.first;
+        to[n + i] = pair.second;
       }
     }
     if (x != y) std::copy(x + row.rotated * 2 * n, x + row.heads * 2 * n, y + row.rotated * 2 * n);

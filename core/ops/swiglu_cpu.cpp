@@ -11,24 +11,24 @@ namespace {
 
 template <class T>
 void forward_row(const T* x, std::int64_t n, rows::Stores stores, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().swiglu(x, n, stores, y);
+  if constexpr (!std::is_same_v<T, double>) {
+    rows::kernels().of<T>().swiglu(x, n, stores, y);
   } else {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(swiglu_of(widen(x[i]), widen(x[n + i])));
+    for (std::int64_t i = 0; i < n; ++i) y[i] = swiglu_of(x[i], x[n + i]);
   }
 }
 
 template <class T>
 void backward_row(const T* x, const T* g, std::int64_t n, rows::Stores stores, T* grad_x) {
-  if constexpr (std::is_same_v<T, float>) {
-    rows::kernels().swiglu_backward(x, g, n, stores, grad_x);
+  if constexpr (!std::is_same_v<T, double>) {
+    rows::kernels().of<T>().swiglu_backward(x, g, n, stores, grad_x);
   } else {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
-      const SwigluGradient<Compute<T>> grad = swiglu_gradient(widen(x[i]), widen(x[n + i]), widen(g[i]));
-      grad_x[i] = narrow<T>(grad.gate);
-      grad_x[n + i] = narrow<T>(grad.value);
+      const SwigluGradient<T> grad = swiglu_gradient(x[i], x[n + i], g[i]);
+      grad_x[i] = grad.gate;
+      grad_x[n + i] = grad.value;
     }
   }
 }

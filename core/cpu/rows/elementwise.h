@@ -7,14 +7,14 @@
 namespace tessera::cpu::rows {
 namespace {
 
-template <int W>
-void gelu_erf(const float* x, std::int64_t count, Stores stores, float* y) {
+template <int W, class T>
+void gelu_erf(const T* x, std::int64_t count, Stores stores, T* y) {
   map<W>(
       x, count, stores, y, [](const Vec<W>& v) __attribute__((always_inline)) { return v * normal_of<W>(v).below; });
 }
 
-template <int W>
-void gelu_erf_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
+template <int W, class T>
+void gelu_erf_backward(const T* x, const T* g, std::int64_t count, Stores stores, T* grad_x) {
   map<W>(
       x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
         const Normal<W> normal = normal_of<W>(v);
@@ -25,15 +25,15 @@ void gelu_erf_backward(const float* x, const float* g, std::int64_t count, Store
 // x (1 + tanh(u)) / 2 = x sigmoid(2 u), with u = sqrt(2 / pi) (x + 0.044715 x^3).
 inline constexpr float kTwiceRoot = 1.59576912F, kCubic = 0.044715F;
 
-template <int W>
-void gelu_tanh(const float* x, std::int64_t count, Stores stores, float* y) {
+template <int W, class T>
+void gelu_tanh(const T* x, std::int64_t count, Stores stores, T* y) {
   map<W>(
       x, count, stores, y,
       [](const Vec<W>& v) __attribute__((always_inline)) { return v * sigmoid_of<W>(kTwiceRoot * v * (1.0F + kCubic * v * v)); });
 }
 
-template <int W>
-void gelu_tanh_backward(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x) {
+template <int W, class T>
+void gelu_tanh_backward(const T* x, const T* g, std::int64_t count, Stores stores, T* grad_x) {
   map<W>(
       x, g, count, stores, grad_x, [](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) {
         const Vec<W> square = v * v;
@@ -42,8 +42,8 @@ void gelu_tanh_backward(const float* x, const float* g, std::int64_t count, Stor
       });
 }
 
-template <int W>
-void swiglu(const float* x, std::int64_t n, Stores stores, float* y) {
+template <int W, class T>
+void swiglu(const T* x, std::int64_t n, Stores stores, T* y) {
   write_all<W>(
       n, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
         prefetch(x + 2 * n + i), prefetch(x + 3 * n + i);
@@ -52,8 +52,8 @@ void swiglu(const float* x, std::int64_t n, Stores stores, float* y) {
       });
 }
 
-template <int W>
-void swiglu_backward(const float* x, const float* g, std::int64_t n, Stores stores, float* grad_x) {
+template <int W, class T>
+void swiglu_backward(const T* x, const T* g, std::int64_t n, Stores stores, T* grad_x) {
   write_pairs<W>(
       n, stores, grad_x, grad_x + n, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
         prefetch(x + 2 * n + i), prefetch(x + 3 * n + i);
@@ -63,8 +63,8 @@ void swiglu_backward(const float* x, const float* g, std::int64_t n, Stores stor
       });
 }
 
-template <int W>
-void rotate(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y) {
+template <int W, class T>
+void rotate(const T* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, T* y) {
   const std::int64_t n = row.half;
   for (std::int64_t first = 0; first < row.rotated * 2 * n; first += 2 * n) {
     write_pairs<W>(

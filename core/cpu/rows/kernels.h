@@ -84,21 +84,27 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, float scal
       grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
 }
 
+template <int W, class T>
+constexpr KernelsOf<T> kernels_of_elements() {
+  return {.gelu_erf = rows::gelu_erf<W, T>,
+          .gelu_tanh = rows::gelu_tanh<W, T>,
+          .gelu_erf_backward = rows::gelu_erf_backward<W, T>,
+          .gelu_tanh_backward = rows::gelu_tanh_backward<W, T>,
+          .swiglu = rows::swiglu<W, T>,
+          .swiglu_backward = rows::swiglu_backward<W, T>,
+          .rotate = rows::rotate<W, T>,
+          .layer_norm = norm_kernels<W, true, T>(),
+          .rms_norm = norm_kernels<W, false, T>()};
+}
+
 template <int W>
 constexpr Kernels kernels_of() {
-  return {.gelu_erf = rows::gelu_erf<W>,
-          .gelu_tanh = rows::gelu_tanh<W>,
-          .gelu_erf_backward = rows::gelu_erf_backward<W>,
-          .gelu_tanh_backward = rows::gelu_tanh_backward<W>,
-          .swiglu = rows::swiglu<W>,
-          .swiglu_backward = rows::swiglu_backward<W>,
-          .rotate = rows::rotate<W>,
+  return {.f32 = kernels_of_elements<W, float>(),
+          .bf16 = kernels_of_elements<W, bfloat16>(),
           .exp_sum = rows::exp_sum<W>,
           .softmax = rows::softmax<W>,
           .cross_entropy_backward = rows::cross_entropy_backward<W>,
-          .softmax_backward = rows::softmax_backward<W>,
-          .layer_norm = norm_kernels<W, true>(),
-          .rms_norm = norm_kernels<W, false>()};
+          .softmax_backward = rows::softmax_backward<W>};
 }
 
 }  // namespace

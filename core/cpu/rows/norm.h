@@ -8,16 +8,16 @@
 namespace tessera::cpu::rows {
 namespace {
 
-template <int W>
-[[gnu::always_inline]] inline float mean_of(const float* x, std::int64_t n) {
+template <int W, class T>
+[[gnu::always_inline]] inline float mean_of(const T* x, std::int64_t n) {
   Vec<W> sums[4]{};
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) { sums[s] += row_part<W>(x, i, part); });
   return sum_of<W>(sums) * (1 / static_cast<float>(n));
 }
 
-template <int W, bool kCentred>
-NormRow norm(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, float* y) {
+template <int W, bool kCentred, class T>
+NormRow norm(const T* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, T* y) {
   const float mean = kCentred ? mean_of<W>(x, n) : 0.0F;
   Vec<W> squares[4]{};
   for_each_vector<W>(
@@ -37,9 +37,8 @@ NormRow norm(const float* x, const float* gamma, const float* beta, std::int64_t
   return {mean, inv_std};
 }
 
-template <int W, bool kCentred>
-void norm_backward(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores,
-                   float* grad_x) {
+template <int W, bool kCentred, class T>
+void norm_backward(const T* x, const T* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores, T* grad_x) {
   const float share = 1 / static_cast<float>(n), mean = row.mean, inv_std = row.inv_std;
   Vec<W> plain[4]{}, weighted[4]{};
   for_each_vector<W>(
@@ -58,50 +57,59 @@ void norm_backward(const float* x, const float* g, const float* gamma, const Nor
       });
 }
 
-// Adds the sums over R rows to doubles, which weigh more than a row does.
-template <int W, int R, bool kCentred>
-void add_norm_rows(const float* x, const float* g, const NormRow* rows, std::int64_t n, double* gamma, double* beta) {
-  typedef double Wide __attribute__((vector_size(8 * W)));
-  const auto add = [](const Vec<W>& sum, double* to) __attribute__((always_inline)) {
+// Joins sums with doubles.
+template <int W>
+[[gnu::always_inline]] inline void add_to(double* to, const Vec<W>& sum) {
+  typedef double Wide __attribute__((vector_size(4 * W)));  // of a register: GCC takes longer ones apart
+  Vec<W / 2> halves[2];
+  std::memcpy(halves, &sum, sizeof halves);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
     Wide at;
-    std::memcpy(&at, to, sizeof at);
-    at += __builtin_convertvector(sum, Wide);
-    std::memcpy(to, &at, sizeof at);
+    std::memcpy(&at, to + i * W / 2, sizeof at);
+    at += __builtin_convertvector(halves[i], Wide);
+    std::memcpy(to + i * W / 2, &at, sizeof at);
+  }
+}
+
+// Adds the sums over R rows to doubles, which weigh more than a row does.
+template <int W, int R, bool kCentred, class T>
+void add_norm_rows(const T* x, const T* g, const NormRow* rows, std::int64_t n, double* gamma, double* beta) {
+  const auto sums = [&](std::int64_t i, auto part, Vec<W>& weighted, Vec<W>& plain) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vec<W> here = row_part<W>(g + r * n, i, part);
+      weighted += here * ((row_part<W>(x + r * n, i, part) - rows[r].mean) * rows[r].inv_std);
+      plain += here;
+    }
   };
   std::int64_t i = 0;
   for (; i + W <= n; i += W) {
     Vec<W> weighted{}, plain{};
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const Vec<W> here = load<W>(g + r * n + i);
-      weighted += here * ((load<W>(x + r * n + i) - rows[r].mean) * rows[r].inv_std);
-      plain += here;
-    }
-    add(weighted, gamma + i);
-    if constexpr (kCentred) add(plain, beta + i);
+    sums(i, Whole(), weighted, plain);
+    add_to<W>(gamma + i, weighted);
+    if constexpr (kCentred) add_to<W>(beta + i, plain);
   }
-  for (; i < n; ++i) {
-    float weighted = 0, plain = 0;
-    for (int r = 0; r < R; ++r) {
-      weighted += g[r * n + i] * ((x[r * n + i] - rows[r].mean) * rows[r].inv_std);
-      plain += g[r * n + i];
-    }
-    gamma[i] += static_cast<double>(weighted);
-    if constexpr (kCentred) beta[i] += static_cast<double>(plain);
+  if (i == n) return;
+  Vec<W> weighted{}, plain{};
+  sums(i, Part{n - i}, weighted, plain);
+  for (std::int64_t at = i; at < n; ++at) {
+    gamma[at] += static_cast<double>(weighted[at - i]);
+    if constexpr (kCentred) beta[at] += static_cast<double>(plain[at - i]);
   }
 }
 
-template <int W, bool kCentred>
-void norm_parameters(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
+template <int W, bool kCentred, class T>
+void norm_parameters(const T* x, const T* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
                      double* beta) {
   std::int64_t r = 0;
   for (; r + 8 <= count; r += 8) add_norm_rows<W, 8, kCentred>(x + r * n, g + r * n, rows + r, n, gamma, beta);
   for (; r < count; ++r) add_norm_rows<W, 1, kCentred>(x + r * n, g + r * n, rows + r, n, gamma, beta);
 }
 
-template <int W, bool kCentred>
-constexpr NormKernels norm_kernels() {
-  return {norm<W, kCentred>, norm_backward<W, kCentred>, norm_parameters<W, kCentred>};
+template <int W, bool kCentred, class T>
+constexpr NormKernels<T> norm_kernels() {
+  return {norm<W, kCentred, T>, norm_backward<W, kCentred, T>, norm_parameters<W, kCentred, T>};
 }
 
 }  // namespace

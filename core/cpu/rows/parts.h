@@ -38,11 +38,41 @@ template <int W>
 }
 
 template <int W>
+[[gnu::always_inline]] inline Vec<W> load_part(const bfloat16* from, std::int64_t lanes, float behind) {
+  const Vec<W> rest = Vec<W>{} + behind;
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    const Vec<W> all = widened(_mm256_maskz_loadu_epi16(first_lanes(lanes), from));
+    const __m512 v =
+        _mm512_mask_mov_ps(reinterpret_cast<const __m512&>(rest), first_lanes(lanes), reinterpret_cast<const __m512&>(all));
+    return reinterpret_cast<const Vec<W>&>(v);
+  }
+#endif
+  if constexpr (W == 8) {  // AVX2 masks no elements of 16 bits
+    __m128i halves = _mm_setzero_si128();
+    std::memcpy(&halves, from, static_cast<std::size_t>(lanes) * sizeof(bfloat16));
+    const Vec<W> all = widened(halves);
+    const __m256 v = _mm256_blendv_ps(reinterpret_cast<const __m256&>(rest), reinterpret_cast<const __m256&>(all),
+                                      _mm256_castsi256_ps(first_of_eight(lanes)));
+    return reinterpret_cast<const Vec<W>&>(v);
+  }
+}
+
+template <int W>
 [[gnu::always_inline]] inline void store_part(const Vec<W>& v, std::int64_t lanes, float* to) {
 #ifdef __AVX512F__
   if constexpr (W == 16) return _mm512_mask_storeu_ps(to, first_lanes(lanes), reinterpret_cast<const __m512&>(v));
 #endif
   if constexpr (W == 8) _mm256_maskstore_ps(to, first_of_eight(lanes), reinterpret_cast<const __m256&>(v));
+}
+
+template <int W>
+[[gnu::always_inline]] inline void store_part(const Vec<W>& v, std::int64_t lanes, bfloat16* to) {
+  const auto halves = upper_halves<W>(v);
+#ifdef __AVX512F__
+  if constexpr (W == 16) return _mm256_mask_storeu_epi16(to, first_lanes(lanes), halves);
+#endif
+  if constexpr (W == 8) std::memcpy(static_cast<void*>(to), &halves, static_cast<std::size_t>(lanes) * sizeof(bfloat16));
 }
 
 template <int W>
@@ -52,11 +82,16 @@ template <int W>
 #endif
   if constexpr (W == 8) _mm256_stream_ps(to, reinterpret_cast<const __m256&>(v));
 }
+template <int W>
+[[gnu::always_inline]] inline void store_past_caches(const Vec<W>& v, bfloat16* to) {
+  if constexpr (W == 16) _mm256_stream_si256(reinterpret_cast<__m256i*>(to), upper_halves<W>(v));
+  if constexpr (W == 8) _mm_stream_si128(reinterpret_cast<__m128i*>(to), upper_halves<W>(v));
+}
 
 // Elements from `at` to the next address that a whole vector may be stored to past the caches.
-template <int W>
-std::int64_t to_alignment(const float* at) {
-  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(float)) / sizeof(float));
+template <int W, class T>
+std::int64_t to_alignment(const T* at) {
+  return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(at) % (W * sizeof(T)) / sizeof(T));
 }
 
 // How many elements of a vector count.
@@ -66,17 +101,17 @@ struct Part {
 };
 
 // `behind` stands for what does not count.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Whole, float = 0) {
+template <int W, class T>
+[[gnu::always_inline]] inline Vec<W> row_part(const T* x, std::int64_t i, Whole, float = 0) {
   return load<W>(x + i);
 }
-template <int W>
-[[gnu::always_inline]] inline Vec<W> row_part(const float* x, std::int64_t i, Part part, float behind = 0) {
+template <int W, class T>
+[[gnu::always_inline]] inline Vec<W> row_part(const T* x, std::int64_t i, Part part, float behind = 0) {
   return load_part<W>(x + i, part.lanes, behind);
 }
 
 // Brings an element of the next row into the cache while this one is computed with. Where none follows nothing happens.
-[[gnu::always_inline]] inline void prefetch(const float* x) { _mm_prefetch(x, _MM_HINT_T0); }
+[[gnu::always_inline]] inline void prefetch(const void* x) { _mm_prefetch(x, _MM_HINT_T0); }
 
 }  // namespace
 }  // namespace tessera::cpu::rows

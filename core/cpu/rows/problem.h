@@ -1,7 +1,11 @@
-// Kernels that are bound by memory: elementwise ones of long arrays, and those of rows which stay in the first cache. All in f32.
+// Kernels that are bound by memory: elementwise ones of long arrays, and those of rows which stay in the first cache. All
+// compute in f32; elements of bf16 are widened where they are loaded, and results rounded where they are stored.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "core/half.h"
 
 namespace tessera::cpu::rows {
 
@@ -32,27 +36,42 @@ struct HeadRow {
 };
 
 // Of rows of n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
+template <class T>
 struct NormKernels {
-  NormRow (*forward)(const float* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, float* y);
-  void (*backward)(const float* x, const float* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores,
-                   float* grad_x);
+  NormRow (*forward)(const T* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, T* y);
+  void (*backward)(const T* x, const T* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores, T* grad_x);
   // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.
-  void (*parameters)(const float* x, const float* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
+  void (*parameters)(const T* x, const T* g, const NormRow* rows, std::int64_t count, std::int64_t n, double* gamma,
                      double* beta);
 };
 
-struct Kernels {
+// Those that both f32 and bf16 have.
+template <class T>
+struct KernelsOf {
   // y[i] = f(x[i]), of `count` elements; y may be x.
-  void (*gelu_erf)(const float* x, std::int64_t count, Stores stores, float* y);
-  void (*gelu_tanh)(const float* x, std::int64_t count, Stores stores, float* y);
+  void (*gelu_erf)(const T* x, std::int64_t count, Stores stores, T* y);
+  void (*gelu_tanh)(const T* x, std::int64_t count, Stores stores, T* y);
   // grad_x[i] = g[i] f'(x[i]); grad_x may be g.
-  void (*gelu_erf_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
-  void (*gelu_tanh_backward)(const float* x, const float* g, std::int64_t count, Stores stores, float* grad_x);
+  void (*gelu_erf_backward)(const T* x, const T* g, std::int64_t count, Stores stores, T* grad_x);
+  void (*gelu_tanh_backward)(const T* x, const T* g, std::int64_t count, Stores stores, T* grad_x);
   // y[i] = silu(x[i]) x[n + i], and its gradient [2 n].
-  void (*swiglu)(const float* x, std::int64_t n, Stores stores, float* y);
-  void (*swiglu_backward)(const float* x, const float* g, std::int64_t n, Stores stores, float* grad_x);
+  void (*swiglu)(const T* x, std::int64_t n, Stores stores, T* y);
+  void (*swiglu_backward)(const T* x, const T* g, std::int64_t n, Stores stores, T* grad_x);
   // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
-  void (*rotate)(const float* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, float* y);
+  void (*rotate)(const T* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, T* y);
+  NormKernels<T> layer_norm, rms_norm;
+};
+
+struct Kernels {
+  KernelsOf<float> f32;
+  KernelsOf<bfloat16> bf16;
+  template <class T>
+  const KernelsOf<T>& of() const {
+    if constexpr (std::is_same_v<T, float>)
+      return f32;
+    else
+      return bf16;
+  }
 
   // Of one row of n > 0 elements.
   ExpSum<float> (*exp_sum)(const float* x, std::int64_t n);
@@ -61,7 +80,6 @@ struct Kernels {
   void (*cross_entropy_backward)(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
-  NormKernels layer_norm, rms_norm;
 };
 
 extern const Kernels kAvx2Kernels;

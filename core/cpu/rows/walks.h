@@ -26,8 +26,8 @@ template <int W>
 }
 
 // Writes `count` elements: at(i, part) makes the vector at i, of which `part` counts.
-template <int W, class At>
-[[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, float* to, const At& at) {
+template <int W, class T, class At>
+[[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, T* to, const At& at) {
   std::int64_t i = 0;
   if (stores == Stores::past_caches) {
     i = std::min(to_alignment<W>(to), count);
@@ -40,13 +40,13 @@ template <int W, class At>
 }
 
 // y = f(x) and y = f(x, g).
-template <int W, class F>
-void map(const float* x, std::int64_t count, Stores stores, float* y, const F& f) {
+template <int W, class T, class F>
+void map(const T* x, std::int64_t count, Stores stores, T* y, const F& f) {
   write_all<W>(
       count, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) { return f(row_part<W>(x, i, part)); });
 }
-template <int W, class F>
-void map(const float* x, const float* g, std::int64_t count, Stores stores, float* y, const F& f) {
+template <int W, class T, class F>
+void map(const T* x, const T* g, std::int64_t count, Stores stores, T* y, const F& f) {
   write_all<W>(
       count, stores, y, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
         return f(row_part<W>(x, i, part), row_part<W>(g, i, part));
@@ -59,8 +59,8 @@ struct Pair {
 };
 
 // Writes two arrays: at(i, part) makes the vectors of both at i, of which `part` counts.
-template <int W, class At>
-[[gnu::always_inline]] inline void write_pairs(std::int64_t count, Stores stores, float* first, float* second, const At& at) {
+template <int W, class T, class At>
+[[gnu::always_inline]] inline void write_pairs(std::int64_t count, Stores stores, T* first, T* second, const At& at) {
   const bool past = stores == Stores::past_caches && to_alignment<W>(first) == 0 && to_alignment<W>(second) == 0;
   std::int64_t i = 0;
   for (; i + W <= count; i += W) {
@@ -74,28 +74,15 @@ template <int W, class At>
   store_part<W>(here.second, count - i, second + i);
 }
 
-// All lanes joined, halves with halves.
-template <int W, class Join>
-[[gnu::always_inline]] inline float joined(const Vec<W>& v, const Join& join) {
-  if constexpr (W == 2) {
-    return join(v[0], v[1]);
-  } else {
-    Vec<W / 2> half[2];
-    std::memcpy(half, &v, sizeof v);
-    return joined<W / 2>(join(half[0], half[1]), join);
-  }
-}
-
 // Of four vectors.
 template <int W>
 [[gnu::always_inline]] inline float sum_of(const Vec<W> (&v)[4]) {
-  const auto plus = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; };
-  return joined<W>(plus(plus(v[0], v[1]), plus(v[2], v[3])), plus);
+  return lane_sum<W>((v[0] + v[1]) + (v[2] + v[3]));
 }
 template <int W>
 [[gnu::always_inline]] inline float largest_of(const Vec<W> (&v)[4]) {
-  const auto larger = [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; };
-  return joined<W>(larger(larger(v[0], v[1]), larger(v[2], v[3])), larger);
+  const Vec<W> a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
+  return largest_lane<W>(a > b ? a : b);
 }
 
 // Calls body(sum, i, part) for the vectors of a row; four independent sums hide latencies.

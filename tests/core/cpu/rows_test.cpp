@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
-#include <functional>
 
 #include "core/cpu/isa.h"
 #include "core/ops/gelu_math.h"
@@ -13,6 +13,7 @@
 #include "core/ops/swiglu_math.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::rows {
@@ -22,15 +23,22 @@ constexpr std::int64_t kSizes[]{1,  7,   16,  33,
                                 64, 131, 257, 5000};  // less than a vector, whole vectors, rests, rows that are not held
 constexpr double kTolerance = 4e-6;  // some roundings of sums that cancel; the op table allows 1e-5
 
+template <class T = float>
 Tensor random(std::int64_t n, std::uint64_t index, double low = -6, double high = 6) {
   const Tensor x = Tensor::empty({n});
   fill_uniform(x, RngStream(3, "rows_test", "values"), low, high, index);
-  return x;
+  return x.to(dtype_of<T>);
 }
 
 std::vector<double> wide(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
 
-class RowKernels : public testing::TestWithParam<const char*> {
+// Calls check(T()) for the element types that the kernels of both take.
+void for_both(const auto& check) {
+  check(float());
+  check(bfloat16());
+}
+
+class RowKernels : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const bool avx512 = GetParam() == std::string("avx512");
@@ -39,46 +47,71 @@ class RowKernels : public testing::TestWithParam<const char*> {
   }
 
   // `run` writes n results, of which `want` are the right ones; both ways of storing give the same bytes.
-  static void expect_results(std::int64_t n, const std::vector<double>& want, const std::function<void(Stores, float*)>& run) {
-    const Tensor cached = Tensor::full({n + 1}, 42);
-    run(Stores::cached, cached.data<float>());
+  template <class T = float>
+  static void expect_results(std::int64_t n, const std::vector<double>& want, const auto& run) {
+    constexpr bool kShort = std::is_same_v<T, bfloat16>;
+    const Tensor cached = Tensor::full({n + 1}, 42, dtype_of<T>);
+    run(Stores::cached, cached.data<T>());
     for (const std::int64_t begin : {0, 3, 8}) {  // of a vector, of no vector, of a short one
-      const Tensor past = Tensor::full({begin + n + 1}, 42);
-      run(Stores::past_caches, past.data<float>() + begin);
-      EXPECT_EQ(cached.to_vector<float>(), past.slice(0, begin, begin + n + 1).to_vector<float>()) << n << " from " << begin;
-      for (std::int64_t i = 0; i < begin; ++i) EXPECT_EQ(past.data<float>()[i], 42) << "a write in front of the results, " << n;
+      const Tensor past = Tensor::full({begin + n + 1}, 42, dtype_of<T>);
+      run(Stores::past_caches, past.data<T>() + begin);
+      EXPECT_EQ(wide(cached), wide(past.slice(0, begin, begin + n + 1))) << n << " from " << begin;
+      for (std::int64_t i = 0; i < begin; ++i) EXPECT_EQ(past.slice(0, i, i + 1).item(), 42) << "a write before results, " << n;
     }
-    EXPECT_EQ(cached.data<float>()[n], 42) << "a write behind the results, " << n;
-    EXPECT_LE(relative_error(wide(cached.slice(0, 0, n)), want), kTolerance) << n;
+    EXPECT_EQ(cached.slice(0, n, n + 1).item(), 42) << "a write behind the results, " << n;
+    EXPECT_LE(relative_error(wide(cached.slice(0, 0, n)), want), kTolerance + (kShort ? testing::kBf16Rounding : 0)) << n;
   }
 
   const Kernels* used = nullptr;
 };
 
 TEST_P(RowKernels, Gelu) {
-  for (const std::int64_t n : kSizes) {
-    const Tensor x = random(n, 1), g = random(n, 2);
-    const auto forward = [&](const auto& f) {
-      std::vector<double> want;
-      for (const double v : wide(x)) want.push_back(f(v));
-      return want;
-    };
-    const auto backward = [&](const auto& f) {
-      std::vector<double> want;
-      for (std::int64_t i = 0; i < n; ++i) want.push_back(f(double{x.data<float>()[i]}, double{g.data<float>()[i]}));
-      return want;
-    };
-    const float *const a = x.data<float>(), *const b = g.data<float>();
-    expect_results(n, forward(GeluErfForward()), [&](Stores s, float* y) { used->gelu_erf(a, n, s, y); });
-    expect_results(n, forward(GeluTanhForward()), [&](Stores s, float* y) { used->gelu_tanh(a, n, s, y); });
-    expect_results(n, backward(GeluErfBackward()), [&](Stores s, float* y) { used->gelu_erf_backward(a, b, n, s, y); });
-    expect_results(n, backward(GeluTanhBackward()), [&](Stores s, float* y) { used->gelu_tanh_backward(a, b, n, s, y); });
+  for_both([&]<class T>(T) {
+    for (const std::int64_t n : kSizes) {
+      const Tensor x = random<T>(n, 1), g = random<T>(n, 2);
+      const std::vector<double> from = wide(x), grad = wide(g);
+      const auto forward = [&](const auto& f) {
+        std::vector<double> want;
+        for (const double v : from) want.push_back(f(v));
+        return want;
+      };
+      const auto backward = [&](const auto& f) {
+        std::vector<double> want;
+        for (std::size_t i = 0; i < from.size(); ++i) want.push_back(f(from[i], grad[i]));
+        return want;
+      };
+      const T *const a = x.data<T>(), *const b = g.data<T>();
+      const KernelsOf<T>& of = used->of<T>();
+      expect_results<T>(n, forward(GeluErfForward()), [&](Stores s, T* y) { of.gelu_erf(a, n, s, y); });
+      expect_results<T>(n, forward(GeluTanhForward()), [&](Stores s, T* y) { of.gelu_tanh(a, n, s, y); });
+      expect_results<T>(n, backward(GeluErfBackward()), [&](Stores s, T* y) { of.gelu_erf_backward(a, b, n, s, y); });
+      expect_results<T>(n, backward(GeluTanhBackward()), [&](Stores s, T* y) { of.gelu_tanh_backward(a, b, n, s, y); });
+    }
+  });
+}
+
+// Every bf16 from every f32 is that of narrow(): ties, overflow to Inf, subnormals, NaN.
+TEST_P(RowKernels, ResultsOfBf16AreRoundedToTheNearest) {
+  std::vector<float> values{0.0F, -0.0F, 1e-45F, 1e-39F, 3.4e38F, -3.4e38F, INFINITY, -INFINITY};
+  for (const std::uint32_t low : {0x7fffU, 0x8000U, 0x8001U, 0x17fffU, 0x18000U, 0x18001U}) {
+    values.push_back(std::bit_cast<float>(0x3f800000U + low));
   }
+  for (const float v : values) {
+    // Of one head [a, 0] turned by cosine 1 and sine 0 nothing is left to round: cosines hold what is.
+    const Tensor one = Tensor::zeros({2}, DType::bf16), y = Tensor::zeros({2}, DType::bf16);
+    one.fill(1);
+    const float zero = 0;
+    used->bf16.rotate(one.data<bfloat16>(), &v, &zero, {1, 1, 1}, 1, Stores::cached, y.data<bfloat16>());
+    EXPECT_EQ(y.data<bfloat16>()[0].bits(), bfloat16(v).bits()) << v;
+  }
+  const Tensor nan = Tensor::full({37}, NAN, DType::bf16), y = Tensor::zeros({37}, DType::bf16);
+  used->bf16.gelu_erf(nan.data<bfloat16>(), 37, Stores::cached, y.data<bfloat16>());
+  for (const double v : wide(y)) EXPECT_TRUE(std::isnan(v));
 }
 
 TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
   const Tensor x = random(1000, 1, -12, -4), y = Tensor::empty({1000});
-  used->gelu_erf(x.data<float>(), 1000, Stores::cached, y.data<float>());
+  used->f32.gelu_erf(x.data<float>(), 1000, Stores::cached, y.data<float>());
   for (std::int64_t i = 0; i < 1000; ++i) {
     const double v = x.data<float>()[i], want = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
     EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // a rounding of v^2 / 2 = 72 is 4e-6
@@ -86,46 +119,51 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
 }
 
 TEST_P(RowKernels, Swiglu) {
-  for (const std::int64_t n : kSizes) {
-    const Tensor x = random(2 * n, 1), g = random(n, 2);
-    std::vector<double> want, grad_gate, grad_value;
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double a = x.data<float>()[i], b = x.data<float>()[n + i];
-      const auto grad = swiglu_gradient(a, b, double{g.data<float>()[i]});
-      want.push_back(swiglu_of(a, b)), grad_gate.push_back(grad.gate), grad_value.push_back(grad.value);
+  for_both([&]<class T>(T) {
+    for (const std::int64_t n : kSizes) {
+      const Tensor x = random<T>(2 * n, 1), g = random<T>(n, 2);
+      const std::vector<double> from = wide(x), grads = wide(g);
+      std::vector<double> want, gradient, grad_value;
+      for (std::size_t i = 0; i < grads.size(); ++i) {
+        const double a = from[i], b = from[grads.size() + i];
+        const auto grad = swiglu_gradient(a, b, grads[i]);
+        want.push_back(swiglu_of(a, b)), gradient.push_back(grad.gate), grad_value.push_back(grad.value);
+      }
+      gradient.insert(gradient.end(), grad_value.begin(), grad_value.end());
+      const KernelsOf<T>& of = used->of<T>();
+      expect_results<T>(n, want, [&](Stores s, T* y) { of.swiglu(x.data<T>(), n, s, y); });
+      expect_results<T>(2 * n, gradient, [&](Stores s, T* to) { of.swiglu_backward(x.data<T>(), g.data<T>(), n, s, to); });
     }
-    std::vector<double> gradient = grad_gate;
-    gradient.insert(gradient.end(), grad_value.begin(), grad_value.end());
-    const float* const from = x.data<float>();
-    expect_results(n, want, [&](Stores s, float* y) { used->swiglu(from, n, s, y); });
-    expect_results(2 * n, gradient, [&](Stores s, float* to) { used->swiglu_backward(from, g.data<float>(), n, s, to); });
-  }
+  });
 }
 
 // Heads of two vectors and more, of less than one, with rests; some of them copied. Back and forth in place is where it began.
 TEST_P(RowKernels, Rotate) {
-  for (const HeadRow& row : {HeadRow{3, 2, 32}, HeadRow{2, 2, 13}, HeadRow{3, 1, 1}, HeadRow{1, 1, 40}}) {
-    const std::int64_t width = 2 * row.half, n = row.heads * width;
-    const Tensor x = random(n, 1), cosine = random(row.half, 2, -1, 1), sine = Tensor::empty({row.half});
-    for (std::int64_t i = 0; i < row.half; ++i) {
-      sine.data<float>()[i] = std::sqrt(1 - cosine.data<float>()[i] * cosine.data<float>()[i]);
+  for_both([&]<class T>(T) {
+    for (const HeadRow& row : {HeadRow{3, 2, 32}, HeadRow{2, 2, 13}, HeadRow{3, 1, 1}, HeadRow{1, 1, 40}}) {
+      const std::int64_t width = 2 * row.half, n = row.heads * width;
+      const Tensor x = random<T>(n, 1), cosine = random(row.half, 2, -1, 1), sine = Tensor::empty({row.half});
+      for (std::int64_t i = 0; i < row.half; ++i) {
+        sine.data<float>()[i] = std::sqrt(1 - cosine.data<float>()[i] * cosine.data<float>()[i]);
+      }
+      std::vector<double> want = wide(x);
+      for (std::int64_t i = 0; i < row.rotated * width; ++i) {
+        if (i % width >= row.half) continue;
+        const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(i + row.half);
+        const double c = cosine.data<float>()[i % width], s = -double{sine.data<float>()[i % width]};
+        const RotaryPair<double> pair = rotated(want[first], want[second], c, s);
+        want[first] = pair.first, want[second] = pair.second;
+      }
+      const float *const c = cosine.data<float>(), *const s = sine.data<float>();
+      const auto rotate = used->of<T>().rotate;
+      expect_results<T>(n, want, [&](Stores stores, T* y) { rotate(x.data<T>(), c, s, row, -1, stores, y); });
+      const Tensor y = x.clone();
+      rotate(y.data<T>(), c, s, row, 1, Stores::cached, y.data<T>());
+      EXPECT_GT(relative_error(y, x), 0.01);
+      rotate(y.data<T>(), c, s, row, -1, Stores::cached, y.data<T>());
+      EXPECT_LE(relative_error(y, x), kTolerance + (std::is_same_v<T, float> ? 0 : 3 * testing::kBf16Rounding));
     }
-    std::vector<double> want = wide(x);
-    for (std::int64_t i = 0; i < row.rotated * width; ++i) {
-      if (i % width >= row.half) continue;
-      const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(i + row.half);
-      const double c = cosine.data<float>()[i % width], s = -double{sine.data<float>()[i % width]};
-      const RotaryPair<double> pair = rotated(want[first], want[second], c, s);
-      want[first] = pair.first, want[second] = pair.second;
-    }
-    const float *const c = cosine.data<float>(), *const s = sine.data<float>();
-    expect_results(n, want, [&](Stores stores, float* y) { used->rotate(x.data<float>(), c, s, row, -1, stores, y); });
-    const Tensor y = x.clone();
-    used->rotate(y.data<float>(), c, s, row, 1, Stores::cached, y.data<float>());
-    EXPECT_GT(relative_error(y, x), 0.01);
-    used->rotate(y.data<float>(), c, s, row, -1, Stores::cached, y.data<float>());
-    EXPECT_LE(relative_error(y, x), kTolerance);
-  }
+  });
 }
 
 TEST_P(RowKernels, SoftmaxAndItsGradient) {
@@ -164,59 +202,70 @@ TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
 }
 
 // `centred`: layer norm, otherwise RMS norm.
-void expect_norm(const NormKernels& norm, std::int64_t n, bool centred, const auto& expect_results) {
-  const Tensor x = random(n, 1), g = random(n, 2), gamma = random(n, 3), beta = random(n, 4);
+template <class T>
+void expect_norm(const NormKernels<T>& norm, std::int64_t n, bool centred, const auto& expect_results) {
+  const Tensor x = random<T>(n, 1), g = random<T>(n, 2), gamma = random(n, 3), beta = random(n, 4);
+  const std::vector<double> from = wide(x), grads = wide(g);
   double mean = 0, variance = 0, plain = 0, weighted = 0;
-  for (const double v : wide(x)) mean += centred ? v / static_cast<double>(n) : 0;
-  for (const double v : wide(x)) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+  for (const double v : from) mean += centred ? v / static_cast<double>(n) : 0;
+  for (const double v : from) variance += (v - mean) * (v - mean) / static_cast<double>(n);
   const double inv_std = 1 / std::sqrt(variance + 1e-5);
   std::vector<double> want, gradient;
+  const auto row_of = [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    return std::pair((from[at] - mean) * inv_std, grads[at] * gamma.data<float>()[i]);
+  };
   for (std::int64_t i = 0; i < n; ++i) {
-    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    const auto [h, a] = row_of(i);
     want.push_back(h * gamma.data<float>()[i] + (centred ? beta.data<float>()[i] : 0));
     plain += centred ? a / static_cast<double>(n) : 0, weighted += a * h / static_cast<double>(n);
   }
   for (std::int64_t i = 0; i < n; ++i) {
-    const double h = (x.data<float>()[i] - mean) * inv_std, a = double{g.data<float>()[i]} * gamma.data<float>()[i];
+    const auto [h, a] = row_of(i);
     gradient.push_back(inv_std * (a - plain - h * weighted));
   }
-  const float *const in = x.data<float>(), *const scale = gamma.data<float>();
-  const float* const shift = centred ? beta.data<float>() : nullptr;
-  expect_results(n, want, [&](Stores s, float* y) { norm.forward(in, scale, shift, n, 1e-5, s, y); });
+  const float *const scale = gamma.data<float>(), *const shift = centred ? beta.data<float>() : nullptr;
+  expect_results(n, want, [&](Stores s, T* y) { norm.forward(x.data<T>(), scale, shift, n, 1e-5, s, y); });
   const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
-  expect_results(n, gradient, [&](Stores s, float* y) { norm.backward(in, g.data<float>(), scale, row, n, s, y); });
+  expect_results(n, gradient, [&](Stores s, T* y) { norm.backward(x.data<T>(), g.data<T>(), scale, row, n, s, y); });
 }
 
 TEST_P(RowKernels, LayerNormAndRmsNorm) {
-  for (const std::int64_t n : kSizes) {
-    if (n == 1) continue;  // its variance is 0
-    expect_norm(used->layer_norm, n, true, expect_results);
-    expect_norm(used->rms_norm, n, false, expect_results);
-  }
+  for_both([&]<class T>(T) {
+    const auto expect = [](std::int64_t n, const auto& want, const auto& run) { expect_results<T>(n, want, run); };
+    for (const std::int64_t n : kSizes) {
+      if (n == 1) continue;  // its variance is 0
+      expect_norm<T>(used->of<T>().layer_norm, n, true, expect);
+      expect_norm<T>(used->of<T>().rms_norm, n, false, expect);
+    }
+  });
 }
 
 // Sums over rows, eight at a time and what is left, that join what is there.
 TEST_P(RowKernels, GradientsOfANormsParameters) {
-  constexpr std::int64_t n = 37, count = 11;
-  const Tensor x = random(n * count, 1), g = random(n * count, 2);
-  NormRow rows[count];
-  for (int r = 0; r < count; ++r) rows[r] = {0.1F * static_cast<float>(r), 1 + 0.3F * static_cast<float>(r)};
-  std::vector<double> want_gamma(n, 2.0), want_beta(n, 3.0), gamma = want_gamma, beta = want_beta;
-  for (std::int64_t i = 0; i < n * count; ++i) {
-    const NormRow& row = rows[i / n];
-    const double here = g.data<float>()[i];
-    want_gamma[static_cast<std::size_t>(i % n)] += here * (x.data<float>()[i] - double{row.mean}) * row.inv_std;
-    want_beta[static_cast<std::size_t>(i % n)] += here;
-  }
-  used->layer_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), beta.data());
-  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
-  EXPECT_LE(relative_error(beta, want_beta), kTolerance);
-  std::fill(gamma.begin(), gamma.end(), 2.0);
-  used->rms_norm.parameters(x.data<float>(), g.data<float>(), rows, count, n, gamma.data(), nullptr);
-  EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+  for_both([&]<class T>(T) {
+    constexpr std::int64_t n = 37, count = 11;
+    const Tensor x = random<T>(n * count, 1), g = random<T>(n * count, 2);
+    const std::vector<double> from = wide(x), grads = wide(g);
+    NormRow rows[count];
+    for (int r = 0; r < count; ++r) rows[r] = {0.1F * static_cast<float>(r), 1 + 0.3F * static_cast<float>(r)};
+    std::vector<double> want_gamma(n, 2.0), want_beta(n, 3.0), gamma = want_gamma, beta = want_beta;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const NormRow& row = rows[i / n];
+      want_gamma[i % n] += grads[i] * (from[i] - double{row.mean}) * row.inv_std;
+      want_beta[i % n] += grads[i];
+    }
+    const KernelsOf<T>& of = used->of<T>();
+    of.layer_norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gamma.data(), beta.data());
+    EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+    EXPECT_LE(relative_error(beta, want_beta), kTolerance);
+    std::fill(gamma.begin(), gamma.end(), 2.0);
+    of.rms_norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gamma.data(), nullptr);
+    EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, ::testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace tessera::cpu::rows

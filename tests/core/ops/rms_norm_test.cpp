@@ -1,8 +1,11 @@
 #include "core/ops/rms_norm.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include "core/autograd/backward.h"
+#include "core/ops/layer_norm.h"
+#include "core/rng.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
@@ -36,6 +39,32 @@ TEST(RmsNorm, GivesOnlyTheGradientThatIsAskedFor) {
   backward(rms_norm(fixed, scale, 1e-5), Tensor::full({2, 3}, 1.0));
   EXPECT_FALSE(fixed.grad().defined());
   EXPECT_NEAR(scale.grad().to_vector<float>()[1], 2, 1e-4);
+}
+
+// The sums over rows that a norm's parameters get: of blocks that few rows do not fill, and of many.
+TEST(RmsNorm, AnyNumberOfThreadsGivesTheSameBytes) {
+  const int before = omp_get_max_threads();
+  for (const std::int64_t rows : {5, 333, 2100}) {
+    const Tensor values = Tensor::empty({rows, 257}), grad = Tensor::empty({rows, 257});
+    fill_normal(values, RngStream(1, "rms_norm_test", "x"), 0, 1);
+    fill_normal(grad, RngStream(1, "rms_norm_test", "grad"), 0, 1);
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      std::vector<std::vector<float>> seen;
+      for (const int threads : {1, 2, 5}) {
+        omp_set_num_threads(threads);
+        const Var gamma = ones({257}, true), beta(Tensor::zeros({257}), true), scale = ones({257}, true);
+        backward(layer_norm(Var(values.to(dtype)), gamma, beta), grad.to(dtype));
+        backward(rms_norm(Var(values.to(dtype)), scale, 1e-5), grad.to(dtype));
+        std::vector<float>& bits = seen.emplace_back();
+        for (const Var& of : {gamma, beta, scale}) {
+          const std::vector<float> sums = of.grad().to_vector<float>();
+          bits.insert(bits.end(), sums.begin(), sums.end());
+        }
+      }
+      for (const auto& bits : seen) EXPECT_EQ(bits, seen.front()) << rows;
+    }
+  }
+  omp_set_num_threads(before);
 }
 
 }  // namespace
