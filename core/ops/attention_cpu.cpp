@@ -5,17 +5,19 @@
 #include "core/compute_type.h"
 #include "core/cpu/attention/element_tiles.h"
 #include "core/cpu/attention/problem.h"
-#include "core/cpu/isa.h"
+#include "core/cpu/channel_blocks.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/attention.h"
 #include "core/device/step_state.h"
 #include "core/ops/attention.h"
+#include "core/ops/attention_few_cpu.h"
 #include "core/ops/dropout_math.h"
 #include "core/support/rounding.h"
 
 namespace tessera::cpu {
 namespace {
 
+using attention::kernels;
 using attention::kKeys;
 using attention::kLanes;
 using attention::kQueries;
@@ -25,8 +27,6 @@ attention::Dropout dropout_of(const AttentionOperands& operands) {
   return {operands.dropout, dropout_threshold(operands.dropout), operands.stream,
           dropout_step(step_state_data(operands.step_state))};
 }
-
-const attention::Kernels& kernels() { return isa() == Isa::avx512 ? attention::kAvx512Kernels : attention::kAvx2Kernels; }
 
 // Rows of one head of a sequence, `width` elements each.
 template <class T>
@@ -41,13 +41,19 @@ Rows<T> rows_of(const Tensor& x, std::int64_t batch, std::int64_t head) {
   return {x.data<T>() + batch * x.strides()[0] + head * x.strides()[2], x.strides()[1]};
 }
 
+constexpr int kWidth = 8;  // of vectors, in which rows are widened and rounded
+
 // to [count][pitch] from rows, zeros behind `width`.
 template <class T>
 void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std::int64_t width, float scale, float* to,
                std::int64_t pitch) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T* const row = from.row(first + i);
-    for (std::int64_t c = 0; c < width; ++c) to[i * pitch + c] = scale * static_cast<float>(row[c]);
+    std::int64_t c = 0;
+    for (; c + kWidth <= width; c += kWidth) {
+      store_lanes<float, kWidth>(scale * load_lanes<float, kWidth>(row + c), to + i * pitch + c);
+    }
+    for (; c < width; ++c) to[i * pitch + c] = scale * widen(row[c]);
     std::fill(to + i * pitch + width, to + (i + 1) * pitch, 0.0F);
   }
 }
@@ -57,7 +63,11 @@ void write_rows(const float* from, std::int64_t pitch, float scale, std::int64_t
                 const Rows<T>& to) {
   for (std::int64_t i = 0; i < count; ++i) {
     T* const row = to.row(first + i);
-    for (std::int64_t c = 0; c < width; ++c) row[c] = static_cast<T>(scale * from[i * pitch + c]);
+    std::int64_t c = 0;
+    for (; c + kWidth <= width; c += kWidth) {
+      store_lanes<float, kWidth>(scale * load_lanes<float, kWidth>(from + i * pitch + c), row + c);
+    }
+    for (; c < width; ++c) row[c] = narrow<T>(scale * from[i * pitch + c]);
   }
 }
 
@@ -126,7 +136,10 @@ class Worker {
     std::fill_n(inner_, kQueries, 0.0F);
     std::fill_n(log_sums_, kQueries, 0.0F);
     for (std::int64_t i = queries.begin; i < queries.end; ++i) {
-      for (std::int64_t c = 0; c < f_.width; ++c) inner_[i] += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t c = 0; c < f_.width; ++c) sum += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
+      inner_[i] = sum;
       log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
     }
     kernels().backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,
@@ -306,6 +319,7 @@ auto in_double(const AttentionOperands& operands) {
 
 void attention_forward(const AttentionOperands& operands, const AttentionResults& results) {
   if (results.y.numel() == 0) return;
+  if (are_few_queries(operands)) return attention_few_forward(operands, results);
   dispatch_floating(operands.q.dtype(), "attention", [&]<class T>() {
     if constexpr (std::is_same_v<T, double>) {
       in_double(operands).forward(head_rows(results.y), results.log_sums.data<double>());

@@ -114,6 +114,12 @@ std::vector<OpCase> attention_op_cases() {
                                          {"one_position", {2, 1, 1, 2, 2, 3}, true},
                                          {"width1", {1, 5, 5, 2, 2, 1}},
                                          {"no_keys", {1, 3, 0, 1, 1, 4}},
+                                         {"one_query", {1, 1, 300, 3, 3, 64}, true},
+                                         {"one_query_of_many_keys", {1, 1, 1100, 2, 1, 16}, true},
+                                         {"few_queries", {2, 3, 75, 4, 2, 16}, true},
+                                         {"few_queries_band", {2, 2, 131, 2, 1, 48}, true, 40},
+                                         {"few_queries_key_mask", {3, 4, 50, 2, 1, 32}, true, 0, some_keys(50)},
+                                         {"few_queries_no_keys", {1, 2, 0, 1, 1, 16}},
                                          {"batch0", {0, 3, 3, 2, 2, 4}}}) {
     cases.push_back(case_of(row));
   }

@@ -7,6 +7,7 @@
 #include "core/cpu/attention/arrays.h"
 #include "core/cpu/attention/backward_elements.h"
 #include "core/cpu/attention/backward_keys.h"
+#include "core/cpu/attention/few.h"
 #include "core/cpu/attention/forward_elements.h"
 #include "core/cpu/attention/forward_keys.h"
 #include "core/cpu/attention/layout.h"
@@ -54,7 +55,13 @@ void backward(const BackwardTile& t) {
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {forward<W>, backward<W>, turn<W>, turn_back<W>};
+  return {.forward = attention::forward<W>,
+          .backward = attention::backward<W>,
+          .turn = attention::turn<W>,
+          .turn_back = attention::turn_back<W>,
+          .see_chunk = attention::see_chunk<W, float>,
+          .see_chunk_bf16 = attention::see_chunk<W, bfloat16>,
+          .join_chunks = attention::join_chunks<W>};
 }
 
 }  // namespace

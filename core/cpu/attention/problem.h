@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/half.h"
 #include "core/ops/attention_math.h"
 #include "core/ops/dropout_math.h"
 #include "core/rng.h"
@@ -88,15 +89,59 @@ struct BackwardTile {
   float* grad_v;
 };
 
+inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; tiles are no slower from eight on
+inline constexpr std::int64_t kBlockOfKeys = kLanes;
+
+// Element c of a head's row lies at row(position, head)[c].
+template <class T>
+struct HeadRows {
+  const T* at;
+  std::int64_t position, head;  // steps
+  [[gnu::always_inline]] const T* row(std::int64_t p, std::int64_t h) const { return at + p * position + h * head; }
+};
+
+// Up to kFewQueries queries of one sequence, of all heads, as they lie in memory; the width is a multiple of kLanes. A row is a
+// query of a head: the (head * queries + query)-th.
+template <class T>
+struct FewQueries {
+  AttentionForm form;
+  HeadRows<T> q, k, v;
+  const std::uint8_t* mask;  // [keys], 0: seen by no query; null: all are seen
+};
+
+// What rows have seen of a chunk of keys: the largest score, or the lowest float; the sum of exp(score - top), or 0; and, where
+// that is not 0, that of exp(score - top) v, [rows][width].
+struct FewSums {
+  float *top, *total, *y;
+};
+
+// Sums of one row, of `count` chunks: those of y lie `step` apart.
+struct ChunkSums {
+  const float* y;
+  std::int64_t step, count, width;
+};
+
+// Keys of [first, end); those of all rows go on. Tops and totals of rows lie `step` apart.
+template <class T>
+using SeeChunk = void (*)(const FewQueries<T>& queries, std::int64_t first, std::int64_t end, const FewSums& sums,
+                          std::int64_t step);
+
 struct Kernels {
   void (*forward)(const ForwardTile& tile);
   void (*backward)(const BackwardTile& tile);
   // to [width][kQueries] from rows [kQueries][pitch], and back; whole vectors of rows are read and written.
   void (*turn)(const float* rows, std::int64_t pitch, std::int64_t width, float* to);
   void (*turn_back)(const float* from, std::int64_t width, float* rows, std::int64_t pitch);
+  SeeChunk<float> see_chunk;
+  SeeChunk<bfloat16> see_chunk_bf16;
+  // tops and totals [chunks, rounded up to kLanes] of a row, of which the totals are overwritten; y [width]. Returns the log of
+  // the sum of exp(scores), 0 where no key was seen.
+  float (*join_chunks)(const float* tops, float* totals, const ChunkSums& chunks, float* y);
 };
 
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+
+const Kernels& kernels();  // of isa()
 
 }  // namespace tessera::cpu::attention

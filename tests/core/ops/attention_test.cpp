@@ -52,9 +52,10 @@ TEST(Attention, DropsTheStatedShareOfProbabilities) {
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
-  // Six heads of keys, and one alone, which several tasks share.
-  for (const auto& [q, kv] :
-       {std::pair(Shape{2, 150, 6, 20}, Shape{2, 150, 3, 20}), {Shape{1, 331, 2, 20}, Shape{1, 331, 1, 20}}}) {
+  // Six heads of keys, and one alone, which several tasks share; few queries.
+  for (const auto& [q, kv] : {std::pair(Shape{2, 150, 6, 20}, Shape{2, 150, 3, 20}),
+                              {Shape{1, 331, 2, 20}, Shape{1, 331, 1, 20}},
+                              {Shape{1, 2, 12, 64}, Shape{1, 700, 4, 64}}}) {
     const int before = omp_get_max_threads();
     omp_set_num_threads(1);
     const testing::AttentionAnswer one = testing::attention_answer(q, kv, {.causal = true});
@@ -65,6 +66,22 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
     EXPECT_TRUE(testing::same_bytes(one.grad_q, five.grad_q));
     EXPECT_TRUE(testing::same_bytes(one.grad_k, five.grad_k));
     EXPECT_TRUE(testing::same_bytes(one.grad_v, five.grad_v));
+  }
+}
+
+// As a network that generates text calls it: one position after another is the same as all at once.
+TEST(Attention, OneQueryAfterAnotherIsAllAtOnce) {
+  const std::int64_t s = 90;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor q = testing::random_values({2, s, 6, 32}, 1, dtype), k = testing::random_values({2, s, 2, 32}, 2, dtype),
+                 v = testing::random_values({2, s, 2, 32}, 3, dtype);
+    const Tensor all = attention(Var(q), Var(k), Var(v), {.causal = true, .window = 40}).value();
+    for (std::int64_t i = 0; i < s; ++i) {
+      const Tensor y = attention(Var(q.slice(1, i, i + 1)), Var(k.slice(1, 0, i + 1)), Var(v.slice(1, 0, i + 1)),
+                                 {.causal = true, .window = 40})
+                           .value();
+      EXPECT_LT(relative_error(y, all.slice(1, i, i + 1)), dtype == DType::f32 ? 1e-5 : testing::kBf16Rounding) << i;
+    }
   }
 }
 
