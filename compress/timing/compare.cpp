@@ -1,6 +1,7 @@
 #include "compress/timing/compare.h"
 
 #include "core/device/constant_weights.h"
+#include "layers/tied_linear.h"
 
 namespace tessera {
 namespace {
@@ -93,6 +94,8 @@ DenseTimes time_dense(Module& module, const Shape& input, bool input_gradient, c
   const TimedWork work(module, input, options.work(input_gradient));
   if (!options.on_folded_copies()) return time_module(module, work, options);
   const ConstantWeights constant;
+  // A tied layer has nothing to fold, and a copy of it alone would miss the table that it reads elsewhere in the network.
+  if (!why_shared(module).empty()) return time_module(module, work, options);
   return time_module(*options.folded(module), work, options);
 }
 
