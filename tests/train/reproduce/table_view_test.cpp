@@ -174,6 +174,7 @@ TEST_F(Views, TimesOfDecodeStandBetweenThem) {
   times.networks = networks_key(view().rows);
   times.batch = 1;
   times.phase = name_of(Phase::decode);
+  times.processor = "a processor";
   times.arms = {{"base", {4, 3, 5}, {1, 1, 1}}, {"other", {2, 1, 3}, {2, 1.5, 2.5}}};
   results_.append(times);
   const std::string page = to_markdown(view(), "t.yaml", "t.svg");
