@@ -46,7 +46,10 @@ void SelfAttentionConfig::fields(Fields& f) {
          .range = between(0, 1 << 24),
          .example = "256",
          .observable = "plan"});
-  f.add("sparse", sparse, {.help = "a position sees those near it and some others; all without it", .observable = "plan"});
+  f.add("sparse", sparse,
+        {.help = "a position sees those near it and some others; all without it",
+         .example = "{positions: 256, band: 64}",
+         .observable = "plan"});
   f.add("dropout", dropout,
         {.help = "probability of zeroing what a position sees of another",
          .range = {.min = 0, .max = 1, .open_max = true},

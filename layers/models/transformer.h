@@ -46,6 +46,7 @@ template <class Config>
 void add_sparse(Fields& f, Config& c) {
   f.add("sparse", c.sparse,
         {.help = "attention is computed of near pairs of positions and of some others, drawn once; of all pairs without it",
+         .example = "{band: 128, density: 0.1}",
          .observable = "plan"});
 }
 

@@ -56,7 +56,7 @@ TEST_F(Check, NetworksOfTokensDoNotReadImages) {
             file_ + ":4:8: model: gpt: input is [1, 28, 28, 1]; needs tokens [n, t]\n");
   EXPECT_EQ(problem_of("{name: layers, layers: [{embedding: {vocabulary: 256, width: 2}}, flatten, {linear: {out: 10}}]}"),
             file_ + ":4:8: model: the network reads whole numbers, but the input 'image' of glyphs is f32\n");
-  EXPECT_EQ(problem_of("{name: gpt, classes: 10}"), file_ + ":4:20: model.classes: the vocabulary decides what gpt answers\n");
+  EXPECT_EQ(problem_of("{name: gpt, classes: 10}"), file_ + ":4:29: model.classes: the vocabulary decides what gpt answers\n");
 }
 
 TEST_F(Check, NormsBetweenFiltersAreNotRecomputed) {

@@ -48,16 +48,18 @@ void write_images(const std::filesystem::path& folder, const std::vector<std::st
 
 class TableFiles : public ::testing::Test {
  protected:
-  TableFiles() : data_("TESSERA_DATA", folder_.path().string()) {
+  TableFiles() : data_("TESSERA_DATA", folder_.path().string()), cache_("TESSERA_CACHE", "") {
     const std::vector<std::string> batches{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                            "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
     for (const char* name : {"cifar-10", "cifar-10-jpeg75"}) write_images(folder_ / name, batches, 10000, 1);
     write_images(folder_ / "cifar-100", {"train.bin"}, 50000, 2);
     write_images(folder_ / "cifar-100", {"test.bin"}, 10000, 2);
+    std::filesystem::create_directories(folder_ / "tinyshakespeare");
+    write_file_atomically(real_vfs(), folder_ / "tinyshakespeare/input.txt", std::string(1115394, 'a'));
   }
 
   TemporaryFolder folder_;
-  VariableScope data_;
+  VariableScope data_, cache_;
 };
 
 // Ranks that a network does not have, a layer that no pattern matches, a misspelt key: all of it shows here.

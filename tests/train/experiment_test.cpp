@@ -86,7 +86,7 @@ TEST(Experiment, AStoredConfigMayHaveOtherModelsKeysWhereTheyAreEmpty) {
     EXPECT_EQ(parse(stored(model + empty)).resolved, parse(stored(model)).resolved) << model;
   }
   for (const char* set : {"hidden: [5]", "shortcut: projection", "layers: [relu]"}) {
-    const std::string key = str("model.", std::string_view(set).substr(0, std::string_view(set).find(':')), ": unknown key");
+    const std::string key = str("model.", std::string_view(set).substr(0, std::string_view(set).find(':')), ": belongs to name: ");
     EXPECT_NE(error_of(stored(str("name: lenet5, ", set))).find(key), std::string::npos) << set;
   }
   EXPECT_EQ(parse(stored(R"(name: mlp, hidden: [5], shortcut: "")")).resolved.at("model").at("hidden"), Value::list({5}));

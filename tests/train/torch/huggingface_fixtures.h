@@ -75,7 +75,7 @@ inline ModelForm huggingface_form(const std::string& kind) {
 // Its network with the weights at `path`, or of the fixture itself.
 inline ModelConfig huggingface_model(const std::string& kind, const std::string& path = {}) {
   ModelConfig config{.form = huggingface_form(kind)};
-  config.classes = 7;
+  if (kind == "vit") config.classes = 7;
   config.weights = path.empty() ? huggingface_folder(kind) + "/model.safetensors" : path;
   return config;
 }
