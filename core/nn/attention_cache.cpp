@@ -22,11 +22,14 @@ AttentionCache::AttentionCache(std::int64_t capacity) : capacity_(capacity) {
 void AttentionCache::grow(Layer& layer, const Tensor& like, std::int64_t end) const {
   const std::int64_t before = layer.k.defined() ? layer.k.dim(1) : 0;
   const std::int64_t room = std::min(capacity_, std::max({kFirstRoom, 2 * before, end}));
-  for (Tensor* const held : {&layer.k, &layer.v}) {
-    const Tensor wider = Tensor::empty(with_positions(like, room), like.dtype(), like.device());
-    if (before > 0) wider.slice(1, 0, length_).copy_from(held->slice(1, 0, length_));
-    *held = wider;
-  }
+  const auto wider = [&](const Tensor& held) {
+    const Tensor result = Tensor::empty(with_positions(like, room), like.dtype(), like.device());
+    if (before > 0) result.slice(1, 0, length_).copy_from(held.slice(1, 0, length_));
+    return result;
+  };
+  Tensor k = wider(layer.k), v = wider(layer.v);  // both or, where memory ends, neither
+  layer.k = std::move(k);
+  layer.v = std::move(v);
 }
 
 AttentionCache::Seen AttentionCache::append(std::string_view path, const Tensor& k, const Tensor& v) {

@@ -68,8 +68,8 @@ TEST_F(ProfiledRun, StagesThatOnlyWarmUpSaySo) {
 }
 
 TEST_F(ProfiledRun, AResumedRunIsProfiledToo) {
-  ASSERT_EQ(run_program({"train", folder_ / "small.yaml", "--runs", folder_ / "killed"}, {"TESSERA_KILL_AT=step:6"}).exit_code,
-            128 + 9);
+  const std::vector<std::string> run{"train", folder_ / "small.yaml", "--runs", folder_ / "killed", "checkpoint.async=false"};
+  ASSERT_EQ(run_program(run, {"TESSERA_KILL_AT=step:6"}).exit_code, 128 + 9);
   const Outcome outcome = run_program({"resume", run_of("killed"), "--profile", "2"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   expect_in(outcome.output, "profile of stage dense, steps 8 to 9, ");  // saved at step 4

@@ -13,7 +13,7 @@
 namespace tessera::cpu::attention {
 namespace {
 
-// Calls body.operator()<V>(first column) for parts of V vectors of `columns`, a multiple of kLanes.
+// Calls body.operator()<V>(first column) for parts of V vectors of `columns`, a multiple of W.
 template <int W, class Body>
 [[gnu::always_inline]] inline void for_each_columns(std::int64_t columns, const Body& body) {
   std::int64_t c = 0;
@@ -47,13 +47,16 @@ void sight_of(const FewQueries<T>& o, std::int64_t first, std::int64_t end, Bloc
   }
   for (std::int64_t i = 0; i < o.form.queries; ++i) {
     const std::int64_t from = o.form.first_key(i), to = o.form.end_key(i);
-    block.some[i] = from < first + block.count && to > first;
+    IntVec<W> any{};
     for (int b = 0; b < kVectors; ++b) {
       IntVec<W> at, here;
       std::memcpy(&at, keys + b * W, sizeof at);
       std::memcpy(&here, shown + b * W, sizeof here);
       block.seen[i][b] = (at >= static_cast<std::int32_t>(from)) & (at < static_cast<std::int32_t>(to)) & here;
+      any |= block.seen[i][b];
     }
+    block.some[i] = false;
+    for (int lane = 0; lane < W; ++lane) block.some[i] |= any[lane] != 0;
   }
 }
 

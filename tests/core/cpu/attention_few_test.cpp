@@ -170,6 +170,17 @@ TEST_P(FewQueriesKernels, ANaNStaysInTheRowsThatSeeIt) {
   }
 }
 
+// A block of keys of which the mask hides all is not read: its values may be anything.
+TEST_P(FewQueriesKernels, ABlockThatTheMaskHidesIsNotRead) {
+  Operands o = operands_of<float>({2, 80, 1, 1, 16, false, 0, true});
+  std::fill(o.mask.begin() + 16, o.mask.begin() + 48, 0);
+  const Answer want = in_double(o);
+  for (std::int64_t key = 16; key < 48; ++key) {
+    for (std::int64_t c = 0; c < 16; ++c) o.v.data<float>()[key * o.v.strides()[0] + c] = NAN;
+  }
+  EXPECT_LE(relative_error(run<float>(o, 80).y, want.y), 2e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, FewQueriesKernels, ::testing::Values("avx2", "avx512"),
                          [](const auto& test) { return test.param; });
 

@@ -78,8 +78,8 @@ std::shared_ptr<const TokenStore> tokens_of(const std::vector<std::string>& file
   if (folder.empty()) scratch = std::make_unique<ScratchFolder>("tessera-tokens");
   const fs::path path = (folder.empty() ? scratch->path() : folder) / (key + ".tokens");
   if (!folder.empty()) {
-    if (auto found = kept(path, key)) return found;
     remove_unfinished(path);
+    if (auto found = kept(path, key)) return found;
   }
   write_tokens(real_vfs(), path.string(), key, files, tokenizer, sizes);
   return std::make_shared<const TokenStore>(path.string(), key, std::move(scratch));

@@ -133,6 +133,9 @@ TEST_F(TokenCache, LeftoversOfKilledProcessesAreRemoved) {
   tokens_of(files, bytes);
   EXPECT_EQ(cached(), (std::vector<std::string>{writing, path.string()}));
   EXPECT_FALSE(fs::exists(left));
+  leave(4'000'001, std::chrono::hours(25));
+  tokens_of(files, bytes);
+  EXPECT_FALSE(fs::exists(left)) << "beside a whole file too";
 }
 
 TEST_F(TokenCache, AFileThatChangesMeanwhileIsRefused) {
