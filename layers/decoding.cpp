@@ -1,8 +1,22 @@
 #include "layers/decoding.h"
 
+#include "core/support/error.h"
 #include "layers/self_attention.h"
 
 namespace tessera {
+namespace {
+
+// Of so many positions. Layers that join positions, as flatten and token_pool do, give fewer answers or take one length alone.
+bool answers_each(const Module& network, std::int64_t positions) {
+  try {
+    const Shape answers = network.output_shape({1, positions});
+    return answers.rank() == 3 && answers.dim(1) == positions;
+  } catch (const ShapeError&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 std::string why_not_decode(Module& network) {
   if (network.input_limit() == 0) return "the network reads no tokens";
@@ -15,7 +29,9 @@ std::string why_not_decode(Module& network) {
     if (attention->options().causal || !reason.empty()) return;
     reason = str("'", module.path(), "' is not causal, so that each position changes with those behind it");
   });
-  return attends ? reason : "the network has no attention";
+  if (!attends) return "the network has no attention";
+  if (reason.empty() && !answers_each(network, 1)) return "the network gives no answer for each position";
+  return reason;
 }
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 namespace tessera {
 
 // Why the network cannot go on behind positions that it has read (core/nn/attention_cache.h); empty where it can. It needs tokens
-// to read, and attention in which no position sees those behind it.
+// to read, attention in which no position sees those behind it, and an answer for each position.
 std::string why_not_decode(Module& network);
 
 }  // namespace tessera

@@ -19,8 +19,8 @@ struct SparseAttentionKeys {
   friend bool operator==(const SparseAttentionKeys&, const SparseAttentionKeys&) = default;
 };
 
-// As a layer has them. The seed alone decides which pairs are drawn: two layers that are otherwise equal and share it have one
-// pattern. It stands in the structure of a network that is saved, so that a resumed or exported one sees the same pairs.
+// As a layer has them. Layers of the same keys and heads that share a seed have one pattern. The seed stands in the structure of
+// a network that is saved, so that a resumed or exported one sees the same pairs.
 struct SparseAttentionConfig : SparseAttentionKeys {
   std::int64_t positions = 1;
   std::optional<std::int64_t> seed = {};

@@ -4,6 +4,7 @@
 
 #include "core/cpu/channel_blocks.h"
 #include "core/cpu/parallel_tensors.h"
+#include "core/support/rounding.h"
 #include "optim/grad_clip.h"
 
 namespace tessera::cpu {
@@ -35,7 +36,7 @@ double squared_sum(const T* values, std::int64_t count) {
   return sum;
 }
 
-std::int64_t blocks_before(std::int64_t element) { return (element + kBlock - 1) / kBlock; }
+std::int64_t blocks_before(std::int64_t element) { return ceil_div(element, kBlock); }
 
 const Tensor& itself(const Tensor& tensor) { return tensor; }
 

@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "core/sparse_index.h"
 #include "core/support/error.h"
+#include "core/support/rounding.h"
 #include "layers/compressed.h"
 
 namespace tessera::bench {
@@ -72,12 +73,12 @@ std::vector<Part> passes_of(const LayerPair& pair, Phase phase) {
           {{"gradient of values", [=] { cpu::sparse_backward_values(x, grad_y, *weight, grad_values, {}, options); }}, flops}};
 }
 
-// No sparse product is faster than a dense one whose rows have no more elements than a row keeps on average.
+// oneDNN's dense product whose rows have as many elements as a row keeps on average. Its operands are f32.
 std::function<Part(Phase)> dense_of_as_many(const SparseCase& of, const Tensor& mask) {
   const auto* const layer = std::get_if<LinearShape>(&of.shape);
-  if (layer == nullptr) return {};
+  if (layer == nullptr || of.compute != DType::f32) return {};
   const std::int64_t kept = sparse_index(mask).offsets.back();
-  const LinearShape shape{layer->rows, std::max<std::int64_t>(1, kept / layer->out), layer->out};
+  const LinearShape shape{layer->rows, std::max<std::int64_t>(1, ceil_div(kept, layer->out)), layer->out};
   return [shape](Phase phase) { return product_part(str("dense ", to_string(shape)), shape, phase); };
 }
 

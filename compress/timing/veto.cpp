@@ -20,7 +20,7 @@ constexpr const char* kNetwork = "the network";  // what before_timing() is told
 
 // For ranks there are many timings to take, and no verdict hangs on one.
 constexpr std::int64_t kRankRounds = 7;
-constexpr std::int64_t kRoundsOfNetwork = 15;  // and where its speed is only told
+constexpr std::int64_t kRoundsOfNetwork = 15;  // also where a phase's speed is only told
 
 // An entry that cannot be read is as good as none.
 std::optional<Speed> kept_speed(const AnswerCache& cache) {
@@ -50,7 +50,9 @@ std::string layer_key(const Module& module) {
   for (const auto& parameter : module.parameters()) {
     if (!parameter->trainable()) frozen += (frozen.empty() ? " frozen " : ",") + parameter->name();
   }
-  return str(module.kind(), to_json(module.config()), structure.empty() ? "" : " of ", structure, frozen);
+  Value config = module.config();
+  if (Value* const sparse = config.find("sparse")) sparse->erase("seed");  // which pairs attention sees does not change its time
+  return str(module.kind(), to_json(config), structure.empty() ? "" : " of ", structure, frozen);
 }
 
 // The same of a layer that computes by its children.

@@ -6,6 +6,7 @@
 #include "core/compute_type.h"
 #include "core/cpu/attention/problem.h"
 #include "core/cpu/parallel.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cpu {
 namespace {
@@ -14,7 +15,8 @@ using attention::kBlockOfKeys;
 using attention::kernels;
 using attention::kLanes;
 
-// Of a sequence, up to twice as many. Each adds its sums to what memory has to move.
+// A sequence has this many chunks or, of long ones, up to twice as many. More would share work among more threads, but each
+// writes its sums to memory, from which they are joined.
 constexpr std::int64_t kChunks = 32;
 
 // The keys that some query may see, in chunks of whole blocks.
@@ -24,9 +26,9 @@ struct Chunks {
   explicit Chunks(const AttentionForm& f) {
     first = f.first_key(0) / kBlockOfKeys * kBlockOfKeys;
     end = std::max(f.end_key(f.queries - 1), first);
-    const std::int64_t blocks = (end - first + kBlockOfKeys - 1) / kBlockOfKeys;
+    const std::int64_t blocks = ceil_div(end - first, kBlockOfKeys);
     size = std::max<std::int64_t>(blocks / kChunks, 1) * kBlockOfKeys;
-    count = std::max<std::int64_t>((end - first + size - 1) / size, 1);
+    count = std::max<std::int64_t>(ceil_div(end - first, size), 1);
   }
 };
 
@@ -56,7 +58,7 @@ struct Partial {
   Tensor y;  // [batch, chunks, rows, width]
 
   Partial(const AttentionForm& f, std::int64_t count)
-      : rows(f.heads * f.queries), width(f.width), chunks(count), step((count + kLanes - 1) / kLanes * kLanes) {
+      : rows(f.heads * f.queries), width(f.width), chunks(count), step(round_up(count, kLanes)) {
     tops = Tensor::full({f.batch, rows, step}, std::numeric_limits<float>::lowest());
     totals = Tensor::zeros({f.batch, rows, step});
     y = Tensor::empty({f.batch, chunks, rows, width});

@@ -136,7 +136,7 @@ constexpr std::int64_t kMostBlocks = 32, kLeastBlock = 32;
 
 std::int64_t block_of(std::int64_t rows) {
   const std::int64_t even = ceil_div(rows, kMostBlocks);
-  return std::max(kLeastBlock, ceil_div(even, kRows) * kRows);
+  return std::max(kLeastBlock, round_up(even, kRows));
 }
 
 // sums [blocks][n] become the sum over the blocks, in the first.

@@ -85,6 +85,27 @@ TEST_F(Phases, KilledInTheirTimingsARunEndsAsItsReplay) {
   }
 }
 
+// Its pairs are other ones, which take as long.
+TEST_F(Phases, DecisionsAboutSparseAttentionHoldForAnotherSeed) {
+  const std::string sparse = "model.sparse={band: 3, density: 0.3}";
+  expect_outcome(start("sparse", {sparse}), 0, "");
+  expect_outcome(run({"train", file(), "--runs", folder_ / "other", sparse, "seed=6", "deterministic=true", "--decisions",
+                      run_in("sparse") + "/decisions.json"}),
+                 0, "");
+}
+
+TEST_F(Phases, AForkAndATableRefuseDecodeOfOtherNetworksToo) {
+  const std::vector<std::string> bert{
+      "data={name: text, files: [a.txt], split: [80, 10, 10], sequence: 16, batch: 4, task: masked-token}",
+      "model={name: bert, layers: 1, width: 24, heads: 2, vocabulary: 257, length: 16}", "stages[1].factorise.keep_for={}"};
+  expect_outcome(start("bert", bert), 0, "");
+  const std::string why = "is not causal, so that each position changes with those behind it";
+  expect_outcome(run({"fork", run_in("bert"), "--at", "dense", "stages[1].factorise.keep_for.phase=decode"}), 2,
+                 "stage small: factorise.keep_for.phase: is decode, in which no network but one that writes text runs; ");
+  expect_outcome(run({"resume", run_in("bert"), "report.decode={batch: [1]}"}), 0, "");
+  expect_outcome(run({"table", run_in("bert")}), 2, why);
+}
+
 TEST_F(Phases, DecodeOfANetworkThatWritesNoTextIsBadInput) {
   const auto refused = [&](const std::vector<std::string>& overrides, const std::string& part) {
     expect_outcome(run(joined({"validate", file()}, overrides)), 2, part);

@@ -86,7 +86,8 @@ TEST(Experiment, AStoredConfigMayHaveOtherModelsKeysWhereTheyAreEmpty) {
     EXPECT_EQ(parse(stored(model + empty)).resolved, parse(stored(model)).resolved) << model;
   }
   for (const char* set : {"hidden: [5]", "shortcut: projection", "layers: [relu]"}) {
-    const std::string key = str("model.", std::string_view(set).substr(0, std::string_view(set).find(':')), ": belongs to name: ");
+    const std::string key =
+        str("model.", std::string_view(set).substr(0, std::string_view(set).find(':')), ": belongs to name: ");
     EXPECT_NE(error_of(stored(str("name: lenet5, ", set))).find(key), std::string::npos) << set;
   }
   EXPECT_EQ(parse(stored(R"(name: mlp, hidden: [5], shortcut: "")")).resolved.at("model").at("hidden"), Value::list({5}));
@@ -114,7 +115,7 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
             "x.yaml:5:10: stages[0]: a stage needs train, factorise, shrink or sparsify, or several of them");
 }
 
-// What has to be faster in decode may be any block but one that writes no text can pass.
+// `length` needs `phase: decode`; `shrink` has neither.
 TEST(Experiment, SequencesHaveALengthInDecode) {
   const auto error = [](const std::string& block) {
     return error_of(str(kHead, "stages: [{name: a, train: 1e, ", block, "}]\n"));
@@ -122,7 +123,8 @@ TEST(Experiment, SequencesHaveALengthInDecode) {
   EXPECT_NE(error("factorise: {layers: '*', ranks: {macs: 0.5}, keep_for: {length: 9}}")
                 .find("stages[0].factorise.keep_for.length: has no effect without phase: decode"),
             std::string::npos);
-  EXPECT_NE(error("shrink: {keep_for: {phase: decode}}").find("stages[0].shrink.keep_for.phase: 'decode' is not a choice"), std::string::npos)
+  EXPECT_NE(error("shrink: {keep_for: {phase: decode}}").find("stages[0].shrink.keep_for.phase: 'decode' is not a choice"),
+            std::string::npos)
       << error("shrink: {keep_for: {phase: decode}}");
   EXPECT_NE(error("shrink: {keep_for: {length: 9}}").find("stages[0].shrink.keep_for.length: unknown key"), std::string::npos);
 }

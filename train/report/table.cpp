@@ -7,6 +7,7 @@
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
 #include "core/support/error.h"
+#include "layers/decoding.h"
 #include "layers/fold.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
@@ -85,7 +86,13 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
     }
   };
   time(Phase::inference, run.config.report.latency);
-  if (run.config.report.decode) time(Phase::decode, *run.config.report.decode);
+  if (run.config.report.decode) {
+    for (Module* const network : networks) {
+      const std::string reason = why_not_decode(*network);
+      TESSERA_CHECK(reason.empty(), ConfigError, run.folder.path(), ": report.decode is of networks that write text; ", reason);
+    }
+    time(Phase::decode, *run.config.report.decode);
+  }
   if (run.device.is_cpu()) return;
   const char* const how = replayed ? ", recorded and replayed" : ", as queued by the host";
   for (TableRow& row : rows) row.processor += how;

@@ -84,10 +84,15 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     options.kept_for = timing_environment(config_.device, config_.threads.compute);
     options.other_phases =
         other_phases(options.timing.phase, config_.report, stage().training.micro_batch.value_or(config_.data.batch));
+    const Shape input = sample_shape(data_);
+    if (each.veto) {
+      for (const BlockProblem& problem : timing_problems(options, *model_, input)) {
+        throw ConfigError(str("stage ", stage().name, ": ", each.key, '.', problem.key, ": ", problem.message));
+      }
+    }
     const Veto veto(options);
     const TrainingBatches batches = batches_for_passes();
-    reports.push_back(
-        run_stage_pass(each, stage(), model_, sample_shape(data_), results_, each.veto ? &veto : nullptr, &batches));
+    reports.push_back(run_stage_pass(each, stage(), model_, input, results_, each.veto ? &veto : nullptr, &batches));
     ++position_.global_step;
   }
   position_.stage_ready = true;

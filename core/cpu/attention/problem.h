@@ -89,7 +89,7 @@ struct BackwardTile {
   float* grad_v;
 };
 
-inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; tiles are no slower from eight on
+inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; with eight the tiles are as fast
 inline constexpr std::int64_t kBlockOfKeys = kLanes;
 
 // Element c of a head's row lies at row(position, head)[c].
@@ -121,7 +121,8 @@ struct ChunkSums {
   std::int64_t step, count, width;
 };
 
-// Keys of [first, end); those of all rows go on. Tops and totals of rows lie `step` apart.
+// The keys [first, end). Sums of all rows are read and updated: tops begin at the lowest float, totals at 0, y may be unset. Tops
+// and totals of rows lie `step` apart.
 template <class T>
 using SeeChunk = void (*)(const FewQueries<T>& queries, std::int64_t first, std::int64_t end, const FewSums& sums,
                           std::int64_t step);

@@ -97,7 +97,7 @@ TEST_P(RowKernels, ResultsOfBf16AreRoundedToTheNearest) {
     values.push_back(std::bit_cast<float>(0x3f800000U + low));
   }
   for (const float v : values) {
-    // Of one head [a, 0] turned by cosine 1 and sine 0 nothing is left to round: cosines hold what is.
+    // x is 1 and the sine 0, so y is the cosine, rounded.
     const Tensor one = Tensor::zeros({2}, DType::bf16), y = Tensor::zeros({2}, DType::bf16);
     one.fill(1);
     const float zero = 0;
