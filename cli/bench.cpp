@@ -50,7 +50,7 @@ void add_bench(Verb program) {
   verb.argument("--phase", arguments->phase,
                 "inference: a forward; decode: one more position of a text, those in front of it cached; training: a forward "
                 "and its backward")
-      .one_of({"inference", "decode", "training"});
+      .one_of(phase_names());
   verb.argument("--precision", options.precision,
                 "f32, tf32, bf16 or f16, as the device has it; default: the experiment's, f32 for a model's name");
   verb.argument("--rounds", options.rounds, "timings of each layer and of the network").between(6, 100000);

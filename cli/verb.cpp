@@ -13,7 +13,7 @@ Argument& Argument::required() {
   return *this;
 }
 
-Argument& Argument::one_of(std::initializer_list<const char*> texts) {
+Argument& Argument::one_of(const std::vector<std::string_view>& texts) {
   option_->check(CLI::IsMember(std::vector<std::string>(texts.begin(), texts.end())));
   return *this;
 }

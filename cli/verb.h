@@ -24,7 +24,7 @@ class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
   Argument& required();
-  Argument& one_of(std::initializer_list<const char*> texts);
+  Argument& one_of(const std::vector<std::string_view>& texts);
   Argument& between(std::int64_t least, std::int64_t most);
   // What the help calls its value.
   Argument& placeholder(const std::string& name);

@@ -34,4 +34,9 @@ std::string why_not_decode(Module& network) {
   return reason;
 }
 
+void require_decoding(Module& network, const std::string& who) {
+  const std::string reason = why_not_decode(network);
+  TESSERA_CHECK(reason.empty(), ConfigError, who, ": decode is of networks that write text; ", reason);
+}
+
 }  // namespace tessera

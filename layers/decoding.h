@@ -10,5 +10,7 @@ namespace tessera {
 // Why the network cannot go on behind positions that it has read (core/nn/attention_cache.h); empty where it can. It needs tokens
 // to read, attention in which no position sees those behind it, and an answer for each position.
 std::string why_not_decode(Module& network);
+// Throws ConfigError with that reason, for `who` asked for decode.
+void require_decoding(Module& network, const std::string& who);
 
 }  // namespace tessera

@@ -133,10 +133,7 @@ Var SelfAttention::with_cache(const Var& qkv, const Context& context) const {
 }
 
 std::int64_t SelfAttention::pairs_of_all_heads(std::int64_t positions) const {
-  if (!config_.sparse) return product_of({config_.heads, pairs(positions, config_)});
-  const SparseAttentionConfig& sparse = *config_.sparse;
-  return attention_pairs({1, positions, positions, config_.heads, kv_heads(), 1, config_.causal, sparse.band, 1, sparse.blocks},
-                         pattern().get());
+  return config_.sparse ? attention_pairs(*pattern(), positions) : product_of({config_.heads, pairs(positions, config_)});
 }
 
 Shape SelfAttention::output_shape(const Shape& input, Trace* trace) const {

@@ -229,6 +229,17 @@ Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> sample
   return Value::list(std::move(rows));
 }
 
+// The compressed layer is the first of all, and dense ones follow it.
+void set_sides(Value& row, std::span<const Contestant> all, std::span<const Samples> samples, double flops, double dense_flops) {
+  const std::size_t rival = 1 + fastest(samples.subspan(1));
+  const std::size_t other = rival == 1 ? 2 + fastest(samples.subspan(2)) : 1;
+  row.set("factored", timed_rate(all[0].name, samples[0], flops));
+  row.set("rival", timed_rate(all[rival].name, samples[rival], dense_flops));
+  row.set("other_dense", timed_rate(all[other].name, samples[other], dense_flops));
+  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("flop_ratio", dense_flops / flops);
+}
+
 std::shared_ptr<Module> dense_layer_of(const ConvShape& shape) {
   return std::make_shared<Conv2d>(Conv2dConfig{.in = shape.in,
                                                .out = shape.out,
@@ -335,16 +346,10 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
 
   const std::vector<Samples> samples = time_in_turns(all, turns);
   const std::span<const Samples> spans(samples);
-  const std::size_t rival = 1 + fastest(spans.subspan(1, first_blocked - 1));
-  const std::size_t other = rival == 1 ? 2 + fastest(spans.subspan(2, first_blocked - 2)) : 1;
+  row.set("rounds", turns.rounds);
   const double flops = flops_of(*sides.compressed, sides.x.shape(), phase);
   const double dense_flops = flops_of(*sides.dense, sides.x.shape(), phase);
-  row.set("rounds", turns.rounds);
-  row.set("factored", timed_rate(all[0].name, samples[0], flops));
-  row.set("rival", timed_rate(all[rival].name, samples[rival], dense_flops));
-  row.set("other_dense", timed_rate(all[other].name, samples[other], dense_flops));
-  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
-  row.set("flop_ratio", dense_flops / flops);
+  set_sides(row, std::span(all).first(first_blocked), spans.first(first_blocked), flops, dense_flops);
   if (conv) {
     const std::size_t best = first_blocked + fastest(spans.subspan(first_blocked, first_part - first_blocked));
     row.set("blocked_dense", timed_rate(all[best].name, samples[best], dense_flops));

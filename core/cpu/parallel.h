@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <limits>
 
 namespace tessera::cpu {
 
@@ -35,6 +36,12 @@ class OneThread {
 
 // Products of fewer operations run in one thread, which is done before a team is awake: that takes some 10 us.
 inline constexpr double kLeastFlopsForThreads = 5e5;
+
+// How many threads products of so many operations are worth, and as many tasks can take.
+inline int threads_for(double flops, std::int64_t tasks = std::numeric_limits<std::int64_t>::max()) {
+  if (omp_in_parallel() || flops < kLeastFlopsForThreads) return 1;
+  return static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), tasks));
+}
 
 // Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
 // Behind it every thread sees what each body stored, past the caches too.

@@ -14,6 +14,16 @@ void synchronize(Device device);
 // Seconds that the device takes for what `work` gives it: by the host's clock on the CPU, by events on a GPU's stream. Waits.
 double seconds_on(Device device, const std::function<void()>& work);
 
+// While it lives, seconds_on() reads the host's time from `seconds`, on every thread: tests of what follows from times plan
+// these.
+class HostClock {
+ public:
+  explicit HostClock(std::function<double()> seconds);
+  ~HostClock();
+  HostClock(const HostClock&) = delete;
+  HostClock& operator=(const HostClock&) = delete;
+};
+
 // Device work that was recorded once: kernels with their arguments, addresses included. Memory that the work took while it was
 // recorded belongs to the graph; tensors that live on in it, such as results, stay valid and hold the last replay's values.
 class DeviceGraph {

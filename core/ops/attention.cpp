@@ -117,6 +117,21 @@ std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* 
   return pattern == nullptr ? pairs : pairs + pattern->count(form.queries, form.keys);
 }
 
+std::int64_t attention_pairs(const AttentionPattern& pattern, std::int64_t positions) {
+  const AttentionPatternOptions& o = pattern.options();
+  return attention_pairs({.batch = 1,
+                          .queries = positions,
+                          .keys = positions,
+                          .heads = o.heads,
+                          .kv_heads = o.heads,
+                          .width = 1,
+                          .causal = o.causal,
+                          .window = o.band,
+                          .scale = 1,
+                          .block = o.block},
+                         &pattern);
+}
+
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
   const AttentionOperands operands = operands_of(q.value(), k.value(), v.value(), options);
   const AttentionResults results = forward(operands);

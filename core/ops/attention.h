@@ -43,6 +43,8 @@ Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, 
 // Pairs of positions that see each other, of all heads, in a sequence without a mask of keys: those that causal and the window of
 // `form` leave, and of a pattern, whose band the window is, those beside it. Null: no pattern.
 std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* pattern);
+// Of a sequence of so many positions, with all heads of the pattern.
+std::int64_t attention_pairs(const AttentionPattern& pattern, std::int64_t positions);
 
 // What kernels are told. q, k and v may have any strides but along a row of a head, which is contiguous; so may gradients and y.
 struct AttentionOperands {

@@ -223,10 +223,8 @@ class Worker {
                   *inner_;
 };
 
-int threads_for(const AttentionForm& f, std::int64_t tasks) {
-  const double flops = 4.0 * static_cast<double>(f.batch * f.heads * f.queries) * static_cast<double>(f.keys * f.width);
-  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
-  return static_cast<int>(std::min<std::int64_t>(threads, tasks));
+int threads_of(const AttentionForm& f, std::int64_t tasks) {
+  return threads_for(4.0 * static_cast<double>(f.batch * f.heads * f.queries) * static_cast<double>(f.keys * f.width), tasks);
 }
 
 template <class T>
@@ -234,7 +232,7 @@ void forward(const AttentionOperands& operands, const AttentionResults& results)
   const AttentionForm& f = operands.form;
   const Tiles tiles(operands);
   const std::int64_t tasks = f.batch * f.heads * tiles.count;
-  parallel_parts(tasks, threads_for(f, tasks), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_parts(tasks, threads_of(f, tasks), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, false);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t head = task / tiles.count % f.heads, batch = task / tiles.count / f.heads;
@@ -276,7 +274,7 @@ void backward(const AttentionOperands& operands, const AttentionResults& results
   const std::int64_t parts = units >= kLeastTasks ? 1 : std::clamp<std::int64_t>(turns, 1, kLeastTasks);
   const std::int64_t pitch = pitch_of(f), size = 2 * f.keys * pitch;
   const Tensor sums = Tensor::empty({parts == 1 ? 0 : units * parts * size});
-  parallel_parts(units * parts, threads_for(f, units * parts), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_parts(units * parts, threads_of(f, units * parts), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, true);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t unit = task / parts;

@@ -96,9 +96,7 @@ void forward(const AttentionOperands& operands, const AttentionResults& results)
   const Chunks chunks(f);
   const Partial partial(f, chunks.count);
   const std::int64_t tasks = f.batch * chunks.count, pairs = f.heads * f.queries * (chunks.end - chunks.first);
-  const bool alone =
-      omp_in_parallel() || 4.0 * static_cast<double>(f.batch * pairs) * static_cast<double>(f.width) < kLeastFlopsForThreads;
-  const auto threads = static_cast<int>(std::min<std::int64_t>(alone ? 1 : omp_get_max_threads(), tasks));
+  const int threads = threads_for(4.0 * static_cast<double>(f.batch * pairs) * static_cast<double>(f.width), tasks);
   parallel_parts(tasks, threads, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t batch = task / chunks.count, chunk = task % chunks.count;

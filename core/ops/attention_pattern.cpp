@@ -19,7 +19,10 @@ std::int64_t units_of(const AttentionPatternOptions& o) { return ceil_div(o.posi
 // Of the units that are nearest to each other beside the band.
 std::int64_t nearest_beside_band(const AttentionPatternOptions& o) { return ceil_div(o.band - 1, o.block) + 1; }
 
-std::int64_t kept_of(const AttentionPatternOptions& o, std::int64_t beside) {
+// Pairs of units beside the band that a head keeps.
+std::int64_t kept_of(const AttentionPatternOptions& o) {
+  const std::int64_t lines = std::max<std::int64_t>(units_of(o) - nearest_beside_band(o), 0);  // diagonals on a side
+  const std::int64_t beside = lines * (lines + 1) / (o.causal ? 2 : 1);
   return std::llround(o.density * static_cast<double>(beside));
 }
 
@@ -34,8 +37,7 @@ void AttentionPattern::check(const AttentionPatternOptions& o) {
                 "; needs 1, 16 or 32");
   TESSERA_CHECK(units_of(o) <= kMostUnits, ConfigError, "attention pattern: positions are ", o.positions, " in blocks of ",
                 o.block, "; needs at most ", kMostUnits, " blocks");
-  const std::int64_t lines = std::max<std::int64_t>(units_of(o) - nearest_beside_band(o), 0);  // diagonals on a side
-  const std::int64_t kept = kept_of(o, lines * (lines + 1) / (o.causal ? 2 : 1));
+  const std::int64_t kept = kept_of(o);
   TESSERA_CHECK(units_of(o) + kept <= kMostListed / o.heads, ConfigError, "attention pattern: each of ", o.heads, " heads has ",
                 units_of(o), " rows and keeps ", kept, " pairs beside the band; needs at most ", kMostListed,
                 " of both in all: a lower density, or blocks");
@@ -112,9 +114,7 @@ AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : opt
   check(options);
   units_ = units_of(options);
   const std::vector<std::int64_t> diagonals = diagonals_of(options, units_);
-  std::int64_t beside = 0;
-  for (const std::int64_t offset : diagonals) beside += units_ - std::abs(offset);
-  kept_ = kept_of(options, beside);
+  kept_ = kept_of(options);
   const double scale = scale_for(units_, diagonals, kept_);
   offsets_.reserve(static_cast<std::size_t>(options.heads * units_ + 1));
   offsets_.push_back(0);

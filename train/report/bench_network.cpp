@@ -162,8 +162,7 @@ BenchNetwork load_bench_network(Vfs& vfs, const BenchOptions& options) {
     BenchNetwork network = network_of(vfs, options);
     network.target = options.target;
     network.model->output_shape(network.input);
-    const std::string reason = options.phase == Phase::decode ? why_not_decode(*network.model) : "";
-    TESSERA_CHECK(reason.empty(), ConfigError, "--phase decode: ", options.target, ": ", reason, "; no text is written with it");
+    if (options.phase == Phase::decode) require_decoding(*network.model, "bench: " + options.target);
     network.dense = dense_twins(*network.model);
     move_to(*network.model, network.device);
     for (const Replaced& layer : network.dense) move_to(*layer.dense, network.device);

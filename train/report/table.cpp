@@ -87,10 +87,7 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
   };
   time(Phase::inference, run.config.report.latency);
   if (run.config.report.decode) {
-    for (Module* const network : networks) {
-      const std::string reason = why_not_decode(*network);
-      TESSERA_CHECK(reason.empty(), ConfigError, run.folder.path(), ": report.decode is of networks that write text; ", reason);
-    }
+    for (Module* const network : networks) require_decoding(*network, run.folder.path());
     time(Phase::decode, *run.config.report.decode);
   }
   if (run.device.is_cpu()) return;

@@ -2,63 +2,16 @@
 // Included like kernels.h.
 #pragma once
 
-#include <cmath>
-
 #include "core/cpu/attention/arrays.h"
+#include "core/cpu/attention/columns.h"
 #include "core/cpu/attention/elements.h"
+#include "core/cpu/attention/few_sight.h"
 #include "core/cpu/attention/problem.h"
 #include "core/cpu/attention/running.h"
 #include "core/cpu/vector_math.h"
 
 namespace tessera::cpu::attention {
 namespace {
-
-// Calls body.operator()<V>(first column) for parts of V vectors of `columns`, a multiple of W.
-template <int W, class Body>
-[[gnu::always_inline]] inline void for_each_columns(std::int64_t columns, const Body& body) {
-  std::int64_t c = 0;
-  for (; c + 4 * W <= columns; c += 4 * W) body.template operator()<4>(c);
-  switch ((columns - c) / W) {
-    case 3: return body.template operator()<3>(c);
-    case 2: return body.template operator()<2>(c);
-    case 1: return body.template operator()<1>(c);
-    default: return;
-  }
-}
-
-// Keys of a block, kBlockOfKeys at most, whatever the head.
-template <int W>
-struct Block {
-  std::int64_t count;
-  std::int64_t rows[kBlockOfKeys];  // of their k, from the block's first; behind the last key its row is repeated
-  IntVec<W> seen[kFewQueries][kBlockOfKeys / W];  // by each query
-  bool some[kFewQueries];  // whether there are any
-};
-
-template <int W, class T>
-void sight_of(const FewQueries<T>& o, std::int64_t first, std::int64_t end, Block<W>& block) {
-  constexpr int kVectors = kBlockOfKeys / W;
-  block.count = lesser(kBlockOfKeys, end - first);
-  alignas(64) std::int32_t keys[kBlockOfKeys], shown[kBlockOfKeys];
-  for (int j = 0; j < kBlockOfKeys; ++j) {
-    block.rows[j] = lesser(j, block.count - 1) * o.k.position;
-    keys[j] = static_cast<std::int32_t>(first + j);
-    shown[j] = j < block.count && (o.mask == nullptr || o.mask[first + j] != 0) ? -1 : 0;
-  }
-  for (std::int64_t i = 0; i < o.form.queries; ++i) {
-    const std::int64_t from = o.form.first_key(i), to = o.form.end_key(i);
-    IntVec<W> any{};
-    for (int b = 0; b < kVectors; ++b) {
-      IntVec<W> at, here;
-      std::memcpy(&at, keys + b * W, sizeof at);
-      std::memcpy(&here, shown + b * W, sizeof here);
-      block.seen[i][b] = (at >= static_cast<std::int32_t>(from)) & (at < static_cast<std::int32_t>(to)) & here;
-      any |= block.seen[i][b];
-    }
-    block.some[i] = false;
-    for (int lane = 0; lane < W; ++lane) block.some[i] |= any[lane] != 0;
-  }
-}
 
 // q . k of W keys.
 template <int W, class T>
@@ -168,36 +121,6 @@ void see_chunk(const FewQueries<T>& o, std::int64_t first, std::int64_t end, con
       }
     }
   }
-}
-
-// y becomes the sum of those of chunks, in order; returns the log of the sum of exponentials, 0 where no key was seen. `totals`
-// become the factors of the chunks' sums.
-template <int W>
-float join_chunks(const float* tops, float* totals, const ChunkSums& chunks, float* y) {
-  Vec<W> top = Vec<W>{} + kLowest, total{};
-  for (std::int64_t c = 0; c < chunks.count; c += W) {
-    const Vec<W> here = load<W>(tops + c);
-    top = here > top ? here : top;
-  }
-  const float most = largest_lane<W>(top);
-  for (std::int64_t c = 0; c < chunks.count; c += W) {
-    const Vec<W> factor = exp_below<W>(load<W>(tops + c) - most), seen = load<W>(totals + c);
-    total += factor * seen;
-    store<W>(seen == 0.0F ? Vec<W>{} : factor, totals + c);
-  }
-  const float sum = lane_sum<W>(total), inverse = sum == 0 ? 0 : 1 / sum;
-  for_each_columns<W>(
-      chunks.width, [&]<int V>(std::int64_t at) __attribute__((always_inline)) {
-        Vec<W> all[V]{};
-        for (std::int64_t c = 0; c < chunks.count; ++c) {
-          if (totals[c] == 0) continue;  // that chunk has written no sums, or none that count
-#pragma GCC unroll 4
-          for (int v = 0; v < V; ++v) all[v] += totals[c] * load<W>(chunks.y + c * chunks.step + at + v * W);
-        }
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) store<W>(all[v] * inverse, y + at + v * W);
-      });
-  return sum == 0 ? 0 : most + std::log(sum);
 }
 
 }  // namespace

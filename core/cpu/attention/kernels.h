@@ -8,6 +8,7 @@
 #include "core/cpu/attention/backward_elements.h"
 #include "core/cpu/attention/backward_keys.h"
 #include "core/cpu/attention/few.h"
+#include "core/cpu/attention/few_join.h"
 #include "core/cpu/attention/forward_elements.h"
 #include "core/cpu/attention/forward_keys.h"
 #include "core/cpu/attention/layout.h"

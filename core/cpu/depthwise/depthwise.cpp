@@ -31,11 +31,6 @@ Window transposed(const Conv2dGeometry& g) {
           dilation};
 }
 
-int threads_for(const Conv2dGeometry& g, std::int64_t tasks) {
-  if (omp_in_parallel() || g.flops() < kLeastFlopsForThreads) return 1;
-  return static_cast<int>(std::min<std::int64_t>(tasks, omp_get_max_threads()));
-}
-
 Tensor packed(const Tensor& weight, bool turned) {
   const std::int64_t channels = weight.dim(0);
   const std::int64_t taps = weight.dim(1) * weight.dim(2);
@@ -70,7 +65,7 @@ void correlate(const Kernels& kernels, const Conv2dGeometry& g, const Window& w,
   const auto [whole, rest] = shares(kernels, w);
   const Tensor zeros = Tensor::zeros({w.channels});
   const float* const weights = filters.data<float>();
-  parallel_parts(rows, threads_for(g, rows), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_parts(rows, threads_for(g.flops(), rows), [&](std::int64_t begin, std::int64_t end, int) {
     StripWalk walk(w, from.data<float>(), zeros.data<float>());
     walk.strips(begin, end, whole.last > 0 ? kernels.rows : 1, [&](const Strip& strip, std::int64_t row, std::int64_t count) {
       float* const y = to.data<float>() + row * strip.y_row;
@@ -105,7 +100,7 @@ void backward_input(const Kernels& kernels, const Conv2dGeometry& g, const Tenso
   const std::int64_t rows = g.n * g.h;
   const Tensor zeros = Tensor::zeros({g.in});
   const Epilogue epilogue{.past_caches = past_caches(w, grad_x)};
-  parallel_parts(rows, threads_for(g, rows), [&](std::int64_t begin, std::int64_t end, int) {
+  parallel_parts(rows, threads_for(g.flops(), rows), [&](std::int64_t begin, std::int64_t end, int) {
     GatherWalk walk(w, grad_y.data<float>(), zeros.data<float>());
     walk.strips(begin, end, [&](const Strip& strip, const Taps& taps, std::int64_t pixel) {
       kernels.correlate(strip, taps, filters.data<float>(), epilogue, {0, g.in}, grad_x.data<float>() + pixel * g.in);
@@ -124,7 +119,7 @@ void backward_weight(const Kernels& kernels, const Conv2dGeometry& g, const Tens
   const Tensor zeros = Tensor::zeros({g.in});
   const Tensor sums = Tensor::zeros({pieces, size});
   float* const total = sums.data<float>();
-  parallel_parts(pieces, threads_for(g, pieces), [&](std::int64_t first, std::int64_t last, int) {
+  parallel_parts(pieces, threads_for(g.flops(), pieces), [&](std::int64_t first, std::int64_t last, int) {
     StripWalk walk(w, x.data<float>(), zeros.data<float>());
     for (std::int64_t piece = first; piece < last; ++piece) {
       float* const sum = total + piece * size;

@@ -157,7 +157,7 @@ void gradient(const Kernels& kernels, const GradientPlan& plan, const Window& wi
   const Tensor chunk_sums = Tensor::empty({chunks, each});
   float* const all = chunk_sums.data<float>();
   const double flops = 2.0 * static_cast<double>(each) * static_cast<double>(window.positions());
-  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
+  const int threads = threads_for(flops);
   // Threads that share a chunk pack x once each.
   const auto add = [&](std::int64_t begin, std::int64_t end, int) {
     const std::unique_ptr<GradientUnits> own = gradient_units(kernels, plan, window, strips, x, grad_y);

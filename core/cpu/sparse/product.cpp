@@ -131,7 +131,7 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   }
   const std::int64_t panels = (window.positions() + kPanel - 1) / kPanel;
   const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
-  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
+  const int threads = threads_for(flops);
   // Threads share a panel where there are few, and pack it once each.
   const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t tasks = panels * shares;

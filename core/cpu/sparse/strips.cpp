@@ -179,8 +179,7 @@ void multiply_strips(const Kernels& kernels, const Plan& plan, const float* weig
   const std::vector<std::int32_t> offsets = offsets_of(plan, window, strips);
   const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
   const std::int64_t groups = strips.groups(window);
-  const int threads = omp_in_parallel() || flops < kLeastFlopsForThreads ? 1 : omp_get_max_threads();
-  const int parts = static_cast<int>(std::min<std::int64_t>(threads, groups));
+  const int parts = threads_for(flops, groups);
   const std::int64_t each = Group::memory(window, strips, plan);
   const Tensor memory = Tensor::empty({parts, each});
   parallel_parts(groups, parts, [&](std::int64_t begin, std::int64_t end, int thread) {

@@ -1,7 +1,6 @@
 // The veto on networks that write text: decode beside inference and training.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 
 #include "compress/timing/veto.h"
@@ -27,32 +26,22 @@ struct Decoded {
   bool operator==(const Decoded&) const = default;
 };
 
-// Identity that takes as long as it says in each phase, and keeps what it was given in decode.
-class Phased final : public Module {
+// Takes as long as it says in each phase, and keeps what it was given in decode.
+class Phased final : public Planned {
  public:
   using Times = std::map<Phase, Microseconds>;
-  Phased(std::string kind, Times times) : kind_(std::move(kind)), times_(std::move(times)) {}
-  std::string_view kind() const override { return kind_; }
+  Phased(std::string kind, Times times) : Planned(std::move(kind)), times_(std::move(times)) {}
   Value config() const override { return Value::map(); }
-  Var forward(const Var& x, const Context& context) override {
-    ++calls;
-    const Phase phase = context.training ? Phase::training : context.cache != nullptr ? Phase::decode : Phase::inference;
-    if (phase == Phase::decode) decoded.push_back({x.shape(), context.cache->length()});
-    const auto end = std::chrono::steady_clock::now() + times_.at(phase);
-    while (std::chrono::steady_clock::now() < end) {
-    }
-    return x;
-  }
-  Shape output_shape(const Shape& input, Trace* trace) const override {
-    trace_leaf(trace, input, input, 0);
-    return input;
-  }
 
-  static inline int calls = 0;
   static inline std::vector<Decoded> decoded = {};
 
  private:
-  std::string kind_;
+  Microseconds time_of(const Var& x, const Context& context) const override {
+    const Phase phase = context.training ? Phase::training : context.cache != nullptr ? Phase::decode : Phase::inference;
+    if (phase == Phase::decode) decoded.push_back({x.shape(), context.cache->length()});
+    return times_.at(phase);
+  }
+
   Times times_;
 };
 
@@ -99,6 +88,7 @@ class VetoPhases : public ::testing::Test {
     return options;
   }
 
+  PlannedClock clock_;
   std::unique_ptr<Module> root_;
 };
 

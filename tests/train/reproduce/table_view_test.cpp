@@ -61,6 +61,19 @@ class Views : public ::testing::Test {
     results_.append(cell(arm, 3, third, 0.2));
   }
 
+  // Of both arms, the other one's half as long.
+  void append_times(std::int64_t batch, Phase phase, double scale) {
+    ArmTimes times;
+    times.networks = networks_key(view().rows);
+    times.batch = batch;
+    times.phase = name_of(phase);
+    times.processor = "a processor";
+    times.threads = 2;
+    times.arms = {{"base", {4 * scale, 3 * scale, 5 * scale}, {1, 1, 1}},
+                  {"other", {2 * scale, 1 * scale, 3 * scale}, {2, 1.5, 2.5}}};
+    results_.append(times);
+  }
+
   TemporaryFolder folder_;
   TableFile table_;
   ResultsFile results_{real_vfs(), folder_ / "t.jsonl"};
@@ -151,12 +164,7 @@ TEST_F(Views, TrainingTimesStandBehindThoseOfInference) {
   table_.training = LatencyConfig{.batch = {8}};
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
-  ArmTimes times;
-  times.networks = networks_key(view().rows);
-  times.batch = 8;
-  times.phase = name_of(Phase::training);
-  times.arms = {{"base", {40, 30, 50}, {1, 1, 1}}, {"other", {20, 10, 30}, {2, 1.5, 2.5}}};
-  results_.append(times);
+  append_times(8, Phase::training, 10);
   const std::string page = to_markdown(view(), "t.yaml", "t.svg");
   EXPECT_NE(page.find("| training, batch 8: ms (p10-p90) |"), std::string::npos) << page;
   EXPECT_NE(page.find("| - | - | - | - | 20.00 (10.00-30.00) | 2.00 (1.50-2.50) |"), std::string::npos) << page;
@@ -170,13 +178,7 @@ TEST_F(Views, TimesOfDecodeStandBetweenThem) {
   EXPECT_EQ(table_.repeats_of(Phase::decode), 7);
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
-  ArmTimes times;
-  times.networks = networks_key(view().rows);
-  times.batch = 1;
-  times.phase = name_of(Phase::decode);
-  times.processor = "a processor";
-  times.arms = {{"base", {4, 3, 5}, {1, 1, 1}}, {"other", {2, 1, 3}, {2, 1.5, 2.5}}};
-  results_.append(times);
+  append_times(1, Phase::decode, 1);
   const std::string page = to_markdown(view(), "t.yaml", "t.svg");
   const std::size_t decode = page.find("| decode, batch 1: ms (p10-p90) |"), training = page.find("| training, batch 8: ms ");
   EXPECT_LT(decode, training) << page;
@@ -188,13 +190,7 @@ TEST_F(Views, TimesOfDecodeStandBetweenThem) {
 TEST_F(Views, PagesHoldEveryArm) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
-  ArmTimes times;
-  times.networks = networks_key(view().rows);
-  times.batch = 8;
-  times.processor = "a processor";
-  times.threads = 2;
-  times.arms = {{"base", {4, 3, 5}, {1, 1, 1}}, {"other", {2, 1, 3}, {2, 1.5, 2.5}}};
-  results_.append(times);
+  append_times(8, Phase::inference, 1);
   const TableView all = view();
   const std::string page = to_markdown(all, "tessera reproduce t.yaml", "t.svg");
   for (const char* part :
