@@ -129,6 +129,20 @@ TEST_P(CudaRunInF32, KilledInsideATimingKeepsWhatItChose) {
   }
 }
 
+// 13 steps an epoch; the second stage computes in sparse layers.
+const Texts kPruned{
+    "stages=[{name: pruned, train: 1e, prune: {layers: conv2, sparsity: {target: 0.8, begin: 2s, end: 10s, every: 4s}}}, "
+    "{name: sparse, train: 1e, sparsify: {keep: always}}]"};
+
+TEST_P(CudaRunInF32, PrunedKilledAndResumedEndsWithTheSameBytes) {
+  const std::string straight = result_of(train("straight", kPruned));
+  expect_in(straight, "sparse_conv2d");
+  EXPECT_TRUE(result_of(train("eager", kPruned, {"TESSERA_GRAPH=0"})) == straight);
+  const Texts places{"step:7", "sparsify:1", "step:16", "save:20", "step:25"};
+  ASSERT_NO_FATAL_FAILURE(train_killed_and_resumed(command("killed", kPruned), run_in("killed"), places));
+  EXPECT_TRUE(result_of(run_in("killed")) == straight);
+}
+
 TEST_P(CudaRunInF32, SaysWhatRunsAConvolutionAndWhy) {
   const Outcome outcome = run_program(command("told"), {"TESSERA_LOG=debug"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
