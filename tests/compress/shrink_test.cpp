@@ -212,7 +212,7 @@ TEST(Shrink, AChannelOfASumGoesWhereEveryTermIsZero) {
 
 // What a depthwise convolution does not pass on need not be made.
 TEST(Shrink, DepthwiseConvolutionsTakeTheirChannelsAlong) {
-  const Shape input{2, 32, 32, 3};
+  const Shape input{4, 64, 64, 3};  // at least 16 pixels for the statistics of each batch norm
   auto root = build_model({.form = models::MobileNetV1{.width = 0.25}}, input);
   randomise(*root);
   prune_channels(*root, 0.5, "layer3.depthwise");
