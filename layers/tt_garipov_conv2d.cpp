@@ -144,9 +144,8 @@ void TtGaripovConv2d::take_traits(const Conv2d& dense) {
 Value TtGaripovConv2d::config() const { return write(config_); }
 
 Var TtGaripovConv2d::weight() const {
-  return made_once(composed_, cores_[0].value(), [&] {
-    return garipov_weight(cores_.vars(), config_.conv.kernel, config_.out_modes, config_.in_modes);
-  });
+  return made_once(composed_, cores_[0].value(),
+                   [&] { return garipov_weight(cores_.vars(), config_.conv.kernel, config_.out_modes, config_.in_modes); });
 }
 
 Var TtGaripovConv2d::forward(const Var& x, const Context&) {

@@ -76,8 +76,11 @@ TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<cons
 Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_modes) {
   Modes sizes = out_modes;
   sizes.insert(sizes.end(), in_modes.begin(), in_modes.end());
-  return weight.contiguous().reshape(shape_of(sizes)).permute(paired_axes(out_modes.size(), false)).contiguous().reshape(
-      shape_of(tt_linear_modes(out_modes, in_modes)));
+  return weight.contiguous()
+      .reshape(shape_of(sizes))
+      .permute(paired_axes(out_modes.size(), false))
+      .contiguous()
+      .reshape(shape_of(tt_linear_modes(out_modes, in_modes)));
 }
 
 Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes) {
@@ -93,12 +96,21 @@ Var tt_matrix(const Var& tensor, const Modes& out_modes, const Modes& in_modes) 
 void TtLinearConfig::fields(Fields& f) {
   f.add("in", in, {.help = "input features", .range = at_least(1), .example = "784", .observable = "plan"});
   f.add("out", out, {.help = "output features", .range = at_least(1), .example = "10", .observable = "plan"});
-  f.add("out_modes", out_modes, {.help = "sizes that the output features are split into; default: two, balanced",
-                                 .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
-  f.add("in_modes", in_modes, {.help = "sizes that the input features are split into; default: two, balanced",
-                               .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
-  f.add("ranks", ranks, {.help = "between the modes, one after the other; default: 1 each", .range = at_least(1),
-                         .example = "[4, 4, 4]", .observable = "plan"});
+  f.add("out_modes", out_modes,
+        {.help = "sizes that the output features are split into; default: two, balanced",
+         .range = at_least(1),
+         .example = "[4, 8, 8, 4]",
+         .observable = "plan"});
+  f.add("in_modes", in_modes,
+        {.help = "sizes that the input features are split into; default: two, balanced",
+         .range = at_least(1),
+         .example = "[4, 8, 8, 4]",
+         .observable = "plan"});
+  f.add("ranks", ranks,
+        {.help = "between the modes, one after the other; default: 1 each",
+         .range = at_least(1),
+         .example = "[4, 4, 4]",
+         .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
   const TtLinearConfig config = with_defaults(*this);
   const std::string problem = modes_problem(config);
@@ -199,7 +211,8 @@ Var TtLinear::forward(const Var& x, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
   const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
-    return Ways{{"right-first", "left-first", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
+    return Ways{{"right-first", "left-first", "composed"},
+                2.0 * static_cast<double>(x.shape().numel() * config_.out),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o); }};
   });
   Shape output = x.shape();

@@ -13,8 +13,8 @@ namespace tessera {
 
 using Modes = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostConvModes = 3;    // of each side of a convolution's train
-constexpr std::size_t kMostPairs = 4;        // of a train over pairs of them, o_k i_k
+constexpr std::size_t kMostConvModes = 3;  // of each side of a convolution's train
+constexpr std::size_t kMostPairs = 4;  // of a train over pairs of them, o_k i_k
 
 Shape shape_of(std::span<const std::int64_t> sizes);
 std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"

@@ -50,12 +50,21 @@ void ProjectOptions::fields(Fields& f) {
 }
 
 void ModesConfig::fields(Fields& f) {
-  f.add("count", count, {.help = "modes that the channels of each side are split into, as equal as their divisors allow",
-                         .range = {.min = 2, .max = 4}, .example = "3", .observable = "report"});
-  f.add("out", out, {.help = "sizes that the output channels are split into; the input's are as many", .range = at_least(2),
-                     .example = "[4, 8, 4]", .observable = "report"});
-  f.add("in", in, {.help = "sizes that the input channels are split into; the output's are as many", .range = at_least(2),
-                   .example = "[4, 8, 4]", .observable = "report"});
+  f.add("count", count,
+        {.help = "modes that the channels of each side are split into, as equal as their divisors allow",
+         .range = {.min = 2, .max = 4},
+         .example = "3",
+         .observable = "report"});
+  f.add("out", out,
+        {.help = "sizes that the output channels are split into; the input's are as many",
+         .range = at_least(2),
+         .example = "[4, 8, 4]",
+         .observable = "report"});
+  f.add("in", in,
+        {.help = "sizes that the input channels are split into; the output's are as many",
+         .range = at_least(2),
+         .example = "[4, 8, 4]",
+         .observable = "report"});
   for (const auto& [key, sizes] : {std::pair("out", &out), {"in", &in}}) {
     f.require(sizes->empty() || (sizes->size() >= 2 && sizes->size() <= 4), key, "takes two to four sizes");
   }

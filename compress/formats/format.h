@@ -84,9 +84,9 @@ class Format {
 
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
-  virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
+  virtual std::span<const RankName> rank_names() const = 0;  // in the order of Ranks
   virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
-  virtual bool sweeps() const { return false; }      // whether project() reads the options of sweeps
+  virtual bool sweeps() const { return false; }  // whether project() reads the options of sweeps
   virtual bool randomises() const { return false; }  // whether it reads `randomised`
   // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters
   // alone.
@@ -109,8 +109,8 @@ class Format {
   virtual bool ends_in_input_channels() const { return false; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
-  // For each rank the singular values that it cuts, descending; of a matrix that has all elements of the weight. Where spectra_tell_errors()
-  // is false they only weigh layers against each other, for a `macs` or `params` rule.
+  // For each rank the singular values that it cuts, descending; of a matrix that has all elements of the weight. Where
+  // spectra_tell_errors() is false they only weigh layers against each other, for a `macs` or `params` rule.
   virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;
   virtual bool spectra_tell_errors() const { return true; }
 

@@ -51,8 +51,7 @@ class SvdFormat final : public Format {
     return {linalg::mode_spectrum(matrix, matrix.dim(0) <= matrix.dim(1) ? 0 : 1)};
   }
 
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,
-                  const Factors*) const override {
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options, const Factors*) const override {
     const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"), options.randomised);
     return {factors.in_factor, factors.out_factor};
   }

@@ -41,9 +41,7 @@ class TtFormat final : public Format {
     return why_no_split(modes, layer.out, layer.in);
   }
 
-  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
-    return largest_tt_ranks(train_modes(layer));
-  }
+  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override { return largest_tt_ranks(train_modes(layer)); }
 
   std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const override {
     return tt_rank_problems(train_modes(layer), ranks);
@@ -70,8 +68,8 @@ class TtFormat final : public Format {
       return cost;
     }
     const std::int64_t r_out = r[sides.out.size() - 1], r_in = r[sides.out.size()];
-    cost.macs = layer.input_positions() * r_in * layer.in +
-                layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
+    cost.macs =
+        layer.input_positions() * r_in * layer.in + layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
     cost.activations = layer.input_positions() * r_in + layer.output_positions() * r_out;
     return cost;
   }
@@ -110,8 +108,12 @@ class TtFormat final : public Format {
       return made;
     };
     if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) {
-      const TtLinearConfig config{.in = dense.in, .out = dense.out, .out_modes = modes.out, .in_modes = modes.in,
-                                  .ranks = values_of(ranks), .bias = dense.bias};
+      const TtLinearConfig config{.in = dense.in,
+                                  .out = dense.out,
+                                  .out_modes = modes.out,
+                                  .in_modes = modes.in,
+                                  .ranks = values_of(ranks),
+                                  .bias = dense.bias};
       return filled(std::make_unique<TtLinear>(config), *linear);
     }
     const TtConv2dConfig config{.conv = conv_of(dense), .out_modes = modes.out, .in_modes = modes.in, .ranks = values_of(ranks)};

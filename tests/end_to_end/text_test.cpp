@@ -141,7 +141,8 @@ TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
   EXPECT_NEAR(json({"eval", saved}).at("token_loss").as_double(), loss, 1e-6) << "the same pairs, of another seed's run";
   expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "\"sparse\":");
   write_bytes(folder_ / "compress.yaml",
-              "version: 1\ninput: [16]\nmodel: {name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: {band: 3}}\n"
+              "version: 1\ninput: [16]\nmodel: {name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: "
+              "{band: 3}}\n"
               "factorise: {layers: '*.fc1', ranks: {macs: 0.5}}\n");
   expect_outcome(run({"compress", trained, "--config", folder_ / "compress.yaml", "--out", folder_ / "file"}), 2,
                  "is sparse attention, whose pairs the trained network holds; needs model: {name: saved}");

@@ -36,7 +36,9 @@ double product(const Tensor& a, const Tensor& b) {
 const std::vector<TtConv2dConfig> kConvolutions{
     {.conv = {.in = 6, .out = 4, .padding = {1, 1}}, .ranks = {2, 3, 4, 2}},
     {.conv = {.in = 8, .out = 12, .kernel = {3, 2}, .stride = {2, 1}, .padding = {0, 1}, .dilation = {1, 2}, .bias = false},
-     .out_modes = {2, 3, 2}, .in_modes = {4, 2}, .ranks = {2, 5, 4, 4, 2}},
+     .out_modes = {2, 3, 2},
+     .in_modes = {4, 2},
+     .ranks = {2, 5, 4, 4, 2}},
     {.conv = {.in = 4, .out = 9}, .out_modes = {1, 9}, .in_modes = {2, 2}, .ranks = {1, 1, 1, 1}}};
 
 const std::vector<TtLinearConfig> kLinear{
@@ -235,7 +237,8 @@ TEST(Tt, ConfigsRefuseModesAndRanksThatCannotBe) {
             "test: in_modes: 2·3 is 6, the layer has 4 channels");
   EXPECT_EQ(conv(R"({"in": 4, "out": 8, "ranks": [3, 2, 2, 2]})"),
             "test: ranks: r1 is 3 between modes of 2 and 4; beside its neighbours legal range is 1..2");
-  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"), "test: groups: unknown key; known: in out kernel stride padding dilation out_modes in_modes ranks bias");
+  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"),
+            "test: groups: unknown key; known: in out kernel stride padding dilation out_modes in_modes ranks bias");
   EXPECT_EQ(conv(R"({"in": 4, "out": 16, "ranks": [2], "out_modes": [2, 2, 2, 2]})"),
             "test: out_modes: has 4 modes; tt holds 3 on a side at most");
   const auto linear = [](const char* json) {

@@ -216,9 +216,8 @@ TEST_P(FormatTest, NaNIsRefused) {
   EXPECT_THROW(factored(GetParam().ranks.back()), NumericError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, FormatTest, ::testing::ValuesIn(format_cases()), [](const auto& row) {
-  return str(row.param.format, '_', row.index);
-});
+INSTANTIATE_TEST_SUITE_P(Formats, FormatTest, ::testing::ValuesIn(format_cases()),
+                         [](const auto& row) { return str(row.param.format, '_', row.index); });
 
 TEST(Formats, SayWhatTheyCannotHold) {
   const auto reason = [](const std::string& format, std::unique_ptr<Module> module, const Shape& input) {
