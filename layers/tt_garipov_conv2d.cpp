@@ -8,7 +8,7 @@
 #include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
-#include "layers/tt_linear.h"
+#include "layers/tt_pairs.h"
 
 namespace tessera {
 namespace {
@@ -54,7 +54,7 @@ TtGaripovConv2dConfig checked(const TtGaripovConv2dConfig& given) {
 }  // namespace
 
 Modes garipov_modes(const Extent& kernel, const Modes& out_modes, const Modes& in_modes) {
-  Modes modes = tt_linear_modes(out_modes, in_modes);
+  Modes modes = paired_modes(out_modes, in_modes);
   modes.insert(modes.begin(), product_of({kernel.h, kernel.w}));
   return modes;
 }

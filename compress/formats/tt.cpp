@@ -125,7 +125,7 @@ class TtFormat final : public Format {
 
   Modes train_modes(const Shape& weight) const {
     const ModeSplit modes = split(weight[0], weight.dim(-1));
-    if (weight.rank() == 2) return tt_linear_modes(modes.out, modes.in);
+    if (weight.rank() == 2) return paired_modes(modes.out, modes.in);
     return tt_conv_modes({.kernel = {weight[1], weight[2]}}, modes.out, modes.in);
   }
 

@@ -15,6 +15,7 @@
 #include "layers/tt_conv2d.h"
 #include "layers/tt_linear.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/core_gradients.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
@@ -24,13 +25,6 @@ double variance(const Tensor& weight) {
   double sum = 0;
   for (const double w : values(weight)) sum += w * w;
   return sum / static_cast<double>(weight.numel());
-}
-
-double product(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = values(a), y = values(b);
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
 }
 
 const std::vector<TtConv2dConfig> kConvolutions{
@@ -45,23 +39,6 @@ const std::vector<TtLinearConfig> kLinear{
     {.in = 12, .out = 10, .ranks = {3}},
     {.in = 16, .out = 24, .out_modes = {2, 3, 4}, .in_modes = {4, 2, 2}, .ranks = {5, 3}, .bias = false},
     {.in = 6, .out = 4, .out_modes = {2, 1, 2, 1}, .in_modes = {1, 3, 1, 2}, .ranks = {1, 2, 1}}};
-
-// The weight is linear in each core: the gradient of a core, times any direction, is the composed weight's gradient times the
-// weight with that direction in the core's place.
-void expect_core_gradients(Module& layer, const Tensor& weight_grad) {
-  const auto& compressed = *as_compressed(layer);
-  for (const auto& parameter : layer.parameters()) {
-    if (parameter->name() == "bias") continue;
-    SCOPED_TRACE(parameter->name());
-    const Tensor value = parameter->value().clone();
-    const Tensor direction = random_tensor(value.shape(), DType::f32, 31);
-    const double found = product(parameter->grad(), direction);
-    parameter->set_value(direction);
-    const double expected = product(weight_grad, compressed.dense_weight());
-    parameter->set_value(value);
-    EXPECT_NEAR(found, expected, 1e-4 * (std::abs(expected) + 1));
-  }
-}
 
 TEST(TtConv2d, ComputesWhatItsComposedWeightDoes) {
   for (const TtConv2dConfig& config : kConvolutions) {
