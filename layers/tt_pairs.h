@@ -1,6 +1,6 @@
 // Trains of matrices over pairs of modes (Novikov et al., NIPS 2015, "Tensorizing neural networks"): W[(o_1 ... o_d), (i_1 ...
-// i_d)] = G_1[o_1, i_1] ... G_d[o_d, i_d], the last running fastest, with cores [r_(k-1), o_k i_k, r_k]. What linear layers and
-// convolutions of that form share.
+// i_d)] = G_1[o_1, i_1] ... G_d[o_d, i_d], the last running fastest, with cores [r_(k-1), o_k i_k, r_k]. What linear layers,
+// embeddings and convolutions of that form share.
 #pragma once
 
 #include <span>

@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-// A dense layer as formats see it: a weight [out, kh, kw, in / groups], of one tap for a linear layer's [out, in], and how often
-// it is applied to one sample.
+// A dense layer as formats see it: a weight [out, kh, kw, in / groups], of one tap for a linear layer's [out, in] and a table's
+// [vocabulary, width], and how often it is applied to one sample.
 struct DenseLayer {
   const Module* module = nullptr;
   std::string path;
@@ -27,6 +27,7 @@ struct DenseLayer {
   Extent kernel{1, 1};
   std::int64_t groups = 1;
   bool bias = false;
+  bool looked_up = false;  // a table, of which no product is computed; a selector takes it by its whole path alone
   Extent input{1, 1}, output{1, 1};  // pixels of an image, {rows, 1} of a sequence; 1x1 for a vector
 
   std::int64_t taps() const { return kernel.h * kernel.w; }
@@ -35,11 +36,12 @@ struct DenseLayer {
   std::int64_t parameters() const { return weights() + bias_parameters(); }
   std::int64_t input_positions() const { return input.h * input.w; }
   std::int64_t output_positions() const { return output.h * output.w; }
-  std::int64_t macs() const { return weights() * output_positions(); }  // per sample
+  std::int64_t macs() const { return looked_up ? 0 : weights() * output_positions(); }  // per sample
   const Tensor& weight() const;  // as the module holds it
 };
 
-// The layer of a network's trace; empty where the module has no weight that a form could hold: all but conv2d and linear.
+// The layer of a network's trace; empty where the module has no weight of its own that a form could hold: all but conv2d, linear,
+// and embeddings whose table no other layer reads.
 std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row);
 
 // A rank as files write it.
@@ -94,6 +96,10 @@ class Format {
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
 
+  // The form as it holds this layer, which is of one of its kinds: what all functions below are asked of that are told a layer or
+  // its weight.
+  virtual const Format& for_layer(const Module&) const { return *this; }
+
   // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.
   virtual std::string why_not(const DenseLayer& layer) const = 0;
 
@@ -127,6 +133,9 @@ class Format {
 
 // The value of a rank that `ranks` has.
 std::int64_t rank_of(const Ranks& ranks, std::string_view name);
+
+// "conv2d, linear or embedding".
+std::string kinds_text(const Format& format);
 
 // Whether the format is one of this module's kind, whatever its ranks.
 bool is_form_of(const Format& format, const Module& module);

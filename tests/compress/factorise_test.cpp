@@ -285,8 +285,7 @@ TEST(Factorise, MacsAreNotAskedOfRanksThatDoNotLowerThem) {
   const auto fault = [](const std::string& ranks) {
     return message_of<ConfigError>([&] { config_of(str(R"({"layers": "*", "format": "tt_garipov", "ranks": )", ranks, "}")); });
   };
-  const std::string rule =
-      "tt_garipov takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks";
+  const std::string rule = "tt_garipov lowers the MACs of no conv2d; ask for params, energy, error, vbmf or explicit ranks";
   EXPECT_EQ(fault(R"({"macs": 0.5})"), "test: ranks: " + rule);
   EXPECT_EQ(fault(R"([{"layers": "*", "params": 0.5}, {"layers": "a", "macs": 0.5}])"), "test: ranks[1]: " + rule);
   EXPECT_EQ(fault(R"({"params": 0.5})"), "");
