@@ -17,15 +17,19 @@ constexpr std::string_view kWeight = "weight";
 
 class LowRank final : public Constraint {
  public:
-  LowRank(const LowRankConfig& config, const Ranks& ranks)
-      : form_(config.form()), ranks_(ranks), options_(config.decomposition.value_or(ProjectOptions())) {}
+  LowRank(const LowRankConfig& config, const Ranks& ranks, const Module* layer)
+      : form_(config.form()),
+        held_(layer == nullptr ? *form_ : form_->for_layer(*layer)),
+        ranks_(ranks),
+        options_(config.decomposition.value_or(ProjectOptions())) {}
 
   Tensor project(const Tensor& weight) const override {
-    return form_->compose(form_->project(weight, ranks_, options_), weight.shape()).to(weight.device());
+    return held_.compose(held_.project(weight, ranks_, options_), weight.shape()).to(weight.device());
   }
 
  private:
   std::shared_ptr<const Format> form_;
+  const Format& held_;  // of form_
   Ranks ranks_;
   ProjectOptions options_;
 };
@@ -53,8 +57,8 @@ std::unique_ptr<const Constraint> top_k_constraint(std::int64_t kept) {
   return std::make_unique<TopK>(kept);
 }
 
-std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks) {
-  return std::make_unique<LowRank>(config, ranks);
+std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks, const Module* layer) {
+  return std::make_unique<LowRank>(config, ranks, layer);
 }
 
 std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& model, std::vector<BlockProblem>& problems) {
@@ -70,9 +74,11 @@ std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& mo
   return constrained;
 }
 
-std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers) {
+std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers, Module& model) {
   std::vector<ConstrainedLayer> constrained;
-  for (const LayerRanks& layer : layers) constrained.push_back({layer.path, low_rank_constraint(config, layer.ranks)});
+  for (const LayerRanks& layer : layers) {
+    constrained.push_back({layer.path, low_rank_constraint(config, layer.ranks, &find_module(model, layer.path))});
+  }
   return constrained;
 }
 

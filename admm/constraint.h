@@ -21,8 +21,9 @@ class Constraint {
   virtual Tensor project(const Tensor& weight) const = 0;
 };
 
-// Weights that a form holds exactly at these ranks.
-std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks);
+// Weights that a form holds exactly at these ranks, as it holds those of `layer`; null: of a layer that it holds itself.
+std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks,
+                                                      const Module* layer = nullptr);
 
 // Weights of at most `kept` elements that are not zero: the projection keeps those of largest magnitude, of equal ones the first,
 // which is the nearest such weight. Values are compared in f32. Throws ConfigError on a negative `kept`.
@@ -38,6 +39,6 @@ struct ConstrainedLayer {
 // config.sparsity leaves. Problems of the selector are appended.
 std::vector<ConstrainedLayer> sparse_layers(const AdmmConfig& config, Module& model, std::vector<BlockProblem>& problems);
 
-std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers);
+std::vector<ConstrainedLayer> low_rank_layers(const LowRankConfig& config, const std::vector<LayerRanks>& layers, Module& model);
 
 }  // namespace tessera

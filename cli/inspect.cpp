@@ -32,10 +32,11 @@ Value compressible_layers(const ExperimentConfig& config) {
     const LayerCost& cost = *std::ranges::find(trace, module.path(), &LayerCost::path);
     const std::optional<DenseLayer> dense = dense_layer(module, cost);
     const std::string shared = why_shared(module);
-    const std::string none = shared.empty() ? str("is a ", module.kind(), "; formats hold conv2d and linear") : shared;
+    const std::string none =
+        shared.empty() ? str("is ", with_article(module.kind()), "; formats hold conv2d, linear and embedding") : shared;
     Value& formats = row.set("formats", Value::map());
     for (const Format* format : builtin_formats()) {
-      const std::string reason = dense ? format->why_not(*dense) : none;
+      const std::string reason = dense ? format->for_layer(module).why_not(*dense) : none;
       Value& entry = formats.set(format->name(), Value::map());
       entry.set("possible", reason.empty());
       entry.set("reason", reason);

@@ -93,32 +93,36 @@ std::vector<RankLayer> in_order_of(const Trace& trace, std::vector<RankLayer> la
 
 std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const Shape& input,
                                                            std::vector<BlockProblem>& problems) const {
+  const std::vector<std::string> patterns = selector_patterns(config_.layers);
   std::vector<std::string> selected;
   try {
-    selected = select(selector_patterns(config_.layers), layer_paths(root));
+    selected = select(patterns, layer_paths(root));
   } catch (const ConfigError& error) {
     problems.push_back({settled_ ? "from" : "layers", error.what()});
     return std::nullopt;
   }
   Matched matched;
-  std::string hint;  // of the first layer that shares its weight
+  std::string hint;  // of the first layer that is passed over though the form holds its kind
   root.output_shape(input, &matched.trace);
   for (std::size_t row = 0; row < matched.trace.size(); ++row) {
     const std::string& path = matched.trace[row].path;
     const Module& module = find_module(root, path);
     if (std::ranges::find(selected, path) == selected.end()) continue;
-    if (!is_form_of(format_, module)) {
+    const std::optional<DenseLayer> dense = is_form_of(format_, module) ? dense_layer(module, matched.trace[row]) : std::nullopt;
+    if (!dense) {
       if (hint.empty()) hint = shared_hint(module);
       continue;
     }
+    if (dense->looked_up && std::ranges::find(patterns, path) == patterns.end()) {
+      if (hint.empty()) hint = str("; '", path, "' is a table, which its whole path alone selects");
+      continue;
+    }
     matched.rows.push_back(row);
-    matched.layers.push_back(dense_layer(module, matched.trace[row]).value());
+    matched.layers.push_back(*dense);
   }
   if (!matched.layers.empty()) return matched;
-  std::string kinds;
-  for (const std::string_view kind : format_.kinds()) kinds += str(kinds.empty() ? "" : " or ", kind);
   problems.push_back(
-      {settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds,
+      {settled_ ? "from" : "layers", str(name(), ": layers ", to_json(config_.layers), " match no ", kinds_text(format_),
                                          "; matched: ", selected.front(), selected.size() > 1 ? ", ..." : "", hint)});
   return std::nullopt;
 }
@@ -171,29 +175,42 @@ std::vector<RankChoice> FactorisePass::choose_ranks(const Model& model, const Ra
   return std::move(found.choices);
 }
 
-std::vector<RankLayer> FactorisePass::choose(const Model& model, const Matched& matched, const Group& group,
-                                             std::vector<BlockProblem>& problems) {
+std::vector<RankLayer> FactorisePass::held(const Matched& matched, const Group& group, FixedCost& fixed,
+                                           std::vector<BlockProblem>& problems) {
   const RankConfig& ranks = *group.ranks;
   const auto cost_of = [&](const LayerCost& row) { return ranks.params ? row.parameters : row.macs; };
-  FixedCost fixed;
   for (const LayerCost& row : matched.trace) fixed.other += cost_of(row);
   std::vector<RankLayer> layers;
   for (const std::size_t i : group.members) {
     const LayerCost& row = matched.trace[matched.rows[i]];
     const DenseLayer& dense = matched.layers[i];
+    const Format& form = form_of(dense);
     Planned& planned = plan_[row.path];
     planned.layer = dense;
     planned.asked = to_string(ranks);
     fixed.other -= cost_of(row);
-    if (std::string reason = format_.why_not(dense); reason.empty()) {
-      layers.push_back({.format = &format_, .dense = dense});
-      if (ranks.explicit_ranks.empty())
-        layers.back().spectra = within_memory(dense.path, [&] { return format_.spectra(weighted_weight(dense)); });
-    } else {
+    if (std::string reason = form.why_not(dense); !reason.empty()) {
       fixed.matched += cost_of(row);
       planned.choice.reason = std::move(reason);
+      continue;
+    }
+    layers.push_back({.format = &form, .dense = dense});
+    if (const std::string problem = why_not_ranks_of(form, ranks); !problem.empty()) {
+      problems.push_back({group.key, str("layer '", dense.path, "': ", problem)});
+    } else if (ranks.explicit_ranks.empty()) {
+      layers.back().spectra = within_memory(dense.path, [&] { return form.spectra(weighted_weight(dense)); });
     }
   }
+  return layers;
+}
+
+std::vector<RankLayer> FactorisePass::choose(const Model& model, const Matched& matched, const Group& group,
+                                             std::vector<BlockProblem>& problems) {
+  const RankConfig& ranks = *group.ranks;
+  const std::size_t before = problems.size();
+  FixedCost fixed;
+  std::vector<RankLayer> layers = held(matched, group, fixed, problems);
+  if (problems.size() > before) return {};
   const std::vector<RankProblem> illegal = explicit_rank_problems(ranks, layers);
   for (const RankProblem& problem : illegal) problems.push_back({str(group.key, '.', problem.rank), problem.message});
   if (!illegal.empty()) return layers;
@@ -225,7 +242,7 @@ void FactorisePass::take_settled(const Matched& matched, std::vector<BlockProble
       planned.choice.reason = str("has no ranks ", from);
       continue;
     }
-    for (const RankProblem& problem : format_.rank_problems(layer, found->ranks)) {
+    for (const RankProblem& problem : form_of(layer).rank_problems(layer, found->ranks)) {
       problems.push_back({"from", str("layer '", layer.path, "': ", problem.message)});
     }
     planned.choice.ranks = found->ranks;
@@ -248,7 +265,7 @@ std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& ro
   if (config_.weighted && means.batches != nullptr) {
     std::vector<std::string> paths;
     for (const DenseLayer& layer : matched->layers) {
-      if (format_.why_not(layer).empty()) paths.push_back(layer.path);
+      if (form_of(layer).why_not(layer).empty()) paths.push_back(layer.path);
     }
     input_weights_ = input_weights(*root, paths, *means.batches, kMomentBatches);
   }
@@ -279,7 +296,7 @@ Tensor FactorisePass::weighted_weight(const DenseLayer& layer) const {
 Factors FactorisePass::project(const DenseLayer& layer, const Ranks& ranks) const {
   ProjectOptions options = config_.decomposition.value_or(ProjectOptions());
   options.randomised = config_.singular_vectors == "randomised";
-  Factors factors = within_memory(layer.path, [&] { return format_.project(weighted_weight(layer), ranks, options); });
+  Factors factors = within_memory(layer.path, [&] { return form_of(layer).project(weighted_weight(layer), ranks, options); });
   const auto found = input_weights_.find(layer.path);
   if (found == input_weights_.end()) return factors;
   Tensor& first = *std::ranges::find_if(factors, &Tensor::defined);
@@ -308,15 +325,16 @@ std::unique_ptr<Module> FactorisePass::rewrite(const Module& module, LayerReport
   if (!choice.ranks) return nullptr;
   DenseLayer dense = planned;
   dense.module = &module;
+  const Format& form = form_of(dense);
   const Tensor& weight = dense.weight();
   report.ranks = choice.ranks;
   if (values_ == Values::zeros) {
     TESSERA_CHECK(all_finite(weight), NumericError, "layer '", dense.path, "': the weight contains NaN or Inf");
-    return format_.layer(dense, *choice.ranks);
+    return form.layer(dense, *choice.ranks);
   }
   const Factors factors = project(dense, *choice.ranks);
-  report.relative_error = linalg::relative_error(format_.compose(factors, weight.shape()).to(weight.device()), weight);
-  return format_.layer(dense, *choice.ranks, &factors);
+  report.relative_error = linalg::relative_error(form.compose(factors, weight.shape()).to(weight.device()), weight);
+  return form.layer(dense, *choice.ranks, &factors);
 }
 
 }  // namespace tessera

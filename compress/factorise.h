@@ -32,8 +32,9 @@ struct FactoriseConfig : LowRankConfig {
 enum class Values { decomposed, zeros };
 
 // Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that the format is no form
-// of are passed over; layers whose weight it cannot hold are reported dense with the reason. With `settled` ranks these hold, and
-// layers without any stay dense.
+// of are passed over, and so are tables unless a selector is their whole path: one that means the products of a network, as `*`
+// does, does not mean the rows that it looks up. Layers whose weight it cannot hold are reported dense with the reason. With
+// `settled` ranks these hold, and layers without any stay dense.
 class FactorisePass : public Pass {
  public:
   explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed,
@@ -63,8 +64,11 @@ class FactorisePass : public Pass {
 
   std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
   std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
+  // The group's layers that have a compressed form, with their spectra unless their ranks are explicit. `fixed` is told the cost
+  // of all others, the matched ones of which stay dense, with the reason.
+  std::vector<RankLayer> held(const Matched& matched, const Group& group, FixedCost& fixed, std::vector<BlockProblem>& problems);
   struct Model;  // to be prepared for
-  // The group's layers that have a compressed form, with their spectra unless their ranks are explicit.
+  // held(), with their ranks in the plan; none where they cannot be asked for.
   std::vector<RankLayer> choose(const Model& model, const Matched& matched, const Group& group,
                                 std::vector<BlockProblem>& problems);
   std::vector<RankChoice> choose_ranks(const Model& model, const RankConfig& ranks, std::span<const RankLayer> layers,
@@ -72,6 +76,7 @@ class FactorisePass : public Pass {
   // What `decompose` gives. Where there is no memory for it, the error names the layer, and the key that needs less.
   template <class Decompose>
   auto within_memory(const std::string& path, const Decompose& decompose) const;
+  const Format& form_of(const DenseLayer& layer) const { return format_.for_layer(*layer.module); }
   Tensor weighted_weight(const DenseLayer& layer) const;  // as it is decomposed
   Factors project(const DenseLayer& layer, const Ranks& ranks) const;
 

@@ -70,8 +70,8 @@ Totals total(std::span<const LayerReport> layers, std::int64_t LayerReport::*bef
 }
 
 std::string kept(const Totals& totals) {
-  const double share = totals.before > 0 ? static_cast<double>(totals.after) / static_cast<double>(totals.before) : 1.0;
-  return formatted("%.4f", share);
+  if (totals.before == 0) return totals.after == 0 ? "1.0000" : "-";  // a look-up takes no MACs, products of its factors do
+  return formatted("%.4f", static_cast<double>(totals.after) / static_cast<double>(totals.before));
 }
 
 std::string totals_row(const char* label, const Totals& totals) {
@@ -249,9 +249,10 @@ std::string summary(const PassReport& report) {
   }
   if (report.recalibrated > 0) network += str("; batch norms measured anew on ", report.recalibrated, " batches");
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;
-  return str(count_changed(report.layers), ", ", std::round(10.0 * kept) / 10.0, " % of their MACs kept; network: parameters ",
-             report.before.parameters, " -> ", report.after.parameters, ", MACs ", report.before.macs, " -> ", report.after.macs,
-             network, remarks);
+  const bool had_none = macs_before == 0 && macs_after > 0;
+  const std::string of_macs = had_none ? "" : str(", ", std::round(10.0 * kept) / 10.0, " % of their MACs kept");
+  return str(count_changed(report.layers), of_macs, "; network: parameters ", report.before.parameters, " -> ",
+             report.after.parameters, ", MACs ", report.before.macs, " -> ", report.after.macs, network, remarks);
 }
 
 }  // namespace tessera

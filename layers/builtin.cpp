@@ -27,6 +27,7 @@
 #include "layers/tied_linear.h"
 #include "layers/transformer_block.h"
 #include "layers/tt_conv2d.h"
+#include "layers/tt_embedding.h"
 #include "layers/tt_garipov_conv2d.h"
 #include "layers/tt_linear.h"
 #include "layers/tucker2_conv2d.h"
@@ -72,6 +73,7 @@ Registry<Module> builtin_layers() {
   layers.add<TokenPool>("token_pool");
   layers.add<TransformerBlock>("transformer_block");
   layers.add<TtConv2d>("tt_conv2d");
+  layers.add<TtEmbedding>("tt_embedding");
   layers.add<TtGaripovConv2d>("tt_garipov_conv2d");
   layers.add<TtLinear>("tt_linear");
   layers.add<Tucker2Conv2d>("tucker2_conv2d");

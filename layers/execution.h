@@ -18,7 +18,7 @@ namespace tessera {
 
 struct Ways {
   std::vector<std::string> names;  // the first is taken where no clock decides
-  double flops = 0;  // of the dense layer's forward; below kLeastFlopsToMeasure no clock is read
+  double flops = 0;  // of the dense layer's forward, or the first way's; below kLeastFlopsToMeasure no clock is read
   // The layer's result in way i, without its bias. operands: x, then the factors.
   std::function<Var(std::size_t i, std::span<const Var> operands)> run;
 };

@@ -8,7 +8,7 @@
 #include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/init.h"
-#include "layers/tt_linear.h"
+#include "layers/tt_pairs.h"
 
 namespace tessera {
 namespace {
@@ -54,7 +54,7 @@ TtGaripovConv2dConfig checked(const TtGaripovConv2dConfig& given) {
 }  // namespace
 
 Modes garipov_modes(const Extent& kernel, const Modes& out_modes, const Modes& in_modes) {
-  Modes modes = tt_linear_modes(out_modes, in_modes);
+  Modes modes = paired_modes(out_modes, in_modes);
   modes.insert(modes.begin(), product_of({kernel.h, kernel.w}));
   return modes;
 }
@@ -144,9 +144,8 @@ void TtGaripovConv2d::take_traits(const Conv2d& dense) {
 Value TtGaripovConv2d::config() const { return write(config_); }
 
 Var TtGaripovConv2d::weight() const {
-  return made_once(composed_, cores_[0].value(), [&] {
-    return garipov_weight(cores_.vars(), config_.conv.kernel, config_.out_modes, config_.in_modes);
-  });
+  return made_once(composed_, cores_[0].value(),
+                   [&] { return garipov_weight(cores_.vars(), config_.conv.kernel, config_.out_modes, config_.in_modes); });
 }
 
 Var TtGaripovConv2d::forward(const Var& x, const Context&) {

@@ -31,34 +31,11 @@ TtLinearConfig checked(const TtLinearConfig& given) {
   TtLinearConfig config = with_defaults(given);
   const std::string problem = modes_problem(config);
   TESSERA_CHECK(problem.empty(), ConfigError, "tt_linear: ", problem);
-  check_ranks("", "tt_linear", tt_rank_problems(tt_linear_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks)));
+  check_ranks("", "tt_linear", tt_rank_problems(paired_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks)));
   return config;
 }
 
-// The axes o_1, i_1, ..., o_d, i_d of a tensor [o_1, ..., o_d, i_1, ..., i_d], or those of the inverse.
-std::vector<int> paired_axes(std::size_t modes, bool inverse) {
-  const int d = static_cast<int>(modes);
-  std::vector<int> axes;
-  for (int k = 0; k < 2 * d; ++k) axes.push_back(inverse ? (k < d ? 2 * k : 2 * (k - d) + 1) : (k % 2 == 0 ? k / 2 : d + k / 2));
-  return axes;
-}
-
-Modes paired_sizes(const Modes& out_modes, const Modes& in_modes) {
-  Modes sizes;
-  for (std::size_t k = 0; k < out_modes.size(); ++k) {
-    sizes.push_back(out_modes[k]);
-    sizes.push_back(in_modes[k]);
-  }
-  return sizes;
-}
-
 }  // namespace
-
-Modes tt_linear_modes(const Modes& out_modes, const Modes& in_modes) {
-  Modes modes;
-  for (std::size_t k = 0; k < out_modes.size(); ++k) modes.push_back(product_of({out_modes[k], in_modes[k]}));
-  return modes;
-}
 
 TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<const std::int64_t> ranks) {
   TtHalves best;
@@ -73,45 +50,37 @@ TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<cons
   return best;
 }
 
-Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_modes) {
-  Modes sizes = out_modes;
-  sizes.insert(sizes.end(), in_modes.begin(), in_modes.end());
-  return weight.contiguous().reshape(shape_of(sizes)).permute(paired_axes(out_modes.size(), false)).contiguous().reshape(
-      shape_of(tt_linear_modes(out_modes, in_modes)));
-}
-
-Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes) {
-  const Tensor paired = tensor.reshape(shape_of(paired_sizes(out_modes, in_modes)));
-  return paired.permute(paired_axes(out_modes.size(), true)).contiguous().reshape({product_of(out_modes), product_of(in_modes)});
-}
-
-Var tt_matrix(const Var& tensor, const Modes& out_modes, const Modes& in_modes) {
-  const Var paired = reshape(tensor, shape_of(paired_sizes(out_modes, in_modes)));
-  return reshape(permute(paired, paired_axes(out_modes.size(), true)), {product_of(out_modes), product_of(in_modes)});
-}
-
 void TtLinearConfig::fields(Fields& f) {
   f.add("in", in, {.help = "input features", .range = at_least(1), .example = "784", .observable = "plan"});
   f.add("out", out, {.help = "output features", .range = at_least(1), .example = "10", .observable = "plan"});
-  f.add("out_modes", out_modes, {.help = "sizes that the output features are split into; default: two, balanced",
-                                 .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
-  f.add("in_modes", in_modes, {.help = "sizes that the input features are split into; default: two, balanced",
-                               .range = at_least(1), .example = "[4, 8, 8, 4]", .observable = "plan"});
-  f.add("ranks", ranks, {.help = "between the modes, one after the other; default: 1 each", .range = at_least(1),
-                         .example = "[4, 4, 4]", .observable = "plan"});
+  f.add("out_modes", out_modes,
+        {.help = "sizes that the output features are split into; default: two, balanced",
+         .range = at_least(1),
+         .example = "[4, 8, 8, 4]",
+         .observable = "plan"});
+  f.add("in_modes", in_modes,
+        {.help = "sizes that the input features are split into; default: two, balanced",
+         .range = at_least(1),
+         .example = "[4, 8, 8, 4]",
+         .observable = "plan"});
+  f.add("ranks", ranks,
+        {.help = "between the modes, one after the other; default: 1 each",
+         .range = at_least(1),
+         .example = "[4, 4, 4]",
+         .observable = "plan"});
   f.add("bias", bias, {.help = "adds a trained offset", .observable = "plan"});
   const TtLinearConfig config = with_defaults(*this);
   const std::string problem = modes_problem(config);
   f.require(problem.empty(), "", problem);
   if (!problem.empty()) return;
-  for (const RankProblem& rank : tt_rank_problems(tt_linear_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks))) {
+  for (const RankProblem& rank : tt_rank_problems(paired_modes(config.out_modes, config.in_modes), tt_ranks(config.ranks))) {
     f.require(false, "ranks", rank.message);
   }
 }
 
 TtLinear::TtLinear(const TtLinearConfig& config)
     : config_(checked(config)), halves_(tt_halves(config_.out_modes, config_.in_modes, config_.ranks)) {
-  for (const Shape& shape : core_shapes(tt_linear_modes(config_.out_modes, config_.in_modes), config_.ranks)) {
+  for (const Shape& shape : core_shapes(paired_modes(config_.out_modes, config_.in_modes), config_.ranks)) {
     cores_.add(add_parameter(str("core", cores_.size() + 1), Tensor::zeros(shape)));
   }
   if (config_.bias) bias_ = &add_parameter("bias", Tensor::zeros({config_.out}), ParameterRole::bias);
@@ -124,25 +93,9 @@ void TtLinear::take_traits(const Linear& dense) {
 
 Value TtLinear::config() const { return write(config_); }
 
-// The product of neighbouring cores, of which `first` is the first: [r_before, o_first ... o_last, i_first ... i_last, r_after].
 Var TtLinear::half(std::span<const Var> cores, std::size_t first) const {
-  const std::size_t count = cores.size();
-  Modes sizes{cores.front().shape()[0]};
-  for (std::size_t k = first; k < first + count; ++k) {
-    sizes.push_back(config_.out_modes[k]);
-    sizes.push_back(config_.in_modes[k]);
-  }
-  sizes.push_back(cores.back().shape()[2]);
-  // r, o_1, i_1, o_2, i_2, ..., r' -> r, o_1, o_2, ..., i_1, i_2, ..., r'
-  std::vector<int> axes{0};
-  for (const int parity : {1, 2}) {
-    for (int k = 0; k < static_cast<int>(count); ++k) axes.push_back(2 * k + parity);
-  }
-  axes.push_back(static_cast<int>(sizes.size()) - 1);
-  const Var product = permute(reshape(joined_cores(cores), shape_of(sizes)), axes);
-  const std::int64_t out = product_of(std::span(config_.out_modes).subspan(first, count));
-  const std::int64_t in = product_of(std::span(config_.in_modes).subspan(first, count));
-  return reshape(product, {sizes.front(), out, in, sizes.back()});
+  return joined_pairs(cores, std::span(config_.out_modes).subspan(first, cores.size()),
+                      std::span(config_.in_modes).subspan(first, cores.size()));
 }
 
 Var TtLinear::right_first(const Var& x, std::span<const Var> cores) const {
@@ -175,15 +128,9 @@ Var TtLinear::left_first(const Var& x, std::span<const Var> cores) const {
   return linear(reshape(between, {rows * o_left, right.shape()[1]}), right);
 }
 
-// [out, in], by its halves: the axes of all cores at once may be more than a shape has.
 Var TtLinear::composed(std::span<const Var> cores) const {
-  return made_once(weight_, cores_[0].value(), [&] {
-    const Var left = half(cores.first(halves_.left), 0), right = half(cores.subspan(halves_.left), halves_.left);
-    const std::int64_t o_left = left.shape()[1], i_left = left.shape()[2], r = left.shape()[3];
-    const std::int64_t o_right = right.shape()[1], i_right = right.shape()[2];
-    const Var product = matmul(reshape(left, {o_left * i_left, r}), reshape(right, {r, o_right * i_right}));
-    return reshape(permute(reshape(product, {o_left, i_left, o_right, i_right}), {0, 2, 1, 3}), {config_.out, config_.in});
-  });
+  return made_once(weight_, cores_[0].value(),
+                   [&] { return composed_pairs(cores, config_.out_modes, config_.in_modes, halves_.left); });
 }
 
 // operands: x, then the cores.
@@ -199,7 +146,8 @@ Var TtLinear::forward(const Var& x, const Context& context) {
   std::vector<Var> operands = cores_.vars();
   operands.insert(operands.begin(), x);
   const std::size_t way = execution_.choose(*this, operands, context.recompute, [&] {
-    return Ways{{"right-first", "left-first", "composed"}, 2.0 * static_cast<double>(x.shape().numel() * config_.out),
+    return Ways{{"right-first", "left-first", "composed"},
+                2.0 * static_cast<double>(x.shape().numel() * config_.out),
                 [this](std::size_t i, std::span<const Var> o) { return run_way(i, o); }};
   });
   Shape output = x.shape();

@@ -1,7 +1,7 @@
-// A linear layer whose weight is a tensor train of matrices (Novikov et al., NIPS 2015, "Tensorizing neural networks"):
-// W[(o_1 ... o_d), (i_1 ... i_d)] = G_1[o_1, i_1] ... G_d[o_d, i_d], out = o_1 ... o_d and in = i_1 ... i_d, the last running
-// fastest. Forward multiplies the cores of each half, a product of weights alone, and applies the two halves to x one after the
-// other, without a copy between: x [..., in] as [rows, i_left, i_right] -> [rows, i_left, r, o_right] -> [rows, o_left, o_right] = y
+// A linear layer whose weight is a tensor train over pairs of modes (layers/tt_pairs.h; Novikov et al., NIPS 2015, "Tensorizing
+// neural networks"), out = o_1 ... o_d and in = i_1 ... i_d. Forward multiplies the cores of each half, a product of weights
+// alone, and applies the two halves to x one after the other, without a copy between: x [..., in] as [rows, i_left, i_right] ->
+// [rows, i_left, r, o_right] -> [rows, o_left, o_right] = y
 // [..., out], or by [rows, o_left, r, i_right] with the left half first. The third way multiplies all cores and applies their
 // product. The clock chooses (layers/execution.h). Saved for backward are x, the halves and what is between them.
 #pragma once
@@ -11,6 +11,7 @@
 #include "layers/execution.h"
 #include "layers/linear.h"
 #include "layers/tt_cores.h"
+#include "layers/tt_pairs.h"
 
 namespace tessera {
 
@@ -22,18 +23,12 @@ struct TtLinearConfig {
   void fields(Fields& f);
 };
 
-// The modes of the train, o_k i_k.
-Modes tt_linear_modes(const Modes& out_modes, const Modes& in_modes);
 // Where the cores part into the halves that take the fewest multiply-adds for a row of x, and how many these are.
 struct TtHalves {
-  std::size_t left = 1;    // cores in the first half
+  std::size_t left = 1;  // cores in the first half
   std::int64_t macs = 0;
 };
 TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<const std::int64_t> ranks);
-// [out, in] as the tensor [o_1 i_1, ..., o_d i_d] that the cores decompose, and back.
-Tensor tt_tensor(const Tensor& weight, const Modes& out_modes, const Modes& in_modes);
-Tensor tt_matrix(const Tensor& tensor, const Modes& out_modes, const Modes& in_modes);
-Var tt_matrix(const Var& tensor, const Modes& out_modes, const Modes& in_modes);
 
 // Parameters: core1 [1, o_1 i_1, r_1], ..., core(d) [r_(d-1), o_d i_d, 1], bias [out].
 class TtLinear final : public Module, public CompressedLayer {

@@ -1,6 +1,7 @@
 #include "layers/tt_modes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "core/support/counting.h"
@@ -10,6 +11,25 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // beyond it the search takes seconds
+
+// `factor` as often as there are modes.
+std::int64_t power_of(std::int64_t factor, std::int64_t count) {
+  return product_of(Modes(static_cast<std::size_t>(count), factor));
+}
+
+struct Side {
+  const char* name;
+  const Modes& modes;
+};
+
+std::string count_problem(const Side& first, const Side& second) {
+  const std::size_t count = first.modes.size();
+  if (count != second.modes.size()) {
+    return str(first.name, " has ", count, " modes, ", second.name, " has ", second.modes.size(), "; tt needs as many of each");
+  }
+  if (count < 2) return "tt needs two modes at least";
+  return count > kMostPairs ? str("tt holds ", kMostPairs, " modes at most") : "";
+}
 
 }  // namespace
 
@@ -55,15 +75,35 @@ Modes balanced_modes(std::int64_t size, std::int64_t count) {
   return best;
 }
 
-std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in) {
-  if (out_modes.size() != in_modes.size()) {
-    return str("out has ", out_modes.size(), " modes, in has ", in_modes.size(), "; tt needs as many of each");
+Modes padded_modes(std::int64_t size, std::int64_t count) {
+  auto largest = std::max<std::int64_t>(1, std::llround(std::pow(static_cast<double>(size), 1.0 / static_cast<double>(count))));
+  while (power_of(largest, count) < size) ++largest;
+  while (largest > 1 && power_of(largest - 1, count) >= size) --largest;
+  Modes modes(static_cast<std::size_t>(count), largest);
+  for (std::int64_t& mode : modes) {
+    if (--mode > 0 && product_of(modes) >= size) continue;
+    ++mode;
+    break;
   }
-  if (out_modes.size() < 2) return "tt needs two modes at least";
-  if (out_modes.size() > kMostPairs) return str("tt holds ", kMostPairs, " modes at most");
+  return modes;
+}
+
+std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in) {
+  if (std::string problem = count_problem({"out", out_modes}, {"in", in_modes}); !problem.empty()) return problem;
   if (product_of(out_modes) != out) return str("out_modes ", to_text(out_modes), " is ", product_of(out_modes), ", out is ", out);
   if (product_of(in_modes) != in) return str("in_modes ", to_text(in_modes), " is ", product_of(in_modes), ", in is ", in);
   return "";
+}
+
+std::string table_problem(const Modes& row_modes, std::int64_t rows, const Modes& width_modes, std::int64_t width) {
+  std::string problem = count_problem({"vocabulary", row_modes}, {"width", width_modes});
+  if (!problem.empty()) return problem;
+  const std::int64_t padded = product_of(row_modes);
+  const std::string all = str("vocabulary_modes ", to_text(row_modes), " is ", padded, ", vocabulary is ", rows);
+  if (padded < rows) return str(all, "; needs as much or more");
+  if (padded - rows > rows) return str(all, "; needs twice as much at most");
+  if (product_of(width_modes) == width) return "";
+  return str("width_modes ", to_text(width_modes), " is ", product_of(width_modes), ", width is ", width);
 }
 
 Ranks tt_ranks(std::span<const std::int64_t> values) {

@@ -13,8 +13,8 @@ namespace tessera {
 
 using Modes = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostConvModes = 3;    // of each side of a convolution's train
-constexpr std::size_t kMostPairs = 4;        // of a train over pairs of them, o_k i_k
+constexpr std::size_t kMostConvModes = 3;  // of each side of a convolution's train
+constexpr std::size_t kMostPairs = 4;  // of a train over pairs of them, o_k i_k
 
 Shape shape_of(std::span<const std::int64_t> sizes);
 std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"
@@ -23,9 +23,16 @@ std::string to_text(std::span<const std::int64_t> modes);  // "4·8·4"
 // memory holds are not split: 1·...·1·size.
 Modes balanced_modes(std::int64_t size, std::int64_t count);
 
+// `count` factors, ascending, each at most one below the largest, of the smallest product that is at least `size`: 257 in two is
+// 16·17, which is 272.
+Modes padded_modes(std::int64_t size, std::int64_t count);
+
 // Of a train over o_1 i_1, ..., o_d i_d: what is wrong with the modes of the `out` outputs and the `in` inputs; "" where they
 // fit.
 std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in);
+
+// The same of a table's rows and width. The rows' modes may multiply to more than there are rows, up to twice as many.
+std::string table_problem(const Modes& row_modes, std::int64_t rows, const Modes& width_modes, std::int64_t width);
 
 // r_1, r_2, ... by name, "r1", "r2", and their values.
 Ranks tt_ranks(std::span<const std::int64_t> values);

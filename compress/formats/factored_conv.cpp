@@ -1,6 +1,7 @@
 #include "compress/formats/factored_conv.h"
 
 #include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera {
 
@@ -10,7 +11,7 @@ std::span<const std::string_view> LargerConvFormat::kinds() const {
 }
 
 std::string LargerConvFormat::why_not(const DenseLayer& layer) const {
-  if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; ", name(), " factors conv2d");
+  if (!is_form_of(*this, *layer.module)) return str("is ", with_article(layer.module->kind()), "; ", name(), " factors conv2d");
   if (layer.groups != 1) return str("has ", layer.groups, " groups; ", name(), " needs 1");
   if (layer.taps() == 1) return str("has a 1x1 kernel; ", name(), " needs a larger one");
   return "";

@@ -4,7 +4,9 @@
 
 #include "core/support/error.h"
 #include "layers/conv2d.h"
+#include "layers/embedding.h"
 #include "layers/linear.h"
+#include "layers/tied_linear.h"
 
 namespace tessera {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 // All but batch and channels.
 Extent positions(const Shape& shape) {
   if (shape.rank() == 4) return {shape[1], shape[2]};
+  if (shape.rank() < 2) return {1, 1};  // of whole numbers
   return {shape.erase(shape.rank() - 1).erase(0).numel(), 1};
 }
 
@@ -30,6 +33,11 @@ std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row
     layer.out = linear->options().out;
     layer.in = linear->options().in;
     layer.bias = linear->options().bias;
+  } else if (const auto* table = dynamic_cast<const Embedding*>(&module); table != nullptr && why_shared(module).empty()) {
+    layer.out = table->weight().value().dim(0);
+    layer.in = table->weight().value().dim(1);
+    layer.looked_up = true;
+    layer.input = layer.output;
   } else {
     return std::nullopt;
   }
@@ -50,12 +58,21 @@ void ProjectOptions::fields(Fields& f) {
 }
 
 void ModesConfig::fields(Fields& f) {
-  f.add("count", count, {.help = "modes that the channels of each side are split into, as equal as their divisors allow",
-                         .range = {.min = 2, .max = 4}, .example = "3", .observable = "report"});
-  f.add("out", out, {.help = "sizes that the output channels are split into; the input's are as many", .range = at_least(2),
-                     .example = "[4, 8, 4]", .observable = "report"});
-  f.add("in", in, {.help = "sizes that the input channels are split into; the output's are as many", .range = at_least(2),
-                   .example = "[4, 8, 4]", .observable = "report"});
+  f.add("count", count,
+        {.help = "modes that the channels of each side are split into, as equal as their divisors allow",
+         .range = {.min = 2, .max = 4},
+         .example = "3",
+         .observable = "report"});
+  f.add("out", out,
+        {.help = "sizes that the output channels are split into; the input's are as many",
+         .range = at_least(2),
+         .example = "[4, 8, 4]",
+         .observable = "report"});
+  f.add("in", in,
+        {.help = "sizes that the input channels are split into; the output's are as many",
+         .range = at_least(2),
+         .example = "[4, 8, 4]",
+         .observable = "report"});
   for (const auto& [key, sizes] : {std::pair("out", &out), {"in", &in}}) {
     f.require(sizes->empty() || (sizes->size() >= 2 && sizes->size() <= 4), key, "takes two to four sizes");
   }
@@ -69,6 +86,13 @@ std::int64_t rank_of(const Ranks& ranks, std::string_view name) {
   const auto found = std::ranges::find(ranks, name, &Rank::name);
   TESSERA_CHECK(found != ranks.end(), InternalError, "ranks ", to_string(ranks), ": no rank '", name, "'");
   return found->value;
+}
+
+std::string kinds_text(const Format& format) {
+  const std::span<const std::string_view> kinds = format.kinds();
+  std::string text;
+  for (std::size_t i = 0; i < kinds.size(); ++i) text += str(i == 0 ? "" : i + 1 == kinds.size() ? " or " : ", ", kinds[i]);
+  return text;
 }
 
 bool is_form_of(const Format& format, const Module& module) {

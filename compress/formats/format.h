@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-// A dense layer as formats see it: a weight [out, kh, kw, in / groups], of one tap for a linear layer's [out, in], and how often
-// it is applied to one sample.
+// A dense layer as formats see it: a weight [out, kh, kw, in / groups], of one tap for a linear layer's [out, in] and a table's
+// [vocabulary, width], and how often it is applied to one sample.
 struct DenseLayer {
   const Module* module = nullptr;
   std::string path;
@@ -27,6 +27,7 @@ struct DenseLayer {
   Extent kernel{1, 1};
   std::int64_t groups = 1;
   bool bias = false;
+  bool looked_up = false;  // a table, of which no product is computed; a selector takes it by its whole path alone
   Extent input{1, 1}, output{1, 1};  // pixels of an image, {rows, 1} of a sequence; 1x1 for a vector
 
   std::int64_t taps() const { return kernel.h * kernel.w; }
@@ -35,11 +36,12 @@ struct DenseLayer {
   std::int64_t parameters() const { return weights() + bias_parameters(); }
   std::int64_t input_positions() const { return input.h * input.w; }
   std::int64_t output_positions() const { return output.h * output.w; }
-  std::int64_t macs() const { return weights() * output_positions(); }  // per sample
+  std::int64_t macs() const { return looked_up ? 0 : weights() * output_positions(); }  // per sample
   const Tensor& weight() const;  // as the module holds it
 };
 
-// The layer of a network's trace; empty where the module has no weight that a form could hold: all but conv2d and linear.
+// The layer of a network's trace; empty where the module has no weight of its own that a form could hold: all but conv2d, linear,
+// and embeddings whose table no other layer reads.
 std::optional<DenseLayer> dense_layer(const Module& module, const LayerCost& row);
 
 // A rank as files write it.
@@ -84,15 +86,19 @@ class Format {
 
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
-  virtual std::span<const RankName> rank_names() const = 0;     // in the order of Ranks
+  virtual std::span<const RankName> rank_names() const = 0;  // in the order of Ranks
   virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
-  virtual bool sweeps() const { return false; }      // whether project() reads the options of sweeps
+  virtual bool sweeps() const { return false; }  // whether project() reads the options of sweeps
   virtual bool randomises() const { return false; }  // whether it reads `randomised`
   // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters
   // alone.
   virtual bool lowers_macs() const { return true; }
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
+
+  // The form as it holds this layer, which is of one of its kinds: what all functions below are asked of that are told a layer or
+  // its weight.
+  virtual const Format& for_layer(const Module&) const { return *this; }
 
   // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.
   virtual std::string why_not(const DenseLayer& layer) const = 0;
@@ -109,8 +115,8 @@ class Format {
   virtual bool ends_in_input_channels() const { return false; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;
-  // For each rank the singular values that it cuts, descending; of a matrix that has all elements of the weight. Where spectra_tell_errors()
-  // is false they only weigh layers against each other, for a `macs` or `params` rule.
+  // For each rank the singular values that it cuts, descending; of a matrix that has all elements of the weight. Where
+  // spectra_tell_errors() is false they only weigh layers against each other, for a `macs` or `params` rule.
   virtual std::vector<std::vector<double>> spectra(const Tensor& weight) const = 0;
   virtual bool spectra_tell_errors() const { return true; }
 
@@ -127,6 +133,9 @@ class Format {
 
 // The value of a rank that `ranks` has.
 std::int64_t rank_of(const Ranks& ranks, std::string_view name);
+
+// "conv2d, linear or embedding".
+std::string kinds_text(const Format& format);
 
 // Whether the format is one of this module's kind, whatever its ranks.
 bool is_form_of(const Format& format, const Module& module);

@@ -7,19 +7,16 @@
 #include "core/support/error.h"
 
 namespace tessera {
-namespace {
 
-std::string why_not_into(const Modes& modes, std::int64_t size, const char* side) {
+std::string why_not_into(const Modes& modes, std::int64_t size, std::string_view parts) {
   if (product_of(modes) != size) {
-    return str("has ", size, ' ', side, " channels; its modes ", to_text(modes), " multiply to ", product_of(modes));
+    return str("has ", size, ' ', parts, "; its modes ", to_text(modes), " multiply to ", product_of(modes));
   }
   if (std::ranges::find(modes, 1) != modes.end()) {
-    return str("has ", size, ' ', side, " channels, which do not split into ", modes.size(), " modes above 1");
+    return str("has ", size, ' ', parts, ", which do not split into ", modes.size(), " modes above 1");
   }
   return "";
 }
-
-}  // namespace
 
 ModeSplit split_modes(const ModesConfig& config, std::int64_t out, std::int64_t in) {
   const std::int64_t given = std::ssize(config.out.empty() ? config.in : config.out);
@@ -29,8 +26,8 @@ ModeSplit split_modes(const ModesConfig& config, std::int64_t out, std::int64_t 
 }
 
 std::string why_no_split(const ModeSplit& modes, std::int64_t out, std::int64_t in) {
-  const std::string reason = why_not_into(modes.out, out, "output");
-  return reason.empty() ? why_not_into(modes.in, in, "input") : reason;
+  const std::string reason = why_not_into(modes.out, out, "output channels");
+  return reason.empty() ? why_not_into(modes.in, in, "input channels") : reason;
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "compress/formats/factored_conv.h"
 #include "core/linalg/tucker.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 #include "layers/svd_conv2d.h"
 #include "layers/svd_linear.h"
 
@@ -25,7 +26,8 @@ class SvdFormat final : public Format {
   bool ends_in_input_channels() const override { return true; }
 
   std::string why_not(const DenseLayer& layer) const override {
-    if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; svd factors linear and 1x1 conv2d");
+    if (!is_form_of(*this, *layer.module))
+      return str("is ", with_article(layer.module->kind()), "; svd factors linear and 1x1 conv2d");
     if (layer.groups != 1) return str("has ", layer.groups, " groups; svd needs 1");
     if (layer.taps() != 1) return str("has a ", layer.kernel, " kernel; svd needs 1x1");
     return "";
@@ -51,8 +53,7 @@ class SvdFormat final : public Format {
     return {linalg::mode_spectrum(matrix, matrix.dim(0) <= matrix.dim(1) ? 0 : 1)};
   }
 
-  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options,
-                  const Factors*) const override {
+  Factors project(const Tensor& weight, const Ranks& ranks, const ProjectOptions& options, const Factors*) const override {
     const SvdFactors factors = svd_project(as_matrix(weight), rank_of(ranks, "rank"), options.randomised);
     return {factors.in_factor, factors.out_factor};
   }

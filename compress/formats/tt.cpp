@@ -4,6 +4,7 @@
 
 #include "compress/formats/factored_conv.h"
 #include "compress/formats/mode_split.h"
+#include "compress/formats/tt_table.h"
 #include "core/linalg/tt.h"
 #include "core/support/counting.h"
 #include "core/support/error.h"
@@ -13,7 +14,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kKinds[]{"conv2d", "linear"};
+constexpr std::string_view kKinds[]{"conv2d", "linear", "embedding"};
 constexpr std::string_view kHelp = "rank between two modes of a tensor train";
 constexpr RankName kNames[2 * kMostConvModes]{{"r1", kHelp, "4"},  {"r2", kHelp, "16"}, {"r3", kHelp, "16"},
                                               {"r4", kHelp, "16"}, {"r5", kHelp, "16"}, {"r6", kHelp, "4"}};
@@ -22,7 +23,7 @@ bool is_linear(const DenseLayer& layer) { return layer.module->kind() == "linear
 
 class TtFormat final : public Format {
  public:
-  explicit TtFormat(ModesConfig modes = {}) : modes_(std::move(modes)) {}
+  explicit TtFormat(ModesConfig modes = {}) : modes_(std::move(modes)), table_(kNames, modes_) {}
 
   std::string_view name() const override { return "tt"; }
   std::span<const std::string_view> kinds() const override { return kKinds; }
@@ -30,8 +31,12 @@ class TtFormat final : public Format {
   std::size_t fewest_ranks() const override { return 1; }
   std::unique_ptr<Format> with_modes(const ModesConfig& modes) const override { return std::make_unique<TtFormat>(modes); }
 
+  const Format& for_layer(const Module& layer) const override {
+    if (is_form_of(table_, layer)) return table_;
+    return *this;
+  }
+
   std::string why_not(const DenseLayer& layer) const override {
-    if (!is_form_of(*this, *layer.module)) return str("is a ", layer.module->kind(), "; tt factors conv2d and linear");
     if (layer.groups != 1) return str("has ", layer.groups, " groups; tt needs 1");
     if (!is_linear(layer) && layer.taps() == 1) return "has a 1x1 kernel; tt needs a larger one";
     const ModeSplit modes = split(layer.out, layer.in);
@@ -41,9 +46,7 @@ class TtFormat final : public Format {
     return why_no_split(modes, layer.out, layer.in);
   }
 
-  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override {
-    return largest_tt_ranks(train_modes(layer));
-  }
+  std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const override { return largest_tt_ranks(train_modes(layer)); }
 
   std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const override {
     return tt_rank_problems(train_modes(layer), ranks);
@@ -70,8 +73,8 @@ class TtFormat final : public Format {
       return cost;
     }
     const std::int64_t r_out = r[sides.out.size() - 1], r_in = r[sides.out.size()];
-    cost.macs = layer.input_positions() * r_in * layer.in +
-                layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
+    cost.macs =
+        layer.input_positions() * r_in * layer.in + layer.output_positions() * (r_out * layer.taps() * r_in + layer.out * r_out);
     cost.activations = layer.input_positions() * r_in + layer.output_positions() * r_out;
     return cost;
   }
@@ -110,8 +113,12 @@ class TtFormat final : public Format {
       return made;
     };
     if (const auto* linear = dynamic_cast<const Linear*>(dense.module)) {
-      const TtLinearConfig config{.in = dense.in, .out = dense.out, .out_modes = modes.out, .in_modes = modes.in,
-                                  .ranks = values_of(ranks), .bias = dense.bias};
+      const TtLinearConfig config{.in = dense.in,
+                                  .out = dense.out,
+                                  .out_modes = modes.out,
+                                  .in_modes = modes.in,
+                                  .ranks = values_of(ranks),
+                                  .bias = dense.bias};
       return filled(std::make_unique<TtLinear>(config), *linear);
     }
     const TtConv2dConfig config{.conv = conv_of(dense), .out_modes = modes.out, .in_modes = modes.in, .ranks = values_of(ranks)};
@@ -123,7 +130,7 @@ class TtFormat final : public Format {
 
   Modes train_modes(const Shape& weight) const {
     const ModeSplit modes = split(weight[0], weight.dim(-1));
-    if (weight.rank() == 2) return tt_linear_modes(modes.out, modes.in);
+    if (weight.rank() == 2) return paired_modes(modes.out, modes.in);
     return tt_conv_modes({.kernel = {weight[1], weight[2]}}, modes.out, modes.in);
   }
 
@@ -133,6 +140,7 @@ class TtFormat final : public Format {
   }
 
   ModesConfig modes_;
+  TtTable table_;
 };
 
 }  // namespace

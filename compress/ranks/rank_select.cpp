@@ -240,8 +240,8 @@ std::string to_string(const RankConfig& config) {
 
 std::string why_not_ranks_of(const Format& format, const RankConfig& config) {
   if ((config.macs || config.latency) && !format.lowers_macs()) {
-    return str(format.name(),
-               " takes the dense layer's MACs at any ranks; ask for params, energy, error, vbmf or explicit ranks");
+    return str(format.name(), " lowers the MACs of no ", kinds_text(format),
+               "; ask for params, energy, error, vbmf or explicit ranks");
   }
   if ((config.by_spectra() > 0 || config.latency) && !format.spectra_tell_errors()) {
     return str(format.name(), " has no spectra that say what a rank discards; ask for macs, params or explicit ranks");
@@ -275,7 +275,8 @@ void RuleChoice::fields(Fields& f) {
 std::vector<RuleChoice> compare_rules(std::span<const RankConfig> rules, std::span<const RankLayer> layers) {
   std::vector<RuleChoice> compared;
   for (const RankConfig& rule : rules) {
-    if (layers.empty() || !why_not_ranks_of(*layers.front().format, rule).empty()) continue;
+    const auto refuses = [&](const RankLayer& layer) { return !why_not_ranks_of(*layer.format, rule).empty(); };
+    if (layers.empty() || std::ranges::any_of(layers, refuses)) continue;
     try {
       RuleChoice row{.rule = to_string(rule)};
       std::int64_t parameters = 0, macs = 0, all_parameters = 0, all_macs = 0;
@@ -291,7 +292,7 @@ std::vector<RuleChoice> compare_rules(std::span<const RankConfig> rules, std::sp
         all_macs += dense.macs();
       }
       row.parameters_kept = static_cast<double>(parameters) / static_cast<double>(all_parameters);
-      row.macs_kept = static_cast<double>(macs) / static_cast<double>(all_macs);
+      if (all_macs > 0) row.macs_kept = static_cast<double>(macs) / static_cast<double>(all_macs);
       compared.push_back(std::move(row));
     } catch (const ConfigError&) {  // a fraction below what the smallest ranks keep
     }

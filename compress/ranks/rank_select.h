@@ -68,7 +68,7 @@ struct RuleChoice {
   void fields(Fields& f);
 };
 
-// One for each rule that the layers' format takes and that can be met. Every layer needs its spectra.
+// One for each rule that the formats of all layers take and that can be met. Every layer needs its spectra.
 std::vector<RuleChoice> compare_rules(std::span<const RankConfig> rules, std::span<const RankLayer> layers);
 
 // What is wrong with the explicit ranks for any of the layers, which it names; rank by rank, as the file has them.

@@ -17,7 +17,7 @@ struct LayerCost {
   Shape input;  // with the batch dimension
   Shape output;
   std::int64_t parameters = 0;
-  std::int64_t macs = 0;  // multiply-accumulates per sample; convolutions and linear layers only
+  std::int64_t macs = 0;  // multiply-accumulates per sample, of products alone
   std::int64_t weight_bytes = 0;  // parameters and buffers as stored
 };
 using Trace = std::vector<LayerCost>;

@@ -15,6 +15,8 @@ std::string percent(double fraction);  // "93.28 %"
 // The shortest form that reads back to the same double.
 std::string shortest(double value);
 
+std::string with_article(std::string_view noun);  // "a linear", "an embedding"
+
 // The parts of a text between separators, empty ones too: "1,,2" has three.
 std::vector<std::string> split(std::string_view text, char separator);
 

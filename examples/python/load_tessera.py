@@ -2,10 +2,11 @@
 
     python3 load_tessera.py DIR         prints the network and the shape of its output
 
-    model = load_tessera.load("DIR")    # a torch.nn.Module in eval mode; images are [n, c, h, w]
+    model = load_tessera.load("DIR")    # a torch.nn.Module in eval mode; images are [n, c, h, w], tokens int64
     model.masks                         # {"fc1.weight": bool tensor, True = kept} of pruned weights, whose others are zeros
 """
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -161,6 +162,13 @@ class TensorTrain(nn.Module):
             product = torch.tensordot(product, core, dims=1)
         return product
 
+    def matrix(self, pairs):
+        """Of a train whose k-th mode is the k-th of the rows times the k-th of the columns."""
+        paired = self.composed().reshape([size for both in pairs for size in both])
+        axes = [*range(0, paired.dim(), 2), *range(1, paired.dim(), 2)]
+        rows, columns = (math.prod(sizes) for sizes in zip(*pairs))
+        return paired.permute(axes).reshape(rows, columns)
+
 
 class TtConv2d(TensorTrain):
     """Modes of the output channels, kh kw, modes of the input channels."""
@@ -196,12 +204,22 @@ class TtLinear(TensorTrain):
     def __init__(self, c):
         pairs = list(zip(c["out_modes"], c["in_modes"]))
         super().__init__([out * inputs for out, inputs in pairs], c["ranks"], c["out"], c["bias"])
-        self.pairs, self.shape = pairs, (c["out"], c["in"])
+        self.pairs = pairs
 
     def forward(self, x):
-        paired = self.composed().reshape([size for both in self.pairs for size in both])
-        axes = [*range(0, paired.dim(), 2), *range(1, paired.dim(), 2)]
-        return F.linear(x, paired.permute(axes).reshape(self.shape), self.bias)
+        return F.linear(x, self.matrix(self.pairs), self.bias)
+
+
+class TtEmbedding(TensorTrain):
+    """The k-th mode is the k-th of the vocabulary times the k-th of the width; rows behind the vocabulary are no tokens."""
+
+    def __init__(self, c):
+        pairs = list(zip(c["vocabulary_modes"], c["width_modes"]))
+        super().__init__([rows * width for rows, width in pairs], c["ranks"], c["width"], False)
+        self.pairs, self.vocabulary = pairs, c["vocabulary"]
+
+    def forward(self, x):
+        return F.embedding(x, self.matrix(self.pairs)[:self.vocabulary])
 
 
 def svd_linear(c):
@@ -221,6 +239,7 @@ KINDS = {
     "conv2d": lambda c: conv(c, c["out"], c["in"], None, c["bias"], groups=c["groups"], **spatial(c)),
     "cp_conv2d": cp,
     "dropout": lambda c: nn.Dropout(c["p"]),
+    "embedding": lambda c: nn.Embedding(c["vocabulary"], c["width"]),
     "flatten": lambda c: nn.Flatten(),
     "gelu": lambda c: nn.GELU(approximate="tanh" if c["form"] == "tanh" else "none"),
     "global_avg_pool": lambda c: GlobalAvgPool(),
@@ -238,6 +257,7 @@ KINDS = {
     "svd_linear": svd_linear,
     "tanh": lambda c: nn.Tanh(),
     "tt_conv2d": TtConv2d,
+    "tt_embedding": TtEmbedding,
     "tt_garipov_conv2d": TtGaripovConv2d,
     "tt_linear": TtLinear,
     "tucker2_conv2d": tucker2,
@@ -264,8 +284,14 @@ def load(folder):
     return model.eval()
 
 
+def reads_tokens(network):
+    while isinstance(network, nn.Sequential) and len(network) > 0:
+        network = network[0]
+    return isinstance(network, (nn.Embedding, TtEmbedding))
+
+
 if __name__ == "__main__":
     network = load(sys.argv[1])
     shape = json.loads((pathlib.Path(sys.argv[1]) / "model.json").read_text())["input"]
     print(network)
-    print("output:", list(network(torch.zeros(1, *shape)).shape))
+    print("output:", list(network(torch.zeros(1, *shape, dtype=torch.long if reads_tokens(network) else torch.float)).shape))

@@ -66,7 +66,7 @@ inline LowRankConfig svd_config() {
 }
 
 inline std::vector<ConstrainedLayer> rank_of_fc(std::int64_t rank) {
-  return low_rank_layers(svd_config(), {{"fc", {{"rank", rank}}}});
+  return {{"fc", low_rank_constraint(svd_config(), {{"rank", rank}})}};
 }
 
 inline AdmmConfig admm_config(double rho) {

@@ -94,6 +94,18 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
             "  c is kept: not faster at batch 32, inference, 2 threads; alone 0.98x (0.97-0.99)");
 }
 
+// Rows of a table take no MACs; products of its factors do.
+TEST(Summary, TellsNoFractionOfMacsThatThereWereNot) {
+  PassReport report;
+  report.before = {.parameters = 2000, .macs = 90000, .weight_bytes = 8000};
+  report.after = {.parameters = 1300, .macs = 90400, .weight_bytes = 5200};
+  LayerReport& table = report.layers.emplace_back();
+  table.macs_after = 400;
+  table.decision = "factored";
+  EXPECT_EQ(summary(report), "1 of 1 matched layers factored; network: parameters 2000 -> 1300, MACs 90000 -> 90400");
+  EXPECT_NE(pass_markdown(report).find("| MACs, matched layers | 0 | 400 | - |"), std::string::npos);
+}
+
 PassReport two_layers() {
   PassReport report;
   report.pass = std::string("factorise");

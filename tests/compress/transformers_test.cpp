@@ -1,16 +1,21 @@
 // Passes on transformers, whose layers read sequences [n, t, features], and whose table of tokens is shared.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/patterns/builtin.h"
 #include "compress/prune/prune.h"
 #include "compress/sparsify.h"
+#include "compress/timing/compare.h"
 #include "compress/timing/latency.h"
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "layers/builtin.h"
 #include "layers/compressed.h"
+#include "layers/decoding.h"
 #include "layers/linear.h"
 #include "layers/model_tree.h"
 #include "layers/models/bert.h"
@@ -64,8 +69,8 @@ void expect_same(Module& got, Module& want) {
 }
 
 // The network with the dense layers that its compressed ones stand for.
-std::unique_ptr<Module> made_dense(Module& root) {
-  std::unique_ptr<Module> dense = network();
+std::unique_ptr<Module> made_dense(Module& root, bool tied = true) {
+  std::unique_ptr<Module> dense = network(tied);
   for_each_module(root, [&](const Module& module) {
     if (const CompressedLayer* const layer = as_compressed(module)) replace_module(dense, module.path(), layer->to_dense());
   });
@@ -114,12 +119,15 @@ TEST(CompressedTransformers, ATableThatIsSharedStays) {
   for (const char* layer : {"head", "tokens"}) {
     auto root = network();
     const std::string other = layer == std::string("head") ? "tokens" : "head";
-    const std::string refused = message_of<ConfigError>(
-        [&] { factorise(root, str(R"({"layers": ")", layer, R"(", "format": "svd", "ranks": {"rank": 2}})")); });
-    EXPECT_NE(refused.find(str("match no conv2d or linear; matched: ", layer, "; '", layer, "' shares its table with '", other,
-                               "', which stays as it is")),
-              std::string::npos)
-        << refused;
+    for (const auto& [form, kinds] : {std::pair(R"("svd", "ranks": {"rank": 2})", "conv2d or linear"),
+                                      std::pair(R"("tt", "ranks": {"r1": 2})", "conv2d, linear or embedding")}) {
+      const std::string refused =
+          message_of<ConfigError>([&] { factorise(root, str(R"({"layers": ")", layer, R"(", "format": )", form, "}")); });
+      EXPECT_NE(refused.find(str("match no ", kinds, "; matched: ", layer, "; '", layer, "' shares its table with '", other,
+                                 "', which stays as it is")),
+                std::string::npos)
+          << refused;
+    }
     const std::string kept = message_of<ConfigError>([&] {
       const PruneConfig config =
           read<PruneConfig>(parse_json(str(R"({"layers": ")", layer, R"(", "sparsity": {"target": 0.5}})"), "test"));
@@ -142,6 +150,111 @@ TEST(CompressedTransformers, ATableThatIsSharedStays) {
   auto untied = network(false);
   EXPECT_EQ(factorise(untied, R"({"layers": "head", "format": "svd", "ranks": {"rank": 2}})").layers.size(), 1U);
   EXPECT_EQ(untied->child("head").kind(), "svd_linear");
+}
+
+TEST(CompressedTransformers, ATableOfItsOwnIsATrain) {
+  for (const char* ranks : {R"({"params": 0.6})", R"({"energy": 0.5})", R"({"r1": 3})"}) {
+    SCOPED_TRACE(ranks);
+    auto root = network(false);
+    const PassReport report = factorise(root, str(R"({"layers": "tokens", "format": "tt", "ranks": )", ranks, "}"));
+    ASSERT_EQ(report.layers.size(), 1U);
+    const LayerReport& row = report.layers[0];
+    EXPECT_EQ(row.decision, "factored") << row.reason;
+    EXPECT_EQ(row.kind_after, "tt_embedding");
+    EXPECT_LT(row.parameters_after, row.parameters_before);
+    EXPECT_EQ(row.macs_before, 0);
+    EXPECT_GT(row.macs_after, 0) << "of the products of slices";
+    EXPECT_EQ(describe(*rebuild(describe(*root), builtin_layers())), describe(*root));
+    expect_same(*root, *made_dense(*root, false));
+  }
+  auto root = network(false);
+  EXPECT_EQ(factorise(root, R"({"layers": "tokens", "format": "tt", "ranks": {"energy": 1.0}})").layers.at(0).reason,
+            "factored parameters 896 at ranks r1 16 are not below dense 608");
+}
+
+// What experiments select by patterns are products: a table that is looked up joins them by its own path.
+TEST(CompressedTransformers, ATableIsSelectedByItsPathAlone) {
+  const auto paths = [](const char* layers) {
+    auto root = network(false);
+    std::vector<std::string> selected;
+    for (const LayerReport& row :
+         factorise(root, str(R"({"layers": )", layers, R"(, "format": "tt", "ranks": {"r1": 2}})")).layers) {
+      selected.push_back(row.path);
+    }
+    return selected;
+  };
+  const std::vector<std::string> all = paths(R"("*")");
+  EXPECT_EQ(all.size(), 9U) << "four in each block, and the head";
+  EXPECT_EQ(std::ranges::find(all, "tokens"), all.end());
+  EXPECT_EQ(paths(R"(["*", "tokens"])").size(), 10U);
+  EXPECT_EQ(paths(R"(["tokens", "*.fc1"])"), (std::vector<std::string>{"tokens", "blocks.0.mlp.fc1", "blocks.1.mlp.fc1"}));
+  auto root = network(false);
+  const std::string refused =
+      message_of<ConfigError>([&] { factorise(root, R"({"layers": "tok*", "format": "tt", "ranks": {"r1": 2}})"); });
+  EXPECT_NE(refused.find("match no conv2d, linear or embedding; matched: tokens; 'tokens' is a table, which its whole path alone "
+                         "selects"),
+            std::string::npos)
+      << refused;
+}
+
+TEST(CompressedTransformers, RanksOfATableAreNotAskedForByItsMacs) {
+  const auto fault = [](const char* rest) {
+    auto root = network(false);
+    return message_of<ConfigError>([&] { factorise(root, str(R"({"format": "tt", )", rest, "}")); });
+  };
+  const std::string rule =
+      "layer 'tokens': tt lowers the MACs of no embedding; ask for params, energy, error, vbmf or explicit ranks";
+  EXPECT_NE(fault(R"("layers": ["tokens", "*.fc1"], "ranks": {"macs": 0.5})").find(rule), std::string::npos);
+  EXPECT_NE(fault(R"("layers": "tokens", "ranks": {"latency": {"speedup": 2}})").find(rule), std::string::npos);
+  EXPECT_EQ(fault(R"("layers": ["tokens", "*.fc1"], "ranks": [{"layers": "*.fc1", "macs": 0.5}, {"layers": "tokens", "r1": 2}])"),
+            "");
+  EXPECT_EQ(fault(R"("layers": ["tokens", "*.fc1"], "ranks": {"params": 0.5})"), "");
+}
+
+// A table has no MACs before, and of none no fraction is kept.
+TEST(CompressedTransformers, APlanComparesRulesThatATableTakes) {
+  auto root = network(false);
+  const auto rules_of = [&](const char* layers) {
+    FactorisePass pass(read<FactoriseConfig>(
+        parse_json(str(R"({"layers": )", layers, R"(, "format": "tt", "ranks": {"params": 0.6}})"), "test")));
+    EXPECT_TRUE(pass.try_prepare(root, kTokens).empty());
+    std::vector<std::string> rules;
+    for (const RuleChoice& rule : pass.compare_rules().rules) {
+      EXPECT_TRUE(std::isfinite(rule.macs_kept)) << rule.rule;
+      rules.push_back(rule.rule);
+    }
+    return rules;
+  };
+  const std::vector<std::string> without_macs{"params 0.5 per matched", "energy 0.9", "error 0.3", "vbmf 1"};
+  EXPECT_EQ(rules_of(R"("tokens")"), without_macs);
+  EXPECT_EQ(rules_of(R"(["*.fc1", "tokens"])"), without_macs);
+  EXPECT_EQ(rules_of(R"("*.fc1")").size(), 5U);
+}
+
+TEST(CompressedTransformers, ATrainOfTokensDecodesAndIsTimed) {
+  auto root = network(false);
+  factorise(root, R"({"layers": "tokens", "format": "tt", "ranks": {"r1": 3}})");
+  EXPECT_EQ(root->input_limit(), 19);
+  EXPECT_EQ(why_not_decode(*root), "");
+  const Tensor ids = whole_numbers({2, 7}, 19);
+  const NoGrad no_grad;
+  const Tensor whole = (*root)(Var(ids), {}).value();
+  AttentionCache cache(7);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    const Tensor y = (*root)(Var(ids.slice(1, i, i + 1)), {.cache = &cache}).value();
+    cache.advance(1);
+    EXPECT_LE(relative_error(y, whole.slice(1, i, i + 1)), 1e-5) << i;
+  }
+  Module& tokens = root->child("tokens");
+  const std::unique_ptr<Module> dense = as_compressed(tokens)->to_dense();
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    for (const Phase phase : {Phase::inference, Phase::decode, Phase::training}) {
+      const PairedTimes times =
+          time_layer(*dense, tokens, kTokens, /*input_gradient=*/false, {.phase = phase, .compute = compute, .rounds = 2});
+      EXPECT_EQ(times.dense.size(), 2U);
+      EXPECT_EQ(times.compressed.size(), 2U);
+    }
+  }
 }
 
 // Without a choice of layers all are pruned but a head, which a tied network has no weights of.

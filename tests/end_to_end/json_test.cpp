@@ -124,8 +124,8 @@ TEST_F(Json, LayersForPeopleSaysTheSame) {
   expect_in(text, "\nsvd                                   conv1, conv2  has a 3x3 kernel; the format needs 1x1\n");
   expect_in(text, "\ntucker2, spatial_svd, cp, tt_garipov  3             is a linear; the format factors conv2d\n");
   expect_in(text,
-            "\nall                                   2             is a global_avg_pool; formats hold conv2d and linear\nnext: "
-            "tessera train ");
+            "\nall                                   2             is a global_avg_pool; formats hold conv2d, linear and "
+            "embedding\nnext: tessera train ");
 }
 
 TEST_F(Json, LayersNamesTheFirstOfManyThatAFormatCannotHold) {
@@ -134,7 +134,7 @@ TEST_F(Json, LayersNamesTheFirstOfManyThatAFormatCannotHold) {
       str("version: 1\nname: many\ndata: {name: glyphs, count: 100, test_count: 20, batch: 10}\nmodel: {name: layers, layers: [",
           "relu, relu, relu, relu, relu, flatten, {linear: {out: 10}}]}\nstages: [{name: dense, train: 1e}]\n"));
   expect_in(run_program({"layers", file_}).output,
-            "\nall                                   0, 1, 2 and 2 more  is a relu; formats hold conv2d and linear\n");
+            "\nall                                   0, 1, 2 and 2 more  is a relu; formats hold conv2d, linear and embedding\n");
 }
 
 TEST_F(Json, ValidateAnswersYes) {

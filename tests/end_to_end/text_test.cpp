@@ -141,10 +141,76 @@ TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
   EXPECT_NEAR(json({"eval", saved}).at("token_loss").as_double(), loss, 1e-6) << "the same pairs, of another seed's run";
   expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "\"sparse\":");
   write_bytes(folder_ / "compress.yaml",
-              "version: 1\ninput: [16]\nmodel: {name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: {band: 3}}\n"
+              "version: 1\ninput: [16]\nmodel: {name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: "
+              "{band: 3}}\n"
               "factorise: {layers: '*.fc1', ranks: {macs: 0.5}}\n");
   expect_outcome(run({"compress", trained, "--config", folder_ / "compress.yaml", "--out", folder_ / "file"}), 2,
                  "is sparse attention, whose pairs the trained network holds; needs model: {name: saved}");
+}
+
+// Held to the train by ADMM, then decomposed.
+const std::vector<std::string> kTrain{
+    "model.tied=false",
+    "stages=[{name: held, train: 1e, admm: {layers: tokens, format: tt, ranks: {r1: 4}, keep: always, update: 6s}}, "
+    "{name: factored, factorise: {from: held}}, {name: tuned, train: 1e}]"};
+
+TEST_F(Text, ATableAsATrainThatIsKilledEndsWithTheSameBytes) {
+  const auto result = [](const std::string& path) {
+    return tensors_of(path) + read_bytes(path + "/metrics.jsonl") + read_bytes(path + "/layers.csv");
+  };
+  const std::string straight = train("straight", kTrain);
+  std::vector<std::string> next = joined({"train", folder_ / "gpt.yaml", "--runs", folder_ / "killed"}, kTrain);
+  const std::string path = folder_ / "killed/gpt/1";
+  for (const char* place : {"step:8", "factorise:1", "step:50"}) {
+    const Outcome killed = run(next, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    next = {"resume", path};
+  }
+  expect_outcome(run(next), 0, "");
+  EXPECT_EQ(result(path), result(straight));
+  expect_in(read_bytes(straight + "/layers.csv"), "factored,tokens,embedding,tt_embedding,");
+  expect_in(read_bytes(straight + "/metrics.jsonl"), "\"admm\":");
+}
+
+TEST_F(Text, ATableAsATrainWritesTextAndGoesBackToItsNetwork) {
+  const std::string trained = train("runs", kTrain);
+  expect_outcome(run({"generate", trained, "--prompt", "9 bottles", "--tokens", "30"}), 0, "30 tokens behind 9 of the prompt");
+  const double loss = json({"eval", trained}).at("token_loss").as_double();
+  const std::string saved = train("saved", {"model={name: saved, weights: \"" + trained + "\"}",
+                                            "stages=[{name: again, train: 1s}]", "optimizer.lr=1.0e-30"});
+  EXPECT_NEAR(json({"eval", saved}).at("token_loss").as_double(), loss, 1e-6);
+  expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "tokens.core1");
+}
+
+TEST_F(Text, ATableOfItsOwnIsListedWithTheTrainsThatHoldIt) {
+  const auto tokens = [&](const std::string& tied) {
+    return json({"layers", folder_ / "gpt.yaml", "model.tied=" + tied}).at("layers").as_list().at(0).at("formats");
+  };
+  EXPECT_TRUE(tokens("false").at("tt").at("possible").as_bool());
+  EXPECT_EQ(tokens("false").at("svd").at("reason").as_string(), "is an embedding; svd factors linear and 1x1 conv2d");
+  EXPECT_EQ(tokens("true").at("tt").at("reason").as_string(), "shares its table with 'head'");
+  const Value plan = json(joined({"plan", folder_ / "gpt.yaml"}, kTrain));
+  const Value& layer = plan.at("stages").as_list().at(1).at("network").at("layers").as_list().at(0);
+  EXPECT_EQ(layer.at("kind").as_string(), "tt_embedding");
+  EXPECT_EQ(layer.at("parameters").as_int(), 64 * 4 + 4 * 96);
+  EXPECT_EQ(layer.at("macs").as_int(), 16 * (4 * 4 * 6)) << "of a window";
+  expect_outcome(
+      run({"validate", folder_ / "gpt.yaml", kTrain[1]}), 2,
+      "match no conv2d, linear or embedding; matched: tokens; 'tokens' shares its table with 'head', which stays as it is");
+}
+
+TEST_F(Text, ATrainThatIsNotFasterGoesBack) {
+  const std::vector<std::string> timed{"~deterministic", "model.tied=false",
+                                       "stages=[{name: factored, factorise: {layers: tokens, format: tt, ranks: {r1: 4}}}]"};
+  Value file = parse_json(read_bytes(train("timed", timed) + "/decisions.json"), "decisions.json");
+  for (Value::Entry& entry : file.find("decisions")->as_map()) {
+    if (entry.key.starts_with("keep.")) entry.value = "not-faster dense_ms 2 compressed_ms 3 ratio 0.7 low 0.6 high 0.8";
+  }
+  write_bytes(folder_ / "forged.json", to_json(file));
+  const std::string forged = train("forged", joined(timed, {"--decisions", folder_ / "forged.json"}));
+  const std::string layers = read_bytes(forged + "/layers.csv");
+  expect_in(layers, "factored,tokens,embedding,embedding,tt,");
+  expect_in(layers, ",2,3,0.7,0.6,0.8,false,,dense,\"not faster at batch ");
 }
 
 TEST_F(Text, WhatNoPatternIsIsTold) {

@@ -15,6 +15,7 @@
 #include "layers/tt_conv2d.h"
 #include "layers/tt_linear.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/core_gradients.h"
 #include "tests/support/message_of.h"
 
 namespace tessera::testing {
@@ -26,40 +27,18 @@ double variance(const Tensor& weight) {
   return sum / static_cast<double>(weight.numel());
 }
 
-double product(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = values(a), y = values(b);
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
-}
-
 const std::vector<TtConv2dConfig> kConvolutions{
     {.conv = {.in = 6, .out = 4, .padding = {1, 1}}, .ranks = {2, 3, 4, 2}},
     {.conv = {.in = 8, .out = 12, .kernel = {3, 2}, .stride = {2, 1}, .padding = {0, 1}, .dilation = {1, 2}, .bias = false},
-     .out_modes = {2, 3, 2}, .in_modes = {4, 2}, .ranks = {2, 5, 4, 4, 2}},
+     .out_modes = {2, 3, 2},
+     .in_modes = {4, 2},
+     .ranks = {2, 5, 4, 4, 2}},
     {.conv = {.in = 4, .out = 9}, .out_modes = {1, 9}, .in_modes = {2, 2}, .ranks = {1, 1, 1, 1}}};
 
 const std::vector<TtLinearConfig> kLinear{
     {.in = 12, .out = 10, .ranks = {3}},
     {.in = 16, .out = 24, .out_modes = {2, 3, 4}, .in_modes = {4, 2, 2}, .ranks = {5, 3}, .bias = false},
     {.in = 6, .out = 4, .out_modes = {2, 1, 2, 1}, .in_modes = {1, 3, 1, 2}, .ranks = {1, 2, 1}}};
-
-// The weight is linear in each core: the gradient of a core, times any direction, is the composed weight's gradient times the
-// weight with that direction in the core's place.
-void expect_core_gradients(Module& layer, const Tensor& weight_grad) {
-  const auto& compressed = *as_compressed(layer);
-  for (const auto& parameter : layer.parameters()) {
-    if (parameter->name() == "bias") continue;
-    SCOPED_TRACE(parameter->name());
-    const Tensor value = parameter->value().clone();
-    const Tensor direction = random_tensor(value.shape(), DType::f32, 31);
-    const double found = product(parameter->grad(), direction);
-    parameter->set_value(direction);
-    const double expected = product(weight_grad, compressed.dense_weight());
-    parameter->set_value(value);
-    EXPECT_NEAR(found, expected, 1e-4 * (std::abs(expected) + 1));
-  }
-}
 
 TEST(TtConv2d, ComputesWhatItsComposedWeightDoes) {
   for (const TtConv2dConfig& config : kConvolutions) {
@@ -235,7 +214,8 @@ TEST(Tt, ConfigsRefuseModesAndRanksThatCannotBe) {
             "test: in_modes: 2·3 is 6, the layer has 4 channels");
   EXPECT_EQ(conv(R"({"in": 4, "out": 8, "ranks": [3, 2, 2, 2]})"),
             "test: ranks: r1 is 3 between modes of 2 and 4; beside its neighbours legal range is 1..2");
-  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"), "test: groups: unknown key; known: in out kernel stride padding dilation out_modes in_modes ranks bias");
+  EXPECT_EQ(conv(R"({"in": 4, "out": 8, "groups": 2, "ranks": [2, 2, 2, 2]})"),
+            "test: groups: unknown key; known: in out kernel stride padding dilation out_modes in_modes ranks bias");
   EXPECT_EQ(conv(R"({"in": 4, "out": 16, "ranks": [2], "out_modes": [2, 2, 2, 2]})"),
             "test: out_modes: has 4 modes; tt holds 3 on a side at most");
   const auto linear = [](const char* json) {

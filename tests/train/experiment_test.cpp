@@ -140,8 +140,8 @@ TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
       "bottleneck class_token conv2d cp_conv2d dropout embedding flatten gelu global_avg_pool identity layer_norm linear "
       "max_pool2d "
       "patches positions relu residual rms_norm segments self_attention sequential sigmoid silu sparse_conv2d sparse_linear "
-      "spatial_svd_conv2d svd_conv2d svd_linear swiglu tanh tied_linear token_pool transformer_block tt_conv2d tt_garipov_conv2d "
-      "tt_linear tucker2_conv2d\n"
+      "spatial_svd_conv2d svd_conv2d svd_linear swiglu tanh tied_linear token_pool transformer_block tt_conv2d tt_embedding "
+      "tt_garipov_conv2d tt_linear tucker2_conv2d\n"
       "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }
 

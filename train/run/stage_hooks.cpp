@@ -68,7 +68,8 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& in
     const StageResult* const settled = inputs.results.find(stage.name);
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
-      return std::make_unique<Admm>(config, low_rank_layers(config, layers), setting.model, setting.length, setting.slots);
+      return std::make_unique<Admm>(config, low_rank_layers(config, layers, setting.model), setting.model, setting.length,
+                                    setting.slots);
     });
   }
   return hooks;

@@ -33,6 +33,7 @@ class Walker {
     if (const CompressedLayer* compressed = as_compressed(module)) return add_compressed(module, *compressed, input);
     if (kind == "conv2d") return add_convolution(module);
     if (kind == "linear") return add_linear(module, input);
+    if (kind == "embedding") return add(module, "weight", TorchAxes::same);
     if (kind == "batch_norm" || kind == "layer_norm") return add_norm(module, input);
     if (kind == "flatten") return visit_flatten(module, input);
     if (!contains(kElementwise, kind) && !contains(kPools, kind)) refuse(module, "its kind is not supported");

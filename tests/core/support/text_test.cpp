@@ -40,6 +40,12 @@ TEST(Text, NumbersOfAnyLengthAreWrittenWhole) {
   EXPECT_EQ(formatted("%.1f", 1e300).size(), 303u);
 }
 
+TEST(Text, NounsHaveTheirArticle) {
+  EXPECT_EQ(with_article("linear"), "a linear");
+  EXPECT_EQ(with_article("embedding"), "an embedding");
+  EXPECT_EQ(with_article(""), "a ");
+}
+
 TEST(Text, CsvLinesMayEndInCarriageReturnsOrNotAtAll) {
   EXPECT_EQ(parse_csv("a,b\r\n1,2", "x.csv"), (Rows{{"a", "b"}, {"1", "2"}}));
   EXPECT_EQ(parse_csv("", "x.csv"), Rows{});

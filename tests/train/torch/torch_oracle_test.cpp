@@ -64,12 +64,29 @@ class TorchOracle : public ::testing::Test {
     EXPECT_GT(largest, 0.01f) << "logits near zero prove nothing";
   }
 
-  // What the exported files give in PyTorch, on images of this shape, is what the model gives here.
-  void expect_same_logits_exported(Module& model, const Shape& input, const std::string& kind = "exported") const {
-    export_torch(real_vfs(), model, input, Value::map(), folder_.path());
-    testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input(input)}}, .metadata = {}});
+  // What the exported files give in PyTorch, on this input or images of this shape, is what the model gives here.
+  void expect_same_logits_exported(Module& model, const Tensor& x, const std::string& kind = "exported") const {
+    export_torch(real_vfs(), model, x.shape(), Value::map(), folder_.path());
+    testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", x}}, .metadata = {}});
     run_torch(kind);
     expect_same_logits(model);
+  }
+  void expect_same_logits_exported(Module& model, const Shape& input, const std::string& kind = "exported") const {
+    expect_same_logits_exported(model, testing::random_input(input), kind);
+  }
+
+  // Of a network of 23 tokens that begins with this table.
+  void expect_table_exported(const std::string& table) const {
+    const Shape input{3, 5};
+    const auto model = build_model(
+        testing::layers_config(str("[", table, R"(, {"linear": {"out": 4}}, "flatten", {"linear": {"out": 7}}])")), input);
+    for (const NamedParameter& entry : named_parameters(*model)) {
+      fill_normal(entry.parameter->value(), RngStream(9, entry.path, "test"), 0, 0.5);
+    }
+    expect_same_logits_exported(
+        *model, Tensor::from(std::vector<std::int64_t>{0, 22, 7, 7, 3, 21, 1, 2, 12, 11, 10, 9, 0, 22, 20}, input));
+    const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
+    EXPECT_TRUE(shown.ends_with("output: [1, 7]\n")) << shown;
   }
 
   TemporaryFolder folder_;
@@ -270,6 +287,13 @@ TEST_F(TorchOracle, EveryFormatOfConvolutionsAndRowsIsExported) {
                                  input);
   testing::randomise(*model);
   expect_same_logits_exported(*model, input);
+}
+
+TEST_F(TorchOracle, ATableIsExported) { expect_table_exported(R"({"embedding": {"vocabulary": 23, "width": 6}})"); }
+
+TEST_F(TorchOracle, ATableAsATrainIsExported) {
+  expect_table_exported(
+      R"({"tt_embedding": {"vocabulary": 23, "width": 12, "vocabulary_modes": [3, 2, 4], "width_modes": [2, 3, 2], "ranks": [4, 5]}})");
 }
 
 TEST_F(TorchOracle, NormsBetweenFiltersAreExported) {
