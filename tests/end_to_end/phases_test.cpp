@@ -1,6 +1,8 @@
 // The phases of a network that writes text: one of them decides which layers stay compressed, and all are told.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
@@ -101,7 +103,8 @@ TEST_F(Phases, AForkAndATableRefuseDecodeOfOtherNetworksToo) {
   expect_outcome(start("bert", bert), 0, "");
   const std::string why = "is not causal, so that each position changes with those behind it";
   expect_outcome(run({"fork", run_in("bert"), "--at", "dense", "stages[1].factorise.keep_for.phase=decode"}), 2,
-                 "stage small: factorise.keep_for.phase: is decode, in which no network but one that writes text runs; ");
+                 "fork: stages[1].factorise.keep_for.phase: is decode, in which no network but one that writes text runs; ");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "bert/gpt/2")) << "before there is a folder";
   expect_outcome(run({"resume", run_in("bert"), "report.decode={batch: [1]}"}), 0, "");
   expect_outcome(run({"table", run_in("bert")}), 2, why);
 }
@@ -149,7 +152,7 @@ latency: {batch: [2], repeats: 5}
 decode: {batch: [1], repeats: 5}
 )");
   expect_outcome(run({"reproduce", folder_ / "t.yaml", "--runs", folder_ / "runs", "--results", folder_ / "results"}), 0,
-                 "timing 2 networks at batch 1, decode");
+                 "timing 2 networks on inputs of [16] at batch 1, decode");
   expect_in(read_bytes(folder_ / "results/t.md"), "| decode, batch 1: ms (p10-p90) | speed-up (p10-p90) |");
   expect_in(read_bytes(folder_ / "results/t.jsonl"), "\"decode\"");
 }

@@ -1,18 +1,23 @@
 #include "train/run/fork.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/nn/module.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
+#include "train/data/builtin.h"
 #include "train/experiment.h"
 #include "train/run/config_change.h"
 #include "train/run/decisions_file.h"
 #include "train/run/fork_pruning.h"
+#include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_passes.h"
 
@@ -97,11 +102,26 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
   copy_checkpoints(vfs, origin.points, origin.start(), folder);
 }
 
+// Of stages that begin behind this point: where a network cannot be timed, no pass changes that.
+void check_timings_of_fork(const Origin& origin, const Value& after) {
+  const ExperimentConfig config = parse_experiment(after).config;
+  std::unique_ptr<Module> model;
+  for (auto i = static_cast<std::size_t>(finished_stages(origin.start().position)); i < config.stages.size(); ++i) {
+    for (const auto& [block, veto] : stage_vetoes(config.stages[i], config.report)) {
+      if (veto.timing.phase != Phase::decode) continue;
+      if (model == nullptr) model = saved_model(load_point(origin.vfs, origin.start()));
+      for (const BlockProblem& problem : timing_problems(veto, *model, sample_shape(config.data)))
+        throw ConfigError(str("fork: stages[", i, "].", block, '.', problem.key, ": ", problem.message));
+    }
+  }
+}
+
 RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {
   Vfs& vfs = origin.vfs;
   check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
   EpochLength epoch;
   check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config, epoch);
+  check_timings_of_fork(origin, config);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);

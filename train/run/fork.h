@@ -15,7 +15,8 @@ struct ExperimentConfig;
 // `at`. It also receives the ends of earlier stages, which the table compares with. A training key of the top level
 // (training_keys()) is set in every stage that is not over at the checkpoint. Throws ConfigError, before any folder is made, on
 // changes that the checkpoint cannot go on with: network, seed, data, stages that are over, and inside a stage whatever its saved
-// state depends on, or a schedule of pruning that misses its target from there.
+// state depends on, or a schedule of pruning that misses its target from there; and where a stage behind it would time a network
+// in decode that cannot decode, or on longer sequences than it takes.
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs);
 // The same toward a whole config, of which settle_for_run() has been called.
