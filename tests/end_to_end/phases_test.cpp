@@ -152,7 +152,7 @@ latency: {batch: [2], repeats: 5}
 decode: {batch: [1], repeats: 5}
 )");
   expect_outcome(run({"reproduce", folder_ / "t.yaml", "--runs", folder_ / "runs", "--results", folder_ / "results"}), 0,
-                 "timing 2 networks at batch 1, decode");
+                 "timing 2 networks on inputs of [16] at batch 1, decode");
   expect_in(read_bytes(folder_ / "results/t.md"), "| decode, batch 1: ms (p10-p90) | speed-up (p10-p90) |");
   expect_in(read_bytes(folder_ / "results/t.jsonl"), "\"decode\"");
 }

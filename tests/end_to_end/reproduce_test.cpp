@@ -246,6 +246,94 @@ latency: {batch: [1], repeats: 5}
   expect_outcome(reproduce("a"), 0, "small.md");
 }
 
+constexpr const char* kGpt = R"(
+version: 1
+name: gpt
+seed: 5
+threads: {compute: 1, loader: 0}
+data: {name: text, files: [a.txt], split: [80, 10, 10], sequence: 32, batch: 4}
+model: {name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 32}
+optimizer: {name: adamw, lr: 0.01}
+stages: [{name: all, train: 2s}]
+)";
+
+// The later arms' networks do not take the first one's sequences: to time them there is an error.
+class ReproduceLengths : public Reproduce {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 180; ++i) text += str(i, " bottles of beer on the wall\n");
+    write_bytes(folder_ / "a.txt", text);
+    write_bytes(folder_ / "gpt.yaml", kGpt);
+    write_table("baseline: long", "against: short");
+  }
+  void write_table(const std::string& baseline, const std::string& of_last) {
+    write_bytes(folder_ / "small.yaml", str(R"(
+version: 1
+name: small
+seeds: [1]
+arms:
+  - {name: long, experiment: gpt.yaml}
+  - {name: long-thin, experiment: gpt.yaml, set: [model.width=16]}
+  - {name: short, experiment: gpt.yaml, set: [data.sequence=16, model.length=16]}
+  - {name: short-thin, experiment: gpt.yaml, set: [data.sequence=16, model.length=16, model.width=16], )",
+                                            of_last, "}\n", baseline, "\nlatency: {batch: [2], repeats: 5}\n",
+                                            "decode: {batch: [1], repeats: 5}\ntraining: {batch: [4], repeats: 5}\n"));
+  }
+  // Arms that were timed in turn, each line's in decode.
+  std::vector<std::string> decoded() const {
+    std::vector<std::string> found;
+    for (const Value& line : results("a")) {
+      if (line.find("networks") == nullptr || line.at("phase").as_string() != "decode") continue;
+      std::string& arms = found.emplace_back();
+      for (const Value& arm : line.at("arms").as_list()) arms += (arms.empty() ? "" : " ") + arm.at("arm").as_string();
+    }
+    return found;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(ReproduceLengths, EachArmIsTimedOnItsOwnSequences) {
+  expect_outcome(reproduce("a", {"--dry-run"}), 0, "4 cells to run, about ");
+  const Outcome outcome = reproduce("a");
+  for (const char* part : {"timing 2 networks on inputs of [32] at batch 2, inference", "on inputs of [32] at batch 4, training",
+                           "timing 2 networks on inputs of [16] at batch 1, decode", "on inputs of [16] at batch 4, training"})
+    expect_outcome(outcome, 0, part);
+  EXPECT_EQ(decoded(), Names({"long long-thin", "short short-thin"}));
+  const auto rows = parse_csv(read_bytes(folder_ / "a/small.csv"), "small.csv");
+  ASSERT_EQ(rows.size(), 1u + 12u);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(rows[i].at(3), rows[i].front().starts_with("long") ? "32" : "16");
+    EXPECT_FALSE(rows[i].at(rows[i].size() - 4).empty()) << "milliseconds";
+    EXPECT_EQ(rows[i].back().empty(), rows[i].front() == "short") << "speed-up";
+  }
+  expect_in(read_bytes(folder_ / "a/small.md"), "| short-thin | 16 | 1 | ");
+}
+
+TEST_F(ReproduceLengths, AnotherComparisonIsTimedAnew) {
+  write_table("baseline: long", "");
+  ASSERT_EQ(reproduce("a").exit_code, 0);
+  EXPECT_EQ(decoded(), Names({"long long-thin", "short", "short-thin"}));
+  write_table("baseline: long", "against: short");
+  ASSERT_EQ(reproduce("a").exit_code, 0);
+  EXPECT_EQ(decoded(), Names({"long long-thin", "short", "short-thin", "short short-thin"}));
+  write_table("baseline: long-thin", "against: short");
+  ASSERT_EQ(reproduce("a").exit_code, 0);
+  ASSERT_EQ(decoded().size(), 5u);
+  EXPECT_EQ(decoded().back(), "long-thin long");
+  EXPECT_EQ(reproduce("a").output.find("timing"), std::string::npos);
+}
+
+TEST_F(ReproduceLengths, AnArmOfAnotherInputCannotBeNamed) {
+  write_table("baseline: short", "against: long");
+  expect_outcome(reproduce("none"), 2,
+                 "small.yaml:9:113: arms[3].against: 'long' reads samples of [32], this arm of [16]; networks are timed against "
+                 "each other on inputs of one shape");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
+}
+
 TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   const auto refused = [&](const std::string& table, const std::vector<std::string>& parts) {
     write_bytes(folder_ / "small.yaml", "version: 1\nname: small\n" + table);
@@ -259,6 +347,13 @@ TEST_F(Reproduce, MistakesAreNamedBeforeAnythingRuns) {
   refused("arms: [{name: a, experiment: dense.yaml}, {name: a, experiment: dense.yaml}]\n", {"two arms have one name"});
   refused(arms + "baseline: denes\n", {"small.yaml:4:11: baseline: 'denes' is no arm"});
   refused(arms + "questions: [{ask: Why, arm: dense, against: nobody}]\n", {"questions[0].against: 'nobody' is no arm"});
+  const std::string three = "arms: [{name: a, experiment: dense.yaml}, {name: b, experiment: dense.yaml}, {name: c, ";
+  refused(three + "against: nobody, experiment: dense.yaml}]\n", {"small.yaml:3:97: arms[2].against: 'nobody' is no other arm"});
+  refused(three + "against: c, experiment: dense.yaml}]\n", {"small.yaml:3:97: arms[2].against: 'c' is no other arm"});
+  refused(three + "against: b, experiment: dense.yaml}]\nbaseline: c\n",
+          {"small.yaml:3:97: arms[2].against: has no place in the baseline, which is compared with no arm"});
+  refused(three + "against: b, experiment: dense.yaml}, {name: d, experiment: dense.yaml, against: c}]\n",
+          {"small.yaml:3:168: arms[3].against: 'c' is itself compared with 'b'; name an arm without this key"});
   refused(arms + "seeds: [1, 1]\n", {"seeds: needs one or more seeds that differ"});
   refused("arms: [{name: a, experiment: dense.yaml, seeds: [4]}]\n", {"arms[0].seeds: needs seeds of the table's that differ"});
   refused("arms: [{name: a, experiment: dense.yaml, tuned_as: b}]\n",

@@ -11,6 +11,7 @@
 #include "layers/decoding.h"
 #include "layers/fold.h"
 #include "train/reproduce/cell_run.h"
+#include "train/reproduce/comparison.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/stage_ends.h"
@@ -18,24 +19,18 @@
 namespace tessera {
 namespace {
 
+// Of a TimedGroup, in its order.
 struct Networks {
   std::vector<std::string> arms;
   std::vector<std::unique_ptr<Module>> trained;  // as they are in training
   std::vector<std::unique_ptr<Module>> folded;
-  ExperimentConfig config;  // of the first
+  ExperimentConfig config;  // of the first; the others read inputs of its shape
 };
 
-// The baseline first: ratios are over the first network.
-std::vector<ArmRow> in_timed_order(const TablePlan& plan) {
-  std::vector<ArmRow> rows = plan.view().rows;
-  std::erase_if(rows, [](const ArmRow& row) { return row.cells.empty(); });
-  std::stable_partition(rows.begin(), rows.end(), [&](const ArmRow& row) { return row.arm == plan.table().baseline_arm(); });
-  return rows;
-}
-
-Networks load_networks(Vfs& vfs, const TablePlan& plan) {
+Networks load_networks(Vfs& vfs, const TablePlan& plan, const TimedGroup& group, std::span<const ArmRow> rows) {
   Networks networks;
-  for (const ArmRow& row : in_timed_order(plan)) {
+  for (const std::size_t i : group.rows) {
+    const ArmRow& row = rows[i];
     const Cell cell = plan.first_cell(row);
     const Way way = find_way(vfs, cell, plan.runs());
     TESSERA_CHECK(way.kind == Way::Kind::measure, IoError, "the run of ", cell.experiment.config.name, " is gone from ",
@@ -77,26 +72,33 @@ ArmTimes time_batch(const Networks& networks, const TimedBatch& timed, std::int6
   return times;
 }
 
-}  // namespace
-
-void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say) {
-  const std::string key = networks_key(plan.view().rows);
-  const TableFile& table = plan.table();
-  std::vector<TimedBatch> missing = table.timed();
-  std::erase_if(missing, [&](const TimedBatch& timed) { return plan.results().find_times(key, timed) != nullptr; });
+void time_group(Vfs& vfs, TablePlan& plan, const TimedGroup& group, std::span<const ArmRow> rows, const StopRequest& stop,
+                const std::function<void(const std::string&)>& say) {
+  std::vector<TimedBatch> missing = plan.table().timed();
+  const ArmRow& first = rows[group.rows.front()];
+  std::erase_if(missing,
+                [&](const TimedBatch& timed) { return plan.results().find_times(group.key, first.arm, timed) != nullptr; });
   if (missing.empty()) return;
   const DecisionScope fastest({.measure = true});  // every network at its best
-  const Networks networks = load_networks(vfs, plan);
-  if (table.decode) require_all_decode(networks);
+  const Networks networks = load_networks(vfs, plan, group, rows);
+  if (plan.table().decode) require_all_decode(networks);
   set_compute_threads(networks.config.threads.compute);
   const Tf32Products products(takes_tf32(networks.config));
   for (const TimedBatch& timed : missing) {
     if (stop.requested()) throw Stopped();
-    say(str("timing ", networks.arms.size(), " networks at batch ", timed.batch, ", ", name_of(timed.phase)));
-    ArmTimes times = time_batch(networks, timed, table.repeats_of(timed.phase));
-    times.networks = key;
+    say(str("timing ", networks.arms.size(), networks.arms.size() == 1 ? " network" : " networks", " on inputs of ",
+            first.input.erase(0), " at batch ", timed.batch, ", ", name_of(timed.phase)));
+    ArmTimes times = time_batch(networks, timed, plan.table().repeats_of(timed.phase));
+    times.networks = group.key;
     plan.results().append(times);
   }
+}
+
+}  // namespace
+
+void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say) {
+  const std::vector<ArmRow> rows = plan.view().rows;
+  for (const TimedGroup& group : timed_groups(rows)) time_group(vfs, plan, group, rows, stop, say);
 }
 
 }  // namespace tessera

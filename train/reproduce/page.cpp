@@ -69,6 +69,25 @@ bool has_verdicts(const TableView& view) {
       view.rows, [](const ArmRow& row) { return !row.cells.empty() && row.cells.front().matched_layers.has_value(); });
 }
 
+// Whether its arms read inputs of different shapes.
+bool has_inputs(const TableView& view) {
+  std::vector<Shape> inputs;
+  for (const ArmRow& row : view.rows) inputs.push_back(row.input);
+  return std::ranges::adjacent_find(inputs, std::ranges::not_equal_to()) != inputs.end();
+}
+
+// Whether an arm is compared with another one than the baseline.
+bool has_against(const TableView& view) {
+  return std::ranges::any_of(view.rows, [&](const ArmRow& row) { return row.against != view.file.baseline_arm(); });
+}
+
+// "32x32x3"; "256" for tokens.
+std::string input_cell(const ArmRow& row) {
+  std::string text;
+  for (const std::int64_t size : row.input.erase(0)) text += str(text.empty() ? "" : "x", size);
+  return text;
+}
+
 std::string verdict_cell(const CellResult& cell) {
   return cell.matched_layers ? str(*cell.compressed_layers, " of ", *cell.matched_layers) : "-";
 }
@@ -77,8 +96,12 @@ std::vector<std::string> arm_names(const TableView& view) {
   const Metric& metric = *view.metric;
   std::vector<std::string> names{"arm"};
   if (view.file.tune) names.push_back(view.file.tune->key);
-  const std::string over = str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over baseline (95 %)");
-  names.insert(names.end(), {"n", heading_of(metric), over, "parameters", "MMACs"});
+  if (has_inputs(view)) names.emplace_back("input");
+  names.insert(names.end(), {"n", heading_of(metric)});
+  if (has_against(view)) names.emplace_back("compared with");
+  names.push_back(str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over ",
+                      has_against(view) ? "it" : "baseline", " (95 %)"));
+  names.insert(names.end(), {"parameters", "MMACs"});
   if (has_sparsity(view)) names.insert(names.end(), {"sparsity %", "file KiB"});
   if (has_verdicts(view)) names.emplace_back("layers compressed");
   for (const TimedBatch& timed : view.file.timed()) {
@@ -94,9 +117,11 @@ std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
   const Metric& metric = *view.metric;
   std::vector<std::string> cells{markdown_cell(row.arm)};
   if (view.file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
+  if (has_inputs(view)) cells.push_back(input_cell(row));
   cells.push_back(std::to_string(row.cells.size()));
   cells.push_back(mean_cell(metric, row.tests()));
-  cells.push_back(row.arm == view.file.baseline_arm() ? "baseline" : difference_cell(metric, row.difference));
+  if (has_against(view)) cells.push_back(row.is_baseline() ? "-" : markdown_cell(row.against));
+  cells.push_back(row.is_baseline() ? "baseline" : difference_cell(metric, row.difference));
   cells.push_back(std::to_string(last_stage(row).parameters));
   cells.push_back(millions(last_stage(row).macs));
   if (has_sparsity(view)) {
@@ -106,7 +131,7 @@ std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
   if (has_verdicts(view)) cells.push_back(verdict_cell(row.cells.front()));
   for (const std::optional<ArmTime>& time : row.times) {
     cells.push_back(time ? time_cell(time->time) : "-");
-    cells.push_back(time ? time_cell(time->speedup) : "-");
+    cells.push_back(time && time->speedup ? time_cell(*time->speedup) : "-");
   }
   cells.push_back(formatted("%.0f", row.train_seconds()));
   return cells;
@@ -169,8 +194,10 @@ std::string notes(const TableView& view) {
   }
   text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
   if (!view.timed_on.empty()) {
-    text += str(" Networks are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ", file.baseline_arm(),
-                ".");
+    text += str(" Networks", has_inputs(view) || has_against(view) ? " that are compared" : "",
+                " are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ",
+                has_against(view) ? "the arm that a row is compared with" : file.baseline_arm(), ".");
+    if (has_inputs(view)) text += " An arm has none over one of another input.";
     if (file.decode) text += " A decode time is that of one more position, with keys and values of those in front of it cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
   }
@@ -189,6 +216,36 @@ std::string failures(const TableView& view) {
 }
 
 std::string count_field(const std::optional<std::int64_t>& count) { return count ? std::to_string(*count) : ""; }
+
+std::string csv_names(const TableView& view) {
+  const std::string_view column = view.metric->column;
+  return str("arm,tuned,seeds,", has_inputs(view) ? "input," : "", column, "_mean,", column, "_sd,",
+             has_against(view) ? "against," : "",
+             "difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,train_seconds,sparsity,"
+             "matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n");
+}
+
+std::string csv_difference(const MeanInterval& difference) {
+  if (difference.n == 0) return ",,,";
+  return str(difference.mean, ',', has_interval(difference) ? str(difference.low) : "", ',',
+             has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
+}
+
+// What stands in each of a row's lines, in front of the phase.
+std::string csv_head(const TableView& view, const ArmRow& row) {
+  std::string text = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',');
+  if (has_inputs(view)) text += str(input_cell(row), ',');
+  text += str(formatted("%.6f", mean_of(row.tests())), ',', formatted("%.6f", sample_stddev(row.tests())), ',');
+  if (has_against(view)) text += str(row.is_baseline() ? "" : csv_field(row.against), ',');
+  return str(text, csv_difference(row.difference), ',', last_stage(row).parameters, ',', last_stage(row).macs, ',',
+             row.cells.front().file_bytes, ',', formatted("%.1f", row.train_seconds()), ',',
+             formatted("%.6g", last_stage(row).sparsity), ',', count_field(row.cells.front().matched_layers), ',',
+             count_field(row.cells.front().compressed_layers));
+}
+
+std::string csv_summary(const std::optional<Summary>& summary) {
+  return summary ? str(',', summary->median, ',', summary->p10, ',', summary->p90) : ",,,";
+}
 
 // The members of a view's parts, for JSON.
 struct IntervalFields {
@@ -219,6 +276,8 @@ struct RowFields {
   ArmRow row;
   std::string_view column;  // of the metric
   std::vector<TimedBatch> timed;
+  bool with_input = false;  // in a table whose arms read different ones
+  bool with_against = false;  // in a table with an arm that names one
   void fields(Fields& f) {
     IntervalFields difference{row.difference};
     std::vector<BatchTime> times;
@@ -232,7 +291,12 @@ struct RowFields {
     if (row.cells.size() > 1) deviation = sample_stddev(row.tests());
     f.add(str(column, "_mean"), mean, {.help = "over the seeds; null without any", .nullable = true});
     f.add(str(column, "_sd"), deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
-    f.add("difference", difference, {.help = "to the baseline, seed by seed"});
+    if (with_input) {
+      const Shape input = row.input.erase(0);
+      f.add_computed("input", std::vector<std::int64_t>(input.begin(), input.end()), {.help = "shape of one sample"});
+    }
+    if (with_against) f.add("against", row.against, {.help = "the arm that difference and speed-ups refer to"});
+    f.add("difference", difference, {.help = "to the baseline, or to the arm `against`, seed by seed"});
     f.add("cells", row.cells, {.help = "one per seed"});
     f.add("failures", row.failures, {.help = "seeds without a figure, and why"});
     f.add("times", times, {.help = "of each batch that was timed"});
@@ -284,32 +348,15 @@ std::string to_markdown(const TableView& view, const std::string& command, const
 
 std::string to_csv(const TableView& view) {
   const std::vector<TimedBatch> timed = view.file.timed();
-  const std::string_view column = view.metric->column;
-  std::string text = str("arm,tuned,seeds,", column, "_mean,", column,
-                         "_sd,difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,"
-                         "train_seconds,sparsity,matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,speedup_"
-                         "median,speedup_p10,speedup_p90\n");
+  std::string text = csv_names(view);
   for (const ArmRow& row : view.rows) {
     if (row.cells.empty()) continue;
-    const MeanInterval& difference = row.difference;
-    const std::string between =
-        difference.n == 0 ? ",,,"
-                          : str(difference.mean, ',', has_interval(difference) ? str(difference.low) : "", ',',
-                                has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
-    const std::string head =
-        str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',',
-            formatted("%.6f", mean_of(row.tests())), ',', formatted("%.6f", sample_stddev(row.tests())), ',', between, ',',
-            last_stage(row).parameters, ',', last_stage(row).macs, ',', row.cells.front().file_bytes, ',',
-            formatted("%.1f", row.train_seconds()), ',', formatted("%.6g", last_stage(row).sparsity), ',',
-            count_field(row.cells.front().matched_layers), ',', count_field(row.cells.front().compressed_layers));
+    const std::string head = csv_head(view, row);
     for (std::size_t i = 0; i < row.times.size(); ++i) {
       text += str(head, ',', name_of(timed[i].phase), ',', timed[i].batch);
-      if (const std::optional<ArmTime>& time = row.times[i]) {
-        for (const Summary* summary : {&time->time, &time->speedup})
-          text += str(',', summary->median, ',', summary->p10, ',', summary->p90);
-      } else {
-        text += ",,,,,,";
-      }
+      const std::optional<ArmTime>& time = row.times[i];
+      text += csv_summary(time ? std::optional(time->time) : std::nullopt);
+      text += csv_summary(time ? time->speedup : std::nullopt);
       text += '\n';
     }
   }
@@ -324,7 +371,8 @@ Value to_value(const TableView& view) {
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
   Value rows = Value::list();
-  for (const ArmRow& row : view.rows) rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed()}));
+  for (const ArmRow& row : view.rows)
+    rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed(), has_inputs(view), has_against(view)}));
   value.set("rows", std::move(rows));
   Value answers = Value::list();
   for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));

@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 struct SummaryFields {
-  Summary& summary;
+  Summary summary;
   void fields(Fields& f) {
     f.add("median", summary.median, {.help = "over the rounds", .clock = true});
     f.add("p10", summary.p10, {.help = "tenth percentile", .clock = true});
@@ -24,17 +24,21 @@ struct SummaryFields {
 
 void ArmTime::fields(Fields& f) {
   SummaryFields time_fields{time};
-  SummaryFields speedup_fields{speedup};
+  std::optional<SummaryFields> speedup_fields;
+  if (speedup) speedup_fields = SummaryFields{*speedup};
   f.add("arm", arm, {.help = "its name"});
   f.add("ms", time_fields, {.help = "milliseconds of a batch"});
-  f.add("speedup", speedup_fields, {.help = "over the baseline"});
+  f.add("speedup", speedup_fields, {.help = "over another arm's network, in the same rounds"});
+  time = time_fields.summary;
+  speedup.reset();
+  if (speedup_fields) speedup = speedup_fields->summary;
 }
 
 void ArmTimes::fields(Fields& f) {
   f.add("networks", networks, {.help = "hash of the cells that were timed"});
   f.add("batch", batch, {.help = "samples of a batch"});
   f.add("phase", phase, {.help = "inference, decode, or the forward and backward of training", .choices = phase_names()});
-  f.add("arms", arms, {.help = "the baseline first"});
+  f.add("arms", arms, {.help = "the one that speed-ups are over first"});
   f.add("commit", commit, {.help = "of the program"});
   f.add("processor", processor, {.help = "that was timed"});
   f.add("threads", threads, {.help = "for kernels; 0 on a GPU"});
@@ -71,9 +75,10 @@ const CellResult* ResultsFile::find(const std::string& key, std::int64_t seed) c
   return found == cells_.rend() ? nullptr : &*found;
 }
 
-const ArmTimes* ResultsFile::find_times(const std::string& networks, const TimedBatch& timed) const {
+const ArmTimes* ResultsFile::find_times(const std::string& networks, const std::string& first, const TimedBatch& timed) const {
   const auto found = std::find_if(times_.rbegin(), times_.rend(), [&](const ArmTimes& times) {
-    return times.networks == networks && times.batch == timed.batch && times.phase == name_of(timed.phase);
+    return times.networks == networks && !times.arms.empty() && times.arms.front().arm == first && times.batch == timed.batch &&
+           times.phase == name_of(timed.phase);
   });
   return found == times_.rend() ? nullptr : &*found;
 }

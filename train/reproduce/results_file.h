@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,16 +19,16 @@ namespace tessera {
 struct ArmTime {
   std::string arm;
   Summary time;  // milliseconds of a batch
-  Summary speedup;  // over the baseline, in the same rounds
+  std::optional<Summary> speedup;  // over the line's first network, in the same rounds; always there in the file
   void fields(Fields& f);
 };
 
-// The arms' networks on the clock, one batch size, in turn.
+// Networks of arms on the clock, at one input shape and batch size, in turn.
 struct ArmTimes {
-  std::string networks;  // hash of the cells' keys and seeds
+  std::string networks;  // TimedGroup::key
   std::int64_t batch = 0;
   std::string phase{name_of(Phase::inference)};
-  std::vector<ArmTime> arms;  // the baseline first
+  std::vector<ArmTime> arms;  // the one that speed-ups are over first
   std::string commit;
   std::string processor;
   std::int64_t threads = 0;
@@ -41,7 +42,8 @@ class ResultsFile {
   ResultsFile(Vfs& vfs, std::string path);
 
   const CellResult* find(const std::string& key, std::int64_t seed) const;
-  const ArmTimes* find_times(const std::string& networks, const TimedBatch& timed) const;
+  // Of these networks, over the one of `first`.
+  const ArmTimes* find_times(const std::string& networks, const std::string& first, const TimedBatch& timed) const;
   std::span<const CellResult> cells() const { return cells_; }
 
   void append(const CellResult& cell);  // on stable storage when it returns

@@ -31,6 +31,18 @@ bool has_arm(const TableFile& table, const std::string& name) {
   return std::ranges::find(table.arms, name, &ArmConfig::name) != table.arms.end();
 }
 
+// Shapes of inputs are compared where the experiments are read (comparison.h).
+void require_compared(Fields& f, const TableFile& table, const ArmConfig& arm, const std::string& key) {
+  if (arm.against.empty()) return;
+  const auto other = std::ranges::find(table.arms, arm.against, &ArmConfig::name);
+  const bool is_other = other != table.arms.end() && other->name != arm.name;
+  f.require(is_other, key, str('\'', arm.against, "' is no other arm"));
+  f.require(arm.name != table.baseline_arm(), key, "has no place in the baseline, which is compared with no arm");
+  if (!is_other) return;
+  f.require(other->against.empty(), key,
+            str('\'', arm.against, "' is itself compared with '", other->against, "'; name an arm without this key"));
+}
+
 void require_arms(Fields& f, const TableFile& table) {
   std::vector<std::string> names;
   for (const ArmConfig& arm : table.arms) names.push_back(arm.name);
@@ -49,6 +61,7 @@ void require_arms(Fields& f, const TableFile& table) {
     f.require(other != table.arms.end() && other->tuned_as.empty() && other->name != arm.name, key,
               str('\'', arm.tuned_as, "' is no other arm that chooses for itself"));
   }
+  for (std::size_t i = 0; i < table.arms.size(); ++i) require_compared(f, table, table.arms[i], str("arms[", i, "].against"));
   for (std::size_t i = 0; i < table.questions.size(); ++i) {
     const QuestionConfig& question = table.questions[i];
     for (const auto& [key, arm] : {std::pair("arm", question.arm), std::pair("against", question.against)}) {
@@ -66,6 +79,8 @@ void ArmConfig::fields(Fields& f) {
   f.add("set", set, {.help = "changes to it, as on the command line", .example = "['optimizer.lr=0.05']"});
   f.add("seeds", seeds, {.help = "those of the table's seeds that it runs with; all", .example = "[1]"});
   f.add("tuned_as", tuned_as, {.help = "the arm whose choice of the tuned setting it takes over", .example = "dense"});
+  f.add("against", against,
+        {.help = "the arm of the same input shape that it is compared with; the baseline", .example = "dense-1024"});
   f.require(is_plain_name(name), "name", str('\'', name, "' ", kNameRule));
   const bool own =
       std::ranges::any_of(set, [](const std::string& text) { return text.starts_with("seed=") || text.starts_with("name="); });
@@ -104,7 +119,7 @@ void TableFile::fields(Fields& f) {
   f.add("version", version, {.help = "format of this file", .range = between(1, 1), .example = "1", .required = true});
   f.add("name", name, {.help = "of the results and of the folder of the runs", .example = "admm_resnet8", .required = true});
   f.add("seeds", seeds, {.help = "every arm runs with each", .range = non_negative, .example = "[1, 2, 3]"});
-  f.add("baseline", baseline, {.help = "arm that the others are compared with; the first", .example = "dense"});
+  f.add("baseline", baseline, {.help = "arm that those without `against` are compared with; the first", .example = "dense"});
   f.add("tune", tune, {.help = "a setting that each arm chooses on val", .example = "{key: optimizer.lr, values: [0.1, 0.05]}"});
   f.add("arms", arms, {.help = "what is compared", .example = "[{name: dense, experiment: dense.yaml}]", .required = true});
   f.add("questions", questions, {.help = "answered below the table", .example = "[{ask: 'Is it better?', arm: a, against: b}]"});
@@ -151,6 +166,7 @@ TableFile load_table_file(const std::string& path) {
   problems = tidy(std::move(problems), from_yaml);
   if (!problems.empty()) throw_config_error(problems);
   const std::filesystem::path base = std::filesystem::absolute(path).parent_path();
+  table.marks = marks_of(*root);
   for (ArmConfig& arm : table.arms) arm.experiment = (base / arm.experiment).lexically_normal().string();
   return table;
 }

@@ -28,6 +28,7 @@ struct ArmConfig {
   std::vector<std::string> set;  // overrides, as on the command line
   std::vector<std::int64_t> seeds;  // of the table's; all where it is empty
   std::string tuned_as;  // the arm whose choice holds for this one too; "" where it chooses for itself
+  std::string against;  // the arm of the same input shape that it is compared with; "" where that is the baseline
   void fields(Fields& f);
 };
 
@@ -59,7 +60,7 @@ struct TableFile {
   std::int64_t version = 1;
   std::string name;
   std::vector<std::int64_t> seeds{1, 2, 3};
-  std::string baseline;  // arm that differences and speed-ups refer to; the first where the file says none
+  std::string baseline;  // arm that differences and speed-ups of those without `against` refer to; "" is the first
   std::optional<TuneConfig> tune;
   std::vector<ArmConfig> arms;
   std::vector<QuestionConfig> questions;
@@ -67,12 +68,14 @@ struct TableFile {
   LatencyConfig latency;  // of inference
   std::optional<LatencyConfig> decode;  // of one more position of the data's sequences; not timed without it
   std::optional<LatencyConfig> training;  // of a training step's forward and backward; not timed without it
+  Marks marks;  // where its keys stand
   void fields(Fields& f);
 
   const std::vector<std::int64_t>& seeds_of(const ArmConfig& arm) const;
   std::vector<TimedBatch> timed() const;  // inference, decode, training; each in the file's order
   std::int64_t repeats_of(Phase phase) const;  // of one that is timed
   const std::string& baseline_arm() const { return baseline.empty() ? arms.front().name : baseline; }
+  const std::string& compared_with(const ArmConfig& arm) const { return arm.against.empty() ? baseline_arm() : arm.against; }
 };
 
 // Strict, as experiment files are. Throws ConfigError with every problem, each as file:line:col: path: message. Experiments are

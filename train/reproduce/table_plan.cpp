@@ -7,7 +7,9 @@
 #include "core/support/error.h"
 #include "layers/decoding.h"
 #include "train/config_file.h"
+#include "train/data/builtin.h"
 #include "train/plan/check.h"
+#include "train/reproduce/comparison.h"
 
 namespace tessera {
 namespace {
@@ -56,6 +58,7 @@ TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOpt
       std::optional<Cell> cell = make_cell(table_, arm, table_.seeds_of(arm).front(), value, problems);
       if (!cell) continue;
       choice.keys.push_back(cell->key);
+      choice.inputs.push_back(sample_shape(cell->experiment.config.data));
       if (first) {
         require_alike(*first, *cell, problems);
       } else {
@@ -63,6 +66,7 @@ TablePlan::TablePlan(Vfs& vfs, const std::string& table_file, const ReproduceOpt
       }
     }
   }
+  find_incomparable(table_, arms_, problems);
   if (!problems.empty()) throw_config_error(tidy(std::move(problems), 0));
   choose_all();
 }

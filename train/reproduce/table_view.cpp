@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "compress/timing/summary.h"
-#include "core/support/hash.h"
 #include "core/support/log.h"
+#include "train/reproduce/comparison.h"
 #include "train/tasks/builtin.h"
 
 namespace tessera {
@@ -54,15 +54,26 @@ MeanInterval paired(const ArmRow& row, const ArmRow& other) {
   return mean_interval(differences);
 }
 
+// Without the speed-up where the row is compared with another arm than these times.
+std::optional<ArmTime> time_of(const ArmRow& row, const ArmTimes& times) {
+  const auto found = std::ranges::find(times.arms, row.arm, &ArmTime::arm);
+  if (found == times.arms.end()) return std::nullopt;
+  ArmTime time = *found;
+  if (times.arms.front().arm != row.against) time.speedup.reset();
+  return time;
+}
+
 void add_times(TableView& view, const ResultsFile& results) {
-  const std::string networks = networks_key(view.rows);
-  for (ArmRow& row : view.rows) {
-    for (const TimedBatch& timed : view.file.timed()) {
-      std::optional<ArmTime>& time = row.times.emplace_back();
-      const ArmTimes* const times = results.find_times(networks, timed);
+  const std::vector<TimedBatch> timed = view.file.timed();
+  for (ArmRow& row : view.rows) row.times.resize(timed.size());
+  for (const TimedGroup& group : timed_groups(view.rows)) {
+    for (std::size_t i = 0; i < timed.size(); ++i) {
+      const ArmTimes* const times = results.find_times(group.key, view.rows[group.rows.front()].arm, timed[i]);
       if (times == nullptr) continue;
-      const auto found = std::ranges::find(times->arms, row.arm, &ArmTime::arm);
-      if (found != times->arms.end()) time = *found;
+      for (const std::size_t row : group.rows) {
+        std::optional<ArmTime>& time = view.rows[row].times[i];
+        if (!time || !time->speedup) time = time_of(view.rows[row], *times);
+      }
       view.timed_on = times->processor + (times->threads > 0 ? str(", ", times->threads, " threads") : "");
     }
   }
@@ -104,6 +115,8 @@ void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& result
   choice.settled = true;
 }
 
+const Shape& ArmChoice::input() const { return inputs.at(static_cast<std::size_t>(std::ranges::find(keys, key) - keys.begin())); }
+
 std::vector<double> ArmRow::tests() const {
   std::vector<double> values;
   for (const CellResult& cell : cells) values.push_back(cell.test());
@@ -122,14 +135,15 @@ TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const
   for (const ArmChoice& arm : arms) {
     if (!arm.settled) continue;
     ArmRow row = row_of(table, arm, results);
+    row.input = arm.input();
+    row.against = table.compared_with(*arm.arm);
     view.cells += row.cells.size() + row.failures.size();
     if (!row.cells.empty() || !row.failures.empty()) view.rows.push_back(std::move(row));
   }
   view.metric = &metric_of_rows(view.rows);
-  if (const ArmRow* const baseline = find_row(view.rows, table.baseline_arm())) {
-    for (ArmRow& row : view.rows) {
-      if (row.arm != baseline->arm) row.difference = paired(row, *baseline);
-    }
+  for (ArmRow& row : view.rows) {
+    const ArmRow* const against = row.is_baseline() ? nullptr : find_row(view.rows, row.against);
+    if (against != nullptr) row.difference = paired(row, *against);
   }
   for (const QuestionConfig& question : table.questions) {
     const ArmRow* const arm = find_row(view.rows, question.arm);
@@ -138,15 +152,6 @@ TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const
   }
   add_times(view, results);
   return view;
-}
-
-std::string networks_key(std::span<const ArmRow> rows) {
-  std::string text;
-  for (const ArmRow& row : rows) {
-    if (!row.cells.empty()) text += str(row.arm, ' ', row.cells.front().key, ' ', row.cells.front().seed, '\n');
-  }
-  constexpr std::size_t kDigits = 16;
-  return xxh3_128(text).substr(0, kDigits);
 }
 
 }  // namespace tessera

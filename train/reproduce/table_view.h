@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/shape.h"
 #include "train/reproduce/results_file.h"
 #include "train/reproduce/statistics.h"
 #include "train/reproduce/table_file.h"
@@ -19,7 +20,10 @@ struct ArmChoice {
   bool settled = false;
   std::optional<double> tuned{};  // the value chosen; empty in a table that tunes nothing
   std::vector<std::string> keys{};  // Cell::key of each value of TuneConfig, in its order; one without
+  std::vector<Shape> inputs{};  // what the network reads of one sample with each, [1, ...]
   std::string key{};  // of the choice
+
+  const Shape& input() const;  // with the choice, of a settled one
 };
 
 // The value with the best validation metric; of equal ones the first. A run that failed counts as the worst, one without a figure
@@ -38,12 +42,16 @@ struct StageMean {
 struct ArmRow {
   std::string arm;
   std::optional<double> tuned{};
+  Shape input{};  // what the network reads of one sample, [1, ...]
+  std::string against{};  // the arm that it is compared with: the one that it names, else the baseline; itself for that
   std::vector<CellResult> cells{};  // one per seed that has a result, in the file's order
   std::vector<std::string> failures{};  // "seed 2: ..." of the others that will have none
-  MeanInterval difference{};  // of the metric to the baseline's, paired by seed; n = 0 for the baseline
+  MeanInterval difference{};  // of the metric to that of `against`, paired by seed; n = 0 for the baseline
   std::vector<StageMean> stages{};
-  std::vector<std::optional<ArmTime>> times{};  // for each of TableFile::timed()
+  // For each of TableFile::timed(). A speed-up is over `against`; there is none where that reads another input.
+  std::vector<std::optional<ArmTime>> times{};
 
+  bool is_baseline() const { return against == arm; }
   std::vector<double> tests() const;
   double train_seconds() const;  // median over the seeds
 };
@@ -65,8 +73,5 @@ struct TableView {
 };
 
 TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results);
-
-// Hash of the networks that the rows' first seeds have: what ArmTimes are of.
-std::string networks_key(std::span<const ArmRow> rows);
 
 }  // namespace tessera

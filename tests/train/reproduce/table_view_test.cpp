@@ -5,6 +5,7 @@
 #include "core/support/text.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
+#include "train/reproduce/comparison.h"
 #include "train/reproduce/page.h"
 #include "train/reproduce/picture.h"
 #include "train/reproduce/table_view.h"
@@ -48,6 +49,7 @@ class Views : public ::testing::Test {
       ArmChoice& choice = arms.emplace_back();
       choice.arm = &arm;
       choice.keys = {str(arm.name, 0.1), str(arm.name, 0.2)};
+      choice.inputs.assign(2, arm.name.ends_with("long") ? Shape{1, 1024} : Shape{1, 256});
       choose(choice, table_, results_);
     }
     return arms;
@@ -64,13 +66,32 @@ class Views : public ::testing::Test {
   // Of both arms, the other one's half as long.
   void append_times(std::int64_t batch, Phase phase, double scale) {
     ArmTimes times;
-    times.networks = networks_key(view().rows);
+    times.networks = timed_groups(view().rows).front().key;
     times.batch = batch;
     times.phase = name_of(phase);
     times.processor = "a processor";
     times.threads = 2;
-    times.arms = {{"base", {4 * scale, 3 * scale, 5 * scale}, {1, 1, 1}},
-                  {"other", {2 * scale, 1 * scale, 3 * scale}, {2, 1.5, 2.5}}};
+    times.arms = {{"base", {4 * scale, 3 * scale, 5 * scale}, Summary{1, 1, 1}},
+                  {"other", {2 * scale, 1 * scale, 3 * scale}, Summary{2, 1.5, 2.5}}};
+    results_.append(times);
+  }
+
+  // Two more arms, which read a longer input; the second is compared with the first.
+  void add_long_arms() {
+    for (const char* name : {"base-long", "other-long"}) {
+      table_.arms.emplace_back();
+      table_.arms.back().name = name;
+      add_all(name, 0.52, 0.72, 0.62);
+    }
+    table_.arms.back().against = "base-long";
+  }
+  // The second one takes a quarter of the first one's time.
+  void append_long_times() {
+    ArmTimes times;
+    times.networks = timed_groups(view().rows).at(1).key;
+    times.batch = 8;
+    times.processor = "a processor";
+    times.arms = {{"base-long", {40, 30, 50}, Summary{1, 1, 1}}, {"other-long", {10, 9, 11}, Summary{4, 3, 5}}};
     results_.append(times);
   }
 
@@ -187,6 +208,69 @@ TEST_F(Views, TimesOfDecodeStandBetweenThem) {
   EXPECT_NE(to_csv(view()).find(",decode,1,2,1,3,2,1.5,2.5"), std::string::npos) << to_csv(view());
 }
 
+TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
+  add_all("base", 0.50, 0.70, 0.60);
+  add_all("other", 0.52, 0.72, 0.62);
+  add_long_arms();
+  append_times(8, Phase::inference, 1);
+  append_long_times();
+  const TableView all = view();
+  EXPECT_NEAR(all.rows.at(2).difference.mean, 0.02, 1e-12) << "to the baseline";
+  EXPECT_NEAR(all.rows.at(3).difference.mean, 0, 1e-12) << "to base-long";
+  const std::string page = to_markdown(all, "t.yaml", "t.svg");
+  for (const char* part :
+       {"| arm | optimizer.lr | input | n | top-1 % | compared with | points over it (95 %) | parameters |",
+        "| base | 0.2 | 256 | 3 | 60.00 ± 10.00 | - | baseline | 1000 | 2.50 | - | - | 4.00 (3.00-5.00) | "
+        "1.00 (1.00-1.00) | 20 |",
+        "| other | 0.2 | 256 | 3 | 62.00 ± 10.00 | base | +2.00 (+2.00 to +2.00) higher | 1000 | 2.50 | - | - "
+        "| 2.00 (1.00-3.00) | 2.00 "
+        "(1.50-2.50) | 20 |",
+        "| base-long | 0.2 | 1024 | 3 | 62.00 ± 10.00 | base | +2.00 (+2.00 to +2.00) higher | 1000 | 2.50 | "
+        "- | - | 40.00 (30.00-50.00) "
+        "| - | 20 |",
+        "| other-long | 0.2 | 1024 | 3 | 62.00 ± 10.00 | base-long | +0.00 (+0.00 to +0.00) undecided | 1000 "
+        "| 2.50 | - | - | 10.00 "
+        "(9.00-11.00) | 4.00 (3.00-5.00) | 20 |",
+        "Networks that are compared are timed in turn, batch norms folded, on a processor; speed-up is over the "
+        "arm that a row is compared with. "
+        "An arm has none over one of another input."}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << " is not in\n" << page;
+  }
+  const std::string csv = to_csv(all);
+  EXPECT_TRUE(csv.starts_with("arm,tuned,seeds,input,top1_mean,top1_sd,against,difference_mean,")) << csv;
+  EXPECT_NE(csv.find("\nbase-long,0.2,3,1024,0.620000,0.100000,base,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",inference,8,40,30,50,,,\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",inference,8,10,9,11,4,3,5\n"), std::string::npos) << csv;
+  for (const auto& row : parse_csv(csv, "t.csv")) EXPECT_EQ(row.size(), 26u);
+  const Value json = to_value(all);
+  const Value::List& rows = json.at("rows").as_list();
+  EXPECT_EQ(rows.at(2).at("input").as_list().front(), Value(1024));
+  EXPECT_EQ(rows.at(3).at("against").as_string(), "base-long");
+  EXPECT_EQ(rows.at(2).at("times").as_list().front().find("speedup"), nullptr);
+  EXPECT_EQ(rows.at(3).at("times").as_list().front().at("speedup").at("median"), Value(4.0));
+}
+
+// Its time beside the baseline is the one that has its speed-up.
+TEST_F(Views, AnArmThatOthersAreComparedWithKeepsItsOwnSpeedUp) {
+  table_.arms.emplace_back();
+  table_.arms.back().name = "third";
+  table_.arms.back().against = "other";
+  for (const char* name : {"base", "other", "third"}) add_all(name, 0.50, 0.70, 0.60);
+  append_times(8, Phase::inference, 1);
+  ArmTimes times;
+  times.networks = timed_groups(view().rows).at(1).key;
+  times.batch = 8;
+  times.arms = {{"other", {6, 6, 6}, Summary{1, 1, 1}}, {"third", {3, 3, 3}, Summary{2, 2, 2}}};
+  results_.append(times);
+  const auto time_of = [&](std::size_t row) { return view().rows.at(row).times.at(1).value(); };
+  EXPECT_EQ(time_of(1).time.median, 2);
+  EXPECT_EQ(time_of(1).speedup->median, 2);
+  EXPECT_EQ(time_of(2).time.median, 3);
+  EXPECT_EQ(time_of(2).speedup->median, 2);
+  table_.baseline = "other";
+  EXPECT_FALSE(view().rows.at(0).times.at(1)) << "base and other were timed, but over base";
+}
+
 TEST_F(Views, PagesHoldEveryArm) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
@@ -222,6 +306,7 @@ TEST_F(Views, NamesOfThePictureDoNotCoverEachOther) {
     ArmChoice& choice = arms.emplace_back();
     choice.arm = &arm;
     choice.keys = {str(arm.name, 0.1)};
+    choice.inputs = {{1, 256}};
     choose(choice, table_, results_);
   }
   const std::string svg = to_svg(view_of(table_, arms, results_));
