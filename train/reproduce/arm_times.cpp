@@ -86,8 +86,8 @@ void time_group(Vfs& vfs, TablePlan& plan, const TimedGroup& group, std::span<co
   const Tf32Products products(takes_tf32(networks.config));
   for (const TimedBatch& timed : missing) {
     if (stop.requested()) throw Stopped();
-    say(str("timing ", networks.arms.size(), " networks on inputs of ", first.input.erase(0), " at batch ", timed.batch, ", ",
-            name_of(timed.phase)));
+    say(str("timing ", networks.arms.size(), networks.arms.size() == 1 ? " network" : " networks", " on inputs of ",
+            first.input.erase(0), " at batch ", timed.batch, ", ", name_of(timed.phase)));
     ArmTimes times = time_batch(networks, timed, plan.table().repeats_of(timed.phase));
     times.networks = group.key;
     plan.results().append(times);

@@ -219,7 +219,7 @@ TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
   EXPECT_NEAR(all.rows.at(3).difference.mean, 0, 1e-12) << "to base-long";
   const std::string page = to_markdown(all, "t.yaml", "t.svg");
   for (const char* part :
-       {"| arm | optimizer.lr | input | n | top1 | compared with | points over it (95 %) | parameters |",
+       {"| arm | optimizer.lr | input | n | top-1 % | compared with | points over it (95 %) | parameters |",
         "| base | 0.2 | 256 | 3 | 60.00 ± 10.00 | - | baseline | 1000 | 2.50 | - | - | 4.00 (3.00-5.00) | "
         "1.00 (1.00-1.00) | 20 |",
         "| other | 0.2 | 256 | 3 | 62.00 ± 10.00 | base | +2.00 (+2.00 to +2.00) higher | 1000 | 2.50 | - | - "
@@ -241,7 +241,7 @@ TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
   EXPECT_NE(csv.find("\nbase-long,0.2,3,1024,0.620000,0.100000,base,"), std::string::npos) << csv;
   EXPECT_NE(csv.find(",inference,8,40,30,50,,,\n"), std::string::npos) << csv;
   EXPECT_NE(csv.find(",inference,8,10,9,11,4,3,5\n"), std::string::npos) << csv;
-  for (const auto& row : parse_csv(csv, "t.csv")) EXPECT_EQ(row.size(), 25u);
+  for (const auto& row : parse_csv(csv, "t.csv")) EXPECT_EQ(row.size(), 26u);
   const Value json = to_value(all);
   const Value::List& rows = json.at("rows").as_list();
   EXPECT_EQ(rows.at(2).at("input").as_list().front(), Value(1024));
