@@ -3,10 +3,13 @@
 
 #include <cmath>
 
+#include "core/autograd/var.h"
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/support/relative_error.h"
+#include "train/run/import_weights.h"
 
 namespace tessera::testing {
 namespace {
@@ -140,11 +143,53 @@ TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
       "saved", {"model={name: saved, weights: \"" + trained + "\"}", "stages[0].train=1s", "seed=6", "optimizer.lr=1.0e-30"});
   EXPECT_NEAR(json({"eval", saved}).at("token_loss").as_double(), loss, 1e-6) << "the same pairs, of another seed's run";
   expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "\"sparse\":");
-  write_bytes(folder_ / "compress.yaml",
-              "version: 1\ninput: [16]\nmodel: {name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: {band: 3}}\n"
-              "factorise: {layers: '*.fc1', ranks: {macs: 0.5}}\n");
-  expect_outcome(run({"compress", trained, "--config", folder_ / "compress.yaml", "--out", folder_ / "file"}), 2,
-                 "is sparse attention, whose pairs the trained network holds; needs model: {name: saved}");
+}
+
+// What a network answers to 16 tokens.
+Tensor logits_of(Module& network) {
+  const NoGrad no_grad;
+  const Tensor tokens = Tensor::empty({1, 16}, DType::i64);
+  for (std::int64_t i = 0; i < 16; ++i) tokens.data<std::int64_t>()[i] = (i * 37 + 11) % 256;
+  return network(Var(tokens), {}).value();
+}
+
+constexpr const char* kNamedSparse =
+    "{name: gpt, layers: 1, width: 24, heads: 2, length: 16, vocabulary: 256, sparse: {band: 3, density: 0.3}";
+
+TEST_F(Text, ANamedGptTakesThePairsOfTheTrainedOne) {
+  const std::string trained = train("runs", kSparse), file = folder_ / "small.safetensors";
+  // Of a rank that holds every weight.
+  const auto compress = [&](const std::string& weights, const std::string& model) {
+    write_bytes(folder_ / "compress.yaml", "version: 1\ndeterministic: true\ninput: [16]\nmodel: " + model +
+                                               "}\nfactorise: {layers: '*.fc1', format: svd, ranks: {rank: 24}, keep: always}\n");
+    return run({"compress", weights, "--config", folder_ / "compress.yaml", "--out", file});
+  };
+  const Outcome compressed = compress(trained, kNamedSparse);
+  ASSERT_EQ(compressed.exit_code, 0) << compressed.output;
+  const ModelConfig saved{.form = models::Saved(), .weights = trained};
+  const Tensor before = logits_of(*initial_model(real_vfs(), saved, {1, 16}, 0).model);
+  EXPECT_LT(relative_error(logits_of(*file_network(real_vfs(), file).model), before), 1e-5);
+  std::filesystem::remove(file);
+
+  const auto loss = [&](const std::string& path) { return json({"eval", path}).at("token_loss").as_double(); };
+  const auto next = [&](const std::string& runs, const std::string& model) {
+    return train(runs,
+                 {"model=" + model + ", weights: \"" + trained + "\"}", "stages[0].train=1s", "seed=6", "optimizer.lr=1.0e-30"});
+  };
+  const std::string same = next("same", kNamedSparse);
+  EXPECT_NEAR(loss(same), loss(trained), 1e-6) << "of another seed's run";
+  std::string other = kNamedSparse;
+  other.replace(other.find("band: 3"), 7, "band: 2");
+  const std::string drawn = next("other", other);
+  expect_in(read_bytes(drawn + "/train.log"), "; what 'blocks.0.attn.heads' sees is drawn anew");
+  EXPECT_EQ(read_bytes(same + "/train.log").find("drawn anew"), std::string::npos);
+
+  expect_outcome(compress(trained, other), 2, "'blocks.0.attn.heads' of model gpt is sparse attention, and ");
+  const std::string tensors = newest_checkpoint(trained) + "/model.safetensors";
+  std::filesystem::copy(tensors, folder_ / "tensors.safetensors");
+  expect_outcome(compress(folder_ / "tensors.safetensors", kNamedSparse), 2,
+                 "does not tell which pairs it sees by these keys, heads and positions");
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 TEST_F(Text, WhatNoPatternIsIsTold) {
