@@ -259,6 +259,25 @@ TEST_F(Text, ARunWritesText) {
   EXPECT_EQ(text_of(run(asked)), text_of(first)) << "of the data nothing is read";
 }
 
+TEST_F(Text, GenerateTakesTheChoicesOfTheClockThatItsCheckpointHolds) {
+  const std::string key = "linear.row in128 out512 bias1 threads1 constant";
+  const auto chosen = [&](const std::string& way) {
+    return "{\"version\": 1, \"decisions\": {\"" + key + "\": \"" + way + "\"}}";
+  };
+  write_bytes(folder_ / "chosen.json", chosen("one_thread"));
+  const std::string trained = train("runs", {"model.width=128", "stages[0].train=2s", "--decisions", folder_ / "chosen.json"});
+  const std::vector<std::string> asked{"generate", trained, "--prompt", "9 bottles", "--tokens", "30", "--seed", "4"};
+  const auto told = [&] { return run(asked, {"TESSERA_LOG=debug"}).output; };
+  const std::string first = told();
+  expect_in(first, "decisions: " + key + ": one_thread\n");
+  expect_in(first, "decisions: linear.row in512 out128 bias1 threads1 constant: library\n");
+  write_bytes(trained + "/decisions.json", chosen("team"));
+  expect_in(told(), key + ": one_thread\n");
+  const std::string text = text_of(run(asked));
+  EXPECT_EQ(text.size(), 30U);
+  EXPECT_EQ(text_of(run(asked)), text) << "a seed gives one text";
+}
+
 TEST_F(Text, GenerateTakesTheCheckpointThatAtNames) {
   const std::string trained = train("runs", {"checkpoint.keep=100"});
   const auto text_at = [&](const std::vector<std::string>& at) {
