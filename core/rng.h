@@ -49,7 +49,8 @@ TESSERA_HD inline std::int64_t below(std::uint32_t word, std::int64_t bound) {
   return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(bound)) >> 32);
 }
 
-// Single draws on the host: element `index` of the stream at `step`.
+// Single draws on the host: element `index` of the stream at `step`; random_below: an integer of [0, bound), by below(), and
+// InternalError where bound < 1.
 std::uint32_t random_u32(RngStream stream, std::uint64_t step, std::uint64_t index);
 float random_uniform(RngStream stream, std::uint64_t step, std::uint64_t index);
 std::int64_t random_below(RngStream stream, std::uint64_t step, std::uint64_t index, std::int64_t bound);

@@ -5,6 +5,7 @@
 #include "core/config/read.h"
 #include "core/nn/attention_cache.h"
 #include "core/ops/rotary.h"
+#include "core/ops/shared_attention_pattern.h"
 #include "core/ops/view.h"
 #include "core/rng.h"
 #include "core/support/counting.h"
@@ -77,9 +78,20 @@ void SelfAttention::reset_parameters(std::uint64_t seed) {
 
 const AttentionPatternPtr& SelfAttention::pattern() const {
   if (config_.sparse && !pattern_) {
-    pattern_ = std::make_shared<const AttentionPattern>(pattern_options(*config_.sparse, config_.heads, config_.causal));
+    pattern_ = shared_attention_pattern(pattern_options(*config_.sparse, config_.heads, config_.causal));
   }
   return pattern_;
+}
+
+bool SelfAttention::take_pairs_of(const SelfAttention& other) {
+  if (!config_.sparse || !other.config_.sparse) return false;
+  SparseAttentionConfig taken = *config_.sparse;
+  if (!taken.seed) taken.seed = other.config_.sparse->seed;
+  const AttentionPatternOptions theirs = pattern_options(*other.config_.sparse, other.config_.heads, other.config_.causal);
+  if (!taken.seed || !same_pattern(pattern_options(taken, config_.heads, config_.causal), theirs)) return false;
+  config_.sparse = taken;
+  pattern_.reset();
+  return true;
 }
 
 AttentionOptions SelfAttention::sight() const {

@@ -45,8 +45,11 @@ class SelfAttention final : public Module {
   void reset_parameters(std::uint64_t seed) override;
 
   const SelfAttentionConfig& options() const noexcept { return config_; }
-  // Of a sparse one, null else. Made when it is first asked for.
+  // Of a sparse one, null else. Made when it is first asked for; layers of the same config share it.
   const AttentionPatternPtr& pattern() const;
+  // Whether it sees the pairs of `other`, whose seed it takes unless it has one. False, and nothing is taken, where either is not
+  // sparse, they draw by other keys, heads, positions or seeds, or neither has a seed.
+  bool take_pairs_of(const SelfAttention& other);
 
  private:
   std::int64_t kv_heads() const { return config_.kv_heads.value_or(config_.heads); }

@@ -144,6 +144,51 @@ TEST(SelfAttention, DrawsItsPairsOnceBySeedAndPath) {
   EXPECT_EQ(describe(*again), describe(*root));
 }
 
+SelfAttentionConfig sparse_config(std::optional<std::int64_t> seed,
+                                  const SparseAttentionKeys& keys = {.band = 2, .density = 0.2}) {
+  SelfAttentionConfig config{.heads = 2, .causal = true, .sparse = sparse_attention_of(keys, 40)};
+  config.sparse->seed = seed;
+  return config;
+}
+
+TEST(SelfAttention, CopiesOfANetworkShareThePatternAsLongAsOneOfThemIsThere) {
+  auto layer = std::make_unique<SelfAttention>(sparse_config(7));
+  const std::unique_ptr<Module> copy = rebuild(describe(*layer), builtin_layers());
+  const AttentionPattern* const pattern = layer->pattern().get();
+  EXPECT_EQ(dynamic_cast<const SelfAttention&>(*copy).pattern().get(), pattern);
+  layer.reset();
+  EXPECT_EQ(SelfAttention(sparse_config(7)).pattern().get(), pattern);
+  for (const SelfAttentionConfig& other : {sparse_config(8), sparse_config(7, {.band = 3, .density = 0.2})}) {
+    EXPECT_NE(SelfAttention(other).pattern().get(), pattern);
+  }
+  std::weak_ptr<const AttentionPattern> last;
+  {
+    const SelfAttention alone(sparse_config(9));
+    last = alone.pattern();
+    EXPECT_FALSE(last.expired());
+  }
+  EXPECT_TRUE(last.expired()) << "nothing but networks holds a pattern";
+}
+
+TEST(SelfAttention, TakesThePairsOfOneThatDrawsByTheSameKeys) {
+  const SelfAttention source(sparse_config(7));
+  SelfAttention drawn(sparse_config({}));
+  EXPECT_TRUE(drawn.take_pairs_of(source));
+  initialize(drawn, 4);
+  EXPECT_EQ(drawn.options().sparse->seed, 7);
+  EXPECT_EQ(drawn.pattern().get(), source.pattern().get());
+  SelfAttention own(sparse_config(8)), same(sparse_config(7)), wide(sparse_config({}, {.band = 3, .density = 0.2})),
+      dense({.heads = 2});
+  EXPECT_FALSE(own.take_pairs_of(source)) << "it has a seed";
+  EXPECT_EQ(own.options().sparse->seed, 8);
+  EXPECT_TRUE(same.take_pairs_of(source));
+  EXPECT_FALSE(wide.take_pairs_of(source));
+  EXPECT_FALSE(wide.options().sparse->seed);
+  EXPECT_FALSE(dense.take_pairs_of(source));
+  EXPECT_FALSE(drawn.take_pairs_of(dense));
+  EXPECT_FALSE(SelfAttention(sparse_config({})).take_pairs_of(SelfAttention(sparse_config({})))) << "neither has drawn";
+}
+
 TEST(SelfAttention, RunsItsPatternInBf16) {
   for (const Form& form : forms()) {
     if (!form.config.sparse) continue;

@@ -6,6 +6,7 @@
 #include "core/support/error.h"
 #include "train/data/text/text_config.h"
 #include "train/run/compute_dtype.h"
+#include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
@@ -39,7 +40,10 @@ Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOpt
   const Tf32Products products(takes_tf32(config));
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);
   move_to(*model, device);
-  return generate_text(*model, tokenizer, compute_dtype_of(config), options.text, stop, write);
+  GenerateOptions text = options.text;
+  // The checkpoint's, since the run's own file grows while a run goes on.
+  if (const Value* const recorded = checkpoint.manifest.find("decisions")) text.decisions = decisions_from(*recorded);
+  return generate_text(*model, tokenizer, compute_dtype_of(config), text, stop, write);
 }
 
 }  // namespace tessera

@@ -13,14 +13,14 @@
 namespace tessera {
 
 struct GenerateRunOptions {
-  GenerateOptions text;
+  GenerateOptions text;  // its decisions are the checkpoint's, in place of those that stand here
   std::string at;  // a stage's end, a step, "best", or "" for the newest checkpoint
   std::vector<std::string> overrides;  // key=value of device, precision and threads.compute
 };
 
-// The tokenizer is that of the checkpoint; of the data nothing is read. Sets the threads of the process. Throws ConfigError on a
-// run that does not learn to predict the next token, and as generate_text() does; IoError on a checkpoint that is damaged, when
-// it was asked for by name.
+// The tokenizer is that of the checkpoint, and so are choices of the clock; of the data nothing is read. Sets the threads of the
+// process. Throws ConfigError on a run that does not learn to predict the next token, and as generate_text() does; IoError on a
+// checkpoint that is damaged, when it was asked for by name.
 Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOptions& options, const StopRequest& stop,
                             const std::function<void(std::string_view)>& write);
 

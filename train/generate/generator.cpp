@@ -87,7 +87,8 @@ Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokeni
                         const std::function<void(std::string_view)>& write) {
   check(options);
   const NoGrad no_grad;
-  const DecisionScope fixed({});  // a clock would choose other kernels, and other roundings, another time
+  // Nothing is measured: a clock would choose other kernels, and other roundings, another time.
+  const DecisionScope replayed({.known = options.decisions});
   const ConstantWeights constant;
   std::vector<TokenId> tokens = prompt_tokens(*tokenizer, options.prompt);
   Generated result{.prompt_tokens = static_cast<std::int64_t>(tokens.size())};

@@ -5,7 +5,6 @@
 #include "core/device/precision.h"
 #include "core/support/error.h"
 #include "layers/models/model.h"
-#include "layers/self_attention.h"
 #include "train/report/bench_network.h"
 #include "train/run/compress_config.h"
 #include "train/run/decisions_file.h"
@@ -56,23 +55,11 @@ Shape input_of(const CompressSettings& settings, const CompressOptions& options)
   return *usual;
 }
 
-// Which pairs sparse attention sees stands in the structure of the trained network, not in its weights.
-void check_pairs_are_known(Module& model, const ModelConfig& config) {
-  for_each_module(model, [&](const Module& module) {
-    const auto* const attention = dynamic_cast<const SelfAttention*>(&module);
-    TESSERA_CHECK(config.name() == kSavedModel || attention == nullptr || !attention->options().sparse, ConfigError,
-                  "compress: '", module.path(), "' of model ", config.name(),
-                  " is sparse attention, whose pairs the trained network holds; needs model: {name: saved}");
-  });
-}
-
 // What is wrong with the weights is wrong with what the user gave, whether they do not fit or cannot be read.
-std::unique_ptr<Module> trained_model(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
+std::unique_ptr<Module> model_of(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
   config.weights = weights;
   try {
-    std::unique_ptr<Module> model = initial_model(vfs, config, input, 0).model;
-    check_pairs_are_known(*model, config);
-    return model;
+    return trained_model(vfs, config, input);
   } catch (const ShapeError& error) {
     throw ConfigError(str("compress: ", weights, ": ", error.what()));
   } catch (const IoError& error) {
@@ -99,7 +86,7 @@ CompressReport compress_network(Vfs& vfs, const CompressOptions& options, const 
   const CompressSettings settings = load_compress_settings(options.config, options.overrides);
   const Device device = resolve_device(settings.device);
   const Shape input = input_of(settings, options);
-  std::unique_ptr<Module> model = trained_model(vfs, settings.model, input, options.weights);
+  std::unique_ptr<Module> model = model_of(vfs, settings.model, input, options.weights);
   move_to(*model, device);
   set_compute_threads(settings.threads);
   const Tf32Products products(settings.precision == "tf32");

@@ -14,6 +14,7 @@
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
+#include "layers/self_attention.h"
 #include "train/run/saved_model.h"
 #include "train/run/weights_source.h"
 #include "train/torch/huggingface_config.h"
@@ -255,31 +256,84 @@ class Importer {
   std::int64_t ignored_ = 0;
 };
 
-std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input) {
-  TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
-                " needs; give a run folder or a file of tessera compress, or name the network");
-  std::unique_ptr<Module> model;
+std::unique_ptr<Module> rebuilt(const WeightsSource& source) {
   try {
-    model = rebuild(*source.tree, builtin_layers());
+    return rebuild(*source.tree, builtin_layers());
   } catch (const Error& error) {
     throw ConfigError(str(source.name, ": its network cannot be built: ", error.what()));
   }
+}
+
+std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input) {
+  TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
+                " needs; give a run folder or a file of tessera compress, or name the network");
+  std::unique_ptr<Module> model = rebuilt(source);
   model->output_shape(input);  // throws where the network takes no such input
   return model;
+}
+
+std::vector<SelfAttention*> sparse_attention_in(Module& model) {
+  std::vector<SelfAttention*> layers;
+  for_each_module(model, [&](Module& module) {
+    auto* const attention = dynamic_cast<SelfAttention*>(&module);
+    if (attention != nullptr && attention->options().sparse) layers.push_back(attention);
+  });
+  return layers;
+}
+
+// Gives sparse attention the pairs that the source's structure tells for its path, unless it has a seed of its own. Returns the
+// paths of those whose pairs are then others, or not known yet.
+std::vector<std::string> take_pairs(Module& model, const WeightsSource& source) {
+  const std::vector<SelfAttention*> layers = sparse_attention_in(model);
+  if (layers.empty()) return {};
+  const std::unique_ptr<Module> structure = source.tree ? rebuilt(source) : nullptr;
+  std::map<std::string, const SelfAttention*> theirs;
+  if (structure) {
+    for (const SelfAttention* const layer : sparse_attention_in(*structure)) theirs[layer->path()] = layer;
+  }
+  std::vector<std::string> without;
+  for (SelfAttention* const layer : layers) {
+    const auto found = theirs.find(layer->path());
+    const bool known = found != theirs.end() ? layer->take_pairs_of(*found->second) : layer->options().sparse->seed.has_value();
+    if (!known) without.push_back(layer->path());
+  }
+  return without;
+}
+
+InitialModel imported_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed,
+                            bool pairs_must_be_known) {
+  std::optional<WeightsSource> source;
+  InitialModel result;
+  std::vector<std::string> new_pairs;
+  if (config.name() == kSavedModel) source = read_weights(vfs, config.weights);
+  result.model = source ? rebuilt(*source, input) : build_model(config, input);
+  if (!source && !config.weights.empty()) {
+    source = read_weights(vfs, config.weights);
+    new_pairs = take_pairs(*result.model, *source);
+  }
+  TESSERA_CHECK(new_pairs.empty() || !pairs_must_be_known, ConfigError, "'", new_pairs.front(), "' of model ", config.name(),
+                " is sparse attention, and ", source->name,
+                " does not tell which pairs it sees by these keys, heads and positions; needs those of the trained network, or "
+                "model: {name: ",
+                kSavedModel, "}");
+  initialize(*result.model, seed);
+  if (!source) return result;
+  result.imported = Importer(*result.model, config, input, std::move(*source)).run();
+  if (!new_pairs.empty()) {
+    result.imported +=
+        str("; what '", new_pairs.front(), "'", new_pairs.size() > 1 ? " and others see" : " sees", " is drawn anew");
+  }
+  return result;
 }
 
 }  // namespace
 
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed) {
-  std::optional<WeightsSource> source;
-  InitialModel result;
-  if (config.name() == kSavedModel) source = read_weights(vfs, config.weights);
-  result.model = source ? rebuilt(*source, input) : build_model(config, input);
-  initialize(*result.model, seed);
-  if (config.weights.empty()) return result;
-  if (!source) source = read_weights(vfs, config.weights);
-  result.imported = Importer(*result.model, config, input, std::move(*source)).run();
-  return result;
+  return imported_model(vfs, config, input, seed, false);
+}
+
+std::unique_ptr<Module> trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
+  return imported_model(vfs, config, input, 0, true).model;
 }
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {

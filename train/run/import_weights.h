@@ -27,7 +27,14 @@ struct InitialModel {
 // ConfigError with one line per missing, unexpected, mismatched and non-finite tensor; IoError on files that cannot be read; and
 // what build_model throws.
 // The structure of a model `saved` is that of the run's checkpoint, or of a file that holds one (train/run/network_file.h).
+// Sparse attention of any other model without a seed of its own sees the pairs that the layer of its path sees in such a
+// structure, where that one has the same keys, heads and positions; else, and without a structure, its pairs are drawn from
+// `seed`.
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed);
+
+// The same for those who train nothing with it: throws ConfigError, too, where sparse attention sees other pairs than those that
+// config.weights tells, or where that tells none.
+std::unique_ptr<Module> trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
 
 // The network of a file that holds one, and the input that it says. Throws ConfigError on any other file, and what
 // initial_model() throws.
