@@ -24,7 +24,7 @@ namespace {
 const Classification kTask;
 
 constexpr std::int64_t kSteps = 8;
-const Shape kImages{16, 32, 32, 3};
+const Shape kImages{8, 16, 16, 3};
 
 std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) {
   auto model = build_model(named_model("resnet20", 10), kImages);
@@ -50,7 +50,7 @@ void interrupt(StageTrainer& trainer, Module& model, DType compute) {
   trainer.check_finite();
   trainer.with_evaluation_weights([&] {
     const NoGrad no_grad;
-    scores(model, make_batch({5, 32, 32, 3}, 99, Device::cuda()).parts(), Context{}, compute).value().to(Device::cpu());
+    scores(model, make_batch({5, 16, 16, 3}, 99, Device::cuda()).parts(), Context{}, compute).value().to(Device::cpu());
   });
   trainer.state();
 }
