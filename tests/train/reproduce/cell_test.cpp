@@ -48,7 +48,9 @@ TEST_F(Cells, KeysFollowWhatAccuracyDependsOn) {
   for (const char* other : {"optimizer.lr=0.2", "stages[1].train=3e", "data.batch=20", "model.name=lenet5"}) {
     EXPECT_NE(with({other}).key, key) << other;
   }
-  if (cpu::onednn_has_bf16()) EXPECT_NE(with({"precision=bf16"}).key, key);
+  if (cpu::onednn_has_bf16()) {
+    EXPECT_NE(with({"precision=bf16"}).key, key);
+  }
 }
 
 // What a clock leaves compressed on one machine it may not leave on another.
