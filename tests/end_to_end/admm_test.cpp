@@ -153,7 +153,7 @@ TEST_F(AdmmRuns, OtherVerbsKnowThem) {
 }
 
 TEST_F(AdmmRuns, RhoAndRanksAreTheForksToChange) {
-  const Outcome killed = run_program(train("runs"), {"TESSERA_KILL_AT=step:156"});
+  const Outcome killed = run_program(train("runs", {"checkpoint.async=false"}), {"TESSERA_KILL_AT=step:156"});
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   const std::string run = run_in("runs");
   expect_outcome(run_program({"resume", run, "stages[1].admm.rho=0.5"}), 2,
