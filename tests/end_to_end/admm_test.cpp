@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kStages = R"(
 threads: {compute: 2, loader: 0}
 deterministic: true
-checkpoint: {every: 6s, keep: 2}
+checkpoint: {every: 6s, keep: 2, async: false}
 stages:
   - {name: dense, train: 4e}
   - name: held
@@ -153,7 +153,7 @@ TEST_F(AdmmRuns, OtherVerbsKnowThem) {
 }
 
 TEST_F(AdmmRuns, RhoAndRanksAreTheForksToChange) {
-  const Outcome killed = run_program(train("runs", {"checkpoint.async=false"}), {"TESSERA_KILL_AT=step:156"});
+  const Outcome killed = run_program(train("runs"), {"TESSERA_KILL_AT=step:156"});
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   const std::string run = run_in("runs");
   expect_outcome(run_program({"resume", run, "stages[1].admm.rho=0.5"}), 2,
