@@ -21,7 +21,7 @@ class Constraint {
   virtual Tensor project(const Tensor& weight) const = 0;
 };
 
-// Weights that a form holds exactly at these ranks, as it holds those of `layer`; null: of a layer that it holds itself.
+// Weights that the form for this layer (Format::for_layer) holds exactly at these ranks; null: the form itself.
 std::unique_ptr<const Constraint> low_rank_constraint(const LowRankConfig& config, const Ranks& ranks,
                                                       const Module* layer = nullptr);
 

@@ -31,10 +31,10 @@ struct FactoriseConfig : LowRankConfig {
 // of zeros are not known, and 0 in the report.
 enum class Values { decomposed, zeros };
 
-// Ranks are chosen in prepare, over all layers of a rule together. Modules that a selector matches and that the format is no form
-// of are passed over, and so are tables unless a selector is their whole path: one that means the products of a network, as `*`
-// does, does not mean the rows that it looks up. Layers whose weight it cannot hold are reported dense with the reason. With
-// `settled` ranks these hold, and layers without any stay dense.
+// Ranks are chosen in prepare, over all layers of a rule together. Matched modules of a kind that the format does not hold are
+// passed over. So are tables, unless a selector is their whole path: `*` means a network's products, not its look-ups. Layers
+// whose weight the format cannot hold are reported dense with the reason. With `settled` ranks these hold, and layers without any
+// stay dense.
 class FactorisePass : public Pass {
  public:
   explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed,

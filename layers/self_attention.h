@@ -47,8 +47,8 @@ class SelfAttention final : public Module {
   const SelfAttentionConfig& options() const noexcept { return config_; }
   // Of a sparse one, null else. Made when it is first asked for; layers of the same config share it.
   const AttentionPatternPtr& pattern() const;
-  // Whether it sees the pairs of `other`, whose seed it takes unless it has one. False, and nothing is taken, where either is not
-  // sparse, they draw by other keys, heads, positions or seeds, or neither has a seed.
+  // Takes the seed of `other` unless it has one, and returns whether both see the same pairs. It takes nothing and returns false
+  // where one of them is not sparse, where keys, heads, positions or seeds differ, and where neither has a seed.
   bool take_pairs_of(const SelfAttention& other);
 
  private:

@@ -52,7 +52,8 @@ std::vector<Tensor> digits_of(const Tensor& ids, std::int64_t size, const Modes&
   std::vector<Tensor> digits(modes.size());
   Tensor rest = ids.to(DType::f64);
   const std::int64_t padded = product_of(modes);
-  // Numbers between the two move beyond the larger one, where the first digit is too large.
+  // Ids from `size` to the product of the modes would be rows of padding. They are moved beyond that product, where the first
+  // digit is too large.
   if (padded > size) rest = add(Var(rest), mul_scalar(Var(whole_quotient(rest, size)), static_cast<double>(padded))).value();
   for (std::size_t k = modes.size() - 1; k > 0; --k) {
     const Tensor above = whole_quotient(rest, modes[k]);
@@ -112,7 +113,7 @@ TtEmbedding::TtEmbedding(const TtEmbeddingConfig& config) : config_(checked(conf
 
 Value TtEmbedding::config() const { return write(config_); }
 
-// A GPU does not wait for its ids: the ops say what becomes of wrong ones.
+// Only on a CPU: reading the ids on a GPU would wait for it. There a wrong id gives NaN (core/ops/embedding.h).
 void TtEmbedding::check_tokens(const Tensor& ids) const {
   TESSERA_CHECK(ids.dtype() == DType::i64, DTypeError, "tt_embedding '", path(), "': input is ", ids.dtype(), "; needs i64");
   if (!ids.device().is_cpu()) return;

@@ -23,11 +23,11 @@ struct TtEmbeddingConfig {
   void fields(Fields& f);
 };
 
-// The digits of ids i64 [...] in this mixed radix, the last running fastest: i64 of the same shape, one for each mode. Of what is
-// no number below `size`, which the radix counts at least, some digit is none of its mode.
+// The digits of ids i64 [...] in the mixed radix of these modes, the last running fastest: one i64 tensor of the ids' shape for
+// each mode. The modes multiply to at least `size`. An id that is negative or at least `size` has a digit outside of its mode.
 std::vector<Tensor> digits_of(const Tensor& ids, std::int64_t size, const Modes& modes);
 
-// What a row takes that is multiplied of slices: multiply-adds, and elements of slices and products that a backward keeps.
+// The cost of a row by slices: multiply-adds, and the elements of slices and products that are kept for backward.
 struct TtRowCost {
   std::int64_t macs = 0;
   std::int64_t kept = 0;
@@ -47,7 +47,7 @@ class TtEmbedding final : public Module, public CompressedLayer {
   Value config() const override;
   // Throws DTypeError unless x is i64, and on a CPU ShapeError on what is no token.
   Var forward(const Var& x, const Context& context) override;
-  // MACs are those of rows that are multiplied of slices. A dense table has none.
+  // Counts the MACs of rows by slices. A dense table has none.
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
   // Normal numbers of one variance for all cores, so that the composed table has that of a dense one's initial values.
   void reset_parameters(std::uint64_t seed) override;

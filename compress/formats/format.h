@@ -96,8 +96,7 @@ class Format {
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
 
-  // The form as it holds this layer, which is of one of its kinds: what all functions below are asked of that are told a layer or
-  // its weight.
+  // The form that holds a layer of this kind. The functions below that take a layer or its weight are called on it.
   virtual const Format& for_layer(const Module&) const { return *this; }
 
   // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.

@@ -9,6 +9,7 @@
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
@@ -44,11 +45,7 @@ constexpr double kNear = 0.05, kFar = 0.3;
 class AdmmText : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string lines;
-    for (const char* what : {"beer", "water"}) {
-      for (int i = 0; i < 90; ++i) lines += str(i, " bottles of ", what, " on the wall\n");
-    }
-    write_bytes(folder_ / "lines.txt", lines);
+    write_bytes(folder_ / "lines.txt", numbered_lines(90, "beer") + numbered_lines(90, "water"));
     write_bytes(folder_ / "held.yaml", kExperiment);
   }
 

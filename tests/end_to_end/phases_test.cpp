@@ -7,6 +7,7 @@
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
@@ -29,9 +30,7 @@ report: {latency: {batch: [2], repeats: 5}}
 class Phases : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 90; ++i) text += str(i, " bottles of beer on the wall\n");
-    write_bytes(folder_ / "a.txt", text);
+    write_bytes(folder_ / "a.txt", numbered_lines(90));
     write_bytes(file(), kGpt);
   }
 

@@ -10,6 +10,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
@@ -262,9 +263,7 @@ stages: [{name: all, train: 2s}]
 class ReproduceLengths : public Reproduce {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 180; ++i) text += str(i, " bottles of beer on the wall\n");
-    write_bytes(folder_ / "a.txt", text);
+    write_bytes(folder_ / "a.txt", numbered_lines(180));
     write_bytes(folder_ / "gpt.yaml", kGpt);
     write_table("baseline: long", "against: short");
   }

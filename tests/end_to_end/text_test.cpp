@@ -8,6 +8,7 @@
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/small_text.h"
 #include "tests/support/relative_error.h"
 #include "train/run/import_weights.h"
 
@@ -29,18 +30,11 @@ checkpoint: {every: 5s, async: false}
 log_every: 1
 )";
 
-// Of 90 lines: each begins with its number.
-std::string lines_of(const std::string& what) {
-  std::string text;
-  for (int i = 0; i < 90; ++i) text += str(i, " bottles of ", what, " on the wall\n");
-  return text;
-}
-
 class Text : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_bytes(folder_ / "a.txt", lines_of("beer"));
-    write_bytes(folder_ / "b.txt", lines_of("water"));
+    write_bytes(folder_ / "a.txt", numbered_lines(90, "beer"));
+    write_bytes(folder_ / "b.txt", numbered_lines(90, "water"));
     write_bytes(folder_ / "gpt.yaml", kGpt);
   }
 
@@ -66,9 +60,9 @@ TEST_F(Text, DataCheckCountsBytesTokensAndWindows) {
   expect_outcome(plain, 0, "vocabulary 256: clean");
   expect_in(plain.output, "next: tessera train");
   const Value report = json({"data", "check", folder_ / "gpt.yaml"});
-  EXPECT_EQ(report.at("files").as_list()[0].at("bytes").as_int(), static_cast<std::int64_t>(lines_of("beer").size()));
+  EXPECT_EQ(report.at("files").as_list()[0].at("bytes").as_int(), static_cast<std::int64_t>(numbered_lines(90, "beer").size()));
   EXPECT_EQ(report.at("splits").as_list()[0].at("name").as_string(), "train");
-  write_bytes(folder_ / "b.txt", lines_of("beer"));
+  write_bytes(folder_ / "b.txt", numbered_lines(90, "beer"));
   expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 1, "not clean");
   write_bytes(folder_ / "b.txt", "");
   expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 2, "b.txt: is empty; needs text");
@@ -296,7 +290,7 @@ TEST_F(Text, ANetworkWithoutAPlaceForEveryTokenIsRefused) {
 TEST_F(Text, ResumingOnOtherTextIsRefused) {
   const Outcome killed = run({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs"}, {"TESSERA_KILL_AT=step:7"});
   EXPECT_EQ(killed.exit_code, 128 + 9) << killed.output;
-  write_bytes(folder_ / "a.txt", lines_of("wine"));
+  write_bytes(folder_ / "a.txt", numbered_lines(90, "wine"));
   const Outcome resumed = run({"resume", folder_ / "runs/gpt/1"});
   expect_outcome(resumed, 1, "the training data changed since the run began");
 }

@@ -40,10 +40,10 @@ Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOpt
   const Tf32Products products(takes_tf32(config));
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);
   move_to(*model, device);
-  GenerateOptions text = options.text;
-  // The checkpoint's, since the run's own file grows while a run goes on.
-  if (const Value* const recorded = checkpoint.manifest.find("decisions")) text.decisions = decisions_from(*recorded);
-  return generate_text(*model, tokenizer, compute_dtype_of(config), text, stop, write);
+  // The run's own file may grow between two calls; what a checkpoint holds stays.
+  const Value* const recorded = checkpoint.manifest.find("decisions");
+  const DecisionMap decisions = recorded == nullptr ? DecisionMap() : decisions_from(*recorded);
+  return generate_text(*model, tokenizer, compute_dtype_of(config), options.text, decisions, stop, write);
 }
 
 }  // namespace tessera

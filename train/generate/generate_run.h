@@ -13,7 +13,7 @@
 namespace tessera {
 
 struct GenerateRunOptions {
-  GenerateOptions text;  // its decisions are the checkpoint's, in place of those that stand here
+  GenerateOptions text;
   std::string at;  // a stage's end, a step, "best", or "" for the newest checkpoint
   std::vector<std::string> overrides;  // key=value of device, precision and threads.compute
 };

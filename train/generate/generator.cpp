@@ -83,12 +83,12 @@ Tensor NextTokenScores::after(std::span<const TokenId> tokens) {
 }
 
 Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
-                        const GenerateOptions& options, const StopRequest& stop,
+                        const GenerateOptions& options, const DecisionMap& decisions, const StopRequest& stop,
                         const std::function<void(std::string_view)>& write) {
   check(options);
   const NoGrad no_grad;
-  // Nothing is measured: a clock would choose other kernels, and other roundings, another time.
-  const DecisionScope replayed({.known = options.decisions});
+  // Nothing is timed: a clock may choose other kernels in another call, which round otherwise and may write another text.
+  const DecisionScope replayed({.known = decisions});
   const ConstantWeights constant;
   std::vector<TokenId> tokens = prompt_tokens(*tokenizer, options.prompt);
   Generated result{.prompt_tokens = static_cast<std::int64_t>(tokens.size())};

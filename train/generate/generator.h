@@ -48,7 +48,6 @@ struct GenerateOptions {
   std::int64_t tokens = 200;  // at most; 0 to kMostTokens
   SamplingOptions sampling = {};
   std::uint64_t seed = 0;  // the draw of token i is number i of {seed, "generate", "token"}
-  DecisionMap decisions = {};  // what a clock once chose for shapes that are met; no others are measured
 };
 
 // Throws ConfigError on options that no network and no tokenizer can take.
@@ -66,10 +65,11 @@ struct Generated {
 };
 
 // Gives the text out as it comes. Draws tokens of the tokenizer's vocabulary alone, which is the first of the network's scores.
-// The same network, prompt, options, computing device and number of threads give the same text. Throws what check() and
-// prompt_tokens() throw; Stopped between two tokens.
+// `decisions` are choices of a clock for shapes that it may meet; other shapes are computed by the first way, and nothing is
+// timed. The same network, prompt, options, decisions, computing device and number of threads give the same text. Throws what
+// check() and prompt_tokens() throw; Stopped between two tokens.
 Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
-                        const GenerateOptions& options, const StopRequest& stop,
+                        const GenerateOptions& options, const DecisionMap& decisions, const StopRequest& stop,
                         const std::function<void(std::string_view)>& write);
 
 }  // namespace tessera

@@ -120,7 +120,7 @@ struct Text {
 
 Text text_of(Module& network, const GenerateOptions& options, std::shared_ptr<const Tokenizer> tokenizer) {
   Text result;
-  result.made = generate_text(network, std::move(tokenizer), DType::f32, options, StopRequest(),
+  result.made = generate_text(network, std::move(tokenizer), DType::f32, options, {}, StopRequest(),
                               [&](std::string_view piece) { result.text += piece; });
   return result;
 }
