@@ -39,6 +39,10 @@ class Case:
     outcome: str  # "passed", "failed" or "skipped"
     detail: str = ""  # why; of a skip, what the test itself says
 
+    def from_table(self):
+        """Whether it is a row of a table of values or types, Cpu/OpTable.Forward/relu, rather than written out."""
+        return "/" in self.name.removeprefix(f"{self.folder}/")
+
 
 def read_allowed_skips(path):
     """[(glob, reason, tags)] of a skips file; exits 2 on a line without a reason."""
@@ -201,7 +205,7 @@ def print_summary(cases):
     folders = collections.defaultdict(collections.Counter)
     for case in cases:
         folders[case.folder][case.outcome] += 1
-    print("\nran:")
+    print(f"\nran {len(cases)} cases, {sum(case.from_table() for case in cases)} of them rows of tables:")
     for folder, tally in sorted(folders.items()):
         print(f"  {folder}: " + ", ".join(f"{tally[k]} {k}" for k in ("passed", "failed", "skipped") if tally[k]))
     of = {outcome: [case for case in cases if case.outcome == outcome] for outcome in ("passed", "failed", "skipped")}

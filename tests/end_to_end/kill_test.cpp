@@ -2,19 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <random>
-#include <thread>
 
 #include "core/support/error.h"
+#include "tests/end_to_end/kill_trial.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
 namespace {
-
-using Milliseconds = std::chrono::milliseconds;
 
 class Kill : public ::testing::Test {
  protected:
@@ -30,9 +27,7 @@ class Kill : public ::testing::Test {
   }
   // The run to compare with, made before the first kill.
   void run_straight() {
-    const auto begin = std::chrono::steady_clock::now();
     expect_done(run_program(train("straight")));
-    straight_time_ = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
     straight_ = result_of(run_in("straight"));
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
@@ -49,7 +44,6 @@ class Kill : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string straight_;
-  Milliseconds straight_time_{};
 };
 
 TEST_F(Kill, AtTwelveSteps) {
@@ -83,25 +77,11 @@ TEST_F(Kill, InsideThreeTimings) {
 
 // Whatever it is doing then: reading data, writing a checkpoint, removing one. The clock makes the times random.
 TEST_F(Kill, AtNineRandomTimes) {
-  run_straight();
-  std::mt19937 random(9);
-  for (int i = 0; i < 9; ++i) {
-    const Milliseconds wait(random() % static_cast<unsigned>(straight_time_.count()));
-    SCOPED_TRACE(str("killed after ", wait.count(), " ms"));
-    const std::string runs = str("random-", i);
-    RunningProgram program(train(runs, run_in("straight")));
-    std::this_thread::sleep_for(wait);
-    program.send(SIGKILL);
-    const Outcome killed = program.finish();
-    ASSERT_TRUE(killed.exit_code == 128 + SIGKILL || killed.exit_code == 0) << killed.output;
-    if (!std::filesystem::exists(run_in(runs) + "/config.resolved.yaml")) {  // killed before it was a run
-      std::filesystem::remove_all(folder_ / runs);
-      expect_done(run_program(train(runs, run_in("straight"))));
-    } else {
-      expect_done(run_program({"resume", run_in(runs)}));
-    }
-    EXPECT_TRUE(result_of(run_in(runs)) == straight_);
-  }
+  KillTrial trial{.train = [&](const std::string& runs) { return train(runs, runs == "straight" ? "" : run_in("straight")); },
+                  .run_in = [&](const std::string& runs) { return run_in(runs); },
+                  .forget = [&](const std::string& runs) { std::filesystem::remove_all(folder_ / runs); }};
+  testing::run_straight(trial);
+  testing::expect_survives(trial, 9, 9);
 }
 
 }  // namespace

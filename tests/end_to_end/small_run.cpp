@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 
@@ -51,14 +52,25 @@ std::string tensors_of(const std::string& run) {
   return bytes;
 }
 
+// Without the length of timing.jsonl, whose figures are a clock's, and without the hash of all this.
+static std::string manifest_of(const std::string& checkpoint) {
+  const std::string path = checkpoint + "/MANIFEST.json";
+  Value manifest = parse_json(read_bytes(path), path);
+  Value* const position = manifest.find("position");
+  EXPECT_TRUE(position != nullptr && position->erase("timing_bytes"));
+  EXPECT_TRUE(manifest.erase("xxh3_128"));
+  return to_json(manifest);
+}
+
 std::string result_of(const std::string& run) {
   std::string bytes = read_bytes(run + "/metrics.jsonl");
-  for (const std::string file : {"/report.md", "/layers.csv"}) {
-    const std::string content = read_bytes(run + file);
+  const std::string checkpoint = newest_checkpoint(run);
+  for (const std::string& file : {run + "/report.md", run + "/layers.csv", checkpoint + "/state.json"}) {
+    const std::string content = read_bytes(file);
     EXPECT_FALSE(content.empty()) << file;
     bytes += content;
   }
-  return bytes + tensors_of(run);
+  return bytes + manifest_of(checkpoint) + tensors_of(run);
 }
 
 void train_killed_and_resumed(std::vector<std::string> train, const std::string& run, const std::vector<std::string>& places) {

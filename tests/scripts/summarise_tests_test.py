@@ -82,7 +82,7 @@ class Summary(unittest.TestCase):
         self.add("core/ops [1/2]", report(case("Relu.Runs"), case("Cpu/Table.Runs/5")))
         self.add("core/ops [2/2]", report(case("Cpu/Table.Runs/7.5")))
         self.add("check_includes", counted=False)
-        self.assertEqual(self.summarise(), (0, ["", "ran:", "  core/ops: 3 passed", "  scripts: 1 passed",
+        self.assertEqual(self.summarise(), (0, ["", "ran 4 cases, 2 of them rows of tables:", "  core/ops: 3 passed", "  scripts: 1 passed",
                                                 "4 passed, 0 failed, 0 skipped"]))
 
     def test_names_a_failed_case(self):

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "core/support/error.h"
 #include "train/data/glyphs.h"
@@ -118,10 +122,59 @@ TEST(Loader, WorkersFailuresReachTheCaller) {
   }
 }
 
+// Samples that take their time, and how many threads are assembling some.
+class SlowSamples final : public Dataset {
+ public:
+  explicit SlowSamples(std::shared_ptr<const Dataset> samples) : samples_(std::move(samples)) {}
+
+  std::string_view name() const override { return samples_->name(); }
+  std::int64_t size() const override { return samples_->size(); }
+  const std::vector<Field>& fields() const override { return samples_->fields(); }
+  std::size_t bytes() const override { return samples_->bytes(); }
+  void assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const override {
+    ++begun_;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    samples_->assemble(samples, epoch, out);
+    ++ended_;
+  }
+  std::string fingerprint() const override { return samples_->fingerprint(); }
+  Value description() const override { return samples_->description(); }
+  std::string origin(std::int64_t index) const override { return samples_->origin(index); }
+
+  std::int64_t begun() const { return begun_; }
+  std::int64_t ended() const { return ended_; }
+
+ private:
+  std::shared_ptr<const Dataset> samples_;
+  mutable std::atomic<std::int64_t> begun_{0};
+  mutable std::atomic<std::int64_t> ended_{0};
+};
+
+// With none, some or all of the batches that may be held ahead assembled: what has begun is waited for, and nothing begins after.
 TEST(Loader, StopsAtAnyTime) {
   for (int taken = 0; taken < 6; ++taken) {
-    Loader loader(all_of(numbered(23)), options(3));
-    for (int i = 0; i < taken; ++i) loader.next();
+    SCOPED_TRACE(taken);
+    const auto samples = std::make_shared<SlowSamples>(numbered(23));
+    std::vector<std::int64_t> labels;
+    {
+      Loader loader(all_of(samples), options(3));
+      for (int i = 0; i < taken; ++i) {
+        const auto batch = loader.next().at("label").to_vector<std::int64_t>();
+        labels.insert(labels.end(), batch.begin(), batch.end());
+      }
+    }
+    const std::int64_t begun = samples->begun();
+    EXPECT_EQ(samples->ended(), begun);
+    EXPECT_GE(begun, taken);
+    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    EXPECT_EQ(samples->begun(), begun);
+    Loader straight(all_of(numbered(23)), options(0));
+    std::vector<std::int64_t> expected;
+    for (int i = 0; i < taken; ++i) {
+      const auto batch = straight.next().at("label").to_vector<std::int64_t>();
+      expected.insert(expected.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(labels, expected);
   }
 }
 
