@@ -35,7 +35,7 @@ std::vector<double> numbers(const Value& list) {
 
 Value describe_surroundings(std::int64_t threads, Device device) {
   ExperimentConfig config;
-  config.device = device.name();  // where there is a GPU, "auto" is it
+  config.device = device.name();
   config.threads.compute = threads;
   Value row = describe_environment(config);
   row.erase("host");

@@ -195,7 +195,7 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("seed", seed,
         {.help = "of every random number", .range = between(0, 9007199254740992.0), .example = "7", .observable = "bytes"});
   f.add("device", device,
-        {.help = "auto, cpu, cuda or cuda:N", .example = "cpu", .observable = "none: a machine without a GPU has one device"});
+        {.help = "auto (the CPU), cpu, cuda or cuda:N", .example = "cpu", .observable = "none: a machine without a GPU has one device"});
   f.add("precision", precision,
         {.help = "compute precision; a device may not support all",
          .choices = {precisions.begin(), precisions.end()},

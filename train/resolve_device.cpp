@@ -1,5 +1,6 @@
 #include "train/resolve_device.h"
 
+#include <optional>
 #include <utility>
 
 #include "core/device/device_info.h"
@@ -11,7 +12,14 @@ namespace {
 constexpr const char* kAuto = "auto";
 
 // To ask for GPUs starts the driver: a run on the CPU leaves it alone.
-bool needs_gpus(const std::string& name) { return name == kAuto || !Device::parse(name).is_cpu(); }
+bool needs_gpus(const std::string& name) { return name == kAuto ? kAutoTakesGpu : !Device::parse(name).is_cpu(); }
+
+std::optional<Device> first_usable(const Gpus& gpus) {
+  for (int index = 0; index < gpus.count; ++index) {
+    if (!gpus.unusable.contains(index)) return Device::cuda(index);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -25,13 +33,10 @@ Gpus gpus_of_process() {
 
 Device named_device(const std::string& name, const Gpus& gpus) {
   if (name != kAuto) return Device::parse(name);
-  for (int index = 0; index < gpus.count; ++index) {
-    if (!gpus.unusable.contains(index)) return Device::cuda(index);
-  }
-  return Device::cpu();
+  return gpus.taken_by_auto ? first_usable(gpus).value_or(Device::cpu()) : Device::cpu();
 }
 
-Device named_device(const std::string& name) { return named_device(name, name == kAuto ? gpus_of_process() : Gpus()); }
+Device named_device(const std::string& name) { return named_device(name, needs_gpus(name) ? gpus_of_process() : Gpus()); }
 
 Device resolve_device(const std::string& name, const Gpus& gpus) {
   const Device device = named_device(name, gpus);
@@ -55,6 +60,10 @@ std::string choice_of_device(const std::string& name, const Gpus& gpus) {
   const Device device = named_device(name, gpus);
   const std::string choice = str("device: auto is ", device.is_cpu() ? "the CPU" : str(device));
   if (device == Device::cuda(0)) return choice;
+  const std::optional<Device> left = first_usable(gpus);
+  if (device.is_cpu() && left) {
+    return str(choice, ": computing on GPUs has not been tested on one yet; device=", *left, " takes the first");
+  }
   return str(choice, ": ", gpus.count == 0 ? gpus.why_none : str(Device::cuda(0), " is left out, ", gpus.unusable.at(0)));
 }
 

@@ -8,16 +8,20 @@
 
 namespace tessera {
 
+// "auto" is the CPU until the tests that need a GPU have passed on one (docs/gpu-status.md).
+inline constexpr bool kAutoTakesGpu = false;
+
 // GPUs that a process sees, and for people the reasons: where there are none, and of each that this build cannot compute on.
 struct Gpus {
   int count = 0;
   std::string why_none;
   std::map<int, std::string> unusable;  // by index
+  bool taken_by_auto = kAutoTakesGpu;
 };
 Gpus gpus_of_process();
 
-// "auto" is the first GPU that can be used, otherwise the CPU; other names are themselves. Throws ConfigError on unknown names,
-// and says nothing of whether the device is there: what was stored on one machine must be readable on another.
+// "auto" is the CPU or, where it takes GPUs, the first one that can be used; other names are themselves. Throws ConfigError on
+// unknown names, and says nothing of whether the device is there: what was stored on one machine must be readable on another.
 Device named_device(const std::string& name);
 Device named_device(const std::string& name, const Gpus& gpus);
 
@@ -25,7 +29,7 @@ Device named_device(const std::string& name, const Gpus& gpus);
 Device resolve_device(const std::string& name);
 Device resolve_device(const std::string& name, const Gpus& gpus);
 
-// What "auto" came to: "device: auto is the CPU: no CUDA driver is installed". "" for other names.
+// What "auto" came to, with the reason: "device: auto is the CPU: no CUDA driver is installed". "" for other names.
 std::string choice_of_device(const std::string& name);
 std::string choice_of_device(const std::string& name, const Gpus& gpus);
 
