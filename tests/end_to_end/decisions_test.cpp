@@ -169,9 +169,10 @@ TEST_F(VetoDecisions, ReplayedTheyDecide) {
 
 TEST_F(VetoDecisions, WithoutAClockTheyAreBadInputBeforeTheFirstStep) {
   const Outcome refused = start("runs", {kFactorise, "deterministic=true"});
-  expect_outcome(refused, 2,
-                 "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices "
-                 "of a run that kept layers so, at batch 8, folded inference, 2 threads, with --decisions FILE, or set keep: always");
+  expect_outcome(
+      refused, 2,
+      "stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the choices "
+      "of a run that kept layers so, at batch 8, folded inference, 2 threads, with train --decisions FILE, or set keep: always");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
@@ -180,8 +181,22 @@ TEST_F(VetoDecisions, ThoseOfAnotherBatchAreBadInputBeforeTheFirstStepToo) {
                               "faster dense_ms 2 compressed_ms 1 ratio 2 low 1.5 high 2.5"}})";
   write_bytes(folder_ / "other.json", text);
   expect_outcome(start("runs", {kFactorise, "deterministic=true", "--decisions", folder_ / "other.json"}), 2,
-                 "kept layers so, at batch 8, folded inference, 2 threads, with --decisions FILE");
+                 "kept layers so, at batch 8, folded inference, 2 threads, with train --decisions FILE");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+// Of a fork too: the choices that its checkpoint holds are all that it knows.
+TEST_F(VetoDecisions, AForkThatLacksThemIsRefusedBeforeItHasAFolder) {
+  const std::string run = train("runs", {kFactorise});
+  const std::vector<std::string> fork{"fork", run, "--runs", folder_ / "forks", "--at"};
+  expect_outcome(
+      run_program(joined(fork, {"dense", "deterministic=true"})), 2,
+      "fork: stages[1].factorise.keep: faster is decided by a clock, which deterministic: true forbids; replay the "
+      "choices of a run that kept layers so, at batch 8, folded inference, 2 threads, with train --decisions FILE, or set "
+      "keep: always");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "forks"));
+  const Outcome told = run_program(joined(fork, {"dense", "deterministic=true", "stages[1].factorise.keep=always"}));
+  EXPECT_EQ(told.exit_code, 0) << told.output;
 }
 
 TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {

@@ -41,8 +41,7 @@ Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOpt
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);
   move_to(*model, device);
   // The run's own file may grow between two calls; what a checkpoint holds stays.
-  const Value* const recorded = checkpoint.manifest.find("decisions");
-  const DecisionMap decisions = recorded == nullptr ? DecisionMap() : decisions_from(*recorded);
+  const DecisionMap decisions = recorded_decisions(checkpoint.manifest);
   return generate_text(*model, tokenizer, compute_dtype_of(config), options.text, decisions, stop, write);
 }
 

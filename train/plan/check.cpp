@@ -13,10 +13,10 @@
 #include "train/config_file.h"
 #include "train/plan/check_inputs.h"
 #include "train/run/compute_dtype.h"
-#include "train/run/environment.h"
 #include "train/run/model_state.h"
 #include "train/run/run_state.h"
 #include "train/run/stage_passes.h"
+#include "train/run/undecided.h"
 #include "train/tasks/builtin.h"
 
 namespace tessera {
@@ -162,36 +162,10 @@ class Checker {
     model_ = &rewritten_;
   }
 
-  void check_decisions(const DecisionMap& given) {
-    if (!config_.deterministic) return;
-    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-      const StageConfig& stage = config_.stages[i];
-      for (const auto& [key, veto] : stage_vetoes(stage, config_.report)) {
-        const std::string block = str("stages[", i, "].", key);
-        const bool by_latency =
-            (key == "admm" && stage.admm->ranks.latency) || (key == "factorise" && stage.factorise->ranks.latency);
-        if (by_latency && !decides(given, kLatencyDecision, veto)) {
-          add(block + ".ranks", str("latency is measured, which deterministic: true forbids; replay the timings of a run, at ",
-                                    decided_where(veto), ", with --decisions FILE, or ask for ranks in another way"));
-        }
-        if (veto.only_faster && !decides(given, kKeepDecision, veto)) {
-          add(block + ".keep",
-              str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that "
-                  "kept layers so, at ",
-                  decided_where(veto), ", with --decisions FILE, or set keep: always"));
-        }
-      }
-    }
-  }
-
-  bool decides(const DecisionMap& given, std::string_view kind, const VetoOptions& veto) const {
-    const std::string where = str(' ', decided_where(veto));
-    return std::ranges::any_of(
-        given, [&](const auto& decision) { return decision.first.starts_with(kind) && decision.first.ends_with(where); });
-  }
-
   void check_all(const DecisionMap* given) {
-    if (given != nullptr) check_decisions(*given);
+    if (given != nullptr) {
+      for (const BlockProblem& problem : undecided_choices(config_, *given)) add(problem.key, problem.message);
+    }
     check_data();
     check_model();
     check_report();
@@ -203,18 +177,6 @@ class Checker {
   RunInputs take_inputs() { return {std::move(*data_), std::move(initial_)}; }
 
  private:
-  // As a Veto of the run will say it.
-  std::string decided_where(const VetoOptions& veto) const {
-    const Device device = resolve_device(config_.device);
-    return where_timed({.batch = veto.batch,
-                        .phase = veto.timing.phase,
-                        .length = veto.length_at(veto.timing.phase, sample_shape(config_.data)),
-                        .machine = machine_text(device, resolve_compute_threads(config_.threads.compute)),
-                        .folded = veto.timing.on_folded_copies(),
-                        .compute = compute_dtype_of(config_),
-                        .recompute = veto.timing.recompute && veto.timing.phase == Phase::training,
-                        .tf32 = takes_tf32(config_)});
-  }
   const ExperimentConfig& config_;
   const Marks& marks_;
   std::vector<ConfigProblem> problems_;

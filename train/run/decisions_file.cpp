@@ -44,18 +44,23 @@ DecisionMap read_decisions(Vfs& vfs, const std::filesystem::path& path) {
   }
 }
 
+DecisionMap recorded_decisions(const Value& manifest) {
+  const Value* const recorded = manifest.find("decisions");
+  return recorded == nullptr ? DecisionMap() : decisions_from(*recorded);
+}
+
 void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions) {
   write_file_atomically(vfs, path, to_json(to_value(decisions), 2) + "\n");
 }
 
-DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, const Value* saved) {
+DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, DecisionMap saved) {
   DecisionMap decisions;
   try {
     decisions = read_decisions(vfs, path);
   } catch (const Error& error) {
     log_warning(str("resume: ", error.what(), "; choices that the checkpoint lacks are measured again and bytes may differ"));
   }
-  if (saved != nullptr) decisions.merge(decisions_from(*saved));
+  decisions.merge(saved);
   return decisions;
 }
 

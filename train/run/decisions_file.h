@@ -13,15 +13,16 @@ namespace tessera {
 
 Value to_value(const DecisionMap& decisions);
 DecisionMap decisions_from(const Value& value);  // throws ConfigError
+DecisionMap recorded_decisions(const Value& manifest);  // of a checkpoint, empty where it has none
 
 // Throws ConfigError naming the file when it is not a decisions file, IoError when it cannot be read.
 DecisionMap read_decisions(Vfs& vfs, const std::filesystem::path& path);
 
 void write_decisions(Vfs& vfs, const std::filesystem::path& path, const DecisionMap& decisions);
 
-// What a run that is resumed knows: its file, which may hold more than its checkpoint, and what the checkpoint holds, null where
-// there is none. A file that cannot be read is warned about: what it alone knew is measured again, and bytes may differ.
-DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, const Value* saved);
+// What a run that is resumed knows: its file, which may hold more than its checkpoint, and what the checkpoint holds. A file that
+// cannot be read is warned about: what it alone knew is measured again, and bytes may differ.
+DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, DecisionMap saved);
 
 // Writes `known` to `path`, and until the result is destroyed decides as they say; a choice they lack is measured, unless
 // `deterministic`, and added to the file before it is used. `vfs` must outlive the result.

@@ -20,6 +20,7 @@
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_passes.h"
+#include "train/run/undecided.h"
 
 namespace tessera {
 namespace {
@@ -55,11 +56,15 @@ void copy_checkpoints(Vfs& vfs, const std::vector<SavedPoint>& points, const Sav
   copy_checkpoint(vfs, start, to);
 }
 
-// The last stage whose passes have run, which wrote layers.csv.
+// The stages whose passes have run.
+std::size_t ready_stages(const Position& position) {
+  return static_cast<std::size_t>(position.stage) + (position.stage_ready ? 1 : 0);
+}
+
+// The last of them that had any, which wrote layers.csv.
 std::optional<std::size_t> last_compressed(const ExperimentConfig& config, const Position& position) {
   std::optional<std::size_t> last;
-  const std::size_t ready = static_cast<std::size_t>(position.stage) + (position.stage_ready ? 1 : 0);
-  for (std::size_t i = 0; i < ready; ++i) {
+  for (std::size_t i = 0; i < ready_stages(position); ++i) {
     if (has_passes(config.stages.at(i))) last = i;
   }
   return last;
@@ -116,12 +121,20 @@ void check_timings_of_fork(const Origin& origin, const Value& after) {
   }
 }
 
+void check_decisions_of_fork(const Origin& origin, const Value& after) {
+  const SavedPoint& start = origin.start();
+  const DecisionMap given = recorded_decisions(start.manifest.extra);
+  for (const BlockProblem& problem : undecided_choices(parse_experiment(after).config, given, ready_stages(start.position)))
+    throw ConfigError(str("fork: ", problem.key, ": ", problem.message));
+}
+
 RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {
   Vfs& vfs = origin.vfs;
   check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
   EpochLength epoch;
   check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config, epoch);
   check_timings_of_fork(origin, config);
+  check_decisions_of_fork(origin, config);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);

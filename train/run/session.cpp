@@ -87,13 +87,13 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
     const std::string& weights = experiment.config.model.weights;
     TESSERA_CHECK(weights.empty(), IoError, files.path(), ": its checkpoints are gone; resume does not read model.weights (",
                   weights, ") again, train a new run");
-    decisions = surviving_decisions(vfs, files.decisions(), nullptr);
+    decisions = surviving_decisions(vfs, files.decisions(), {});
     run.state.start(initial_model(vfs, experiment.config, run.state.data()));
   } else {
     const Checkpoint checkpoint = run.saver.store().load_latest();
     load(run, checkpoint);
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
-    decisions = surviving_decisions(vfs, files.decisions(), checkpoint.manifest.find("decisions"));
+    decisions = surviving_decisions(vfs, files.decisions(), recorded_decisions(checkpoint.manifest));
   }
   run.decisions = decide_for_run(vfs, files.decisions(), std::move(decisions), experiment.config.deterministic);
   run.open_records(std::move(history));

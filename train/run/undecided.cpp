@@ -1,0 +1,64 @@
+#include "train/run/undecided.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "train/data/builtin.h"
+#include "train/run/compute_dtype.h"
+#include "train/run/environment.h"
+#include "train/run/stage_passes.h"
+
+namespace tessera {
+namespace {
+
+// As a Veto of the run will say it.
+std::string decided_where(const ExperimentConfig& config, const VetoOptions& veto) {
+  const Device device = resolve_device(config.device);
+  return where_timed({.batch = veto.batch,
+                      .phase = veto.timing.phase,
+                      .length = veto.length_at(veto.timing.phase, sample_shape(config.data)),
+                      .machine = machine_text(device, resolve_compute_threads(config.threads.compute)),
+                      .folded = veto.timing.on_folded_copies(),
+                      .compute = compute_dtype_of(config),
+                      .recompute = veto.timing.recompute && veto.timing.phase == Phase::training,
+                      .tf32 = takes_tf32(config)});
+}
+
+bool holds(const DecisionMap& given, std::string_view kind, const std::string& where) {
+  return std::ranges::any_of(
+      given, [&](const auto& decision) { return decision.first.starts_with(kind) && decision.first.ends_with(' ' + where); });
+}
+
+bool ranks_by_latency(const StageConfig& stage, const std::string& block) {
+  if (block == "admm") return stage.admm->ranks.latency.has_value();
+  return block == "factorise" && stage.factorise->ranks.latency.has_value();
+}
+
+}  // namespace
+
+std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, const DecisionMap& given, std::size_t first) {
+  std::vector<BlockProblem> problems;
+  if (!config.deterministic) return problems;
+  for (std::size_t i = first; i < config.stages.size(); ++i) {
+    for (const auto& [key, veto] : stage_vetoes(config.stages[i], config.report)) {
+      const std::string block = str("stages[", i, "].", key);
+      const std::string where = decided_where(config, veto);
+      if (ranks_by_latency(config.stages[i], key) && !holds(given, kLatencyDecision, where)) {
+        problems.push_back(
+            {block + ".ranks", str("latency is measured, which deterministic: true forbids; replay the timings of a run, at ",
+                                   where, ", with train --decisions FILE, or ask for ranks in another way")});
+      }
+      if (veto.only_faster && !holds(given, kKeepDecision, where)) {
+        problems.push_back(
+            {block + ".keep",
+             str("faster is decided by a clock, which deterministic: true forbids; replay the choices of a run that "
+                 "kept layers so, at ",
+                 where, ", with train --decisions FILE, or set keep: always")});
+      }
+    }
+  }
+  return problems;
+}
+
+}  // namespace tessera
