@@ -81,5 +81,22 @@ TEST_F(SchemaProgram, TheListForReadersHasALinePerKey) {
   }
 }
 
+TEST_F(SchemaProgram, ThePageOfTheDocumentsIsTheOneThatItWrites) {
+  const Outcome outcome = run_program({"schema", "--markdown"});
+  ASSERT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.output == read_bytes(TESSERA_DOCS "/config.md")) << "run: tessera schema --markdown > docs/config.md";
+  std::set<std::string> named;  // keys as they stand in their blocks' tables
+  std::istringstream in(outcome.output);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("| `")) named.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  for (const SchemaEntry& entry : schema<ExperimentConfig>()) {
+    const bool last_named = std::ranges::any_of(named, [&](const std::string& key) { return entry.path.ends_with(key); });
+    const bool section = outcome.output.find(str("\n## `", entry.path)) != std::string::npos;
+    EXPECT_TRUE(last_named || section) << entry.path;
+  }
+  expect_outcome(run_program({"schema", "--markdown", "--json"}), 2, "schema: --json or --markdown, not both");
+}
+
 }  // namespace
 }  // namespace tessera::testing

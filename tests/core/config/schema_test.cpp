@@ -85,6 +85,8 @@ TEST(Schema, CarriesTheDescription) {
 TEST(RangeText, SaysWhichEndsAreLegal) {
   EXPECT_EQ(range_text({}), "");
   EXPECT_EQ(range_text(at_least(1)), "at least 1");
+  EXPECT_EQ(range_text(between(1, 1048576)), "in [1, 1048576]");
+  EXPECT_EQ(range_text(at_least(0.05)), "at least 0.05");
   EXPECT_EQ(range_text({.max = 3}), "at most 3");
   EXPECT_EQ(range_text({.max = 3, .open_max = true}), "less than 3");
   EXPECT_EQ(range_text({.min = 0, .max = 1, .open_min = true}), "in (0, 1]");
