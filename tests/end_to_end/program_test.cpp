@@ -120,10 +120,10 @@ TEST_F(Program, TheTableOfAFinishedRunHasARowPerStage) {
 }
 
 TEST_F(Program, SeedsMakeOneRunEachAndShareARow) {
-  expect_done(train_arguments({"--seeds", "1,2", "report.latency.batch=[1]"}));
-  const std::string text = table("markdown", {run_path(1), run_path(2)});
-  EXPECT_NE(text.find("| tiny | dense | 2 |"), std::string::npos) << text;
-  EXPECT_NE(text.find("| tiny | tucker | 2 |"), std::string::npos) << text;
+  expect_done(train_arguments({"--seeds", "1,2,3", "report.latency.batch=[1]"}));
+  const std::string text = table("markdown", {run_path(1), run_path(2), run_path(3)});
+  EXPECT_NE(text.find("| tiny | dense | 3 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| tiny | tucker | 3 |"), std::string::npos) << text;
   EXPECT_NE(text.find(" ± "), std::string::npos) << text;
   EXPECT_NE(read_bytes(run_path(1) + "/metrics.jsonl"), read_bytes(run_path(2) + "/metrics.jsonl"));
 }

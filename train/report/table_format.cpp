@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "compress/report.h"
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/report/statistics.h"
 #include "train/report/table.h"
 #include "train/tasks/builtin.h"
 
@@ -14,11 +14,6 @@ namespace {
 
 // Of the rows; a table without any is headed as one of the first task.
 const Metric& metric_of(const Table& table) { return table.rows.empty() ? usual_metric() : *table.rows.front().metric; }
-
-std::string value_cell(const TableRow& row) {
-  const std::string mean = cell_of(*row.metric, row.mean(), 2);
-  return row.values.size() < 2 ? mean : str(mean, " ± ", cell_of(*row.metric, row.stddev(), 2));
-}
 
 std::string mmacs(std::int64_t macs) { return formatted("%.2f", static_cast<double>(macs) / 1e6); }
 
@@ -92,19 +87,9 @@ CostRange TableRow::cost_range() const {
       CostRange{.least_parameters = parameters, .greatest_parameters = parameters, .least_macs = macs, .greatest_macs = macs});
 }
 
-double TableRow::mean() const {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
-}
+double TableRow::mean() const { return mean_of(values); }
 
-double TableRow::stddev() const {
-  if (values.size() < 2) return 0.0;
-  const double average = mean();
-  double sum = 0;
-  for (const double value : values) sum += (value - average) * (value - average);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
-}
+double TableRow::stddev() const { return sample_stddev(values); }
 
 std::string to_markdown(const Table& table) {
   std::string text = str("| experiment | stage | n | ", heading_of(metric_of(table)), " | parameters | MMACs | file KiB |");
@@ -121,8 +106,8 @@ std::string to_markdown(const Table& table) {
   text += "\n" + rule + "\n";
   for (const TableRow& row : table.rows) {
     text += str("| ", markdown_cell(row.experiment), " | ", markdown_cell(row.stage), " | ", row.values.size(), " | ",
-                value_cell(row), " | ", cost_cells(row), " | ", formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0),
-                " |");
+                mean_text(*row.metric, row.values), " | ", cost_cells(row), " | ",
+                formatted("%.0f", static_cast<double>(row.file_bytes) / 1024.0), " |");
     for (const Timed& timed : all) text += latency_cells(row, timed);
     text += "\n";
   }

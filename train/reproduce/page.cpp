@@ -14,12 +14,6 @@ namespace {
 
 std::string signed_cell(const Metric& metric, double value) { return formatted("%+.2f", in_unit(metric, value)); }
 
-std::string mean_cell(const Metric& metric, std::span<const double> values) {
-  if (values.empty()) return "-";
-  const std::string mean = cell_of(metric, mean_of(values), 2);
-  return values.size() < 2 ? mean : str(mean, " ± ", cell_of(metric, sample_stddev(values), 2));
-}
-
 std::string capitalised(std::string_view word) {
   std::string text(word);
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
@@ -119,7 +113,7 @@ std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
   if (view.file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
   if (has_inputs(view)) cells.push_back(input_cell(row));
   cells.push_back(std::to_string(row.cells.size()));
-  cells.push_back(mean_cell(metric, row.tests()));
+  cells.push_back(mean_text(metric, row.tests()));
   if (has_against(view)) cells.push_back(row.is_baseline() ? "-" : markdown_cell(row.against));
   cells.push_back(row.is_baseline() ? "baseline" : difference_cell(metric, row.difference));
   cells.push_back(std::to_string(last_stage(row).parameters));
@@ -156,7 +150,7 @@ std::string stages_table(const TableView& view) {
     for (const StageMean& stage : row.stages) {
       std::vector<std::string> cells{markdown_cell(row.arm),
                                      markdown_cell(stage.stage),
-                                     mean_cell(*view.metric, stage.tests),
+                                     mean_text(*view.metric, stage.tests),
                                      std::to_string(stage.parameters),
                                      millions(stage.macs),
                                      stage.residuals.empty() ? "" : formatted("%.4f", mean_of(stage.residuals))};
@@ -185,9 +179,9 @@ std::string seeds_text(const TableFile& file) {
 
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
-  std::string text =
-      str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ± standard deviation over seeds ",
-          seeds_text(file), ". Differences are taken seed by seed; the interval is Student's.");
+  std::string text = str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ",
+                         file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", seeds_text(file),
+                         ". Differences are taken seed by seed; the interval is Student's.");
   if (file.tune) {
     text += str(" Each arm chose ", file.tune->key, " from ", file.tune->values.size(), " values by the validation ",
                 view.metric->key, " of seed ", file.tune->seed, ".");

@@ -24,7 +24,7 @@ struct Point {
   std::string name;
   Summary x = {};  // ends of the level bar: the tenth and ninetieth percentile
   double y = 0;  // in the unit that people read
-  double half = 0;  // of the upright bar: the standard deviation
+  double half = 0;  // of the upright bar: the standard deviation, 0 of fewer runs than tell one
   bool baseline = false;
 };
 
@@ -80,7 +80,7 @@ std::vector<Point> points_of(const TableView& view, bool timed) {
     points.push_back({.name = row.arm,
                       .x = timed ? shown_time(view, row)->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
                       .y = in_unit(*view.metric, mean_of(tests)),
-                      .half = in_unit(*view.metric, sample_stddev(tests)),
+                      .half = tests.size() < kRunsForDeviation ? 0 : in_unit(*view.metric, sample_stddev(tests)),
                       .baseline = row.arm == view.file.baseline_arm()});
   }
   return points;
@@ -176,8 +176,8 @@ class Drawing {
 }  // namespace
 
 std::string to_svg(const TableView& view) {
-  const bool timed = std::ranges::all_of(
-      view.rows, [&](const ArmRow& row) { return row.cells.empty() || shown_time(view, row) != nullptr; });
+  const bool timed =
+      std::ranges::all_of(view.rows, [&](const ArmRow& row) { return row.cells.empty() || shown_time(view, row) != nullptr; });
   const std::vector<Point> points = points_of(view, timed);
   double least_x = 0, greatest_x = 1, least_y = 0, greatest_y = 100;
   for (std::size_t i = 0; i < points.size(); ++i) {

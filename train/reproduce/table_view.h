@@ -8,7 +8,7 @@
 
 #include "core/shape.h"
 #include "train/reproduce/results_file.h"
-#include "train/reproduce/statistics.h"
+#include "train/report/statistics.h"
 #include "train/reproduce/table_file.h"
 #include "train/tasks/builtin.h"
 

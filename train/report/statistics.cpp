@@ -1,4 +1,4 @@
-#include "train/reproduce/statistics.h"
+#include "train/report/statistics.h"
 
 #include <cmath>
 #include <numbers>
@@ -37,6 +37,12 @@ double sample_stddev(std::span<const double> samples) {
   double sum = 0;
   for (const double sample : samples) sum += (sample - mean) * (sample - mean);
   return std::sqrt(sum / static_cast<double>(samples.size() - 1));
+}
+
+std::string mean_text(const Metric& metric, std::span<const double> values) {
+  if (values.empty()) return "-";
+  const std::string mean = cell_of(metric, mean_of(values), 2);
+  return values.size() < kRunsForDeviation ? mean : str(mean, " ± ", cell_of(metric, sample_stddev(values), 2));
 }
 
 double student_t975(std::int64_t freedom) {

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "train/reproduce/statistics.h"
+#include "train/report/statistics.h"
+#include "train/tasks/builtin.h"
 
 namespace tessera::testing {
 namespace {
@@ -26,6 +27,9 @@ TEST(Statistics, IntervalsOfAMean) {
   EXPECT_EQ(verdict_of(mean_interval(std::vector{5.0})), Verdict::undecided) << "one seed says nothing";
   EXPECT_EQ(mean_interval({}).n, 0);
   EXPECT_EQ(sample_stddev(std::vector{7.0}), 0);
+  EXPECT_EQ(mean_text(usual_metric(), {}), "-");
+  EXPECT_EQ(mean_text(usual_metric(), std::vector{0.9, 0.92}), "91.00") << "a deviation of two runs says next to nothing";
+  EXPECT_EQ(mean_text(usual_metric(), std::vector{0.9, 0.91, 0.92}), "91.00 ± 1.00");
 }
 
 }  // namespace

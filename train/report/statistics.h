@@ -1,15 +1,23 @@
-// Means with intervals, for the figures of a few seeds.
+// Means, deviations and intervals, for the figures of a few seeds.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "train/tasks/metric.h"
 
 namespace tessera {
 
 double mean_of(std::span<const double> samples);  // 0 of none
 double sample_stddev(std::span<const double> samples);  // 0 of fewer than two
+
+// Two values say next to nothing of how far runs lie apart: a deviation is told of three and more.
+inline constexpr std::size_t kRunsForDeviation = 3;
+// "93.28 ± 0.04" in the metric's unit, the mean alone of fewer runs, "-" of none.
+std::string mean_text(const Metric& metric, std::span<const double> values);
 
 // Quantile 0.975 of Student's t distribution, by its closed form for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and
 // 26.7.4). `freedom` is at least 1.
