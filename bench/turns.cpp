@@ -6,7 +6,7 @@
 
 #include "bench/difference.h"
 #include "core/device/device_work.h"
-#include "core/rng.h"
+#include "core/device/turn_order.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {
@@ -41,9 +41,8 @@ double steady_seconds() { return std::chrono::duration<double>(std::chrono::stea
 
 std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn) {
   std::vector<Samples> samples(sides);
-  const RngStream order(1, "bench", "order of turns");
   for (std::int64_t round = 0; round < rounds; ++round) {
-    for (const std::int64_t side : random_permutation(order, static_cast<std::uint64_t>(round), std::ssize(samples))) {
+    for (const std::int64_t side : turn_order(round, std::ssize(samples))) {
       samples[static_cast<std::size_t>(side)].push_back(turn(static_cast<std::size_t>(side)));
     }
   }

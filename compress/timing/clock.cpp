@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <exception>
+#include <iterator>
 #include <memory>
 
 #include "core/device/device_work.h"
+#include "core/device/turn_order.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 
@@ -101,7 +104,10 @@ Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns) 
   if (turns.device.is_cuda()) readings = readings_on_gpu(contenders, turns.device, timings.replayed);
   timings.ms.resize(readings.size());
   for (std::int64_t round = 0; round < turns.rounds; ++round) {
-    for (std::size_t i = 0; i < readings.size(); ++i) timings.ms[i].push_back(readings[i].milliseconds(turns.device));
+    for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
+      const auto i = static_cast<std::size_t>(side);
+      timings.ms[i].push_back(readings[i].milliseconds(turns.device));
+    }
   }
   return timings;
 }

@@ -27,10 +27,11 @@ struct Timings {
   bool replayed = false;  // on a GPU: runs were recorded as graphs, and replaying those was timed
 };
 
-// On the CPU each reading of the clock is one run. On a GPU every contender runs as it is in the warm-up; then as many runs as
-// make a reading of kReadingSeconds are recorded as one graph (core/device/device_work.h), and a reading is one replay of it:
-// work that the device finds in its queue, as in a captured training step. Where a contender cannot be recorded, which is warned
-// about, a reading is as many runs as they are, of all contenders, and the host that queues them may be what is timed.
+// Each round is in an order of its own (core/device/turn_order.h). On the CPU each reading of the clock is one run. On a GPU
+// every contender runs as it is in the warm-up; then as many runs as make a reading of kReadingSeconds are recorded as one graph
+// (core/device/device_work.h), and a reading is one replay of it: work that the device finds in its queue, as in a captured
+// training step. Where a contender cannot be recorded, which is warned about, a reading is as many runs as they are, of all
+// contenders, and the host that queues them may be what is timed.
 Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns);
 
 inline constexpr double kReadingSeconds = 1e-3;  // events tell 0.5 us apart, and a graph's launch takes some 5 us

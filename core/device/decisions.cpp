@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/device/turn_order.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kLeastRounds = 5;
 constexpr int kMostRounds = 15;
-constexpr double kEnough = 0.06;   // seconds of the fastest candidate, over all rounds, that tell enough of it
+constexpr double kEnough = 0.06;  // seconds of the fastest candidate, over all rounds, that tell enough of it
 constexpr double kHopeless = 1.3;  // times the lowest median: no further round is spent on such a candidate
 // A gain below this is noise, and the first candidate has the advantage of being everyone's.
 constexpr double kDisplaces = 0.97;
@@ -65,7 +66,8 @@ std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>&
   std::vector<Timings> all(count);
   for (std::size_t i = 0; i < count; ++i) seconds(i);  // warm-up
   for (int round = 1; round <= kMostRounds; ++round) {
-    for (std::size_t i = 0; i < count; ++i) {
+    for (const std::int64_t side : turn_order(round, static_cast<std::int64_t>(count))) {
+      const auto i = static_cast<std::size_t>(side);
       if (!all[i].out) all[i].seconds.push_back(seconds(i));
     }
     if (round >= kLeastRounds && !keep_timing(all)) break;
