@@ -115,6 +115,17 @@ TEST_F(Images, ResumeRefusesChangedImages) {
   expect({"resume", folder_ / "runs/tiny/1"}, 1, "the training data changed since the run began");
 }
 
+TEST_F(Images, ResumeRefusesAChangedValidationFolder) {
+  add("photos/held/cat/1.jpg", 41, false);
+  add("photos/held/dog/1.jpg", 141, false);
+  ASSERT_EQ(run_program({"train", file_, "--runs", folder_ / "runs", "data.val=held"}, {"TESSERA_KILL_AT=step:5"}).exit_code,
+            128 + 9);
+  add("photos/held/cat/2.jpg", 42, false);
+  expect({"resume", folder_ / "runs/tiny/1"}, 1, "the validation data changed since the run began");
+  std::filesystem::remove(folder_ / "photos/held/cat/2.jpg");
+  expect({"resume", folder_ / "runs/tiny/1"}, 0, "");
+}
+
 TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {
   std::filesystem::copy_file(folder_ / "photos/train/cat/1.jpg", folder_ / "photos/test/cat/same.jpg");
   write_bytes(folder_ / "photos/train/dog/broken.png", read_bytes(folder_ / "photos/train/dog/1.png").substr(0, 100));
@@ -152,7 +163,8 @@ TEST_F(Images, InitWritesAFileThatPasses) {
   std::filesystem::rename(folder_ / "photos", folder_ / "images");
   expect({"init", folder_ / "image-folder-tucker"}, 0, "image-folder-tucker.yaml");
   expect({"validate", folder_ / "image-folder-tucker.yaml"}, 0, "ok");
-  expect({"init", folder_ / "x", "--from", "image"}, 2, "--from: unknown template 'image'; known: tucker, image-folder-tucker, gpt-text");
+  expect({"init", folder_ / "x", "--from", "image"}, 2,
+         "--from: unknown template 'image'; known: tucker, image-folder-tucker, gpt-text");
   expect({"init", folder_ / "x", "--root", folder_ / "images"}, 2, "--root: template tucker reads no files");
   expect({"init", folder_ / "x", "--from", "image-folder-tucker", "--root", folder_ / "none"}, 2, "/none/train: no such folder");
 }

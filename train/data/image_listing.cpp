@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/cpu/parallel.h"
+#include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "train/config/utf8.h"
 #include "train/data/image.h"
-#include "core/io/answer_cache.h"
 
 namespace tessera {
 namespace {
@@ -52,7 +52,7 @@ void collect(const fs::path& folder, const std::string& prefix, std::int64_t lab
     if (is_folder(path)) {
       collect(path, name, label, depth + 1, files);
     } else {
-      files.push_back({name, label, 0, {}, {}});
+      files.push_back({.path = name, .label = label});
     }
   }
 }
@@ -62,6 +62,7 @@ std::string probe(const fs::path& path, ImageFile& file) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return error ? str("cannot open: ", error.message()) : std::string("is no regular file");
   file.bytes = fs::file_size(path, error);
+  file.written = fs::last_write_time(path, error).time_since_epoch().count();
   std::ifstream in(path, std::ios::binary);
   if (error || !in) return "cannot open";
   std::string head(std::min(file.bytes, kEnd), '\0');
@@ -150,7 +151,10 @@ void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream) {
 void drop_undecodable(ImageListing& listing) {
   Xxh3Stream content;
   hash_files(listing.files, content);
-  const AnswerCache cache("images that cannot be decoded, 1: " + content.hex());
+  for (const ImageFile& file : listing.files) {  // a repair may leave length and ends as they were
+    content.update({reinterpret_cast<const char*>(&file.written), sizeof file.written});
+  }
+  const AnswerCache cache("images that cannot be decoded, 2: " + content.hex());
   if (const std::optional<Value> known = cache.find(); known && known->is_map()) {
     sift(listing, [&known](const fs::path&, const ImageFile& file) {
       const Value* reason = known->find(file.path);

@@ -20,8 +20,9 @@ struct ImageFile {
   std::string path;  // below the split's folder, with '/'
   std::int64_t label = 0;
   std::uint64_t bytes = 0;
-  std::string ends;  // XXH3-128 of the first and last 16 KiB: the whole file up to 32 KiB
-  std::optional<ImageFacts> facts;  // once decoded
+  std::int64_t written = 0;  // when, by the file system's clock
+  std::string ends = {};  // XXH3-128 of the first and last 16 KiB: the whole file up to 32 KiB
+  std::optional<ImageFacts> facts = {};  // once decoded
 };
 
 struct ImageListing {

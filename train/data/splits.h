@@ -1,6 +1,7 @@
 // What a data set is loaded as.
 #pragma once
 
+#include "core/config/value.h"
 #include "train/data/dataset.h"
 
 namespace tessera {
@@ -10,5 +11,13 @@ struct DataSplits {
   Subset val;  // part of the training set, or a set of its own; empty with val: 0
   Subset test;
 };
+
+// What a checkpoint's manifest keeps of the data: the fingerprint of the training set as `data`, those of validation and test
+// data that are sets of their own as `data_val` and `data_test`, and the training set's description.
+Value manifest_keys(const DataSplits& splits);
+
+// What is another in these splits than in those that wrote the manifest: "the training data changed since the run began:
+// fingerprint 1a2b, checkpoint has 3c4d". Empty when nothing is. Manifests without a key know nothing of that set.
+std::string changed_since(const Value& manifest, const DataSplits& splits);
 
 }  // namespace tessera

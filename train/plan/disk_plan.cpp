@@ -19,7 +19,7 @@ constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
 // What CheckpointStore::save writes for these parts.
 std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, const RunHistory& history,
-                           const StageResults& results, const Teachers& teachers, const Value& description,
+                           const StageResults& results, const Teachers& teachers, const Value& data_keys,
                            const Position& position) {
   parts.merge(teachers.parts());
   Manifest manifest;
@@ -45,8 +45,7 @@ std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, co
   manifest.extra.set("teachers", teachers.trees());
   manifest.extra.set("stage_name", "");
   manifest.extra.set("input", Value::list(Value::List(4, Value(100))));
-  manifest.extra.set("data", std::string(kHashDigits, '0'));
-  for (const Value::Entry& entry : description.as_map()) manifest.extra.set(entry.key, entry.value);
+  for (const Value::Entry& entry : data_keys.as_map()) manifest.extra.set(entry.key, entry.value);
   manifest.extra.set("history", write(history));
   manifest.extra.set("decisions", to_value(DecisionMap()));
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
@@ -96,7 +95,7 @@ void DiskPlan::fields(Fields& f) {
 }
 
 DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::size_t index, const StageResults& results,
-                         Teachers& teachers, const Value& description, RunHistory& history) {
+                         Teachers& teachers, const Value& data_keys, RunHistory& history) {
   const StageConfig& stage = config.stages[index];
   DiskPlan plan;
   const State weights = model_state(model);
@@ -105,7 +104,7 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
   if (!stage.train) {
     finish(history.of(stage.name), position, model);
     teachers.stage_ends(config, index);
-    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, description, position);
+    plan.end_bytes = encoded_bytes({{"model", weights}}, model, history, results, teachers, data_keys, position);
     return plan;
   }
   const Task& task = task_of(config.data);
@@ -115,11 +114,11 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
                                                     stage_hooks(stage, {.results = results, .teacher = teachers.of(stage)}))
                                            .state();
   parts["model"] = weights;
-  plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);
+  plan.training_bytes = encoded_bytes(parts, model, history, results, teachers, data_keys, position);
   finish(history.of(stage.name), position, model);
   teachers.stage_ends(config, index);
   std::erase_if(parts, [](const auto& part) { return is_part_of_hook(part.first); });  // hooks end with the stage
-  plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, description, position);
+  plan.end_bytes = encoded_bytes(parts, model, history, results, teachers, data_keys, position);
   return plan;
 }
 

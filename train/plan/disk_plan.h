@@ -27,10 +27,10 @@ struct DiskPlan {
 // Bytes of a stage's checkpoints: the same parts as a session saves, encoded and counted, not written. Right to the digits of
 // counters in the manifest, the choices that a clock will take (about 100 bytes each), and an ADMM stage's residuals (about 150
 // bytes an update). `newest` is left to plan_kept.
-// `description` is the data set's. `history` is as it is once the pass of the stage `index` has run, and `teachers` are those
-// that it has; both are brought to its end.
+// `data_keys` are manifest_keys() of the data. `history` is as it is once the pass of the stage `index` has run, and `teachers`
+// are those that it has; both are brought to its end.
 DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::size_t index, const StageResults& results,
-                         Teachers& teachers, const Value& description, RunHistory& history);
+                         Teachers& teachers, const Value& data_keys, RunHistory& history);
 
 // Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,

@@ -112,7 +112,7 @@ class Planner {
     assume_trained(stage, *model_);
     if (dense_) assume_trained(stage, *dense_);
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_.train.dataset->description(), history_);
+    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, manifest_keys(data_), history_);
     if (dense_) count_dense(index, before, plan);
     dense_teachers_.stage_ends(config_, index);
     return plan;
@@ -134,8 +134,7 @@ class Planner {
       const MemoryPlan memory = memory_of(*dense_, config_.stages[index], dense_teachers_);
       if (memory.peak() > plan.memory->peak()) plan.memory = memory;
     }
-    const DiskPlan disk =
-        plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, data_.train.dataset->description(), history);
+    const DiskPlan disk = plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, manifest_keys(data_), history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
   }
 

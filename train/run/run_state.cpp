@@ -57,10 +57,8 @@ void RunState::load_parts(const Checkpoint& checkpoint) {
   results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
   teachers_.load(checkpoint);
   teachers_.to_device(device_);
-  const std::string content = data_.train.dataset->fingerprint();
-  const std::string& before = checkpoint.manifest.at("data").as_string();
-  TESSERA_CHECK(before == content, IoError, checkpoint.folder.string(),
-                ": the training data changed since the run began: fingerprint ", content, ", checkpoint has ", before);
+  const std::string changed = changed_since(checkpoint.manifest, data_);
+  TESSERA_CHECK(changed.empty(), IoError, checkpoint.folder.string(), ": ", changed);
   restored_ = checkpoint.parts;
   std::erase_if(restored_, [](const auto& part) { return part.first == "model" || Teachers::is_part(part.first); });
 }
@@ -202,9 +200,8 @@ Value RunState::manifest() const {
   keys.set("teachers", teachers_.trees());
   keys.set("stage_name", stage().name);
   keys.set("input", sizes_of(sample_shape(data_)));
-  keys.set("data", data_.train.dataset->fingerprint());
-  const Value description = data_.train.dataset->description();
-  for (const Value::Entry& entry : description.as_map()) keys.set(entry.key, entry.value);
+  const Value of_data = manifest_keys(data_);
+  for (const Value::Entry& entry : of_data.as_map()) keys.set(entry.key, entry.value);
   return keys;
 }
 

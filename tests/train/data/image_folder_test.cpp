@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "core/config/read.h"
@@ -270,6 +272,27 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   const Normalization again = load_images(config_, 1).normalization;
   EXPECT_EQ(again.mean, first.mean);
   EXPECT_EQ(again.stddev, first.stddev);
+}
+
+// One that is whole but for a byte in its middle, so that neither its length nor its ends tell.
+TEST_F(ImageFolderTest, ARepairedImageComesBack) {
+  const testing::VariableScope kept_in("TESSERA_CACHE", path("cache/images"));
+  folder_.on_bad_image = "skip";
+  folder_.resize = 300;
+  testing::Bytes noise(3 * 300 * 300);
+  std::mt19937 random(3);
+  for (auto& byte : noise) byte = static_cast<std::uint8_t>(random());
+  const std::string whole = testing::encode_png(300, 300, noise);
+  std::string broken = whole;
+  broken[whole.size() / 2] = static_cast<char>(broken[whole.size() / 2] ^ 1);
+  const auto counts = [this] { return class_counts(all_of(load_images(config_, 1).train.images)); };
+  set_log_sink([](LogLevel, std::string_view) {});
+  images_.write("train/dog/large.png", broken);
+  EXPECT_EQ(counts(), (std::vector<std::int64_t>{10, 10}));
+  images_.write("train/dog/large.png", whole);
+  const fs::path file = path("train/dog/large.png");
+  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(1));
+  EXPECT_EQ(counts(), (std::vector<std::int64_t>{10, 11}));
 }
 
 TEST_F(ImageFolderTest, OnlyOneItemOfAugmentFrames) {
