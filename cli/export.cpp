@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/verbs.h"
+#include "train/data/labelled_images.h"
 #include "train/torch/huggingface_config.h"
 
 namespace tessera::cli {
@@ -19,9 +20,11 @@ int export_run(const ExportArguments& arguments) {
   const NetworkToExport network = network_to_export(real_vfs(), arguments.run);
   const std::string& folder = arguments.output;
   if (arguments.layout == "torch") {
-    export_torch(real_vfs(), *network.model, network.input, network.origin, folder);
+    export_torch(real_vfs(), *network.model, network.input, network.origin, folder, network.data);
+    const bool classifies = network.data.find(kPreprocessingKey) != nullptr;
     std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kExportModel
-              << "\nnext: python3 examples/python/load_tessera.py " << folder << '\n';
+              << "\nnext: python3 examples/python/" << (classifies ? "classify.py " : "load_tessera.py ") << folder
+              << (classifies ? " IMAGE...\n" : "\n");
   } else {
     const std::string name = export_huggingface(real_vfs(), *network.model, network.input, folder);
     std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kHuggingFaceConfig

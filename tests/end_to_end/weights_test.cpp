@@ -131,11 +131,16 @@ TEST_F(Weights, AreExportedOnce) {
   const Outcome exported = run_program({"export", run, "--layout", "torch", "--output", out});
   EXPECT_EQ(exported.exit_code, 0);
   EXPECT_EQ(exported.output, str("wrote ", out, "/model.safetensors and ", out,
-                                 "/model.json\nnext: python3 examples/python/load_tessera.py ", out, '\n'));
+                                 "/model.json\nnext: python3 examples/python/classify.py ", out, " IMAGE...\n"));
   const SafetensorsFile file = decode_safetensors(read_bytes(out + "/model.safetensors"), "out");
   EXPECT_EQ(file.tensors.at("layer3.0.conv2.1.weight").shape(), (Shape{4, 4, 3, 3}));
   const Value json = parse_json(read_bytes(out + "/model.json"), "model.json");
   EXPECT_EQ(to_json(json.at("input")), "[1,28,28]");
+  EXPECT_EQ(json.at("classes").as_list().size(), 10u);
+  const Value& preprocessing = json.at("preprocessing");
+  EXPECT_EQ(preprocessing.at("mean").as_list().size(), 1u);
+  EXPECT_GT(preprocessing.at("std").as_list().front().as_double(), 0);
+  EXPECT_EQ(preprocessing.find("resize"), nullptr) << "glyphs have the network's size";
   EXPECT_EQ(to_json(json.at("origin")), str(R"({"run":")", run, R"(","stage":"finetuned","step":4})"));
 
   const Outcome again = run_program({"export", run, "--output", out});

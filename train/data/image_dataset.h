@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,12 @@ struct ImageFacts {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::string pixels;  // XXH3-128 in hexadecimal of size, channels and pixels: equal images, equal text
+};
+
+// How files of any size become samples: the shorter side resized, the centre cut out.
+struct Resizing {
+  std::int64_t shorter = 0;
+  std::int64_t crop = 0;
 };
 
 struct ImageDataset {
@@ -41,6 +48,8 @@ struct ImageDataset {
   virtual std::string origin(std::int64_t index) const = 0;
   // Whether samples are files of their own: origin() is then the path.
   virtual bool has_files() const { return false; }
+  // None where images have the samples' size.
+  virtual std::optional<Resizing> resizing() const { return std::nullopt; }
   // Adds what identifies shape and pixels.
   virtual void hash_content(Xxh3Stream& stream) const = 0;
 };

@@ -44,6 +44,7 @@ class ImageFolder final : public ImageDataset {
   ImageFacts inspect(std::int64_t index) const override;
   std::string origin(std::int64_t index) const override { return (folder_ / file(index).path).string(); }
   bool has_files() const override { return true; }
+  std::optional<Resizing> resizing() const override { return Resizing{resize_, crop_}; }
   // Covers sizes, each file's path, length and first and last 16 KiB.
   void hash_content(Xxh3Stream& stream) const override;
 

@@ -2,17 +2,15 @@
 
 #include <utility>
 
+#include "core/config/read.h"
+
 namespace tessera {
-namespace {
-
-constexpr const char* kClasses = "classes";
-
-}  // namespace
 
 LabelledImages::LabelledImages(std::shared_ptr<const ImageDataset> images, const Normalization& normalization,
                                const std::vector<AugmentConfig>& augment, std::uint64_t seed)
     : images_(std::move(images)),
       fields_{{"image", DType::f32, images_->sample_shape()}, {"label", DType::i64, {}}},
+      normalization_(normalization),
       table_(normalization, images_->sample_shape().dim(2)),
       augmentation_(augment, images_->sample_shape(), normalization, seed),
       unaugmented_({}, images_->sample_shape(), normalization, seed) {}
@@ -34,13 +32,19 @@ void LabelledImages::assemble(std::span<const std::int64_t> samples, std::option
 
 Value LabelledImages::description() const {
   Value description = Value::map();
-  description.set(kClasses, Value::list({images_->classes.begin(), images_->classes.end()}));
+  description.set(kClassesKey, Value::list({images_->classes.begin(), images_->classes.end()}));
+  Value preprocessing = write(normalization_);
+  if (const std::optional<Resizing> resizing = images_->resizing()) {
+    preprocessing.set("resize", resizing->shorter);
+    preprocessing.set("crop", resizing->crop);
+  }
+  description.set(kPreprocessingKey, std::move(preprocessing));
   return description;
 }
 
 std::vector<std::string> class_names(const Value& description) {
   std::vector<std::string> names;
-  for (const Value& name : description.at(kClasses).as_list()) names.push_back(name.as_string());
+  for (const Value& name : description.at(kClassesKey).as_list()) names.push_back(name.as_string());
   return names;
 }
 

@@ -22,17 +22,23 @@ class LabelledImages final : public Dataset {
   std::size_t bytes() const override { return images_->pixel_bytes() + images_->labels.bytes(); }
   void assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const override;
   std::string fingerprint() const override { return tessera::fingerprint(*images_); }
-  Value description() const override;  // {classes: [...]}
+  // {classes: [...], preprocessing: {mean: [...], std: [...]}}, with resize and crop where files are resized: what a program has
+  // to do to an image that the network is to classify.
+  Value description() const override;
   std::string origin(std::int64_t index) const override { return images_->origin(index); }
   bool has_files() const override { return images_->has_files(); }
 
  private:
   std::shared_ptr<const ImageDataset> images_;
   std::vector<Field> fields_;
+  Normalization normalization_;
   NormalizationTable table_;
   Augmentation augmentation_;
   Augmentation unaugmented_;
 };
+
+inline constexpr const char* kClassesKey = "classes";  // of the description
+inline constexpr const char* kPreprocessingKey = "preprocessing";
 
 // The names of the classes that a description tells, in the order of their numbers.
 std::vector<std::string> class_names(const Value& description);

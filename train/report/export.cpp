@@ -12,6 +12,7 @@
 #include "layers/compressed.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
+#include "train/data/labelled_images.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/run_folder.h"
@@ -140,18 +141,24 @@ void write_files(Vfs& vfs, const std::filesystem::path& folder, std::initializer
 NetworkToExport network_to_export(Vfs& vfs, const std::string& path) {
   if (std::filesystem::is_regular_file(path)) {
     FileNetwork network = file_network(vfs, path);
-    return {std::move(network.model), network.input, write(FileOrigin{path})};
+    return {std::move(network.model), network.input, write(FileOrigin{path}), Value::map()};
   }
   const RunFolder run = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, run);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin)};
+  Value data = Value::map();
+  for (const char* const key : {kClassesKey, kPreprocessingKey}) {
+    if (const Value* const value = checkpoint.manifest.find(key)) data.set(key, *value);
+  }
+  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin), std::move(data)};
 }
 
-void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder) {
+void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder,
+                  const Value& data) {
   refuse_existing(vfs, folder, {kExportWeights, kExportModel});
   const std::unique_ptr<Module> network = for_torch(model);
-  const Value description = write(ModelFile{torch_input(input), origin, describe(*network)});
+  Value description = write(ModelFile{torch_input(input), origin, describe(*network)});
+  for (const Value::Entry& entry : data.as_map()) description.set(entry.key, entry.value);
   write_files(
       vfs, folder,
       {{kExportWeights, encode_safetensors(torch_state(*network, input))}, {kExportModel, to_json(description, 2) + "\n"}});

@@ -1,8 +1,8 @@
 // A trained network for another program, in a folder of its own.
 // torch: model.safetensors (PyTorch's names, convolutions OIHW, metadata tessera.layout OIHW, a checksum) and model.json (the
-// module tree), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's structure also loads into
-// torchvision's own class. huggingface: model.safetensors (the names of GPT-2, Llama, BERT or ViT in transformers, a checksum)
-// and config.json, which transformers' from_pretrained reads.
+// module tree, classes and preprocessing), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's
+// structure also loads into torchvision's own class. huggingface: model.safetensors (the names of GPT-2, Llama, BERT or ViT in
+// transformers, a checksum) and config.json, which transformers' from_pretrained reads.
 #pragma once
 
 #include <filesystem>
@@ -22,13 +22,15 @@ struct NetworkToExport {
   std::unique_ptr<Module> model;
   Shape input;  // [n, h, w, c], [n, features] or [n, t]
   Value origin;  // a map: where it is from
+  Value data;  // a map: classes and preprocessing of the images that it was trained on; empty where it does not classify images
 };
 // Of the newest good checkpoint of a run folder, or of a file that holds a network (train/run/network_file.h).
 NetworkToExport network_to_export(Vfs& vfs, const std::string& path);
 
 // Both create the folder. They throw ConfigError when one of their files is there already, and where a layer has no form there;
 // then nothing is written. Sparse layers are written as the dense ones that they stand for.
-void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder);
+void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder,
+                  const Value& data = Value::map());
 // gpt, bert and vit without factored layers (train/torch/huggingface.h). Masks are not written; the zeros are. Returns the name
 // of the class in transformers.
 std::string export_huggingface(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& folder);

@@ -1,6 +1,10 @@
 // Imported and exported networks give PyTorch's logits. PyTorch's side is tests/oracle/torch_networks.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/prune/prune.h"
@@ -16,6 +20,8 @@
 #include "tests/train/data/image_tree.h"
 #include "tests/train/run/weights_files.h"
 #include "train/config/yaml.h"
+#include "train/data/builtin.h"
+#include "train/data/labelled_images.h"
 #include "train/report/export.h"
 #include "train/run/import_weights.h"
 #include "train/run/saved_model.h"
@@ -87,6 +93,32 @@ class TorchOracle : public ::testing::Test {
         *model, Tensor::from(std::vector<std::int64_t>{0, 22, 7, 7, 3, 21, 1, 2, 12, 11, 10, 9, 0, 22, 20}, input));
     const std::string shown = testing::output_of(python_ + " " TESSERA_LOADER " " + folder_.path().string() + " 2>&1");
     EXPECT_TRUE(shown.ends_with("output: [1, 7]\n")) << shown;
+  }
+
+  // The exported network tells of the images' files what the model tells of the samples that the program makes of them.
+  void expect_classified(Module& model, const Subset& images, const Value& data) const {
+    const std::vector<std::string> classes = class_names(data);
+    const NoGrad no_grad;
+    for (const std::int64_t sample : images.indices) {
+      const Batch batch = Batch::empty(images.dataset->fields(), 1);
+      images.dataset->assemble(std::span(&sample, 1), std::nullopt, batch);
+      const std::vector<float> logits = model.forward(Var(batch.at("image")), {}).value().to_vector<float>();
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(logit);
+      const std::string path = images.dataset->origin(sample);
+      std::istringstream told(
+          testing::output_of(str(python_, " " TESSERA_CLASSIFY " ", folder_.path().string(), ' ', path, " 2>&1")));
+      std::string word;
+      ASSERT_TRUE(told >> word && word == path + ':') << told.str();
+      for (std::size_t i = 0; i < classes.size(); ++i) {
+        double probability = 0;
+        ASSERT_TRUE(told >> word >> probability) << told.str();
+        told.ignore(1, ',');
+        const auto named = std::ranges::find(classes, word);
+        ASSERT_NE(named, classes.end()) << told.str();
+        EXPECT_NEAR(probability, std::exp(logits[static_cast<std::size_t>(named - classes.begin())]) / sum, 2e-4) << told.str();
+      }
+    }
   }
 
   TemporaryFolder folder_;
@@ -233,7 +265,8 @@ stages:
   EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
   const std::unique_ptr<Module> model = saved_model(trained);
   const NetworkToExport network = network_to_export(real_vfs(), run.path());
-  export_torch(real_vfs(), *network.model, network.input, network.origin, folder_.path());
+  export_torch(real_vfs(), *network.model, network.input, network.origin, folder_.path(), network.data);
+  expect_classified(*model, load_data(experiment.config.data, 1).test, network.data);
   testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input({2, 32, 32, 3})}}, .metadata = {}});
   run_torch("exported");
   expect_same_logits(*model);
