@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/verbs.h"
+#include "compress/patterns/builtin.h"
 #include "core/config/read.h"
 #include "core/support/text.h"
 #include "train/report/sensitivity.h"
@@ -35,7 +36,7 @@ void add_sensitivity(Verb program) {
                 "key=value of data.root, data.batch, threads.compute, threads.loader, device, precision");
   verb.argument("--at", options.at, "stage name, global step, or best; default: the newest checkpoint");
   verb.argument("--sparsity", options.sparsities, "fractions to try, rising");
-  verb.argument("--pattern", options.pattern, "sparse pattern, with its default parameters");
+  verb.argument("--pattern", options.pattern, "sparse pattern, with its default parameters").one_of(pattern_names());
   verb.argument("--drop", options.drop, "what a suggested target may cost: points of a metric in per cent, else in its own unit");
   verb.flag("--json", arguments->json, "for another program to read; docs/json.md lists the keys");
   verb.footer(

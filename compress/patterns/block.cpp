@@ -35,6 +35,12 @@ std::string BlockPattern::why_not(const Shape& weight) const {
   return "";
 }
 
+bool BlockPattern::keeps_all(std::span<const Shape> weights) const {
+  if (weights.size() != 1) return false;
+  const WeightMatrix matrix = matrix_of(weights.front());
+  return matrix.outputs <= block_.h && matrix.positions() <= block_.w;
+}
+
 void BlockPattern::choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const {
   if (kept == 0) return;
   const std::vector<std::int64_t> outputs = all_outputs(scores);

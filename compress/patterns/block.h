@@ -14,6 +14,7 @@ class BlockPattern final : public Pattern {
 
   std::string_view name() const override { return kName; }
   std::string why_not(const Shape& weight) const override;
+  bool keeps_all(std::span<const Shape> weights) const override;  // of one block
 
  protected:
   void choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const override;

@@ -53,7 +53,9 @@ std::unique_ptr<const Pattern> make_pattern(const PatternConfig& config) {
   for (const Entry& entry : kPatterns) {
     if (entry.name == config.pattern) return entry.make(config);
   }
-  throw ConfigError(str("there is no pattern '", config.pattern, '\''));
+  std::string known;
+  for (const std::string_view name : pattern_names()) known += str(known.empty() ? "" : ", ", name);
+  throw ConfigError(str("there is no pattern '", config.pattern, "'; there are ", known));
 }
 
 }  // namespace tessera

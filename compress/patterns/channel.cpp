@@ -8,6 +8,10 @@ namespace tessera {
 
 std::string ChannelPattern::why_not(const Shape& weight) const { return weight.rank() < 2 ? "is no matrix" : ""; }
 
+bool ChannelPattern::keeps_all(std::span<const Shape> weights) const {
+  return std::ranges::all_of(weights, [](const Shape& weight) { return matrix_of(weight).outputs == 1; });
+}
+
 void ChannelPattern::choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const {
   const std::vector<std::int64_t> outputs = all_outputs(scores);
   std::vector<Unit> units = output_units(scores, outputs);

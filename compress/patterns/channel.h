@@ -13,6 +13,7 @@ class ChannelPattern final : public Pattern {
   static constexpr double kLeastShare = 0.1;  // of its outputs, as a fraction of the share of elements that is asked
   std::string_view name() const override { return kName; }
   std::string why_not(const Shape& weight) const override;
+  bool keeps_all(std::span<const Shape> weights) const override;  // of one output each
 
  protected:
   void choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const override;

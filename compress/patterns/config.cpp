@@ -45,7 +45,7 @@ void PatternConfig::fields(Fields& f) {
   read_by("group", group.has_value(), tiles);
   read_by("extra", extra.has_value(), pattern == "tile_element");
   read_by("coupled", coupled.has_value(), pattern == "channel");
-  f.require(!n_m || parse_n_m(*n_m), "n_m", "needs N:M with 0 < N < M, such as 2:4");
+  f.require(!n_m || parse_n_m(*n_m), "n_m", str("is ", n_m.value_or(""), "; needs N:M with 0 < N < M, such as 2:4"));
 }
 
 NOfM PatternConfig::n_m_or_default() const {

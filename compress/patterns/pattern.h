@@ -27,6 +27,10 @@ class Pattern {
   // pattern.
   std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const;
 
+  // Whether weights of these shapes that share a budget are units that project() keeps in any case, and nothing else: none of
+  // them can be pruned.
+  virtual bool keeps_all(std::span<const Shape>) const { return false; }
+
  protected:
   // Sets what is kept in masks of zeros. `kept` is no more than is there and not gone.
   virtual void choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const = 0;

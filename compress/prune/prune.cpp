@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compress/patterns/builtin.h"
+#include "compress/patterns/tile_element.h"
 #include "compress/prune/pruning_row.h"
 #include "compress/prune/scores.h"
 #include "core/support/error.h"
@@ -113,16 +114,41 @@ std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
   return targets;
 }
 
-// Whether there is more than the targets leave. By `erk` all weights together have to have more: what each keeps depends on the
+// Whether there is more than the shares leave. By `erk` all weights together have to have more: what each keeps depends on the
 // sparsity of all.
-bool would_prune(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> targets) {
+bool would_prune(const PruneConfig& config, std::span<const Share> shares) {
   std::int64_t excess = 0;
   bool any = false;
-  for (const Share& share : shares(config, weights, targets)) {
+  for (const Share& share : shares) {
     any = any || share.present > share.kept;
     excess += share.present - share.kept;
   }
   return config.scope == "layer" ? any : excess > 0;
+}
+
+// Takes out what the pattern can prune nothing of, whatever is asked.
+void drop_kept_in_any_case(const PruneConfig& config, std::span<const PrunedWeight> weights, std::vector<Share>& shares) {
+  const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
+  std::erase_if(shares, [&](const Share& share) {
+    std::vector<Shape> shapes;
+    for (const std::vector<std::size_t>& set : share.sets) {
+      for (const std::size_t i : set) shapes.push_back(weights[i].parameter->value().shape());
+    }
+    return pattern->keeps_all(shapes);
+  });
+}
+
+// Single elements of tile_element may be all that a weight of low density has.
+std::string why_no_tiles(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const Share> shares) {
+  if (config.pattern.pattern != TileElementPattern::kName || config.scope != "erk") return "";
+  for (const Share& share : shares) {
+    const PrunedWeight& weight = weights[share.sets.front().front()];
+    const double density = static_cast<double>(share.kept) / static_cast<double>(weight.numel());
+    if (density > config.pattern.extra_or_default()) continue;
+    return str("is ", shortest(config.pattern.extra_or_default()), "; scope: erk gives ", weight.path, " a density of ",
+               formatted("%.3g", density), ", which leaves it no tile");
+  }
+  return "";
 }
 
 }  // namespace
@@ -189,7 +215,7 @@ State Prune::state() const {
 void Prune::load_state(const State& state) {
   const Value* const initial = state.meta.find("initial");
   TESSERA_CHECK(initial != nullptr && initial->is_list() && initial->as_list().size() == weights_.size() && state.tensors.empty(),
-                IoError, "prune: the saved state is not of this prune block");
+                IoError, "prune: the saved state is not of ", weights_.size(), " weights, which this prune block has");
   std::ranges::transform(initial->as_list(), initial_.begin(), [](const Value& each) { return each.as_double(); });
 }
 
@@ -211,13 +237,23 @@ std::vector<BlockProblem> mask_problems(const PruneConfig& config, Module& model
     return {{"sr_ste", str("trains dense weights; ", masked->path, " has a mask of an earlier stage")}};
   }
   const std::vector<double> targets = targets_of(weights);
-  if (would_prune(config, weights, targets)) return {};
+  std::vector<Share> asked_shares = shares(config, weights, targets);
+  if (const std::string reason = why_no_tiles(config, weights, asked_shares); !reason.empty()) return {{"extra", reason}};
+  const bool asks_for_less = would_prune(config, asked_shares);
+  drop_kept_in_any_case(config, weights, asked_shares);
+  if (would_prune(config, asked_shares)) return {};
+  const char* const key = config.sparsity.targets.empty() ? "sparsity.target" : "sparsity.targets";
+  if (asks_for_less) {
+    return {{key, str("pattern ", config.pattern.pattern,
+                      " keeps one of its units in any case, and these weights have no other: "
+                      "nothing would be pruned")}};
+  }
   const std::string asked = shortest(mean(weights, targets)), now = formatted("%.4g", sparsity_of(weights));
   if (config.sparsity.targets.empty()) {
-    return {{"sparsity.target", str("is ", asked, "; ", now, " of these weights are zero already, so nothing would be pruned")}};
+    return {{key, str("is ", asked, "; ", now, " of these weights are zero already, so nothing would be pruned")}};
   }
-  return {{"sparsity.targets", str("the targets make ", asked, " of all these weights zero; ", now,
-                                   " are zero already, so nothing would be pruned")}};
+  return {{key, str("the targets make ", asked, " of all these weights zero; ", now,
+                    " are zero already, so nothing would be pruned")}};
 }
 
 std::vector<BlockProblem> schedule_problems(const PruneConfig& config, const StageLength& stage) {

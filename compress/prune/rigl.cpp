@@ -180,8 +180,13 @@ void draw_masks(const RiglConfig& config, Module& model, std::uint64_t seed) {
 
 std::vector<BlockProblem> rigl_problems(const RiglConfig& config, Module& model) {
   std::vector<BlockProblem> problems;
-  weights_of(config, model, problems);
-  return problems;
+  const std::vector<PrunedWeight> weights = weights_of(config, model, problems);
+  if (!problems.empty()) return problems;
+  for (const Budget& budget : budgets(config.scope, weights, config.sparsity)) {
+    const PrunedWeight& weight = weights[budget.members.front()];
+    if (weight.parameter->mask().defined() || budget.kept < weight.numel()) return {};
+  }
+  return {{"sparsity", str("is ", shortest(config.sparsity), "; no layer has enough weights for one of them to be zero")}};
 }
 
 std::vector<BlockProblem> rigl_problems(const RiglConfig& config, const StageLength& stage) {

@@ -33,7 +33,7 @@ Tensor mask_of(const Tensor& weight, const NOfM& n_m) {
 
 NOfM n_m_of(const Value& text) {
   const std::optional<NOfM> n_m = text.is_string() ? parse_n_m(text.as_string()) : std::nullopt;
-  TESSERA_CHECK(n_m, IoError, "prune: the saved state's n_m is none");
+  TESSERA_CHECK(n_m, IoError, "prune: n_m of the saved state is ", to_json(text), "; must be N:M, such as 2:4");
   return *n_m;
 }
 

@@ -242,11 +242,10 @@ std::vector<PrunedWeight> pruned_weights(const PruneConfig& config, Module& mode
   const Candidates found = candidates(config, model, problems);
   std::vector<PrunedWeight> weights = found.held;
   if (found.all_sparse) {
-    problems.push_back({"layers", "prune: each of these layers is sparse already; prune before sparsify"});
+    problems.push_back({"layers", "each of these layers is sparse already; prune before sparsify"});
   } else if (weights.empty() && problems.size() == before) {
     const std::string reason = found.left_out.empty() ? "" : str("; ", found.left_out.back());
-    problems.push_back(
-        {"layers", str("prune: no layer has a weight that pattern ", config.pattern.pattern, " can hold", reason)});
+    problems.push_back({"layers", str("no layer has a weight that pattern ", config.pattern.pattern, " can hold", reason)});
   }
   if (!weights.empty()) apply_rules(config.sparsity.targets, weights, problems);
   return weights;

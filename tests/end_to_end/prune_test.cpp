@@ -199,7 +199,9 @@ TEST_F(PruneRuns, SchedulesAndLayersThatCannotBeAreNamedBeforeTraining) {
   refused("stages[1].prune.sparsity.targets=[{layers: conv1, target: 0.9}]", "stages[1].prune.sparsity.targets[0].layers: ");
   refused("stages[1].prune.sparsity.target=1", "stages[1].prune.sparsity.target");
   refused("stages[1].prune.sparsity.schedule=one_shot", "has no effect with schedule: one_shot");
-  refused("stages[1].prune.pattern=block", "stages[1].prune.layers: prune: no layer has a weight that pattern block can hold");
+  refused("stages[1].prune.pattern=block", "stages[1].prune.layers: no layer has a weight that pattern block can hold");
+  refused("stages[1].prune={pattern: block, block: [10, 8], layers: fc, sparsity: {target: 0.8}}",
+          "stages[1].prune.sparsity.target: pattern block keeps one of its units in any case, and these weights have no other");
   refused("stages[1].prune.group=8", "stages[1].prune.group: has no effect with pattern: unstructured");
   refused("stages[1].prune={pattern: n_m, sparsity: {target: 0.8}}",
           "stages[1].prune.sparsity.target: is 0.8; pattern: n_m has 0.5");

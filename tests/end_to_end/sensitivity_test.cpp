@@ -125,11 +125,15 @@ TEST_F(SensitivityRuns, NameWhatIsSparseAlready) {
 }
 
 TEST_F(SensitivityRuns, RefuseWhatCannotBe) {
-  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.9,0.5"}), 2, "sparsities need to rise");
-  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "1"}), 2, "sparsities need to rise");
-  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.1,nan,0.5"}), 2, "sparsities need to rise");
+  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.9,0.5"}), 2,
+                 "sensitivity: --sparsity needs numbers that rise, above 0 and below 1");
+  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "1"}), 2,
+                 "sensitivity: --sparsity needs numbers that rise, above 0 and below 1");
+  expect_outcome(run_program({"sensitivity", run(), "--sparsity", "0.1,nan,0.5"}), 2,
+                 "sensitivity: --sparsity needs numbers that rise, above 0 and below 1");
   expect_outcome(run_program({"sensitivity", run(), "--drop", "-1"}), 2, "needs 0 or more");
-  expect_outcome(run_program({"sensitivity", run(), "--pattern", "n_m"}), 2, "has a sparsity of its own");
+  expect_outcome(run_program({"sensitivity", run(), "--pattern", "n_m"}), 2,
+                 "sensitivity: --pattern n_m has one sparsity of its own");
   expect_outcome(run_program({"sensitivity", run(), "--pattern", "tiles"}), 2, "tiles");
   expect_outcome(run_program({"sensitivity", run(), "model.name=resnet8"}), 2, "model.name");
   expect_outcome(run_program({"sensitivity", folder_ / "none"}), 2, "none");

@@ -72,6 +72,14 @@ TEST_F(SparsifyRuns, WhatCannotBeIsNamedBeforeTraining) {
   };
   refused({"stages[1].sparsify.layers=conv7"}, "stages[1].sparsify.layers: ");
   refused({"~stages[0].prune"}, "stages[1].sparsify.layers: no layer's weight has a mask");
+  for (const char* const block : {"prune: {sparsity: {target: 0.9}}", "rigl: {sparsity: 0.9, every: 2s}"}) {
+    const std::string text = block;
+    refused({str("stages=[{name: pruned, train: 1e, prune: {sparsity: {target: 0.8, schedule: one_shot}}}, "
+                 "{name: sparse, train: 1e, sparsify: {keep: always}}, {name: again, train: 1e, ",
+                 text, "}]")},
+            str("stages[2].", text.substr(0, text.find(':')),
+                ".layers: each of these layers is sparse already; prune before sparsify"));
+  }
   refused({"stages[1].sparsify.keep=faster"}, "stages[1].sparsify.keep: faster is decided by a clock");
 }
 

@@ -86,9 +86,7 @@ class Checker {
     if (stage.training.recompute) check_recompute(path + ".recompute");
     std::vector<StagePass> passes = stage_passes(stage, config_.report, results_, Values::zeros);
     const auto later = config_.stages.begin() + static_cast<std::ptrdiff_t>(index) + 1;
-    const bool later_stage = std::any_of(later, config_.stages.end(), has_passes);
-    const bool masks_met_later =
-        std::any_of(later, config_.stages.end(), [](const StageConfig& each) { return has_passes(each) || each.prune; });
+    const bool later_stage = std::any_of(later, config_.stages.end(), asks_of_layers);
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const std::string key = str(path, '.', passes[i].key);
       const bool met_later = later_stage || i + 1 < passes.size();
@@ -97,7 +95,12 @@ class Checker {
       // What could not be settled constrains no layer: later stages are judged all the same.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
-    check_masks(path, stage, masks_met_later);
+    check_masks(path, stage, later_stage);
+  }
+
+  // Whether its blocks are checked against the layers that the network has when the stage begins.
+  static bool asks_of_layers(const StageConfig& stage) {
+    return has_passes(stage) || stage.prune || stage.rigl || stage.admm || stage.training.recompute;
   }
 
   // Of what the passes made of the network.

@@ -16,10 +16,10 @@ namespace {
 void check(const SensitivityOptions& options) {
   TESSERA_CHECK(!options.sparsities.empty() && std::ranges::is_sorted(options.sparsities, std::ranges::less_equal()) &&
                     std::ranges::all_of(options.sparsities, [](double sparsity) { return sparsity > 0 && sparsity < 1; }),
-                ConfigError, "sensitivity: sparsities need to rise, above 0 and below 1");
-  TESSERA_CHECK(PatternConfig{.pattern = options.pattern}.own_sparsity() == 0, ConfigError, "sensitivity: pattern ",
-                options.pattern, " has a sparsity of its own");
-  TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: the drop is ", options.drop, "; needs 0 or more");
+                ConfigError, "sensitivity: --sparsity needs numbers that rise, above 0 and below 1");
+  TESSERA_CHECK(PatternConfig{.pattern = options.pattern}.own_sparsity() == 0, ConfigError, "sensitivity: --pattern ",
+                options.pattern, " has one sparsity of its own, by its N and M, so there is none to try");
+  TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: --drop is ", options.drop, "; needs 0 or more");
 }
 
 // A weight and its followers, which are at the end of the scope what they were at its begin.

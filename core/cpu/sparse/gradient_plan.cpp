@@ -39,7 +39,7 @@ std::int64_t channels_of_block(std::int64_t taps) {
 class Builder {
  public:
   Builder(const SparseIndex& index, std::int64_t taps) : index_(index), groups_(rows_that_share_columns(index)) {
-    plan_.rows = index.rows, plan_.columns = index.columns, plan_.taps = taps;
+    plan_.rows = index.rows, plan_.columns = index.columns;
     width_ = index.columns / taps;
     block_channels_ = channels_of_block(taps);
   }

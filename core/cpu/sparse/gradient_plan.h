@@ -37,7 +37,7 @@ struct GradientPlan {
     std::int64_t sums, sum_count;
   };
 
-  std::int64_t rows = 0, columns = 0, taps = 1;
+  std::int64_t rows = 0, columns = 0;
   std::vector<Part> parts;
   std::vector<Tile> tiles;
   std::vector<Block> blocks;

@@ -47,7 +47,7 @@ TEST(PruneBlock, NOfMHasASparsityOfItsOwn) {
           "prune.sparsity.schedule: is cubic; pattern: n_m is one_shot, for its sparsity cannot rise");
   refused(R"({"pattern": "n_m", "sparsity": {"end": "3e"}})", "prune.sparsity.end: has no effect with schedule: one_shot");
   refused(R"({"pattern": "n_m", "scope": "erk"})", "prune.scope: has no effect with pattern: n_m");
-  refused(R"({"pattern": "n_m", "n_m": "2-4"})", "prune.n_m: needs N:M with 0 < N < M, such as 2:4");
+  refused(R"({"pattern": "n_m", "n_m": "2-4"})", "prune.n_m: is 2-4; needs N:M with 0 < N < M, such as 2:4");
   refused(R"({"pattern": "tile"})", "sparsity: required key is missing");
   refused(R"({"pattern": "tile", "sparsity": {}})", "sparsity.target: required key is missing");
 }

@@ -170,6 +170,20 @@ TEST_F(Pruning, IsRefusedOnlyWhereNoWeightIsBelowItsTarget) {
   }
 }
 
+// By erk a large weight becomes so sparse that single elements are all that it would have.
+TEST_F(Pruning, TileElementNeedsATileInEachWeight) {
+  PruneConfig asked = config(0.94);
+  asked.pattern.pattern = "tile_element";
+  asked.pattern.group = 8;
+  EXPECT_TRUE(mask_problems(asked, *model_).empty()) << "each weight keeps 6 %, of which 5 % are single";
+  asked.scope = "erk";
+  const std::vector<BlockProblem> problems = mask_problems(asked, *model_);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].key, "extra");
+  EXPECT_TRUE(problems[0].message.starts_with("is 0.05; scope: erk gives ")) << problems[0].message;
+  EXPECT_TRUE(problems[0].message.ends_with(", which leaves it no tile")) << problems[0].message;
+}
+
 // Tiles out of what an unstructured mask left: no weight comes back, and the target is met all the same.
 TEST_F(Pruning, APatternStartsFromAnotherOnesMask) {
   PruneConfig asked = config(0.5);

@@ -156,6 +156,8 @@ TEST_F(RiglHook, ProblemsAreNamed) {
   EXPECT_EQ(key_of(rigl_problems(asked, kStage)), "end");
   asked.end = Duration::steps(10);
   EXPECT_EQ(key_of(rigl_problems(asked, kStage)), "every");
+  asked.sparsity = 1e-4;
+  EXPECT_EQ(key_of(rigl_problems(asked, model_)), "sparsity") << "no layer has so many weights";
   asked.layers = Value("wider");
   EXPECT_EQ(key_of(rigl_problems(asked, model_)), "layers");
   EXPECT_THROW(Rigl(asked, model_, kStage, 1), ConfigError);

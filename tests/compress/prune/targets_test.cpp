@@ -66,7 +66,7 @@ TEST_F(Pruning, LeavesOutLayersThatAreSparseAlready) {
   EXPECT_TRUE(pruned_weights(asked, *model_, problems).empty());
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].key, "layers");
-  EXPECT_EQ(problems[0].message, "prune: each of these layers is sparse already; prune before sparsify");
+  EXPECT_EQ(problems[0].message, "each of these layers is sparse already; prune before sparsify");
 }
 
 TEST_F(Pruning, MeetsTheTargetInEachLayer) {
@@ -155,7 +155,7 @@ TEST_F(Pruning, LeavesOutWhatThePatternCannotHold) {
   EXPECT_TRUE(pruned_weights(asked, *model_, problems).empty());
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].message,
-            "prune: no layer has a weight that pattern block can hold; narrow.weight has 5 outputs; a block takes 8");
+            "no layer has a weight that pattern block can hold; narrow.weight has 5 outputs; a block takes 8");
 }
 
 TEST_F(Pruning, GlobalAndErkMeetItTogether) {

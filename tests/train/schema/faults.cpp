@@ -54,7 +54,7 @@ const std::vector<OwnRule>& own_rules() {
       {"stages[].prune.sparsity.targets[].layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].rigl.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].sparsify.layers", Value::list(), "needs a selector or a list of selectors"},
-      {"stages[].prune.n_m", "4:2", "needs N:M with 0 < N < M"},
+      {"stages[].prune.n_m", "4:2", "is 4:2; needs N:M with 0 < N < M"},
       {"stages[].admm.layers", Value::list(), "needs a selector or a list of selectors"},
       {"stages[].admm.ranks[].layers", Value::list(), "needs a selector or a list of selectors"},
   };
