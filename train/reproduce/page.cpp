@@ -177,14 +177,31 @@ std::string seeds_text(const TableFile& file) {
   return text;
 }
 
+// "; a and b took that of c, d took that of e", "" where each arm chose for itself.
+std::string others_choices(const TableFile& file) {
+  std::string text;
+  for (const ArmConfig& chooser : file.arms) {
+    std::vector<std::string> takers;
+    for (const ArmConfig& arm : file.arms) {
+      if (arm.tuned_as == chooser.name) takers.push_back(arm.name);
+    }
+    if (takers.empty()) continue;
+    std::string names = takers.front();
+    for (std::size_t i = 1; i < takers.size(); ++i) names += str(i + 1 == takers.size() ? " and " : ", ", takers[i]);
+    text += str(text.empty() ? "; " : ", ", names, " took that of ", chooser.name);
+  }
+  return text;
+}
+
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
   std::string text = str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ",
                          file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", seeds_text(file),
                          ". Differences are taken seed by seed; the interval is Student's.");
   if (file.tune) {
-    text += str(" Each arm chose ", file.tune->key, " from ", file.tune->values.size(), " values by the validation ",
-                view.metric->key, " of seed ", file.tune->seed, ".");
+    const std::string others = others_choices(file);
+    text += str(others.empty() ? " Each arm" : " Arms", " chose ", file.tune->key, " from ", file.tune->values.size(),
+                " values by the validation ", view.metric->key, " of seed ", file.tune->seed, others, ".");
   }
   text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
   if (!view.timed_on.empty()) {

@@ -283,6 +283,12 @@ TEST_F(Views, PagesHoldEveryArm) {
         "Each arm chose optimizer.lr from 2 values by the validation accuracy of seed 1"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << " is not in\n" << page;
   }
+  TableView taken = all;
+  taken.file.arms.back().tuned_as = "base";
+  const std::string told = to_markdown(taken, "tessera reproduce t.yaml", "t.svg");
+  EXPECT_NE(told.find("Arms chose optimizer.lr from 2 values by the validation accuracy of seed 1; other took that of base."),
+            std::string::npos)
+      << told;
   const auto rows = parse_csv(to_csv(all), "t.csv");
   ASSERT_EQ(rows.size(), 5u) << "two arms, two batches";
   for (const auto& row : rows) EXPECT_EQ(row.size(), rows.front().size());
