@@ -21,25 +21,35 @@ struct Pair {
   Shape input;
 };
 
+// Adds the pair of a layer whose weight can have the pattern.
 template <class Sparse, class Layer, class Config>
-Pair pair_of(const Config& config, const Pattern& pattern, double density, const Shape& input) {
+void add_pair(std::vector<Pair>& pairs, const Config& config, const Pattern& pattern, double density, const Shape& input) {
   auto dense = std::make_unique<Layer>(config);
+  if (!pattern.why_not(dense->weight().value().shape()).empty()) return;
   dense->reset_parameters(3);
   dense->bias()->set_value(random_tensor(dense->bias()->value().shape(), DType::f32, 5));
   const Tensor scores = magnitudes(dense->weight().value());
   dense->weight().set_mask(pattern.project({&scores, 1}, share(density, scores.numel())).front());
   auto sparse = Sparse::of(*dense);
-  return {.dense = std::move(dense), .sparse = std::move(sparse), .input = input};
+  pairs.push_back({.dense = std::move(dense), .sparse = std::move(sparse), .input = input});
 }
 
-// Tiles of 6 outputs, of which the last has 4, and blocks that do not divide the outputs.
+// Tiles of 6 outputs, of which the last has 4, and blocks that do not divide the outputs; odd sizes, and weights of few elements.
 std::vector<Pair> pairs_of(const Pattern& pattern, double density) {
   std::vector<Pair> pairs;
-  pairs.push_back(pair_of<SparseLinear, Linear>(LinearConfig{.in = 40, .out = 22}, pattern, density, {37, 40}));
-  pairs.push_back(pair_of<SparseConv2d, Conv2d>(
-      Conv2dConfig{.in = 12, .out = 22, .kernel = {3, 3}, .stride = {2, 1}, .padding = {1, 1}}, pattern, density, {3, 9, 7, 12}));
-  pairs.push_back(
-      pair_of<SparseConv2d, Conv2d>(Conv2dConfig{.in = 12, .out = 22, .kernel = {1, 1}}, pattern, density, {2, 5, 7, 12}));
+  const auto linear = [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
+    add_pair<SparseLinear, Linear>(pairs, LinearConfig{.in = in, .out = out}, pattern, density, {rows, in});
+  };
+  linear(40, 22, 37);
+  linear(13, 7, 5);
+  linear(4, 1, 3);
+  linear(1, 1, 1);
+  const auto conv = [&](const Conv2dConfig& config, const Shape& input) {
+    add_pair<SparseConv2d, Conv2d>(pairs, config, pattern, density, input);
+  };
+  conv({.in = 12, .out = 22, .kernel = {3, 3}, .stride = {2, 1}, .padding = {1, 1}}, {3, 9, 7, 12});
+  conv({.in = 12, .out = 22, .kernel = {1, 1}}, {2, 5, 7, 12});
+  conv({.in = 5, .out = 3, .kernel = {3, 1}, .padding = {1, 0}}, {1, 3, 5, 5});
   return pairs;
 }
 
@@ -51,7 +61,7 @@ TEST(SparseLayersOfPatterns, EqualTheMaskedDenseLayerForwardAndBothGradients) {
       if (name == "block") config.block = Extent{4, 4};
       if (name.starts_with("tile")) config.group = 6;
       const auto pattern = make_pattern(config);
-      for (const double density : {0.25, 0.6}) {
+      for (const double density : {0.0, 0.004, 0.25, 0.6, 1.0}) {  // nothing, fewer than 4 elements of most weights, and all
         for (const Pair& pair : pairs_of(*pattern, density)) {
           for (const DType compute : {DType::f32, DType::bf16}) {
             SCOPED_TRACE(str(way, ' ', name, ' ', density, ' ', pair.sparse->kind(), ' ', pair.input, ' ', compute));
