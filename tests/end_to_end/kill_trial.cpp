@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <random>
-#include <thread>
 
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
@@ -50,8 +49,7 @@ void expect_survives(const KillTrial& trial, int kills, unsigned seed) {
     for (bool ended = false; !ended;) {
       const Milliseconds wait(random() % static_cast<unsigned>(longest));
       RunningProgram program(next, trial.environment);
-      std::this_thread::sleep_for(wait);
-      program.send(SIGKILL);
+      if (!program.ends_within(wait)) program.send(SIGKILL);
       const Outcome outcome = program.finish();
       ended = outcome.exit_code == 0;
       longest = ended ? std::max<std::int64_t>(longest * 7 / 8, 8) : longest * 9 / 8;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,16 @@ bool RunningProgram::wait_for(const std::string& text) {
     if (!read_more()) return false;
   }
   return true;
+}
+
+bool RunningProgram::ends_within(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd output{.fd = pipe_, .events = POLLIN, .revents = 0};
+    if (left.count() <= 0 || poll(&output, 1, static_cast<int>(left.count())) == 0) return false;
+    if (!read_more()) return true;
+  }
 }
 
 void RunningProgram::send(int signal) const { kill(child_, signal); }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ class RunningProgram {
   RunningProgram& operator=(const RunningProgram&) = delete;
 
   bool wait_for(const std::string& text);  // until its output holds the text; false when it ended without
+  bool ends_within(std::chrono::milliseconds time);  // waits no longer than it takes
   void send(int signal) const;
   Outcome finish();  // all output, from its start
 
