@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "cli/verbs.h"
-#include "train/data/labelled_images.h"
 #include "train/torch/huggingface_config.h"
 
 namespace tessera::cli {
@@ -21,7 +20,7 @@ int export_run(const ExportArguments& arguments) {
   const std::string& folder = arguments.output;
   if (arguments.layout == "torch") {
     export_torch(real_vfs(), *network.model, network.input, network.origin, folder, network.data);
-    const bool classifies = network.data.find(kPreprocessingKey) != nullptr;
+    const bool classifies = !network.data.as_map().empty();
     std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kExportModel
               << "\nnext: python3 examples/python/" << (classifies ? "classify.py " : "load_tessera.py ") << folder
               << (classifies ? " IMAGE...\n" : "\n");

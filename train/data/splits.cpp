@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/support/error.h"
+#include "train/data/labelled_images.h"
 
 namespace tessera {
 namespace {
@@ -32,6 +33,14 @@ Value manifest_keys(const DataSplits& splits) {
   for (const Fingerprint& each : fingerprints(splits)) keys.set(each.key, each.text);
   const Value description = splits.train.dataset->description();
   for (const Value::Entry& entry : description.as_map()) keys.set(entry.key, entry.value);
+  return keys;
+}
+
+Value keys_of_export(const Value& manifest) {
+  Value keys = Value::map();
+  for (const char* const key : {kClassesKey, kPreprocessingKey}) {
+    if (const Value* const value = manifest.find(key)) keys.set(key, *value);
+  }
   return keys;
 }
 

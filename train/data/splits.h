@@ -16,6 +16,10 @@ struct DataSplits {
 // data that are sets of their own as `data_val` and `data_test`, and the training set's description.
 Value manifest_keys(const DataSplits& splits);
 
+// Of these keys those that a program needs to bring samples to the network and to name its answers; a map, empty where a data set
+// has none of them.
+Value keys_of_export(const Value& manifest);
+
 // What is another in these splits than in those that wrote the manifest: "the training data changed since the run began:
 // fingerprint 1a2b, checkpoint has 3c4d". Empty when nothing is. Manifests without a key know nothing of that set.
 std::string changed_since(const Value& manifest, const DataSplits& splits);

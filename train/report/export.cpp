@@ -12,7 +12,7 @@
 #include "layers/compressed.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
-#include "train/data/labelled_images.h"
+#include "train/data/splits.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/run_folder.h"
@@ -146,11 +146,7 @@ NetworkToExport network_to_export(Vfs& vfs, const std::string& path) {
   const RunFolder run = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, run);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  Value data = Value::map();
-  for (const char* const key : {kClassesKey, kPreprocessingKey}) {
-    if (const Value* const value = checkpoint.manifest.find(key)) data.set(key, *value);
-  }
-  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin), std::move(data)};
+  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin), keys_of_export(checkpoint.manifest)};
 }
 
 void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder,

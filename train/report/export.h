@@ -1,8 +1,8 @@
 // A trained network for another program, in a folder of its own.
 // torch: model.safetensors (PyTorch's names, convolutions OIHW, metadata tessera.layout OIHW, a checksum) and model.json (the
-// module tree, classes and preprocessing), from which examples/python/load_tessera.py rebuilds it. A network of torchvision's
-// structure also loads into torchvision's own class. huggingface: model.safetensors (the names of GPT-2, Llama, BERT or ViT in
-// transformers, a checksum) and config.json, which transformers' from_pretrained reads.
+// module tree, and what the data set says of its samples and of the answers), from which examples/python/load_tessera.py rebuilds
+// it. A network of torchvision's structure also loads into torchvision's own class. huggingface: model.safetensors (the names of
+// GPT-2, Llama, BERT or ViT in transformers, a checksum) and config.json, which transformers' from_pretrained reads.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ struct NetworkToExport {
   std::unique_ptr<Module> model;
   Shape input;  // [n, h, w, c], [n, features] or [n, t]
   Value origin;  // a map: where it is from
-  Value data;  // a map: classes and preprocessing of the images that it was trained on; empty where it does not classify images
+  Value data;  // keys_of_export() of the run
 };
 // Of the newest good checkpoint of a run folder, or of a file that holds a network (train/run/network_file.h).
 NetworkToExport network_to_export(Vfs& vfs, const std::string& path);
