@@ -1,7 +1,7 @@
 #include "train/data/splits.h"
 
+#include <array>
 #include <string>
-#include <vector>
 
 #include "core/support/error.h"
 #include "train/data/labelled_images.h"
@@ -9,29 +9,28 @@
 namespace tessera {
 namespace {
 
-struct Fingerprint {
+constexpr const char* kTraining = "data";
+constexpr const char* kValidation = "data_val";
+constexpr const char* kTest = "data_test";
+
+struct Named {
   const char* key;
   const char* what;
-  std::string text;
 };
-
-std::vector<Fingerprint> fingerprints(const DataSplits& splits) {
-  std::vector<Fingerprint> all{{"data", "training", splits.train.dataset->fingerprint()}};
-  const auto add = [&](const Subset& split, const char* key, const char* what) {
-    if (split.dataset != nullptr && split.dataset != splits.train.dataset)
-      all.push_back({key, what, split.dataset->fingerprint()});
-  };
-  add(splits.val, "data_val", "validation");
-  add(splits.test, "data_test", "test");
-  return all;
-}
+constexpr std::array<Named, 3> kSets{{{kTraining, "training"}, {kValidation, "validation"}, {kTest, "test"}}};
 
 }  // namespace
 
 Value manifest_keys(const DataSplits& splits) {
   Value keys = Value::map();
-  for (const Fingerprint& each : fingerprints(splits)) keys.set(each.key, each.text);
-  const Value description = splits.train.dataset->description();
+  const Dataset* const training = splits.train.dataset.get();
+  keys.set(kTraining, training->fingerprint());
+  const auto add = [&](const Subset& split, const char* key) {
+    if (split.dataset != nullptr && split.dataset.get() != training) keys.set(key, split.dataset->fingerprint());
+  };
+  add(splits.val, kValidation);
+  add(splits.test, kTest);
+  const Value description = training->description();
   for (const Value::Entry& entry : description.as_map()) keys.set(entry.key, entry.value);
   return keys;
 }
@@ -44,11 +43,12 @@ Value keys_of_export(const Value& manifest) {
   return keys;
 }
 
-std::string changed_since(const Value& manifest, const DataSplits& splits) {
-  for (const Fingerprint& now : fingerprints(splits)) {
-    const Value* const before = manifest.find(now.key);
-    if (before == nullptr || before->as_string() == now.text) continue;
-    return str("the ", now.what, " data changed since the run began: fingerprint ", now.text, ", checkpoint has ",
+std::string changed_since(const Value& manifest, const Value& keys) {
+  for (const auto& [key, what] : kSets) {
+    const Value* const before = manifest.find(key);
+    const Value* const now = keys.find(key);
+    if (before == nullptr || now == nullptr || before->as_string() == now->as_string()) continue;
+    return str("the ", what, " data changed since the run began: fingerprint ", now->as_string(), ", checkpoint has ",
                before->as_string());
   }
   return {};

@@ -20,8 +20,8 @@ Value manifest_keys(const DataSplits& splits);
 // has none of them.
 Value keys_of_export(const Value& manifest);
 
-// What is another in these splits than in those that wrote the manifest: "the training data changed since the run began:
-// fingerprint 1a2b, checkpoint has 3c4d". Empty when nothing is. Manifests without a key know nothing of that set.
-std::string changed_since(const Value& manifest, const DataSplits& splits);
+// Which data set of these manifest_keys() is not the one of the manifest: "the training data changed since the run began:
+// fingerprint 1a2b, checkpoint has 3c4d". Empty where none is. Manifests without a key know nothing of that set.
+std::string changed_since(const Value& manifest, const Value& keys);
 
 }  // namespace tessera

@@ -71,7 +71,10 @@ std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& leng
 class Planner {
  public:
   Planner(const ExperimentConfig& config, RunInputs inputs)
-      : config_(config), data_(std::move(inputs.data)), model_(std::move(inputs.initial.model)) {
+      : config_(config),
+        data_(std::move(inputs.data)),
+        data_keys_(manifest_keys(data_)),
+        model_(std::move(inputs.initial.model)) {
     plan_.input = sample_shape(data_);
     plan_.data = config.data.name();
     plan_.train_samples = data_.train.size();
@@ -112,7 +115,7 @@ class Planner {
     assume_trained(stage, *model_);
     if (dense_) assume_trained(stage, *dense_);
     RunHistory before = history_;
-    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, manifest_keys(data_), history_);
+    plan.disk = plan_checkpoint(*model_, config_, index, results_, teachers_, data_keys_, history_);
     if (dense_) count_dense(index, before, plan);
     dense_teachers_.stage_ends(config_, index);
     return plan;
@@ -134,7 +137,7 @@ class Planner {
       const MemoryPlan memory = memory_of(*dense_, config_.stages[index], dense_teachers_);
       if (memory.peak() > plan.memory->peak()) plan.memory = memory;
     }
-    const DiskPlan disk = plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, manifest_keys(data_), history);
+    const DiskPlan disk = plan_checkpoint(*dense_, config_, index, results_, dense_teachers_, data_keys_, history);
     if (disk.end_bytes > plan.disk.end_bytes) plan.disk = disk;
   }
 
@@ -157,6 +160,7 @@ class Planner {
 
   const ExperimentConfig& config_;
   DataSplits data_;
+  Value data_keys_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
   StageResults results_;

@@ -108,8 +108,7 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
 }
 
 // Of stages that begin behind this point: where a network cannot be timed, no pass changes that.
-void check_timings_of_fork(const Origin& origin, const Value& after) {
-  const ExperimentConfig config = parse_experiment(after).config;
+void check_timings_of_fork(const Origin& origin, const ExperimentConfig& config) {
   std::unique_ptr<Module> model;
   for (auto i = static_cast<std::size_t>(finished_stages(origin.start().position)); i < config.stages.size(); ++i) {
     for (const auto& [block, veto] : stage_vetoes(config.stages[i], config.report)) {
@@ -121,10 +120,10 @@ void check_timings_of_fork(const Origin& origin, const Value& after) {
   }
 }
 
-void check_decisions_of_fork(const Origin& origin, const Value& after) {
+void check_decisions_of_fork(const Origin& origin, const ExperimentConfig& config) {
   const SavedPoint& start = origin.start();
   const DecisionMap given = recorded_decisions(start.manifest.extra);
-  for (const BlockProblem& problem : undecided_choices(parse_experiment(after).config, given, ready_stages(start.position)))
+  for (const BlockProblem& problem : undecided_choices(config, given, ready_stages(start.position)))
     throw ConfigError(str("fork: ", problem.key, ": ", problem.message));
 }
 
@@ -133,8 +132,9 @@ RunFolder make_fork(const Origin& origin, Value config, std::span<const std::str
   check_fork(origin.parsed.resolved, config, {origin.start().position, origin.start().teachers()});
   EpochLength epoch;
   check_pruning_of_fork(vfs, origin.start(), origin.parsed.resolved, config, epoch);
-  check_timings_of_fork(origin, config);
-  check_decisions_of_fork(origin, config);
+  const ExperimentConfig after = parse_experiment(config).config;
+  check_timings_of_fork(origin, after);
+  check_decisions_of_fork(origin, after);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);

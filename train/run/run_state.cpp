@@ -33,6 +33,7 @@ void settle_for_run(ExperimentConfig& config) {
 RunState::RunState(ExperimentConfig config, DataSplits data)
     : config_(std::move(config)),
       data_(std::move(data)),
+      data_keys_(manifest_keys(data_)),
       device_(resolve_device(config_.device)),
       steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
 
@@ -57,7 +58,7 @@ void RunState::load_parts(const Checkpoint& checkpoint) {
   results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
   teachers_.load(checkpoint);
   teachers_.to_device(device_);
-  const std::string changed = changed_since(checkpoint.manifest, data_);
+  const std::string changed = changed_since(checkpoint.manifest, data_keys_);
   TESSERA_CHECK(changed.empty(), IoError, checkpoint.folder.string(), ": ", changed);
   restored_ = checkpoint.parts;
   std::erase_if(restored_, [](const auto& part) { return part.first == "model" || Teachers::is_part(part.first); });
@@ -200,8 +201,7 @@ Value RunState::manifest() const {
   keys.set("teachers", teachers_.trees());
   keys.set("stage_name", stage().name);
   keys.set("input", sizes_of(sample_shape(data_)));
-  const Value of_data = manifest_keys(data_);
-  for (const Value::Entry& entry : of_data.as_map()) keys.set(entry.key, entry.value);
+  for (const Value::Entry& entry : data_keys_.as_map()) keys.set(entry.key, entry.value);
   return keys;
 }
 

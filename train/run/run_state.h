@@ -85,6 +85,7 @@ class RunState {
 
   ExperimentConfig config_;
   DataSplits data_;
+  Value data_keys_;  // manifest_keys(), whose fingerprints read all of the data
   Device device_;
   std::unique_ptr<Module> model_;  // on device_
   Teachers teachers_;  // on device_

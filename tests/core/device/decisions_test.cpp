@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "tests/support/scopes.h"
@@ -40,6 +44,23 @@ TEST(Decisions, TheFastestIsRecordedBeforeItIsUsed) {
   EXPECT_EQ(recorded, (DecisionMap{{"k", "b"}}));
   EXPECT_EQ(scope.taken(), recorded);
   EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+}
+
+TEST(Decisions, CandidatesTakeTheirTurnsInAnotherOrderEachRound) {
+  const DecisionScope scope({.measure = true});
+  std::string order;
+  decide("k", kNames, [&](std::size_t i) {
+    order += kNames[i];
+    return 0.001 + 0.00001 * static_cast<double>(i);
+  });
+  ASSERT_EQ(order.size(), 3u * 16) << "a round to warm up, and the most that are timed";
+  std::set<std::string> rounds;
+  for (std::size_t at = 3; at < order.size(); at += 3) {
+    const std::string round = order.substr(at, 3);
+    EXPECT_TRUE(std::ranges::is_permutation(round, std::string_view("abc"))) << round;
+    rounds.insert(round);
+  }
+  EXPECT_GE(rounds.size(), 4u);
 }
 
 TEST(Decisions, ASmallGainDisplacesNothing) {
