@@ -1,5 +1,7 @@
 #include "capi/runner.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,6 +12,18 @@
 #include "train/run/environment.h"
 
 namespace tessera::capi {
+namespace {
+
+// Handlers of the program's are to run on threads of its own: this one, and those of OpenMP that it starts, take no signals but
+// those of their own faults.
+void leave_signals_to_others() {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+}
+
+}  // namespace
 
 Runner::Runner(TrainedNetwork network, std::int64_t threads)
     : network_(std::move(network)), process_(::getpid()), thread_([this, threads] { serve(threads); }) {}
@@ -60,6 +74,7 @@ void Runner::on_thread(std::function<void()> work) {
 }
 
 void Runner::serve(std::int64_t threads) {
+  leave_signals_to_others();
   set_compute_threads(threads);
   const NoGrad no_grad;
   const ThreadDecisions decisions(std::move(network_.decisions));

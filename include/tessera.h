@@ -6,25 +6,25 @@
  *   tessera_run(network, &image, 1, &scores, 1);
  *   tessera_free(network);
  *
- * Errors. Every function that can fail returns a status, TESSERA_OK or what went wrong, and writes nothing for the caller unless it
- * is TESSERA_OK; tessera_last_error() then says it in words that name the operand, what it is and what it must be. Nothing is
- * printed, no function ends the program, and no exception leaves the library.
+ * Errors. Every function that can fail returns a status, TESSERA_OK or what went wrong, and writes nothing for the caller
+ * unless it is TESSERA_OK; tessera_last_error() then says it in words that name the operand, what it is and what it must be.
+ * Nothing is printed, no function ends the program, and no exception leaves the library.
  *
- * Ownership. The library keeps no pointer that it was given behind the end of the call. What it returns belongs to the network,
- * but for tessera_last_error().
+ * Ownership. The library keeps no pointer that it was given behind the end of the call. What it returns belongs to the
+ * network, but for tessera_last_error().
  *
- * Threads. Every function but tessera_free() may be called from several threads at once, with one network or with several. A network
- * computes on a thread of its own, which tessera_load() starts, and on the threads that this one asks for: runs of one network are
- * taken one after another, those of different networks at the same time. The network's threads have the processors that the
- * thread that loaded it may use. A process that forks loads its networks after the fork: in the child those of the parent are
- * refused.
+ * Threads. Every function but tessera_free() may be called from several threads at once, with one network or with several. A
+ * network computes on a thread of its own, which tessera_load() starts, and on the threads that this one asks for: runs of
+ * one network are taken one after another, those of different networks at the same time. The network's threads have the
+ * processors that the thread that loaded it may use, and take no signals. A process that forks loads its networks after the
+ * fork: in the child those of the parent are refused.
  *
- * Numbers. Networks compute on the CPU, in the precision of their training unless another one is asked for. The answers are those of
- * `tessera eval` up to rounding, and the same bytes in every run of the same inputs by the same library, processor and number of threads:
- * choices between kernels are those that the checkpoint recorded, and no clock is read.
+ * Numbers. Networks compute on the CPU, in the precision of their training unless another one is asked for. The answers are
+ * those of `tessera eval` up to rounding, and the same bytes in every run of the same inputs by the same library, processor
+ * and number of threads: choices between kernels are those that the checkpoint recorded, and no clock is read.
  *
- * Memory. What is prepared for a batch size is kept until tessera_free(), in places with a copy of the weights: a program that sees
- * many sizes keeps to a few.
+ * Memory. What is prepared for a batch size is kept until tessera_free(), in places with a copy of the weights: a program
+ * that sees many sizes keeps to a few.
  */
 #ifndef TESSERA_H
 #define TESSERA_H
@@ -75,8 +75,8 @@ typedef struct tessera_options {
  * - a run folder, runs/NAME/N: of its checkpoints the newest intact one, or the one that options->at names;
  * - the folder of one checkpoint, runs/NAME/N/checkpoints/step-N;
  * - a file of `tessera compress`. Other safetensors files hold tensors and no network, and are refused.
- * Every byte is compared with the checkpoint's hashes. The weights are those that the run itself evaluated: moving averages where it
- * has them. options may be NULL: every processor, the newest checkpoint, the run's precision.
+ * Every byte is compared with the checkpoint's hashes. The weights are those that the run itself evaluated: moving averages
+ * where it has them. options may be NULL: every processor, the newest checkpoint, the run's precision.
  */
 TESSERA_API tessera_status tessera_load(const char *path, const tessera_options *options, tessera_network **network);
 
@@ -95,13 +95,13 @@ TESSERA_API void tessera_free(tessera_network *network);
  *    "macs": 416520,                        multiply-adds of one sample
  *    "compressed_layers": [{"path": "conv2", "kind": "tucker2_conv2d", "ranks": {"out": 4, "in": 4}, "parameters": 312}],
  *    "classes": [...], "preprocessing": {"mean": [...], "std": [...]}}     of runs on images
- * Shapes are those of one sample; buffers have the batch in front. Images are height, width, channels. "pixels": the input may also
- * be uint8, which is then brought to the network as in training, (x / 255 - mean) / std of each channel. Tokens are int64 in
- * [0, "limit"), and may be a sequence of another length than "shape", up to "longest" where that is not 0.
+ * Shapes are those of one sample; buffers have the batch in front. Images are height, width, channels. "pixels": the input
+ * may also be uint8, which is then brought to the network as in training, (x / 255 - mean) / std of each channel. Tokens are
+ * int64 in [0, "limit"), and may be a sequence of another length than "shape", up to "longest" where that is not 0.
  */
 TESSERA_API tessera_status tessera_describe(const tessera_network *network, const char **json);
 
-/* 0: every processor of the process; else that many, up to 1024. Takes effect after the runs that are under way. */
+/* 0: every processor that the network's threads may use; else that many, up to 1024. Takes effect after the runs that are under way. */
 TESSERA_API tessera_status tessera_set_threads(tessera_network *network, int32_t threads);
 
 typedef int32_t tessera_dtype;
@@ -119,9 +119,9 @@ typedef struct tessera_tensor {
 } tessera_tensor;
 
 /*
- * What the network says of a batch: inputs as tessera_describe() lists them, those that are optional may be left out; one output,
- * float32 [batch, ...], which is written. The batch is any number from 1 on. float32 and int64 inputs are read where they are; uint8
- * pixels become a tensor of their own.
+ * What the network says of a batch: inputs as tessera_describe() lists them, those that are optional may be left out; one
+ * output, float32 [batch, ...], which is written. The batch is any number from 1 on. float32 and int64 inputs are read where
+ * they are; uint8 pixels become a tensor of their own.
  */
 TESSERA_API tessera_status tessera_run(tessera_network *network, const tessera_tensor *inputs, int32_t input_count,
                                        const tessera_tensor *outputs, int32_t output_count);

@@ -1,9 +1,11 @@
 // Which paths hold a network, and what is said of the others.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 
 #include "tests/capi/networks.h"
 #include "tests/train/run/weights_files.h"
@@ -147,6 +149,41 @@ TEST(CLoad, AChildIsRefusedTheNetworksOfItsParent) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(tessera_run(network.get(), &in, 1, &out, 1), TESSERA_OK) << tessera_last_error();
+}
+
+std::set<std::string> threads_of_process() {
+  std::set<std::string> threads;
+  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/self/task")) threads.insert(thread.path().filename());
+  return threads;
+}
+
+// The mask of signals that a thread has blocked: bit n - 1 is signal n.
+std::uint64_t blocked_by(const std::string& thread) {
+  std::ifstream status("/proc/self/task/" + thread + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "SigBlk:") continue;
+    status >> word;
+    return std::stoull(word, nullptr, 16);
+  }
+  return 0;
+}
+
+TEST(CLoad, SignalsAreLeftToTheThreadsOfTheProgram) {
+  const std::string& run = dense_run();
+  const std::set<std::string> before = threads_of_process();
+  const Loaded network(run, 3);
+  Buffer<float> images = some_images(4);
+  scores_of(network, images);
+  int own = 0;
+  for (const std::string& thread : threads_of_process()) {
+    if (before.contains(thread)) continue;
+    ++own;
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) {
+      EXPECT_TRUE(blocked_by(thread) >> (number - 1) & 1) << "signal " << number;
+    }
+    EXPECT_FALSE(blocked_by(thread) >> (SIGSEGV - 1) & 1) << "a fault is its own";
+  }
+  EXPECT_EQ(own, 3) << "its own, and two that compute beside it";
 }
 
 }  // namespace

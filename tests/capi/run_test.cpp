@@ -1,8 +1,6 @@
 // What a network says through the C functions is what its own forward says, bit for bit.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/storage.h"
@@ -10,7 +8,7 @@
 #include "layers/models/gpt.h"
 #include "layers/scores.h"
 #include "tests/capi/networks.h"
-#include "tests/train/run/weights_files.h"
+#include "tests/support/scopes.h"
 #include "train/data/glyphs.h"
 #include "train/data/labelled_images.h"
 #include "train/run/environment.h"
@@ -68,11 +66,17 @@ TEST(CRun, ReadsTheInputWhereItIsAndLeavesItAlone) {
   const Loaded network(dense_run());
   Buffer<float> images = some_images(64);
   const std::vector<float> before = images.values;
-  scores_of(network, images);  // what is prepared for the batch is there now
-  reset_peak_memory(Device::cpu());
+  const std::vector<float> said = scores_of(network, images);  // what is prepared for the batch is there now
   const std::size_t in_use = memory_stats(Device::cpu()).in_use;
-  const std::vector<float> said = scores_of(network, images);
-  EXPECT_EQ(memory_stats(Device::cpu()).in_use, in_use) << "nothing of a run stays";
+  const auto peak_of = [&](auto& input) {
+    reset_peak_memory(Device::cpu());
+    scores_of(network, input);
+    EXPECT_EQ(memory_stats(Device::cpu()).in_use, in_use) << "nothing of a run stays";
+    return memory_stats(Device::cpu()).peak;
+  };
+  Buffer<std::uint8_t> pixels({64, 28, 28, 1}, 7);
+  const std::size_t of_pixels = peak_of(pixels), of_floats = peak_of(images);
+  EXPECT_EQ(of_pixels - of_floats, 64 * 784 * sizeof(float)) << "pixels become a tensor, floats are one already";
   EXPECT_EQ(images.values, before);
   EXPECT_EQ(scores_of(network, images), said);
 }
@@ -125,7 +129,7 @@ TEST(CRun, TakesTheDecisionsOfTheCheckpoint) {
   const TemporaryFolder folder;
   const std::string run = trained(folder.path(), experiment(kDense));
   std::string key, warning;
-  set_log_sink([&](LogLevel level, std::string_view text) {
+  const tessera::testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     const std::string_view prefix = "decisions: conv2d";
     if (!text.starts_with(prefix)) return;
     if (level == LogLevel::debug) key = text.substr(11, text.rfind(": ") - 11);
@@ -147,7 +151,6 @@ TEST(CRun, TakesTheDecisionsOfTheCheckpoint) {
     store.save(newest.step, newest.parts, manifest);
   }
   scores_of(Loaded(run), images);
-  set_log_sink({});
   EXPECT_TRUE(warning.starts_with("decisions: " + key + " was decided as 'abacus'")) << warning;
 }
 

@@ -31,7 +31,8 @@ if(pc)
   cmake_path(GET folder PARENT_PATH libraries)
   run(cc -std=c99 -Wall -Wextra -pedantic -Werror ${CMAKE_CURRENT_LIST_DIR}/../../examples/c/classify.c
       -o ${WORK_DIR}/build/classify ${flags} -Wl,-rpath,${libraries})
-  execute_process(COMMAND ${WORK_DIR}/build/classify ${WORK_DIR}/none ${WORK_DIR}/build/classify ERROR_VARIABLE said RESULT_VARIABLE code)
+  execute_process(COMMAND ${WORK_DIR}/build/classify ${WORK_DIR}/none ${WORK_DIR}/build/classify
+                  ERROR_VARIABLE said RESULT_VARIABLE code)
   if(NOT code EQUAL 1 OR NOT said MATCHES "^classify: tessera_load: there is no ${WORK_DIR}/none; needs a run folder")
     message(FATAL_ERROR "classify of the installed libtessera exits with ${code} and says: ${said}")
   endif()
