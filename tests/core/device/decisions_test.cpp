@@ -167,7 +167,7 @@ TEST(Decisions, ThoseOfAThreadGoBeforeTheProcesssAndAreItsOwn) {
     return "";
   };
   {
-    const ThreadDecisions own({{"k", "c"}, {"spoken", "words"}});
+    const ThreadDecisions own(DecisionMap{{"k", "c"}, {"spoken", "words"}});
     EXPECT_TRUE(decisions_active());
     EXPECT_FALSE(choice_is_forced());
     EXPECT_NE(decision_epoch(), epoch);
@@ -177,7 +177,7 @@ TEST(Decisions, ThoseOfAThreadGoBeforeTheProcesssAndAreItsOwn) {
     EXPECT_EQ(recall_or_measure("new", measure), std::nullopt);
     std::thread([&] {
       EXPECT_EQ(decision_epoch(), epoch) << "another thread has the process's";
-      const ThreadDecisions others({{"k", "b"}});
+      const ThreadDecisions others(DecisionMap{{"k", "b"}});
       EXPECT_NE(decision_epoch(), own.epoch());
       EXPECT_EQ(decide("k", kNames, no_clock), 1u);
     }).join();
@@ -199,7 +199,7 @@ TEST(Decisions, OneOfAThreadThatIsNotOfferedIsWarnedAbout) {
   const testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warning = text;
   });
-  const ThreadDecisions own({{"k", "amx"}});
+  const ThreadDecisions own(DecisionMap{{"k", "amx"}});
   EXPECT_EQ(decide("k", kNames, no_clock), 0u);
   EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
 }
