@@ -1,6 +1,5 @@
 #include "capi/trained_network.h"
 
-#include <array>
 #include <filesystem>
 #include <string_view>
 
@@ -22,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 1> kAllowed{"device"};
 constexpr const char* kVerb = "tessera_load";
 
 std::vector<double> numbers(const Value& list) {
@@ -83,8 +81,7 @@ TrainedNetwork from_file(Vfs& vfs, const std::string& path, const LoadOptions& o
 TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* run, const LoadOptions& options) {
   TrainedNetwork network{.model = evaluation_model(checkpoint)};
   if (run != nullptr) {
-    const std::array<std::string, 1> on_cpu{"device=cpu"};
-    const ExperimentConfig config = settings_of(*run, on_cpu, kAllowed, kVerb);
+    const ExperimentConfig config = settings_of(*run, {}, {}, kVerb);
     network.task = std::string(task_of(config.data).name());
     network.precision = config.precision;
     network.origin.set("run", run->path());

@@ -67,7 +67,7 @@ typedef struct tessera_options {
   size_t size;           /* sizeof(tessera_options): later versions add members at the end */
   int32_t threads;       /* as in tessera_set_threads() */
   const char *at;        /* of a run folder: the name of a stage for its end, a step, or "best"; NULL: the newest checkpoint */
-  const char *precision; /* "f32" or "bf16"; NULL: the run's, of a file f32 */
+  const char *precision; /* "f32" or "bf16"; NULL: the run's, which the CPU must have (not f16 and tf32), of a file f32 */
 } tessera_options;
 
 /*

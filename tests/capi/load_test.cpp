@@ -59,6 +59,11 @@ TEST(CLoad, TakesARunACheckpointAndAFile) {
   const Loaded file((folder.path() / "net.safetensors").string());
   EXPECT_TRUE(file.description().at("task").is_null());
   EXPECT_EQ(file.description().at("origin").at("file").as_string(), (folder.path() / "net.safetensors").string());
+  Buffer<std::uint8_t> pixels({1, 2, 2, 1}, 0);
+  Buffer<float> scores({1, 3}, 0);
+  const tessera_tensor in = pixels.tensor(), out = scores.tensor();
+  EXPECT_EQ(tessera_run(file.get(), &in, 1, &out, 1), TESSERA_BAD_ARGUMENT) << "a file knows no pixels";
+  EXPECT_STREQ(tessera_last_error(), "tessera_run: input 'image' is uint8 [1, 2, 2, 1]; needs float32 [batch, 2, 2, 1]");
 }
 
 TEST(CLoad, TakesACheckpointThatWasCarriedElsewhere) {
@@ -111,6 +116,23 @@ TEST(CLoad, PassesOverADamagedCheckpointOfARunAndSaysSo) {
   expect_in(older.description().at("passed_over").as_list().front().as_string(), "model.safetensors");
   for (const int step : {1, 2}) flip_byte(checkpoint_of(run, step) + "/model.safetensors");
   expect_in(refusal(TESSERA_BAD_FILE, run), "model.safetensors");
+}
+
+TEST(CLoad, ARunOfAGpuInF16IsLoadedInAPrecisionOfTheCpu) {
+  const TemporaryFolder folder;
+  fs::copy(dense_run(), folder.path() / "run", fs::copy_options::recursive);
+  const std::string run = (folder.path() / "run").string();
+  std::string settings = real_vfs().read_file(run + "/config.resolved.yaml");
+  for (const auto& [before, after] : {std::pair("device: cpu", "device: cuda"), std::pair("precision: f32", "precision: f16")}) {
+    ASSERT_NE(settings.find(before), std::string::npos) << settings;
+    settings.replace(settings.find(before), std::string_view(before).size(), after);
+  }
+  write_file_atomically(real_vfs(), run + "/config.resolved.yaml", settings);
+  expect_in(refusal(TESSERA_BAD_ARGUMENT, run), "tessera_load: f16 is not supported on cpu yet; supported: f32, bf16");
+  tessera_network* network = nullptr;
+  const tessera_options options{sizeof(options), 1, nullptr, "f32"};
+  ASSERT_EQ(tessera_load(run.c_str(), &options, &network), TESSERA_OK) << tessera_last_error();
+  tessera_free(network);
 }
 
 TEST(CLoad, RefusesNullsAndOptionsThatCannotBe) {
