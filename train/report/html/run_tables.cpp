@@ -83,9 +83,8 @@ HtmlCell best_cell(const Metric& metric, const std::vector<CurvePoint>& points) 
 std::int64_t last_step(const ReportRun& run) { return run.stages.empty() ? 0 : run.stages.back().end; }
 
 // The runs of a page may be judged by different metrics; each then names its own.
-std::string judged_heading(std::span<const ReportRun> runs) {
-  const bool same = std::ranges::all_of(runs, [&](const ReportRun& run) { return run.metric == runs.front().metric; });
-  return same && !runs.empty() ? "val " + heading_of(*runs.front().metric) : std::string("val");
+bool judged_alike(std::span<const ReportRun> runs) {
+  return std::ranges::all_of(runs, [&](const ReportRun& run) { return run.metric == runs.front().metric; });
 }
 
 ScatterPoint point_of(const ReportRun& run, std::size_t index, const std::string& stage, double ms, double value) {
@@ -130,11 +129,11 @@ const StageRecord* stage_before(const std::vector<StageRecord>& stages, std::siz
 }  // namespace
 
 HtmlTable runs_table(std::span<const ReportRun> runs) {
-  const std::string judged = judged_heading(runs);
+  const bool alike = judged_alike(runs);
+  const std::string judged = alike && !runs.empty() ? "val " + heading_of(*runs.front().metric) : std::string("val");
   HtmlTable table{.id = "runs-table", .caption = "Runs"};
   table.columns = {{"run"},
                    {"state"},
-                   {"metric"},
                    {"steps", true},
                    {judged + " at the end", true},
                    {"best " + judged, true},
@@ -146,7 +145,8 @@ HtmlTable runs_table(std::span<const ReportRun> runs) {
                    {"timed at"}};
   for (const ReportRun& run : runs) {
     const RunSeries* const scores = run.judged();
-    std::vector<HtmlCell> cells{{run.label}, {run.state}, {std::string(run.metric->heading)}, count_cell(last_step(run))};
+    const std::string metric = alike ? "" : str(" (", heading_of(*run.metric), ')');
+    std::vector<HtmlCell> cells{{run.label + metric}, {run.state}, count_cell(last_step(run))};
     cells.push_back(scored_cell(*run.metric, scores ? std::optional(scores->points.back().value) : std::nullopt));
     cells.push_back(scores ? best_cell(*run.metric, scores->points) : HtmlCell{"-"});
     add_network(cells, run.networks.empty() ? nullptr : &run.networks.back());

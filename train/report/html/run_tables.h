@@ -19,7 +19,7 @@ HtmlTable stages_table(const ReportRun& run, const std::string& id);
 
 // Of each layer that a pass matched: numbers before and after, and what became of it in words.
 HtmlTable layers_table(const ReportRun& run, const std::string& stage, const std::string& id);
-std::string decision_text(const LayerLine& layer);  // "factored as tucker2, out 32 in 64", "stays dense: ..."
+std::string decision_text(const LayerLine& layer);  // with its format and ranks, or why it "stays dense: ..."
 
 // A picture of networks that were timed alike.
 struct TimedPicture {

@@ -188,7 +188,7 @@ TEST(RunTables, PointsOfAPassTakeTheNextMetric) {
   EXPECT_EQ(points[1].name, "r: factored");
   EXPECT_DOUBLE_EQ(points[1].y, in_unit(usual_metric(), 0.85));
   const HtmlTable table = runs_table(runs);
-  EXPECT_EQ(table.rows[0][9].text, "4 → 2");
+  EXPECT_EQ(table.rows[0][8].text, "4 → 2");
   EXPECT_EQ(stages_table(run, "s").rows.size(), 4u);
 }
 
