@@ -334,6 +334,19 @@ TEST(PlanDisk, KeepsTheBestOfEachStageAtMost) {
   EXPECT_GE(measured, fixed - 7 * 100);
 }
 
+TEST(PlanDisk, KeepsOneBestOfARunAndTheOneThatItReplaced) {
+  const auto planned = [](const char* keep_best) {
+    return experiment(str(kConv, "checkpoint: {every: 1e, keep: 1, keep_best: ", keep_best, "}\ndeterministic: true\n", kStages));
+  };
+  const Plan run = make_plan(planned("run")), stage = make_plan(planned("stage"));
+  EXPECT_EQ(run.stages[0].disk.best, 0);
+  EXPECT_EQ(run.stages[0].disk.replaced, 1);
+  EXPECT_EQ(run.stages[2].disk.best, 1);
+  EXPECT_EQ(run.disk_bytes(), stage.disk_bytes()) << "of two stages the one's best is the other's to replace";
+  const std::int64_t measured = run_checkpoints(planned("run"));
+  EXPECT_LE(measured, run.disk_bytes() - run.stages[0].disk.training_bytes + 7 * 100) << "the replaced one is gone";
+}
+
 TEST(PlanDisk, CountsNoMoreThanAStageSaves) {
   const Plan plan = make_plan(experiment(str(kConv, "checkpoint: {every: 1e, keep: 9}\n", kStages)));
   // Epochs 1 and 2 of three, 1 to 3 of four; one of each is the best.
