@@ -70,8 +70,8 @@ std::optional<NetworkUse> use_of(const SafetensorsFile& file, const std::string&
   if (!keys) return std::nullopt;
   NetworkUse use;
   std::vector<ConfigProblem> problems;
-  read(*keys, use, kUseKey, problems);
-  TESSERA_CHECK(problems.empty(), IoError, origin, ": ", to_string(problems.front()));
+  read(*keys, use, "", problems);
+  TESSERA_CHECK(problems.empty(), IoError, to_string(problems.front()));  // whose mark names the file and the key
   TESSERA_CHECK(use.data.is_map() && use.decisions.is_map(), IoError, origin, ": ", kUseKey,
                 ": data and decisions must be blocks");
   return use;

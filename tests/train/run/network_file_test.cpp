@@ -109,8 +109,8 @@ TEST_F(NetworkFile, SaysWhatItIsFor) {
     testing::save(path_, changed);
     return message_of<IoError>([&] { file_network(real_vfs(), path_.string()); });
   };
-  EXPECT_EQ(fault_of(R"({"task": 7})"), path_.string() + ": tessera.use.task: is an integer; must be text");
-  EXPECT_NE(fault_of("{}").find("tessera.use"), std::string::npos);
+  EXPECT_EQ(fault_of(R"({"task": 7})"), path_.string() + ": tessera.use: task: expected text, found 7; write it in quotes");
+  EXPECT_NE(fault_of("{}").find(path_.string() + ": tessera.use: "), std::string::npos);
   EXPECT_NE(fault_of(R"({"task": "chess", "data": 7})").find("data and decisions must be blocks"), std::string::npos);
   EXPECT_NE(fault_of("{").find(path_.string() + ": tessera.use"), std::string::npos);
 }
