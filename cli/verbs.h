@@ -23,6 +23,7 @@ void add_validate(Verb program);
 void add_schema(Verb program);
 void add_export(Verb program);
 void add_generate(Verb program);
+void add_predict(Verb program);
 void add_init(Verb program);
 void add_data(Verb program);
 
