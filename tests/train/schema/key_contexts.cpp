@@ -257,6 +257,8 @@ constexpr KeyContext kContexts[] = {
     {"stages[].shrink.keep_for", "{deterministic: false}"},
     {"stages[].shrink.keep_for.batch", "", "3"},
     {"stages[].rigl", kConvolutions},
+    {"ema.decay", "{ema: {warmup: false}}"},
+    {"ema.statistics", kNormed},
     {"stages[].rigl.layers", kRigl, "'*'"},
     {"stages[].rigl.sparsity", kRigl, "0.7"},
     {"stages[].rigl.scope", "{stages: [{rigl: {layers: '*', sparsity: 0.5, every: 1s}}]}", "layer"},
