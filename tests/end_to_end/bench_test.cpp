@@ -5,8 +5,7 @@
 
 #include "core/config/value.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/trained_run.h"
 
 namespace tessera::testing {
 namespace {
@@ -22,18 +21,10 @@ stages:
 report: {latency: {batch: [3], repeats: 5}}
 )";
 
-class BenchVerb : public ::testing::Test {
+class BenchVerb : public TrainedRun {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    write_bytes(file(), tiny_experiment(kBlocks));
-    const Outcome outcome = run_program({"train", file(), "--runs", *folder_ / "runs"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  }
-  static void TearDownTestSuite() { delete folder_; }
+  static void SetUpTestSuite() { train_shared(tiny_experiment(kBlocks)); }
 
-  static std::string file() { return *folder_ / "tiny.yaml"; }
-  static std::string run() { return *folder_ / "runs/tiny/1"; }
   static Outcome bench(const std::string& target, const std::vector<std::string>& more) {
     return run_program(joined({"bench", target, "--rounds", "6"}, more));
   }
@@ -52,10 +43,7 @@ class BenchVerb : public ::testing::Test {
     for (const fs::path& path : paths) content += path.string() + (fs::is_directory(path) ? "/" : read_bytes(path)) + '\n';
     return content;
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* BenchVerb::folder_ = nullptr;
 
 TEST_F(BenchVerb, ARunsFactoredLayersStandBesideDenseOnesAndTheRunIsLeftAsItWas) {
   const std::string before = content_of_run();

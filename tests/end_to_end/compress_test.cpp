@@ -14,8 +14,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "layers/compressed.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/trained_run.h"
 #include "train/experiment.h"
 #include "train/run/import_weights.h"
 
@@ -47,21 +46,15 @@ std::string smaller_file() {
   return "version: 1\n" + tiny.substr(tiny.find("threads:"));
 }
 
-class Compress : public ::testing::Test {
+class Compress : public TrainedRun {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    write_bytes(file(), experiment());
+    train_shared(experiment(), {"~stages[1]"});
     write_bytes(smaller(), smaller_file());
-    const Outcome outcome = run_program({"train", file(), "--runs", *folder_ / "runs", "~stages[1]"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   }
-  static void TearDownTestSuite() { delete folder_; }
   void SetUp() override { fs::remove(out()); }
 
-  static std::string file() { return *folder_ / "tiny.yaml"; }
   static std::string smaller() { return *folder_ / "small.yaml"; }
-  static std::string run() { return *folder_ / "runs/tiny/1"; }
   static std::string out() { return *folder_ / "out.safetensors"; }
   static Outcome compress(const std::string& weights, const std::string& config, const std::vector<std::string>& more = {}) {
     return run_program(joined({"compress", weights, "--config", config, "--out", out()}, more));
@@ -96,10 +89,7 @@ class Compress : public ::testing::Test {
     const NoGrad no_grad;
     return model.forward(Var(x), {}).value().to_vector<float>();
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* Compress::folder_ = nullptr;
 
 TEST_F(Compress, TheFileComesBackAsTheNetworkWhoseWeightsTheFactorsComposeTo) {
   const Outcome outcome = compress(run(), file());
@@ -147,10 +137,11 @@ std::string tensors(const std::string& file) {
 TEST_F(Compress, ASmallerFileOtherWeightsAndAbsentDataGiveTheSameBytes) {
   const std::string bytes = compressed(run(), file());
   EXPECT_TRUE(compressed(run(), smaller()) == bytes) << "a smaller file";
-  EXPECT_TRUE(tensors(compressed(newest_checkpoint(run()) + "/model.safetensors", file())) == tensors(bytes)) << "a file of ours";
+  const std::string bare = compressed(newest_checkpoint(run()) + "/model.safetensors", file());
+  EXPECT_TRUE(tensors(bare) == tensors(bytes)) << "a file of ours";
   const std::string torch = *folder_ / "torch";
   ASSERT_EQ(run_program({"export", run(), "--output", torch}).exit_code, 0);
-  EXPECT_TRUE(tensors(compressed(torch + "/model.safetensors", file())) == tensors(bytes)) << "PyTorch's names and axes";
+  EXPECT_TRUE(compressed(torch + "/model.safetensors", file()) == bare) << "PyTorch's names and axes";
   EXPECT_TRUE(compressed(run(), file(), {"data={name: mnist, root: /nowhere}"}) == bytes) << "data that is not there";
   EXPECT_TRUE(compressed(run(), smaller(), {"model={name: saved}"}) == bytes) << "the structure that the weights bring";
   EXPECT_TRUE(compressed(run(), smaller(), {"~input", "--input", "1x28x28"}) == bytes) << "an input that the file does not say";

@@ -8,8 +8,7 @@
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/trained_run.h"
 #include "tests/support/image_files.h"
 #include "train/report/table.h"
 
@@ -31,22 +30,10 @@ checkpoint: {every: 1e, keep: 10}
 report: {latency: {batch: [1], repeats: 5}}
 )";
 
-class Eval : public ::testing::Test {
+class Eval : public TrainedRun {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    write_bytes(*folder_ / "tiny.yaml", tiny_experiment(kBlocks));
-    const Outcome outcome = run_program({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "runs"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  }
-  static void TearDownTestSuite() { delete folder_; }
+  static void SetUpTestSuite() { train_shared(tiny_experiment(kBlocks)); }
 
-  static std::string run() { return *folder_ / "runs/tiny/1"; }
-  // For tests that damage it.
-  static std::string copy_of_run(const std::string& name) {
-    fs::copy(run(), *folder_ / name, fs::copy_options::recursive);
-    return *folder_ / name;
-  }
   static Outcome eval(const std::vector<std::string>& more, const std::string& path) {
     return run_program(joined({"eval", path}, more));
   }
@@ -70,10 +57,7 @@ class Eval : public ::testing::Test {
     }
     return {};
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* Eval::folder_ = nullptr;
 
 TEST_F(Eval, AgreesWithTheTable) {
   const std::vector<std::string> runs{run()};

@@ -8,9 +8,8 @@
 #include "core/io/npy.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_text.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/trained_run.h"
 #include "tests/support/image_files.h"
 #include "train/data/glyphs.h"
 
@@ -32,13 +31,10 @@ stages:
   - {name: tucker, factorise: {keep: always, layers: conv2, ranks: {out: 4, in: 4}}, train: 1e}
 )";
 
-class PredictFiles : public ::testing::Test {
+class PredictFiles : public TrainedRun {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    write_bytes(*folder_ / "tiny.yaml", tiny_experiment(kBlocks));
-    const Outcome outcome = run_program({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "runs"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    train_shared(tiny_experiment(kBlocks));
     const std::string& folder = images();
     fs::create_directory(folder);
     for (std::int64_t i = 0; i < kImages; ++i) {
@@ -46,14 +42,12 @@ class PredictFiles : public ::testing::Test {
       write_bytes(image(i), encode_png(kGlyphSide, kGlyphSide, Bytes(from, from + kPixels), {.kind = PngKind::grey}));
     }
   }
-  static void TearDownTestSuite() { delete folder_; }
 
   // What the experiment, whose seed is 1, tests on.
   static const MemoryDataset& test_set() {
     static const MemoryDataset set = make_glyphs(1, "test", kImages);
     return set;
   }
-  static std::string run() { return *folder_ / "runs/tiny/1"; }
   static std::string images() { return *folder_ / "images"; }
   static std::string image(std::int64_t i) { return str(images(), '/', i / 10, i % 10, ".png"); }
 
@@ -80,10 +74,7 @@ class PredictFiles : public ::testing::Test {
     }
     return rows;
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* PredictFiles::folder_ = nullptr;
 
 // A batch of another size may round otherwise.
 void expect_same_answers(const std::vector<Value>& rows, const std::vector<std::map<std::string, std::string>>& evaluated) {

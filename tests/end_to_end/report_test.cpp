@@ -8,8 +8,7 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/program.h"
-#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/end_to_end/trained_run.h"
 #include "tests/support/python.h"
 
 namespace tessera::testing {
@@ -28,21 +27,10 @@ stages:
   - {name: tuned, train: 1e}
 )";
 
-class Report : public ::testing::Test {
+class Report : public TrainedRun {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    write_bytes(*folder_ / "tiny.yaml", tiny_experiment(kBlocks));
-    const Outcome outcome = run_program({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "runs"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  }
-  static void TearDownTestSuite() { delete folder_; }
+  static void SetUpTestSuite() { train_shared(tiny_experiment(kBlocks)); }
 
-  static std::string run() { return *folder_ / "runs/tiny/1"; }
-  static std::string copy_of_run(const std::string& name) {
-    fs::copy(run(), *folder_ / name, fs::copy_options::recursive);
-    return *folder_ / name;
-  }
   static std::string page(const std::vector<std::string>& sources, const std::vector<std::string>& more = {}) {
     const std::string file = *folder_ / "page.html";
     const Outcome outcome = run_program(joined(joined({"report"}, sources), joined({"-o", file}, more)));
@@ -57,10 +45,7 @@ class Report : public ::testing::Test {
     return told.starts_with("{") ? parse_json(told, "check_page.py") : Value::map();
   }
   static std::string metrics() { return read_bytes(run() + "/metrics.jsonl"); }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* Report::folder_ = nullptr;
 
 TEST_F(Report, ARunIsAPageThatNeedsNothingElse) {
   const std::string text = page({run()});

@@ -30,7 +30,7 @@ model:
     - {linear: {out: 10, name: fc}}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}
 schedule: {name: cosine, warmup: 5s}
-ema: {decay: 0.9, statistics: 0}
+ema: {decay: 0.9}
 stages:
   - {name: dense, train: 2e}
   - {name: factorised, factorise: {keep: always, layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}}
