@@ -187,6 +187,7 @@ void ImageFolderConfig::fields(Fields& f) {
          .observable = "plan"});
   f.add("left_out", left_out,
         {.help = "images that a run goes on without, as they were when it began; resume RUN data.on_bad_image=skip writes it",
+         .example = "[{file: train/cat/1.jpg, bytes: 5, ends: d41d8cd98f00b204e9800998ecf8427e}]",
          .observable = "bytes"});
   f.require(is_folder_name(train.value_or("train")), "train", "needs the name of a folder below root");
   f.require(!val.is_string() || is_folder_name(val.as_string()), "val", "needs the name of a folder below root");
