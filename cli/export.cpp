@@ -16,11 +16,17 @@ struct ExportArguments {
 };
 
 int export_run(const ExportArguments& arguments) {
-  const NetworkToExport network = network_to_export(real_vfs(), arguments.run);
+  const bool ours = arguments.layout == "tessera";
+  const NetworkToExport network = network_to_export(real_vfs(), arguments.run, /*as_evaluated=*/ours);
   const std::string& folder = arguments.output;
-  if (arguments.layout == "torch") {
-    export_torch(real_vfs(), *network.model, network.input, network.origin, folder, network.data);
-    const bool classifies = !network.data.as_map().empty();
+  if (ours) {
+    export_tessera(real_vfs(), *network.model, network.input, network.use, folder);
+    std::cout << "wrote " << folder << '/' << kExportWeights << "\nnext: tessera predict " << folder << '/' << kExportWeights
+              << " INPUT...\n";
+  } else if (arguments.layout == "torch") {
+    const Value data = network.use ? network.use->data : Value::map();
+    export_torch(real_vfs(), *network.model, network.input, network.origin, folder, data);
+    const bool classifies = data.find("preprocessing") != nullptr;
     std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kExportModel
               << "\nnext: python3 examples/python/" << (classifies ? "classify.py " : "load_tessera.py ") << folder
               << (classifies ? " IMAGE...\n" : "\n");
@@ -41,12 +47,12 @@ void add_export(Verb program) {
   verb.argument(
           "--layout", arguments->layout,
           "torch: PyTorch's names and axes, read by examples/python/load_tessera.py; huggingface: those of GPT-2, Llama, BERT "
-          "and ViT, read by transformers")
-      .one_of({"torch", "huggingface"});
-  verb.argument("--output", arguments->output, "folder to write model.safetensors and model.json, or config.json, to").required();
+          "and ViT, read by transformers; tessera: ours, read by tessera predict")
+      .one_of({"torch", "huggingface", "tessera"});
+  verb.argument("--output", arguments->output, "folder to write model.safetensors to, and model.json or config.json").required();
   verb.footer(
-      "Example: tessera export runs/quickstart/1 --layout torch --output quickstart-torch\n"
-      "The checkpoint's own model.safetensors has our layout and can be read as it is.");
+      "Examples: tessera export runs/quickstart/1 --layout torch --output quickstart-torch\n"
+      "          tessera export runs/quickstart/1 --layout tessera --output quickstart");
   verb.runs([arguments] { return export_run(*arguments); });
 }
 

@@ -46,9 +46,9 @@ void print_messages() {
 
 int run_program(int argc, char** argv) {
   Program program("tessera", "tessera trains, compresses and times neural networks", "tessera " + version_text());
-  for (const auto add :
-       {add_train, add_resume, add_fork, add_status, add_eval, add_sensitivity, add_diff, add_plan, add_layers, add_table,
-        add_reproduce, add_bench, add_compress, add_validate, add_export, add_generate, add_schema, add_init, add_data}) {
+  for (const auto add : {add_train,    add_resume, add_fork,    add_status,   add_eval,      add_sensitivity, add_diff,
+                         add_plan,     add_layers, add_table,   add_report,   add_reproduce, add_bench,       add_compress,
+                         add_validate, add_export, add_predict, add_generate, add_schema,    add_init,        add_data}) {
     add(program.root());
   }
   return run_verb([&] {

@@ -96,10 +96,10 @@ void print_memory(const MemoryPlan& memory) {
 
 void print_disk(const DiskPlan& disk) {
   std::printf("checkpoints: %s at the stage's end", mib(disk.end_bytes).c_str());
-  const std::int64_t others = disk.best + disk.newest;
+  const std::int64_t others = disk.best + disk.replaced + disk.newest;
   if (others > 0) {
-    std::printf(", at most %lld of %s beside it (%lld best, %lld newest)", Count{others}, mib(disk.training_bytes).c_str(),
-                Count{disk.best}, Count{disk.newest});
+    std::printf(", at most %lld of %s beside it (%lld best, %lld newest%s)", Count{others}, mib(disk.training_bytes).c_str(),
+                Count{disk.best}, Count{disk.newest}, disk.replaced > 0 ? ", 1 best until a later stage's" : "");
   }
   std::printf("; %s on disk\n", mib(disk.bytes()).c_str());
 }

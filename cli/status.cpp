@@ -37,8 +37,7 @@ int show(const StatusArguments& arguments) {
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
   for (;;) {
     RunStatus status = load_status(real_vfs(), folder.status());
-    // A run that was killed had no chance to say so itself; of one on another host nothing is known beyond its last words.
-    if (status.state == "training" && !is_alive(status)) status.state = is_local(status) ? "killed" : "unknown";
+    status.state = state_now(status);
     std::cout << (arguments.json ? to_json(write(status), 2) : sentence(status)) << std::endl;
     if (!arguments.watch || status.state != "training") return kDone;
     std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -15,6 +15,7 @@ void add_diff(Verb program);
 void add_plan(Verb program);
 void add_layers(Verb program);
 void add_table(Verb program);
+void add_report(Verb program);
 void add_reproduce(Verb program);
 void add_bench(Verb program);
 void add_compress(Verb program);
@@ -22,6 +23,7 @@ void add_validate(Verb program);
 void add_schema(Verb program);
 void add_export(Verb program);
 void add_generate(Verb program);
+void add_predict(Verb program);
 void add_init(Verb program);
 void add_data(Verb program);
 

@@ -71,6 +71,15 @@ if(TESSERA_SHARED)
   add_link_options(-Wl,--copy-dt-needed-entries)
 endif()
 
+# libtessera.so (capi/). Position-independent code is another set of objects, and so a build of its own: the preset c-library.
+# What the libraries define is not replaced by programs, so that their functions may be inlined as in a build without it.
+option(TESSERA_C_LIBRARY "Build libtessera.so, the C interface for other programs" OFF)
+
+function(tessera_position_independent target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
+endfunction()
+
 # One library per folder. Sources are listed by the folder and its subfolders with target_sources.
 function(tessera_library folder)
   add_library(tessera_${folder} ${TESSERA_LIBRARY_TYPE})
@@ -81,6 +90,9 @@ function(tessera_library folder)
   target_compile_features(tessera_${folder} PUBLIC cxx_std_20)
   set_target_properties(tessera_${folder} PROPERTIES CUDA_STANDARD 20 CUDA_SEPARABLE_COMPILATION OFF)
   set_target_properties(tessera_${folder} PROPERTIES EXPORT_NAME ${folder})
+  if(TESSERA_C_LIBRARY)
+    tessera_position_independent(tessera_${folder})
+  endif()
   if(folder STREQUAL "core")
     tessera_precompile(tessera_core ${TESSERA_STANDARD_HEADERS})
   else()

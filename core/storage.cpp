@@ -9,7 +9,9 @@ namespace tessera {
 Storage::Storage(std::size_t bytes, Device device)
     : data_(TESSERA_BACKEND(device, take_storage, bytes, device)), bytes_(bytes), device_(device) {}
 
-Storage::~Storage() { TESSERA_BACKEND(device_, release_storage, data_, bytes_, device_); }
+Storage::~Storage() {
+  if (!lent_) TESSERA_BACKEND(device_, release_storage, data_, bytes_, device_);
+}
 
 MemoryStats memory_stats(Device device) { return TESSERA_BACKEND(device, storage_stats, device); }
 

@@ -1,4 +1,4 @@
-// Reference-counted bytes on one device, taken from that device's caching allocator and returned to it.
+// Reference-counted bytes on one device, taken from that device's caching allocator and returned to it, or lent by somebody else.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@ class Storage {
  public:
   // Uninitialised bytes, 64-byte aligned. Throws OutOfMemoryError naming the bytes asked and in use.
   Storage(std::size_t bytes, Device device);
+  // Host memory of somebody else, who keeps it for as long as the storage lives. It is not counted, and not released.
+  Storage(void* lent, std::size_t bytes) noexcept : data_(lent), bytes_(bytes), lent_(true) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -25,6 +27,7 @@ class Storage {
   void* data_;
   std::size_t bytes_;
   Device device_;
+  bool lent_ = false;
 };
 
 using StoragePtr = std::shared_ptr<Storage>;

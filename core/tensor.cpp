@@ -16,19 +16,30 @@ void copy_across([[maybe_unused]] const Tensor& source, [[maybe_unused]] const T
 #endif
 }
 
+std::size_t bytes_of(const Shape& shape, DType dtype) {
+  auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (const std::int64_t size : shape) {  // a 0 counts as 1: strides must fit too
+    TESSERA_CHECK(!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes), ShapeError, "tensor: ", dtype, ' ',
+                  shape, " has more bytes than 64 bits can count");
+  }
+  return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+}
+
 }  // namespace
 
 Tensor::Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, const Shape& strides, DType dtype)
     : storage_(std::move(storage)), offset_(offset), shape_(shape), strides_(strides), dtype_(dtype) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  auto bytes = static_cast<std::int64_t>(size_of(dtype));
-  for (const std::int64_t size : shape) {  // a 0 counts as 1: strides must fit too
-    TESSERA_CHECK(!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes), ShapeError, "tensor: ", dtype, ' ',
-                  shape, " has more bytes than 64 bits can count");
-  }
-  const std::size_t wanted = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-  return Tensor(std::make_shared<Storage>(wanted, device), 0, shape, shape.contiguous_strides(), dtype);
+  return Tensor(std::make_shared<Storage>(bytes_of(shape, dtype), device), 0, shape, shape.contiguous_strides(), dtype);
+}
+
+Tensor Tensor::lent(void* data, const Shape& shape, DType dtype) {
+  const std::size_t bytes = bytes_of(shape, dtype);
+  TESSERA_CHECK(data != nullptr || bytes == 0, ShapeError, "tensor: the lent memory of ", dtype, ' ', shape, " is null");
+  TESSERA_CHECK(reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0, ShapeError, "tensor: the lent memory of ", dtype,
+                ' ', shape, " begins at ", data, "; must be aligned to ", size_of(dtype), " bytes");
+  return Tensor(std::make_shared<Storage>(data, bytes), 0, shape, shape.contiguous_strides(), dtype);
 }
 
 Tensor Tensor::empty_like(const Tensor& other) { return empty(other.shape(), other.dtype(), other.device()); }
@@ -161,9 +172,9 @@ std::vector<T> Tensor::to_vector() const {
   return std::vector<T>(host.data<T>(), host.data<T>() + host.numel());
 }
 
-#define TESSERA_TENSOR_ACCESS(T)                                         \
-  template Tensor Tensor::from<T>(std::span<const T>, const Shape&);     \
-  template T* Tensor::data<T>() const;                                   \
+#define TESSERA_TENSOR_ACCESS(T)                                     \
+  template Tensor Tensor::from<T>(std::span<const T>, const Shape&); \
+  template T* Tensor::data<T>() const;                               \
   template std::vector<T> Tensor::to_vector<T>() const;
 TESSERA_TENSOR_ACCESS(float)
 TESSERA_TENSOR_ACCESS(bfloat16)

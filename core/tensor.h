@@ -25,6 +25,9 @@ class Tensor {
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = {});
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = {});
   static Tensor scalar(double value, DType dtype = DType::f32, Device device = {});
+  // Over host memory of somebody else, which holds the elements one behind the other, without a copy. It must outlive every
+  // tensor that shares the storage. Throws ShapeError where it is null though there are elements, or not aligned to one of them.
+  static Tensor lent(void* data, const Shape& shape, DType dtype = DType::f32);
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape);
   template <class T>

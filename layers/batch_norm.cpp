@@ -1,6 +1,7 @@
 #include "layers/batch_norm.h"
 
 #include <cmath>
+#include <vector>
 
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
@@ -30,7 +31,11 @@ Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& contex
 }
 
 Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {
-  const BatchNormOptions options{.training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  BatchNormOptions options{.training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  if (renewed_batches_ && !context.training) {
+    options.training = true;
+    options.momentum = 1.0 / static_cast<double>(++*renewed_batches_);  // the first batch replaces what was there
+  }
   return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
 }
 
@@ -45,6 +50,26 @@ BatchNorm::Map BatchNorm::inference_map() const {
     map.shift.data<double>()[c] -= mean.data<double>()[c] * scale;
   }
   return map;
+}
+
+bool renew_statistics(Module& model, const std::function<void()>& evaluate) {
+  std::vector<BatchNorm*> norms;
+  for_each_module(model, [&](Module& module) {
+    if (auto* const norm = dynamic_cast<BatchNorm*>(&module)) norms.push_back(norm);
+  });
+  if (norms.empty()) return false;
+  const auto set = [&](std::optional<std::int64_t> batches) {
+    for (BatchNorm* const norm : norms) norm->renewed_batches_ = batches;
+  };
+  set(0);
+  try {
+    evaluate();
+  } catch (...) {
+    set({});
+    throw;
+  }
+  set({});
+  return true;
 }
 
 Var norm_add_relu(Module& norm, const Var& x, const Var& residual, const Context& context) {

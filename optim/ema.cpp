@@ -1,5 +1,6 @@
 #include "optim/ema.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/device/dispatch.h"
@@ -28,12 +29,24 @@ void EmaConfig::fields(Fields& f) {
          .range = {.min = 0, .max = 1, .open_max = true},
          .example = "0.99",
          .observable = "bytes"});
+  f.add("warmup", warmup,
+        {.help = "after step t of a stage, from 0, at most (1 + t) / (10 + t) of the average is kept", .observable = "bytes"});
+  f.add("statistics", statistics,
+        {.help =
+             "training batches from which batch norms take the statistics of averaged weights, before these are evaluated and at "
+             "the stage's end; 0 averages the statistics as the weights",
+         .range = at_least(0),
+         .example = "20",
+         .observable = "bytes"});
 }
 
 Ema::Ema(const EmaConfig& config, Module& model, StepSlots& slots)
     : config_(config), slot_(slots.add("ema.decay")), averages_(copies(model)) {}
 
-void Ema::on_step_begin(Module&, std::int64_t, StepStateData& data) { data.slots[slot_] = config_.decay; }
+void Ema::on_step_begin(Module&, std::int64_t step, StepStateData& data) {
+  const auto t = static_cast<double>(step);
+  data.slots[slot_] = config_.warmup ? std::min(config_.decay, (1 + t) / (10 + t)) : config_.decay;
+}
 
 void Ema::after_step(Module& model, const StepState& step) {
   TESSERA_CHECK(!swapped_, InternalError, "ema: a step while the averages are swapped in");

@@ -1,7 +1,11 @@
 // Exponential moving average of a model (Polyak averaging): after every step average = d average + (1 - d) value, for each
-// parameter and floating-point buffer, with d read by the kernel from the step state. Swap the averages in to evaluate them.
+// parameter and floating-point buffer, with d read by the kernel from the step state. After step t of a stage, counted from 0, d
+// is min(decay, (1 + t) / (10 + t)) with warm-up, so that the weights that the stage began with are soon forgotten. Swap the
+// averages in to evaluate them; whoever evaluates them gives batch norms statistics of the averaged weights
+// (layers/batch_norm.h).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -14,6 +18,8 @@ namespace tessera {
 
 struct EmaConfig {
   double decay = 0.999;
+  bool warmup = true;
+  std::int64_t statistics = 50;
   void fields(Fields& f);
 };
 

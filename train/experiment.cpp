@@ -78,6 +78,10 @@ void CheckpointConfig::fields(Fields& f) {
   f.add("keep", keep,
         {.help = "newest checkpoints kept beside the pinned ones", .range = at_least(1), .example = "5", .observable = "files"});
   f.add("best", best, {.help = "pin the checkpoint with the best validation metric", .observable = "files"});
+  f.add("keep_best", keep_best,
+        {.help = "stage: each finished stage keeps its best; run: it goes once a later stage's best is saved",
+         .choices = {"stage", "run"},
+         .observable = "files"});
   f.add("async", async,
         {.help = "train on while a copy of the state is written; false = wait for the disk and keep no copy in memory",
          .observable = "plan"});
@@ -195,7 +199,9 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("seed", seed,
         {.help = "of every random number", .range = between(0, 9007199254740992.0), .example = "7", .observable = "bytes"});
   f.add("device", device,
-        {.help = "auto (the CPU), cpu, cuda or cuda:N", .example = "cpu", .observable = "none: a machine without a GPU has one device"});
+        {.help = "auto (the CPU), cpu, cuda or cuda:N",
+         .example = "cpu",
+         .observable = "none: a machine without a GPU has one device"});
   f.add("precision", precision,
         {.help = "compute precision; a device may not support all",
          .choices = {precisions.begin(), precisions.end()},

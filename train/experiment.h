@@ -41,7 +41,10 @@ struct CheckpointConfig {
   Duration every = Duration::epochs(1);
   std::int64_t keep = 3;
   bool best = true;  // pin the checkpoint with the best validation metric
+  std::string keep_best = "stage";  // or "run": only the newest stage's that has one
   bool async = true;  // training goes on while a copy of the state is written
+
+  bool keeps_newest_best_only() const { return keep_best == "run"; }
   void fields(Fields& f);
 };
 

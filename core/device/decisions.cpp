@@ -28,8 +28,10 @@ struct InForce {
   std::uint64_t id;
 };
 std::vector<InForce> in_force;
-std::uint64_t last_id = 0;
+std::atomic<std::uint64_t> last_id{0};
 std::atomic<std::uint64_t> epoch{0};  // the id of the last one in force
+
+thread_local const ThreadDecisions* of_thread = nullptr;  // the newest one
 
 void set_epoch() { epoch = in_force.empty() ? 0 : in_force.back().id; }
 
@@ -100,18 +102,21 @@ void record(const InForce& scope, const std::string& key, const std::string& cho
   scope.log->measured.insert(key);
 }
 
+// The first candidate where the known name is not offered.
+std::size_t offered(const std::string& key, const std::string& known, std::span<const std::string> candidates) {
+  if (const auto index = find(candidates, known)) return *index;
+  log_warning(str("decisions: ", key, " was decided as '", known, "', which is not offered here; '", candidates[0], "' of ",
+                  names_of(candidates), " is used and bytes may differ"));
+  return 0;
+}
+
 std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
                          const std::function<double(std::size_t)>& seconds) {
   if (const auto forced = find(candidates, scope.policy->forced)) {
     scope.log->forced.insert(key);
     return *forced;
   }
-  if (const std::string* known = recall(scope, key)) {
-    if (const auto index = find(candidates, *known)) return *index;
-    log_warning(str("decisions: ", key, " was decided as '", *known, "', which is not offered here; '", candidates[0], "' of ",
-                    names_of(candidates), " is used and bytes may differ"));
-    return 0;
-  }
+  if (const std::string* known = recall(scope, key)) return offered(key, *known, candidates);
   if (!scope.policy->measure || candidates.size() == 1) return 0;
   const std::size_t chosen = fastest(candidates.size(), seconds);
   record(scope, key, candidates[chosen]);
@@ -132,17 +137,33 @@ DecisionScope::~DecisionScope() {
 
 const DecisionMap& DecisionScope::taken() const { return policy_.known; }
 
-std::uint64_t decision_epoch() noexcept { return epoch; }
+ThreadDecisions::ThreadDecisions(DecisionMap known) : known_(std::move(known)), epoch_(++last_id), outer_(of_thread) {
+  of_thread = this;
+}
 
-bool decisions_active() noexcept { return !in_force.empty(); }
+ThreadDecisions::~ThreadDecisions() { of_thread = outer_; }
 
-bool choice_is_forced() noexcept { return !in_force.empty() && !in_force.back().policy->forced.empty(); }
+const std::string* ThreadDecisions::find(const std::string& key) const {
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+std::uint64_t decision_epoch() noexcept { return of_thread != nullptr ? of_thread->epoch() : epoch.load(); }
+
+bool decisions_active() noexcept { return of_thread != nullptr || !in_force.empty(); }
+
+bool choice_is_forced() noexcept { return of_thread == nullptr && !in_force.empty() && !in_force.back().policy->forced.empty(); }
 
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);
-  if (in_force.empty()) return 0;
-  const std::size_t chosen = decide_under(in_force.back(), key, candidates, seconds);
+  if (!decisions_active()) return 0;
+  std::size_t chosen = 0;
+  if (of_thread == nullptr) {
+    chosen = decide_under(in_force.back(), key, candidates, seconds);
+  } else if (const std::string* const known = of_thread->find(key)) {
+    chosen = offered(key, *known, candidates);
+  }
   tell(key, candidates[chosen]);
   return chosen;
 }
@@ -159,6 +180,10 @@ double seconds_of(std::size_t i, const std::function<void()>& run) {
 }
 
 std::optional<std::string> recall_or_measure(const std::string& key, const std::function<std::string()>& measure) {
+  if (of_thread != nullptr) {
+    const std::string* const known = of_thread->find(key);
+    return known == nullptr ? std::nullopt : std::optional(*known);
+  }
   if (in_force.empty()) return measure();
   const InForce scope = in_force.back();
   if (const std::string* known = recall(scope, key)) {

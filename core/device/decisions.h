@@ -55,6 +55,26 @@ class DecisionScope {
   DecisionLog log_;
 };
 
+// Choices that do not change any more, in force on this thread alone for its lifetime: they go before every scope of the process,
+// and threads with choices of their own do not see each other's. A key that is not known takes its first candidate; no clock is
+// read. The newest of a thread decides.
+class ThreadDecisions {
+ public:
+  explicit ThreadDecisions(DecisionMap known);
+  ~ThreadDecisions();
+  ThreadDecisions(const ThreadDecisions&) = delete;
+  ThreadDecisions& operator=(const ThreadDecisions&) = delete;
+
+  // What was known of a key; null where nothing was.
+  const std::string* find(const std::string& key) const;
+  std::uint64_t epoch() const noexcept { return epoch_; }
+
+ private:
+  DecisionMap known_;
+  std::uint64_t epoch_;
+  const ThreadDecisions* outer_;
+};
+
 // Differs between scopes, and is an outer scope's own again when an inner one ends; 0 without one: part of the key of caches
 // whose content depends on a decision.
 std::uint64_t decision_epoch() noexcept;

@@ -8,6 +8,7 @@
 #include "core/cpu/winograd/winograd.h"
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
+#include "core/ops/conv2d_ways.h"
 #include "core/support/error.h"
 
 namespace tessera::cpu {
@@ -169,7 +170,7 @@ Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2
   if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
   auto primitive = build_blocked(pass, layouts, describe_window(g), dnnl::algorithm::convolution_winograd, form.relu,
                                  form.constant_weight ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training);
-  return {Method::onednn, "winograd", std::move(primitive), {}, form.constant_weight};
+  return {Method::onednn, kOnednnWinograd, std::move(primitive), {}, form.constant_weight};
 }
 
 Conv2dPlan with_filters(Method method, const char* algorithm) {
@@ -209,13 +210,13 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   const Window window = describe_window(g);
   offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
   if (choose || all.empty()) {
-    offer({Method::onednn, "blocked",
+    offer({Method::onednn, kBlockedConv2d,
            build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
                          dnnl::prop_kind::forward_training)});
   }
   if (choose && dtype == DType::f32 && winograd::suits(g)) {
     offer(onednn_winograd(pass, g, form));
-    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, "winograd_nhwc"));
+    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, kNhwcWinograd));
   }
   return all;
 }

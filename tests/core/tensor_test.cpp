@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <limits>
 
 #include "core/support/error.h"
@@ -27,6 +29,35 @@ TEST(Tensor, RefusesMoreBytesThanCanBeCounted) {
   }
   EXPECT_NO_THROW(Tensor::empty({kHuge, 0}, DType::u8));
   EXPECT_THROW(Tensor::empty({kHuge}, DType::u8), OutOfMemoryError);
+}
+
+TEST(Tensor, OverLentMemoryReadsAndWritesThereAndLeavesItAlone) {
+  Floats mine{0, 1, 2, 3, 4, 5};
+  const std::size_t in_use = memory_stats(Device::cpu()).in_use;
+  {
+    const Tensor x = Tensor::lent(mine.data(), {2, 3});
+    EXPECT_EQ(x.raw(), mine.data());
+    EXPECT_TRUE(x.is_contiguous());
+    EXPECT_EQ(x.device(), Device::cpu());
+    EXPECT_EQ(memory_stats(Device::cpu()).in_use, in_use) << "it is somebody else's";
+    EXPECT_EQ(x.permute({1, 0}).to_vector<float>(), (Floats{0, 3, 1, 4, 2, 5}));
+    x.slice(0, 1, 2).fill(9.0);
+    EXPECT_FALSE(x.clone().shares_storage(x));
+  }
+  EXPECT_EQ(memory_stats(Device::cpu()).in_use, in_use);
+  EXPECT_EQ(mine, (Floats{0, 1, 2, 9, 9, 9}));
+  EXPECT_EQ(Tensor::lent(mine.data() + 1, {2}).to_vector<float>(), (Floats{1, 2}));
+}
+
+TEST(Tensor, RefusesLentMemoryThatCannotHoldItsElements) {
+  alignas(8) std::array<std::byte, 16> bytes{};
+  EXPECT_EQ(message_of<ShapeError>([&] { Tensor::lent(nullptr, {2, 3}); }), "tensor: the lent memory of f32 [2, 3] is null");
+  const std::string message = message_of<ShapeError>([&] { Tensor::lent(bytes.data() + 4, {1}, DType::i64); });
+  EXPECT_TRUE(message.starts_with("tensor: the lent memory of i64 [1] begins at 0x")) << message;
+  EXPECT_TRUE(message.ends_with("; must be aligned to 8 bytes")) << message;
+  EXPECT_NO_THROW(Tensor::lent(bytes.data() + 1, {3}, DType::u8));
+  EXPECT_NO_THROW(Tensor::lent(nullptr, {0, 3}));
+  EXPECT_THROW(Tensor::lent(bytes.data(), {std::int64_t{1} << 61, 8}), ShapeError);
 }
 
 TEST(Tensor, ViewsShareStorage) {

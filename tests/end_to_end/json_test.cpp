@@ -56,7 +56,7 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_EQ(keys_of(dense.at("train")), (Texts{"steps", "epochs", "schedule", "first_lr", "peak_lr", "last_lr", "warmup_steps"}));
   EXPECT_EQ(keys_of(dense.at("memory")), (Texts{"peak", "data_set", "loader", "weights", "optimizer", "hooks", "snapshot",
                                                 "gradients", "activations", "temporaries"}));
-  EXPECT_EQ(keys_of(dense.at("disk")), (Texts{"bytes", "training_checkpoint", "end_checkpoint", "best", "newest"}));
+  EXPECT_EQ(keys_of(dense.at("disk")), (Texts{"bytes", "training_checkpoint", "end_checkpoint", "best", "replaced", "newest"}));
   const Value& small = plan.at("stages").as_list().at(1);
   EXPECT_TRUE(small.at("train").is_null());
   EXPECT_TRUE(small.at("memory").is_null());

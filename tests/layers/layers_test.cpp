@@ -132,6 +132,31 @@ TEST(Layers, BatchNormTrainsOnTheBatchAndEvaluatesOnTheBuffers) {
   EXPECT_NEAR(norm.buffers()[0]->value.data<float>()[0], 0.25 * mean, 1e-6);
 }
 
+TEST(Layers, BatchNormTakesStatisticsOfGivenBatches) {
+  Sequential model;
+  model.add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
+  auto& norm = static_cast<BatchNorm&>(model.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 1})));
+  norm.buffers()[0]->value.fill(1000);  // of other weights
+  const auto batch = [&](std::vector<float> values) {
+    return run(model, Tensor::from(values, Shape{static_cast<std::int64_t>(values.size()), 1}));
+  };
+  Tensor normalised;
+  EXPECT_TRUE(renew_statistics(model, [&] {
+    batch({0, 2});
+    normalised = batch({4, 6, 8});
+  }));
+  EXPECT_NEAR(normalised.data<float>()[0], -std::sqrt(1.5), 1e-4) << "by the batch's own, and without dropout";
+  EXPECT_NEAR(norm.buffers()[0]->value.item(), (1.0 + 6.0) / 2, 1e-6);
+  EXPECT_NEAR(norm.buffers()[1]->value.item(), (2.0 + 4.0) / 2, 1e-6) << "unbiased";
+
+  batch({100, 200});
+  EXPECT_THROW(renew_statistics(model, []() { throw IoError("no batch"); }), IoError);
+  batch({100, 200});
+  EXPECT_NEAR(norm.buffers()[0]->value.item(), 3.5, 1e-6) << "an evaluation beside it leaves them";
+  Linear linear({.in = 1, .out = 1});
+  EXPECT_FALSE(renew_statistics(linear, []() { ADD_FAILURE() << "nothing to renew"; }));
+}
+
 TEST(Layers, DropoutIsTheIdentityInEvaluationAndKeyedByStepAndPathInTraining) {
   Sequential model;
   model.add_child("a", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));

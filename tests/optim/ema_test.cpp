@@ -34,6 +34,23 @@ void run_steps(Ema& ema, Module& model, int steps) {
   }
 }
 
+TEST(Ema, WarmsUpUnlessToldOtherwise) {
+  const auto model = make_model();
+  for (const bool warmup : {true, false}) {
+    StepSlots slots;
+    Ema ema({.decay = 0.9, .warmup = warmup}, *model, slots);
+    const auto decay_at = [&](std::int64_t step) {
+      StepStateData data;
+      ema.on_step_begin(*model, step, data);
+      return data.slots[0];
+    };
+    EXPECT_DOUBLE_EQ(decay_at(0), warmup ? 0.1 : 0.9);
+    EXPECT_DOUBLE_EQ(decay_at(9), warmup ? 10.0 / 19 : 0.9);
+    EXPECT_DOUBLE_EQ(decay_at(80), 0.9);
+    EXPECT_DOUBLE_EQ(decay_at(1000), 0.9);
+  }
+}
+
 TEST(Ema, AveragesParametersAndBuffers) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto model = make_model(dtype);

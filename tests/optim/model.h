@@ -37,10 +37,10 @@ inline void set_gradients(Module& model, std::uint64_t step) {
   }
 }
 
-// Its decay stands in slot 0 of the step state.
+// Without warm-up; its decay stands in slot 0 of the step state.
 inline Ema make_ema(double decay, Module& model) {
   StepSlots slots;
-  return Ema({.decay = decay}, model, slots);
+  return Ema({.decay = decay, .warmup = false}, model, slots);
 }
 
 inline StepState step_state(double lr, double ema_decay = 0) {

@@ -1,6 +1,7 @@
 #include "train/config/utf8.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -34,6 +35,17 @@ std::size_t find_invalid_utf8(std::string_view text) {
     i += sequence.length;
   }
   return std::string_view::npos;
+}
+
+std::string valid_utf8(std::string text) {
+  for (std::size_t at = find_invalid_utf8(text); at != std::string::npos; at = find_invalid_utf8(text)) text[at] = '?';
+  return text;
+}
+
+std::string printable(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+  return valid_utf8(std::move(text));
 }
 
 }  // namespace tessera

@@ -52,12 +52,6 @@ Duplicates describe_group(const std::vector<Sample>& group,
   return duplicates;
 }
 
-// File names are bytes; JSON wants UTF-8.
-std::string readable(std::string text) {
-  for (std::size_t at = find_invalid_utf8(text); at != std::string::npos; at = find_invalid_utf8(text)) text[at] = '?';
-  return text;
-}
-
 std::string size_range(const SplitReport& split) {
   if (split.samples == 0) return "-";
   return str(split.min_height, 'x', split.min_width, " to ", split.max_height, 'x', split.max_width);
@@ -153,7 +147,7 @@ DataReport check_data(const DataConfig& config, std::uint64_t seed) {
 void Duplicates::Member::fields(Fields& f) {
   f.add("split", split, {.help = "it is in"});
   f.add("class", class_name, {.help = "its label"});
-  f.add_computed("path", readable(origin), {.help = "where it is from"});
+  f.add_computed("path", valid_utf8(origin), {.help = "where it is from"});
 }
 
 void Duplicates::fields(Fields& f) {
@@ -164,7 +158,7 @@ void Duplicates::fields(Fields& f) {
 
 void DataReport::fields(Fields& f) {
   std::vector<BadRow> unreadable;
-  for (const BadFile& file : bad) unreadable.push_back({readable(file.path), readable(file.reason)});
+  for (const BadFile& file : bad) unreadable.push_back({valid_utf8(file.path), valid_utf8(file.reason)});
   f.add_computed("clean", clean(), {.help = "no bad file, no image in two splits or under two labels"});
   f.add_computed("splits", splits_by_name(*this), {.help = "by their names: images, height, width, classes"});
   f.add_computed("bad", unreadable, {.help = "files that cannot be read"});

@@ -1,7 +1,6 @@
 #include "train/data/image_listing.h"
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "core/support/error.h"
 #include "train/config/utf8.h"
 #include "train/data/image.h"
+#include "train/data/image_names.h"
 
 namespace tessera {
 namespace {
@@ -18,36 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kEnd = 16384;
-constexpr int kMaxDepth = 16;  // a link to a folder above would never end
-
-bool is_passed_over(const std::string& name) { return name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini"; }
-
-bool is_named_like_an_image(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
-// The names in a folder, by byte.
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!is_passed_over(at->path().filename().string())) paths.push_back(at->path());
-  }
-  TESSERA_CHECK(!error, IoError, folder.string(), ": cannot list: ", error.message());
-  std::ranges::sort(paths, {}, [](const fs::path& path) { return path.string(); });
-  return paths;
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;  // a link to nothing is a file that cannot be read
-  return fs::is_directory(path, ignored);
-}
 
 void collect(const fs::path& folder, const std::string& prefix, std::int64_t label, int depth, std::vector<ImageFile>& files) {
-  TESSERA_CHECK(depth <= kMaxDepth, IoError, folder.string(), ": is more than ", kMaxDepth, " folders below its class folder");
-  for (const fs::path& path : entries(folder)) {
+  TESSERA_CHECK(depth <= kMostImageFolders, IoError, folder.string(), ": is more than ", kMostImageFolders,
+                " folders below its class folder");
+  for (const fs::path& path : image_entries(folder)) {
     const std::string name = prefix + "/" + path.filename().string();
     if (is_folder(path)) {
       collect(path, name, label, depth + 1, files);
@@ -109,7 +84,7 @@ std::string joined(const std::vector<std::string>& names) {
 ImageListing list_images(const fs::path& folder) {
   TESSERA_CHECK(is_folder(folder), IoError, folder.string(), ": no such folder");
   ImageListing listing{folder, {}, {}, {}};
-  for (const fs::path& path : entries(folder)) {
+  for (const fs::path& path : image_entries(folder)) {
     const std::string name = path.filename().string();
     if (!is_folder(path)) {
       if (is_named_like_an_image(path)) listing.bad.push_back({path.string(), "lies in no class folder"});

@@ -12,6 +12,7 @@ namespace {
 constexpr const char* kTraining = "data";
 constexpr const char* kValidation = "data_val";
 constexpr const char* kTest = "data_test";
+constexpr const char* kText = "text";  // of TextDataset::description()
 
 struct Named {
   const char* key;
@@ -37,7 +38,7 @@ Value manifest_keys(const DataSplits& splits) {
 
 Value keys_of_export(const Value& manifest) {
   Value keys = Value::map();
-  for (const char* const key : {kClassesKey, kPreprocessingKey}) {
+  for (const char* const key : {kClassesKey, kPreprocessingKey, kText}) {
     if (const Value* const value = manifest.find(key)) keys.set(key, *value);
   }
   return keys;

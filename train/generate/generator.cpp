@@ -10,7 +10,7 @@
 #include "core/ops/cast.h"
 #include "core/rng.h"
 #include "core/support/error.h"
-#include "train/config/utf8.h"
+#include "train/data/text/new_text.h"
 #include "train/generate/text_stream.h"
 
 namespace tessera {
@@ -41,15 +41,7 @@ void check(const GenerateOptions& options) {
 }
 
 std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
-  const std::size_t bad = tokenizer.needs_utf8() ? find_invalid_utf8(prompt) : std::string::npos;
-  TESSERA_CHECK(bad == std::string::npos, ConfigError, "generate: byte ", bad, " of the prompt is no UTF-8, which tokenizer ",
-                tokenizer.name(), " needs");
-  std::vector<TokenId> tokens;
-  tokenizer.encode(prompt, tokens);
-  if (!tokens.empty()) return tokens;
-  TESSERA_CHECK(tokenizer.end_of_text().has_value(), ConfigError, "generate: the prompt is empty; tokenizer ", tokenizer.name(),
-                " has no end of text to begin behind, so that it needs one");
-  return {*tokenizer.end_of_text()};
+  return tokens_to_follow(tokenizer, prompt, "generate: the prompt");
 }
 
 NextTokenScores::NextTokenScores(Module& network, std::int64_t longest, DType compute)

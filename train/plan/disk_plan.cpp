@@ -72,7 +72,7 @@ void finish(StageRecord& record, const Position& position, Module& model) {
   record.best_step = 0;
 }
 
-// Checkpoints that a stage saves before its last step, of which the best is not counted.
+// Checkpoints that a stage saves before its last step.
 std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t per_epoch, bool best) {
   const std::int64_t inner = std::max<std::int64_t>(0, steps - 1);
   const std::int64_t timed = inner / every;
@@ -81,16 +81,34 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
   std::int64_t both = 0;
   if (every % per_epoch == 0) both = timed;
   if (per_epoch % every == 0) both = improved;
-  return std::max<std::int64_t>(0, timed + improved - both - (improved > 0 ? 1 : 0));
+  return timed + improved - both;
+}
+
+// Which stages' best checkpoints are counted beside their ends. The newest stage's may be its end, and replaces the others' too.
+void plan_bests(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, bool newest_only,
+                std::int64_t steps_per_epoch) {
+  DiskPlan* replaced = nullptr;
+  bool newer = false;
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    if (stages[i].training_bytes == 0) continue;
+    const bool beside = steps[i] > steps_per_epoch;
+    const bool stays = !newest_only || !newer;
+    stages[i].best = beside && stays ? 1 : 0;
+    if (beside && !stays && (!replaced || stages[i].training_bytes > replaced->training_bytes)) replaced = &stages[i];
+    newer = true;
+  }
+  if (replaced != nullptr) replaced->replaced = 1;
 }
 
 }  // namespace
 
 void DiskPlan::fields(Fields& f) {
-  f.add_computed("bytes", bytes(), {.help = "of all that stay when the run has ended, at most"});
+  f.add_computed("bytes", bytes(), {.help = "of all that stay when the run has ended, at most, and of the one replaced"});
   f.add("training_checkpoint", training_bytes, {.help = "bytes of one saved while the stage trains; 0 when it does not train"});
   f.add("end_checkpoint", end_bytes, {.help = "bytes of the one at the stage's end, which always stays"});
-  f.add("best", best, {.help = "1 when the best one may be another than the last"});
+  f.add("best", best, {.help = "1 when the best one stays and may be another than the last"});
+  f.add("replaced", replaced,
+        {.help = "1 when the best one goes as soon as a later stage's is saved, and is the largest that does"});
   f.add("newest", newest, {.help = "of the newest that stay, how many are of this stage, at most"});
 }
 
@@ -124,13 +142,14 @@ DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::siz
 
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,
                std::int64_t steps_per_epoch, bool validates) {
+  const bool best = config.best && validates;
+  if (best) plan_bests(stages, steps, config.keeps_newest_best_only(), steps_per_epoch);
   std::int64_t left = config.keep;
   for (std::size_t i = stages.size(); i-- > 0;) {
     if (stages[i].training_bytes == 0) continue;
     const std::int64_t every = std::max<std::int64_t>(1, config.every.resolve(steps_per_epoch, steps[i]));
-    const bool best = config.best && validates;
-    stages[i].best = best && steps[i] > steps_per_epoch ? 1 : 0;
-    stages[i].newest = std::min(left, saves_within(steps[i], every, steps_per_epoch, best));
+    const std::int64_t counted = stages[i].best + stages[i].replaced;  // of those that it saves
+    stages[i].newest = std::min(left, saves_within(steps[i], every, steps_per_epoch, best) - counted);
     left -= stages[i].newest;
   }
 }

@@ -17,10 +17,13 @@ namespace tessera {
 struct DiskPlan {
   std::int64_t training_bytes = 0;  // one saved while the stage trains; 0 when it does not train
   std::int64_t end_bytes = 0;  // the one at the stage's end, which always stays
-  std::int64_t best = 0;  // 1 when the best one, always kept too, may be another than the last
+  std::int64_t best = 0;  // 1 when the best one is kept too and may be another than the last
+  // With checkpoint.keep_best: run, 1 in the stage whose best one is the largest that a later stage's replaces: it stands until
+  // that one is written.
+  std::int64_t replaced = 0;
   std::int64_t newest = 0;  // of the newest `checkpoint.keep` that are neither, at most this many are of this stage
 
-  std::int64_t bytes() const { return end_bytes + (best + newest) * training_bytes; }
+  std::int64_t bytes() const { return end_bytes + (best + replaced + newest) * training_bytes; }
   void fields(Fields& f);
 };
 
@@ -32,7 +35,7 @@ struct DiskPlan {
 DiskPlan plan_checkpoint(Module& model, const ExperimentConfig& config, std::size_t index, const StageResults& results,
                          Teachers& teachers, const Value& data_keys, RunHistory& history);
 
-// Fills best and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
+// Fills best, replaced and newest of all stages, from the last stage back. steps[i] is 0 for a stage that does not train.
 void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, const CheckpointConfig& config,
                std::int64_t steps_per_epoch, bool validates);
 

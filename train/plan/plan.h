@@ -73,7 +73,7 @@ struct Plan {
   std::vector<StagePlan> stages;
 
   std::int64_t memory_peak() const;  // of the stage that needs most; 0 when none trains
-  std::int64_t disk_bytes() const;  // checkpoints at the end of the run, at most
+  std::int64_t disk_bytes() const;  // checkpoints at the end of the run, at most, and a best one that is replaced
   void fields(Fields& f);
 };
 

@@ -93,7 +93,8 @@ void Plan::fields(Fields& f) {
   f.add_computed("network", network(layers, cost), {.help = "before the first stage"});
   f.add("stages", stages, {.help = "in their order"});
   f.add_computed("memory_peak", memory_peak(), {.help = "bytes of the stage that needs most; 0 when none trains"});
-  f.add_computed("disk_bytes", disk_bytes(), {.help = "checkpoints at the end of the run, at most"});
+  f.add_computed("disk_bytes", disk_bytes(),
+                 {.help = "checkpoints at the end of the run, at most, and a best one that is replaced"});
 }
 
 Value to_value(const Trace& trace) {

@@ -1,5 +1,7 @@
 #include "train/report/compress_report.h"
 
+#include <filesystem>
+
 #include "compress/report.h"
 #include "core/config/read.h"
 #include "core/device/precision.h"
@@ -10,7 +12,10 @@
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/import_weights.h"
-#include "train/run/network_file.h"
+#include "train/run/run_folder.h"
+#include "train/run/run_settings.h"
+#include "train/run/saved_point.h"
+#include "train/run/saved_use.h"
 #include "train/run/stage_passes.h"
 
 namespace tessera {
@@ -56,7 +61,7 @@ Shape input_of(const CompressSettings& settings, const CompressOptions& options)
 }
 
 // What is wrong with the weights is wrong with what the user gave, whether they do not fit or cannot be read.
-std::unique_ptr<Module> model_of(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
+InitialModel model_of(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
   config.weights = weights;
   try {
     return trained_model(vfs, config, input);
@@ -65,6 +70,18 @@ std::unique_ptr<Module> model_of(Vfs& vfs, ModelConfig config, const Shape& inpu
   } catch (const IoError& error) {
     throw ConfigError(error.what());
   }
+}
+
+// What the smaller network is for: the same as the one that it is made of, by other choices of the clock.
+std::optional<NetworkUse> use_of(Vfs& vfs, const InitialModel& initial, const CompressOptions& options,
+                                 const DecisionMap& taken) {
+  std::optional<NetworkUse> use = initial.use;
+  if (std::filesystem::is_directory(options.weights)) {
+    const RunFolder run = RunFolder::open(vfs, options.weights);
+    use = use_of_run(settings_of(run, {}, {}, "compress"), saved_points(vfs, run).back().manifest.extra);
+  }
+  if (use) use->decisions = to_value(taken);
+  return use;
 }
 
 VetoOptions veto_of(const StagePass& stage, const CompressSettings& settings, Device device,
@@ -86,7 +103,8 @@ CompressReport compress_network(Vfs& vfs, const CompressOptions& options, const 
   const CompressSettings settings = load_compress_settings(options.config, options.overrides);
   const Device device = resolve_device(settings.device);
   const Shape input = input_of(settings, options);
-  std::unique_ptr<Module> model = model_of(vfs, settings.model, input, options.weights);
+  InitialModel initial = model_of(vfs, settings.model, input, options.weights);
+  std::unique_ptr<Module>& model = initial.model;
   move_to(*model, device);
   set_compute_threads(settings.threads);
   const Tf32Products products(settings.precision == "tf32");
@@ -106,7 +124,7 @@ CompressReport compress_network(Vfs& vfs, const CompressOptions& options, const 
     report.passes.push_back(run_pass(model, pass, input, &veto));
   }
   if (!options.record.empty()) write_decisions(vfs, options.record, decisions.taken());
-  report.bytes = write_network(vfs, *model, input, options.output);
+  report.bytes = write_network(vfs, *model, input, options.output, use_of(vfs, initial, options, decisions.taken()));
   return report;
 }
 

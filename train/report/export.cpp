@@ -12,13 +12,13 @@
 #include "layers/compressed.h"
 #include "layers/model_tree.h"
 #include "train/checkpoint/store.h"
-#include "train/data/splits.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
 #include "train/run/run_folder.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
+#include "train/run/saved_use.h"
 #include "train/torch/huggingface.h"
 #include "train/torch/huggingface_config.h"
 #include "train/torch/torch_layout.h"
@@ -138,15 +138,22 @@ void write_files(Vfs& vfs, const std::filesystem::path& folder, std::initializer
 
 }  // namespace
 
-NetworkToExport network_to_export(Vfs& vfs, const std::string& path) {
+NetworkToExport network_to_export(Vfs& vfs, const std::string& path, bool as_evaluated) {
   if (std::filesystem::is_regular_file(path)) {
     FileNetwork network = file_network(vfs, path);
-    return {std::move(network.model), network.input, write(FileOrigin{path}), Value::map()};
+    return {std::move(network.model), network.input, write(FileOrigin{path}), std::move(network.use)};
   }
   const RunFolder run = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, run);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  return {saved_model(checkpoint), input_of(checkpoint.manifest), write(origin), keys_of_export(checkpoint.manifest)};
+  return {as_evaluated ? evaluation_model(checkpoint) : saved_model(checkpoint), input_of(checkpoint.manifest), write(origin),
+          use_of_run(settings_of(run, {}, {}, "export"), checkpoint.manifest)};
+}
+
+void export_tessera(Vfs& vfs, Module& model, const Shape& input, const std::optional<NetworkUse>& use,
+                    const std::filesystem::path& folder) {
+  refuse_existing(vfs, folder, {kExportWeights});
+  write_files(vfs, folder, {{kExportWeights, encode_network(model, input, use)}});
 }
 
 void export_torch(Vfs& vfs, Module& model, const Shape& input, const Value& origin, const std::filesystem::path& folder,

@@ -6,13 +6,13 @@
 
 #include "compress/timing/summary.h"
 #include "core/config/read.h"
-#include "core/support/text.h"
 #include "layers/weight_count.h"
 #include "train/config/yaml.h"
 #include "train/data/builtin.h"
 #include "train/run/environment.h"
 #include "train/run/evaluate.h"
 #include "train/run/history.h"
+#include "train/run/json_lines.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_ends.h"
 #include "train/tasks/builtin.h"
@@ -20,34 +20,26 @@
 namespace tessera {
 namespace {
 
-std::vector<Value> lines_of(Vfs& vfs, const std::string& path) {
-  std::vector<Value> lines;
-  for (const std::string& line : split(vfs.read_file(path), '\n')) {
-    if (!line.empty()) lines.push_back(parse_json(line, path));
-  }
-  return lines;
-}
-
 // Of the last update of each stage that had any.
 std::map<std::string, double> residuals_of(Vfs& vfs, const RunFolder& run) {
   std::map<std::string, double> last;
-  for (const Value& line : lines_of(vfs, run.metrics())) {
-    const Value* const admm = line.find("admm");
-    if (admm != nullptr) last[line.at("stage").as_string()] = admm->at("relative").as_double();
+  for (const JsonLine& line : read_json_lines(vfs, run.metrics())) {
+    const Value* const admm = line.value.find("admm");
+    if (admm != nullptr) last[line.value.at("stage").as_string()] = admm->at("relative").as_double();
   }
   return last;
 }
 
 // Steps at the median rate of their stage's log lines, which neither validation nor a pause of the machine reaches.
 double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, std::int64_t batch) {
-  const std::vector<Value> lines = lines_of(vfs, run.timing());
+  const std::vector<JsonLine> lines = read_json_lines(vfs, run.timing());
   double seconds = 0;
   for (const StageRecord& stage : history.stages) {
     std::vector<double> rates;
-    for (const Value& line : lines) {
-      const std::int64_t step = line.at("step").as_int();
+    for (const JsonLine& line : lines) {
+      const std::int64_t step = line.value.at("step").as_int();
       if (step > stage.end_step - stage.steps && step <= stage.end_step)
-        rates.push_back(line.at("samples_per_second").as_double());
+        rates.push_back(line.value.at("samples_per_second").as_double());
     }
     if (!rates.empty()) seconds += static_cast<double>(stage.steps * batch) / quantile(rates, 0.5);
   }

@@ -318,6 +318,7 @@ InitialModel imported_model(Vfs& vfs, const ModelConfig& config, const Shape& in
                 kSavedModel, "}");
   initialize(*result.model, seed);
   if (!source) return result;
+  result.use = source->use;
   result.imported = Importer(*result.model, config, input, std::move(*source)).run();
   if (!new_pairs.empty()) {
     result.imported +=
@@ -332,8 +333,8 @@ InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
   return imported_model(vfs, config, input, seed, false);
 }
 
-std::unique_ptr<Module> trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
-  return imported_model(vfs, config, input, 0, true).model;
+InitialModel trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input) {
+  return imported_model(vfs, config, input, 0, true);
 }
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {
@@ -341,7 +342,7 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
   TESSERA_CHECK(source.input, ConfigError, path,
                 ": holds no network and its input; give a run folder or a file of tessera compress");
   const ModelConfig config{.form = models::Saved(), .weights = path};
-  FileNetwork network{rebuilt(source, *source.input), *source.input};
+  FileNetwork network{rebuilt(source, *source.input), *source.input, source.use};
   Importer(*network.model, config, network.input, std::move(source)).run();
   return network;
 }

@@ -3,16 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/io/vfs.h"
 #include "layers/models/model.h"
+#include "train/run/network_file.h"
 
 namespace tessera {
 
 struct InitialModel {
   std::unique_ptr<Module> model;
   std::string imported;  // one line on what came from where; "" when all weights are drawn
+  std::optional<NetworkUse> use;  // where the weights' file tells it
 };
 
 // `input` is [n, h, w, c] as for build_model. `config.weights` is one of
@@ -34,13 +37,14 @@ InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
 
 // The same for those who train nothing with it: throws ConfigError, too, where sparse attention sees other pairs than those that
 // config.weights tells, or where that tells none.
-std::unique_ptr<Module> trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
+InitialModel trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
 
 // The network of a file that holds one, and the input that it says. Throws ConfigError on any other file, and what
 // initial_model() throws.
 struct FileNetwork {
   std::unique_ptr<Module> model;
   Shape input;  // of one sample
+  std::optional<NetworkUse> use;  // where the file tells it
 };
 FileNetwork file_network(Vfs& vfs, const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "core/support/error.h"
 
@@ -39,6 +40,19 @@ void JsonLines::sync() {
   const int reason = errno;
   close(file);
   TESSERA_CHECK(durable, IoError, "cannot make ", path_, " durable: ", std::strerror(reason));
+}
+
+std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path) {
+  const std::string text = vfs.read_file(path);
+  std::vector<JsonLine> lines;
+  std::size_t number = 1;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
+    std::string where = str(path, ':', number);
+    Value value = parse_json(std::string_view(text).substr(begin, end - begin), where);
+    TESSERA_CHECK(value.is_map(), IoError, where, ": is ", value.kind_name(), "; a line is a JSON object");
+    lines.push_back({std::move(value), std::move(where)});
+  }
+  return lines;
 }
 
 }  // namespace tessera

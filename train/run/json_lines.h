@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "core/config/value.h"
+#include "core/io/vfs.h"
 
 namespace tessera {
 
@@ -23,5 +25,14 @@ class JsonLines {
   std::ofstream out_;
   std::int64_t length_;
 };
+
+struct JsonLine {
+  Value value;
+  std::string where;  // "runs/small/1/metrics.jsonl:12"
+};
+
+// The lines of such a file. A last one without its line end is still being written, and is left out. Throws IoError naming file
+// and line on one that is no JSON object.
+std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path);
 
 }  // namespace tessera

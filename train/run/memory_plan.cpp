@@ -6,6 +6,7 @@
 
 #include "core/device/decisions.h"
 #include "core/device/memory_history.h"
+#include "core/ops/conv2d_ways.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "layers/scores.h"
@@ -67,25 +68,19 @@ class DryRun {
 
   std::int64_t weights() const { return weights_; }
 
-  // Fills all that a step adds to the weights.
-  void measure(MemoryPlan& plan) {
+  // Fills all that a step adds to the weights. `by_clock`: a clock will choose among the ways to run a convolution, and the peak
+  // is that of the one that takes most.
+  void measure(MemoryPlan& plan, bool by_clock) {
     const std::vector<std::int64_t> sizes = dry_sizes(micro_batch_);
     std::vector<double> activations;
-    std::vector<std::vector<double>> histories;
-    for (const std::int64_t size : sizes) {
-      // The second micro-batch meets the gradients of the first; a third meets no more.
-      training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
-      const std::int64_t before = in_use(device_);
-      StageTrainer trainer(*model_, training_, task_, 0, 1, 2, compute_, hooks_);
-      measure_state(trainer, in_use(device_) - before, plan);
-      activations.push_back(saved_by_forward(size));
-      histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
-    }
+    for (const std::int64_t size : sizes) activations.push_back(saved_by_forward(size));
     for (const NamedParameter& entry : named_parameters(*model_)) {
       if (entry.parameter->trainable()) plan.gradients += static_cast<std::int64_t>(entry.parameter->value().bytes());
     }
     plan.activations = std::llround(at_size(sizes, activations, micro_batch_));
-    plan.temporaries = std::llround(highest(sizes, histories)) - plan.gradients - plan.activations;
+    double peak = peak_of_step(sizes, plan);
+    if (by_clock) peak = std::max(peak, peak_of_ways(sizes, plan));
+    plan.temporaries = std::llround(peak) - plan.gradients - plan.activations;
   }
 
  private:
@@ -95,6 +90,29 @@ class DryRun {
       if (is_part_of_hook(name)) plan.hooks += bytes_of(state);
     }
     plan.optimizer = all - plan.hooks;
+  }
+
+  double peak_of_step(const std::vector<std::int64_t>& sizes, MemoryPlan& plan) {
+    std::vector<std::vector<double>> histories;
+    for (const std::int64_t size : sizes) {
+      // The second micro-batch meets the gradients of the first; a third meets no more.
+      training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
+      const std::int64_t before = in_use(device_);
+      StageTrainer trainer(*model_, training_, task_, 0, 1, 2, compute_, hooks_);
+      measure_state(trainer, in_use(device_) - before, plan);
+      histories.push_back(history_of_step(trainer, accumulates_ ? 2 * size : size));
+    }
+    return highest(sizes, histories);
+  }
+
+  double peak_of_ways(const std::vector<std::int64_t>& sizes, MemoryPlan& plan) {
+    double peak = 0;
+    for (const char* const way : kBufferedConv2dWays) {
+      const DecisionScope forced({.forced = way});
+      peak = std::max(peak, peak_of_step(sizes, plan));
+      if (forced.log().forced.empty()) break;  // no convolution that has a choice
+    }
+    return peak;
   }
 
   double saved_by_forward(std::int64_t size) {
@@ -110,8 +128,8 @@ class DryRun {
   // Above what is in use between steps.
   std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
     const Batch batch = Batch::zeros(fields_, samples, device_);
-    trainer.step(batch, 0, 0);
     const std::int64_t before = in_use(device_);
+    trainer.step(batch, 0, 0);  // what it keeps for good, such as a convolution's scratch, is counted with the next
     const MemoryHistory history(device_);
     trainer.step(batch, 1, 1);
     std::vector<double> above;
@@ -178,7 +196,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   plan.loader = loader_bytes(config, fields, device);
   DryRun run(model, training, task_of(config.data), hooks, config.data.batch, fields, compute_dtype_of(config), device);
   plan.weights = run.weights();
-  run.measure(plan);
+  run.measure(plan, device.is_cpu() && !config.deterministic);
   plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   return plan;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/config/read.h"
 #include "core/support/counting.h"
 #include "core/support/error.h"
 #include "layers/model_tree.h"
@@ -22,18 +23,27 @@ std::optional<Value> json_at(const SafetensorsFile& file, const char* key, const
 
 }  // namespace
 
-std::string encode_network(Module& model, const Shape& input) {
+void NetworkUse::fields(Fields& f) {
+  f.add("task", task, {.help = "that it learnt", .required = true});
+  f.add("precision", precision, {.help = "that the run computed in"});
+  f.add("data", data, {.help = "of samples and answers"});
+  f.add("decisions", decisions, {.help = "choices of a clock"});
+}
+
+std::string encode_network(Module& model, const Shape& input, const std::optional<NetworkUse>& use) {
   SafetensorsFile file;
   file.metadata[kLayoutKey] = "OHWI";
   file.metadata[kNetworkKey] = to_json(describe(model));
   file.metadata[kInputKey] = to_json(Value::list(Value::List(input.begin(), input.end())));
+  if (use) file.metadata[kUseKey] = to_json(write(*use));
   for (const auto& [name, tensor] : model_state(model).tensors) file.tensors[name] = tensor.to(Device::cpu());
   add_checksum(file);
   return encode_safetensors(file);
 }
 
-std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& path) {
-  const std::string bytes = encode_network(model, input);
+std::int64_t write_network(Vfs& vfs, Module& model, const Shape& input, const std::filesystem::path& path,
+                           const std::optional<NetworkUse>& use) {
+  const std::string bytes = encode_network(model, input, use);
   write_file_atomically(vfs, path, bytes);
   return static_cast<std::int64_t>(bytes.size());
 }
@@ -53,6 +63,18 @@ std::optional<Shape> input_of(const SafetensorsFile& file, const std::string& or
   TESSERA_CHECK(can_be_counted(sizes), IoError, origin, ": ", kInputKey, " is ", to_json(*list),
                 "; must have at most 2^40 elements");
   return Shape(std::span<const std::int64_t>(sizes));
+}
+
+std::optional<NetworkUse> use_of(const SafetensorsFile& file, const std::string& origin) {
+  const std::optional<Value> keys = json_at(file, kUseKey, origin);
+  if (!keys) return std::nullopt;
+  NetworkUse use;
+  std::vector<ConfigProblem> problems;
+  read(*keys, use, "", problems);
+  TESSERA_CHECK(problems.empty(), IoError, to_string(problems.front()));  // whose mark names the file and the key
+  TESSERA_CHECK(use.data.is_map() && use.decisions.is_map(), IoError, origin, ": ", kUseKey,
+                ": data and decisions must be blocks");
+  return use;
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/io/vfs.h"
@@ -12,6 +13,7 @@
 #include "train/checkpoint/background_saver.h"
 #include "train/checkpoint/store.h"
 #include "train/experiment.h"
+#include "train/run/history.h"
 #include "train/run/position.h"
 
 namespace tessera {
@@ -22,8 +24,9 @@ class RunSaver {
   RunSaver(Vfs& vfs, const std::filesystem::path& folder, const CheckpointConfig& config, const RunLock& lock);
 
   const CheckpointStore& store() const noexcept { return *store_; }
-  void resumed_from(const Checkpoint& checkpoint, const Position& position);
-  void next_stage() { pinned_best_ = -1; }  // a finished stage's best stays pinned
+  // `history` is the checkpoint's: it knows the best of stages that are over.
+  void resumed_from(const Checkpoint& checkpoint, const Position& position, const RunHistory& history);
+  void next_stage();  // the finished stage's best stays pinned; with checkpoint.keep_best: run until a later stage's is saved
 
   // This step is saved, or is being.
   bool holds(const Position& position) const noexcept { return asked_ == position.global_step && !position.stage_done; }
@@ -39,16 +42,19 @@ class RunSaver {
 
  private:
   void pin(const Position& position);
+  void pin_newest_best(const Position& position, const RunHistory& history);
   void note(const SaveResult& result);
 
   std::unique_ptr<CheckpointStore> store_;  // stays where it is when a saver is moved
   BackgroundSaver background_;
   bool best_;
+  bool newest_best_only_;
   bool async_;
   std::int64_t asked_ = -1;
   std::int64_t last_step_ = -1;
   std::int64_t last_time_ = 0;
-  std::int64_t pinned_best_ = -1;  // step of the best checkpoint when it is no stage's end
+  std::int64_t pinned_best_ = -1;  // step of the stage's best checkpoint when it is no stage's end
+  std::set<std::int64_t> earlier_bests_;  // of stages that are over, as far as they are pinned and no stage's end
 };
 
 }  // namespace tessera

@@ -2,7 +2,9 @@
 
 #include "core/support/error.h"
 #include "core/support/profile.h"
+#include "layers/batch_norm.h"
 #include "layers/model_tree.h"
+#include "layers/scores.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/environment.h"
 #include "train/run/model_state.h"
@@ -131,9 +133,21 @@ std::vector<MakeHook> RunState::hooks_of_stage() const {
                                .batches = batches_for_hooks()});
 }
 
+void RunState::renew_statistics_of_averages() {
+  const NoGrad no_grad;
+  renew_statistics(*model_, [&] {
+    batches_for_hooks()(0, stage().training.ema->statistics, [&](const Batch& batch) {
+      static_cast<void>(scores(*model_, batch.parts(), Context{}, compute_dtype_of(config_)));
+    });
+  });
+}
+
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, task(), seed_of(config_), steps_per_epoch_, stage_steps(),
                                             compute_dtype_of(config_), hooks_of_stage());
+  if (stage().training.ema && stage().training.ema->statistics > 0) {
+    trainer_->before_evaluation([this] { renew_statistics_of_averages(); });
+  }
   // A stage that has begun is in its checkpoint, also one that was stopped before its first step.
   if (position_.stage_step > 0 ? !restored_.empty() : restored_.contains("trainer")) {
     trainer_->load_state(restored_);

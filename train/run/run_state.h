@@ -81,6 +81,7 @@ class RunState {
   TrainingBatches batches_for_passes() const;
   ReadBatches batches_for_hooks() const;
   std::int64_t epoch_of_passes() const;  // the first of these
+  void renew_statistics_of_averages();  // of the model's weights of now, by batches_for_hooks()
   Batch next_batch();
 
   ExperimentConfig config_;

@@ -20,6 +20,39 @@ std::string best_step(const std::vector<SavedPoint>& points, const RunFolder& ru
   throw ConfigError(str(verb, ": ", run.path(), " has no best checkpoint: nothing was validated yet, or data.val is 0"));
 }
 
+bool holds_best(const SavedPoint& point) {
+  return point.position.best_step >= 0 && point.manifest.pinned.contains(point.position.best_step);
+}
+
+// The newest checkpoint of each stage, the last stage first.
+std::vector<const SavedPoint*> newest_of_stages(const std::vector<SavedPoint>& points) {
+  std::vector<const SavedPoint*> newest;
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    if (newest.empty() || newest.back()->position.stage != point->position.stage) newest.push_back(&*point);
+  }
+  return newest;
+}
+
+// Why a step that was the best of a stage is not there; "" for any other step.
+std::string fate_of_best(const std::vector<SavedPoint>& points, const std::string& at) {
+  const SavedPoint* later = nullptr;  // of the stages behind it the first that has a best
+  for (const SavedPoint* const point : newest_of_stages(points)) {
+    const std::int64_t step = point->position.best_step;
+    if (step < 0 || std::to_string(step) != at) {
+      if (holds_best(*point)) later = point;
+      continue;
+    }
+    const std::string best = str("; it was the best of stage ", point->stage, ", which ");
+    if (!holds_best(*point)) return best + "checkpoint.best: false did not keep";
+    if (later == nullptr || points.back().manifest.pinned.contains(step)) {
+      return best + "this folder lacks: a fork takes only its start and the ends of stages along";
+    }
+    return str(best, "was let go for that of stage ", later->stage, ", step ", later->position.best_step,
+               " (checkpoint.keep_best: run)");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> SavedPoint::teachers() const {
@@ -77,7 +110,8 @@ const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, co
     damaged += "\n  " + reason;
   }
   TESSERA_CHECK(damaged.empty(), IoError, verb, ": the checkpoint '", at, "' is damaged:", damaged);
-  throw ConfigError(str(verb, ": no checkpoint '", at, "'; there are:", known.empty() ? " none" : known));
+  throw ConfigError(
+      str(verb, ": no checkpoint '", at, '\'', fate_of_best(points, at), "; there are:", known.empty() ? " none" : known));
 }
 
 Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {

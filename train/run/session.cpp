@@ -29,11 +29,11 @@ void leave_failed(RunContext& run) {
   attempt([&] { run.write_status("failed"); });
 }
 
-void load(RunContext& run, const Checkpoint& checkpoint) {
+void load(RunContext& run, const Checkpoint& checkpoint, const RunHistory& history) {
   for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
   run.state.load(checkpoint);
   const Position& position = run.state.position();
-  run.saver.resumed_from(checkpoint, position);
+  run.saver.resumed_from(checkpoint, position, history);
   run.progress.line(
       str("resuming at stage ", run.stage().name, ", step ", position.stage_step, " (global step ", position.global_step, ")"));
 }
@@ -91,8 +91,8 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
     run.state.start(initial_model(vfs, experiment.config, run.state.data()));
   } else {
     const Checkpoint checkpoint = run.saver.store().load_latest();
-    load(run, checkpoint);
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
+    load(run, checkpoint, history);
     decisions = surviving_decisions(vfs, files.decisions(), recorded_decisions(checkpoint.manifest));
   }
   run.decisions = decide_for_run(vfs, files.decisions(), std::move(decisions), experiment.config.deterministic);

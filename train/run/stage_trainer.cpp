@@ -255,6 +255,7 @@ std::string StageTrainer::hook_summary() const {
 void StageTrainer::end_stage() {
   graph_.forget();
   for (const auto& hook : hooks_) hook->on_stage_end(model_);
+  if (renew_) renew_();
   hooks_.clear();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/device/step_state.h"
@@ -34,6 +35,9 @@ class StageTrainer {
 
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
+  // Called with the weights in place that hooks want evaluated, before they are evaluated and at the stage's end: what belongs to
+  // these weights, such as batch-norm statistics, is brought up to date.
+  void before_evaluation(std::function<void()> renew) { renew_ = std::move(renew); }
   // Gives back the memory of a recorded step; later steps record anew.
   void forget_recording() { graph_.forget(); }
 
@@ -51,6 +55,7 @@ class StageTrainer {
   template <class Body>
   void with_evaluation_weights(Body&& body) {
     for (const auto& hook : hooks_) hook->swap_evaluation_weights(model_);
+    if (renew_) renew_();
     body();
     for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) (*hook)->swap_evaluation_weights(model_);
   }
@@ -106,6 +111,7 @@ class StageTrainer {
   Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was
   std::int64_t loss_count_ = 0;
   StepGraph graph_;
+  std::function<void()> renew_;
 };
 
 }  // namespace tessera

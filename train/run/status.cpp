@@ -54,4 +54,9 @@ bool is_alive(const RunStatus& status) {
   return kill(static_cast<pid_t>(status.pid), 0) == 0 || errno == EPERM;
 }
 
+std::string state_now(const RunStatus& status) {
+  if (status.state != "training" || is_alive(status)) return status.state;
+  return is_local(status) ? "killed" : "unknown";
+}
+
 }  // namespace tessera

@@ -9,7 +9,6 @@
 #include "train/checkpoint/folder_name.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/store.h"
-#include "train/run/network_file.h"
 #include "train/run/run_folder.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
@@ -57,7 +56,8 @@ WeightsSource read_weights_file(Vfs& vfs, const std::string& path) {
   const std::string layout = found == file.metadata.end() ? "OIHW" : found->second;
   TESSERA_CHECK(layout == "OHWI" || layout == "OIHW", ConfigError, path, ": metadata ", kLayoutKey, " is '", layout,
                 "'; must be OHWI (tessera) or OIHW (PyTorch)");
-  WeightsSource source{path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path)};
+  WeightsSource source{
+      path, std::move(file.tensors), layout == "OIHW", tree_of(file, path), input_of(file, path), use_of(file, path)};
   if (source.torch) source.huggingface = huggingface_names(source.tensors);
   const std::filesystem::path config = std::filesystem::path(path).parent_path() / kHuggingFaceConfig;
   if (source.huggingface && vfs.exists(config)) {

@@ -8,6 +8,7 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "core/tensor.h"
+#include "train/run/network_file.h"
 #include "train/torch/huggingface.h"
 
 namespace tessera {
@@ -18,6 +19,7 @@ struct WeightsSource {
   bool torch = false;  // names and axes of PyTorch or Hugging Face; else ours
   std::optional<Value> tree = {};  // the network's, where the source holds it
   std::optional<Shape> input = {};  // likewise
+  std::optional<NetworkUse> use = {};  // of a file that a run's network was written to
   std::optional<HuggingFaceNames> huggingface = {};  // of a file with Hugging Face's names
   std::optional<Value> huggingface_config = {};  // the config.json beside it, a map
 };

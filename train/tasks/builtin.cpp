@@ -18,6 +18,12 @@ std::span<const Task* const> builtin_tasks() {
   return tasks;
 }
 
+const Task& builtin_task(std::string_view name) {
+  const auto found = std::ranges::find(builtin_tasks(), name, &Task::name);
+  TESSERA_CHECK(found != builtin_tasks().end(), ConfigError, "no task '", name, "'");
+  return **found;
+}
+
 const Task& task_of(const DataConfig& data) {
   const std::string_view name = task_name(data);
   const auto found = std::ranges::find(builtin_tasks(), name, &Task::name);

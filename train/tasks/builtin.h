@@ -11,6 +11,9 @@ namespace tessera {
 
 std::span<const Task* const> builtin_tasks();
 
+// Throws ConfigError on a name that no task has.
+const Task& builtin_task(std::string_view name);
+
 // That of the data set which the block names.
 const Task& task_of(const DataConfig& data);
 

@@ -8,20 +8,12 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/data/labelled_images.h"
+#include "train/tasks/softmax_shares.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::size_t kClassesForTop5 = 10;
-
-std::vector<double> softmax(const float* logits, std::size_t classes) {
-  const double greatest = *std::max_element(logits, logits + classes);
-  std::vector<double> shares(classes);
-  double sum = 0;
-  for (std::size_t i = 0; i < classes; ++i) sum += shares[i] = std::exp(static_cast<double>(logits[i]) - greatest);
-  for (double& share : shares) share /= sum;
-  return shares;
-}
 
 // How many classes the network finds likelier than the true one, in the order of ClassAnswers::predicted.
 std::int64_t rank_of(std::int64_t label, const float* logits, std::size_t classes) {
@@ -92,7 +84,7 @@ void ClassDetails::write_header() {
 void ClassDetails::write_row(std::int64_t label, std::int64_t predicted, const float* logits) {
   const auto name_of = [&](std::int64_t number) { return counts_.classes[static_cast<std::size_t>(number)]; };
   const std::int64_t index = split_.indices[at_];
-  const std::vector<double> shares = softmax(logits, counts_.classes.size());
+  const std::vector<double> shares = softmax_shares({logits, counts_.classes.size()});
   predictions_ += std::to_string(index) + ',';
   if (files_) predictions_ += csv_field(split_.dataset->origin(index)) + ',';
   predictions_ += csv_field(name_of(label)) + ',' + csv_field(name_of(predicted)) + (label == predicted ? ",1," : ",0,");

@@ -3,6 +3,7 @@
 
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/config/utf8.h"
 #include "train/tasks/class_counts.h"
 
 namespace tessera {
@@ -20,19 +21,12 @@ std::string share_text(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? percent(share(part, whole)) : std::string("-");
 }
 
-// A folder's name may hold what moves a terminal's cursor.
-std::string shown(const std::string& name) {
-  std::string text = name;
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-  return text;
-}
-
 std::string class_table(const ClassCounts& counts) {
   Rows rows{{"class", "n", "correct", "accuracy"}};
   for (std::size_t i = 0; i < counts.classes.size(); ++i) {
     const std::int64_t samples = counts.samples_of(i);
-    rows.push_back({shown(counts.classes[i]), str(samples), str(counts.count(i, i)), share_text(counts.count(i, i), samples)});
+    rows.push_back(
+        {printable(counts.classes[i]), str(samples), str(counts.count(i, i)), share_text(counts.count(i, i), samples)});
   }
   return aligned(rows, {false, true, true, true});
 }
@@ -44,10 +38,10 @@ std::string confusion_matrix(const ClassCounts& counts) {
   for (const std::string& name : counts.classes) width = std::max(width, text_width(name));
   const bool numbered = (classes + 1) * (width + 2) > kMatrixColumns;
   Rows rows{{""}};
-  for (std::size_t i = 0; i < classes; ++i) rows[0].push_back(numbered ? str(i) : shown(counts.classes[i]));
+  for (std::size_t i = 0; i < classes; ++i) rows[0].push_back(numbered ? str(i) : printable(counts.classes[i]));
   for (std::size_t truth = 0; truth < classes; ++truth) {
     std::vector<std::string>& row = rows.emplace_back();
-    row.push_back((numbered ? str(truth, ' ') : std::string()) + shown(counts.classes[truth]));
+    row.push_back((numbered ? str(truth, ' ') : std::string()) + printable(counts.classes[truth]));
     for (std::size_t said = 0; said < classes; ++said) row.push_back(str(counts.count(truth, said)));
   }
   std::vector<bool> right(classes + 1, true);
@@ -79,7 +73,7 @@ std::string pair_table(const ClassCounts& counts) {
   Rows rows{{"true", "predicted", "n", "of the class"}};
   for (std::size_t i = 0; i < listed; ++i) {
     const Pair& pair = pairs[i];
-    rows.push_back({shown(counts.classes[pair.truth]), shown(counts.classes[pair.said]), str(pair.count),
+    rows.push_back({printable(counts.classes[pair.truth]), printable(counts.classes[pair.said]), str(pair.count),
                     share_text(pair.count, counts.samples_of(pair.truth))});
   }
   return str("most confused: ", listed, " of ", pairs.size(), " pairs; --confusion FILE writes the whole matrix\n",

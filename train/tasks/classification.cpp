@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/ops/cross_entropy.h"
 #include "core/support/error.h"
+#include "train/config/utf8.h"
+#include "train/data/image_names.h"
 #include "train/data/labelled_images.h"
+#include "train/data/new_images.h"
 #include "train/tasks/class_counts.h"
 
 namespace tessera {
@@ -36,6 +40,28 @@ class Accuracy final : public TaskScore {
  private:
   std::int64_t samples_ = 0;
   std::int64_t correct_ = 0;
+};
+
+class ClassPrediction final : public Prediction {
+ public:
+  ClassPrediction(std::vector<std::string> names, const Value& description, const Shape& input)
+      : names_(std::move(names)), images_(description, input) {}
+
+  std::vector<std::string> files(const std::string& path) const override {
+    return is_folder(path) ? images_below(path) : std::vector{path};
+  }
+  std::unique_ptr<NewSamples> open(const std::string& file) const override { return images_.open(file); }
+  std::unique_ptr<NewSamples> open_text(const std::string&, const std::string& name) const override {
+    throw ConfigError(str("predict: ", name, " is a text; the network takes images"));
+  }
+  std::int64_t answers() const override { return std::ssize(names_); }
+  std::string name_of(std::int64_t number) const override { return names_[static_cast<std::size_t>(number)]; }
+  std::string shown(const std::string& name) const override { return printable(name); }
+  Tensor scores(const Tensor& output) const override { return output.to(DType::f32).to(Device::cpu()).contiguous(); }
+
+ private:
+  std::vector<std::string> names_;
+  NewImages images_;
 };
 
 }  // namespace
@@ -81,6 +107,13 @@ std::unique_ptr<TaskScore> Classification::score() const { return std::make_uniq
 
 std::unique_ptr<TaskDetails> Classification::details(const Subset& split, const DetailOptions& options) const {
   return std::make_unique<ClassDetails>(split, options);
+}
+
+std::unique_ptr<Prediction> Classification::prediction(const Value& description, const Shape& input, const Shape& output) const {
+  std::vector<std::string> names = class_names(description);
+  TESSERA_CHECK(!names.empty() && output == (Shape{1, std::ssize(names)}), ConfigError, "predict: the network gives ", output,
+                " for one image, but was saved with ", names.size(), " classes");
+  return std::make_unique<ClassPrediction>(std::move(names), description, input);
 }
 
 }  // namespace tessera

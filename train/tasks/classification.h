@@ -20,6 +20,8 @@ class Classification final : public Task {
   void check_output(const Shape& output, const Dataset& data) const override;
   std::unique_ptr<TaskScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
+  // Of images and arrays (train/data/new_images.h): which of the classes each is.
+  std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;
 };
 
 // What the network said of one batch: logits f32 [n, classes] and labels i64 [n] on the host, and the class predicted for each:

@@ -4,6 +4,11 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <utility>
+
+#include "train/config/utf8.h"
+#include "train/data/text/new_text.h"
+#include "train/data/text/text_config.h"
 
 namespace tessera {
 namespace {
@@ -42,6 +47,44 @@ struct NextTokenCounts {
   }
 };
 
+// A token whose text is no UTF-8 alone, such as half a letter, is called by its bytes.
+std::string text_or_bytes(const std::string& text) {
+  if (find_invalid_utf8(text) == std::string::npos) return text;
+  std::string escaped;
+  for (const unsigned char byte : text) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    escaped += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return escaped;
+}
+
+class TokenPrediction final : public Prediction {
+ public:
+  TokenPrediction(std::shared_ptr<const Tokenizer> tokenizer, std::int64_t longest)
+      : tokenizer_(std::move(tokenizer)), longest_(longest) {}
+
+  std::unique_ptr<NewSamples> open(const std::string& file) const override { return open_text(read_text(file), file); }
+  std::unique_ptr<NewSamples> open_text(const std::string& text, const std::string& name) const override {
+    return new_text(*tokenizer_, text, name, longest_);
+  }
+  std::int64_t answers() const override { return tokenizer_->vocabulary(); }
+  std::string name_of(std::int64_t number) const override {
+    const auto id = static_cast<TokenId>(number);
+    const std::string text = tokenizer_->decode({&id, 1});
+    return text.empty() || tokenizer_->is_special(id) ? str("<token ", number, '>') : text_or_bytes(text);
+  }
+  std::string shown(const std::string& name) const override { return to_json(name); }  // blanks and line breaks show
+  // Behind the last token; scores beyond the vocabulary stand for nothing.
+  Tensor scores(const Tensor& output) const override {
+    const Tensor last = output.slice(1, output.dim(1) - 1, output.dim(1)).slice(2, 0, answers());
+    return last.to(DType::f32).to(Device::cpu()).contiguous().reshape({output.dim(0), answers()});
+  }
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::int64_t longest_;
+};
+
 }  // namespace
 
 std::span<const Metric> NextToken::metrics() const {
@@ -56,6 +99,14 @@ std::unique_ptr<TaskScore> NextToken::score() const { return std::make_unique<To
 
 std::unique_ptr<TaskDetails> NextToken::details(const Subset& split, const DetailOptions& options) const {
   return std::make_unique<TokenDetails<NextTokenCounts>>(kName, split, options);
+}
+
+std::unique_ptr<Prediction> NextToken::prediction(const Value& description, const Shape& input, const Shape& output) const {
+  auto tokenizer = tokenizer_of(text_description(description));
+  TESSERA_CHECK(input.rank() == 2 && output.rank() == 3 && output[2] >= tokenizer->vocabulary(), ConfigError,
+                "predict: the network takes ", input, " and gives ", output, "; tokenizer ", tokenizer->name(), " has ",
+                tokenizer->vocabulary(), " tokens, so it must be [1, t] and [1, t, ", tokenizer->vocabulary(), "] or wider");
+  return std::make_unique<TokenPrediction>(std::move(tokenizer), input[1]);
 }
 
 }  // namespace tessera

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "core/autograd/var.h"
+#include "core/support/error.h"
 #include "train/data/dataset.h"
 #include "train/tasks/loss_config.h"
 #include "train/tasks/metric.h"
+#include "train/tasks/prediction.h"
 
 namespace tessera {
 
@@ -76,6 +78,15 @@ class Task {
   virtual std::unique_ptr<TaskScore> score() const = 0;
   // Its add() must get the batches of the split in the split's order.
   virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;
+
+  // What a network says of samples without targets. `description`: what the data set says of itself (Dataset::description), which
+  // may stand among other keys; `input` and `output`: shapes of one sample and of the answer to it. Throws ConfigError where they
+  // do not fit, and for a task that has nothing to say of a sample alone, as it is here.
+  virtual std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const;
 };
+
+inline std::unique_ptr<Prediction> Task::prediction(const Value&, const Shape&, const Shape&) const {
+  throw ConfigError(str("predict: the network learnt the task ", name(), ", which has no answer to a sample alone"));
+}
 
 }  // namespace tessera

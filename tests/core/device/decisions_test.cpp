@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "core/support/error.h"
 #include "core/support/log.h"
@@ -156,6 +157,51 @@ TEST(Decisions, AForcedNameComesFirstAndScopesNest) {
   const DecisionScope second({});
   EXPECT_NE(decision_epoch(), epoch);
   EXPECT_NE(decision_epoch(), first);
+}
+
+TEST(Decisions, ThoseOfAThreadGoBeforeTheProcesssAndAreItsOwn) {
+  const DecisionScope process({.measure = true, .known = {{"k", "b"}}, .forced = "a"});
+  const std::uint64_t epoch = decision_epoch();
+  const auto measure = []() -> std::string {
+    ADD_FAILURE() << "measured";
+    return "";
+  };
+  {
+    const ThreadDecisions own(DecisionMap{{"k", "c"}, {"spoken", "words"}});
+    EXPECT_TRUE(decisions_active());
+    EXPECT_FALSE(choice_is_forced());
+    EXPECT_NE(decision_epoch(), epoch);
+    EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+    EXPECT_EQ(decide("new", kNames, no_clock), 0u) << "what is not known is not measured";
+    EXPECT_EQ(recall_or_measure("spoken", measure), "words");
+    EXPECT_EQ(recall_or_measure("new", measure), std::nullopt);
+    std::thread([&] {
+      EXPECT_EQ(decision_epoch(), epoch) << "another thread has the process's";
+      const ThreadDecisions others(DecisionMap{{"k", "b"}});
+      EXPECT_NE(decision_epoch(), own.epoch());
+      EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+    }).join();
+    EXPECT_EQ(decision_epoch(), own.epoch());
+    const std::uint64_t outer = own.epoch();
+    {
+      const ThreadDecisions inner({});
+      EXPECT_EQ(decide("k", kNames, no_clock), 0u);
+    }
+    EXPECT_EQ(decision_epoch(), outer);
+  }
+  EXPECT_EQ(decision_epoch(), epoch);
+  EXPECT_EQ(decide("k", kNames, no_clock), 0u) << "forced again";
+  EXPECT_TRUE(process.log().replayed.empty()) << "a thread's own choices are in no log";
+}
+
+TEST(Decisions, OneOfAThreadThatIsNotOfferedIsWarnedAbout) {
+  std::string warning;
+  const testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warning = text;
+  });
+  const ThreadDecisions own(DecisionMap{{"k", "amx"}});
+  EXPECT_EQ(decide("k", kNames, no_clock), 0u);
+  EXPECT_EQ(warning, "decisions: k was decided as 'amx', which is not offered here; 'a' of a, b, c is used and bytes may differ");
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ TEST(GenerateText, RefusesOptionsThatCannotBe) {
 
 TEST(GenerateText, APromptMustBeUtf8WhereTheTokenizerNeedsIt) {
   EXPECT_EQ(message_of<ConfigError>([] { prompt_tokens(Ending(10), "a\xC3("); }),
-            "generate: byte 1 of the prompt is no UTF-8, which tokenizer ending needs");
+            "generate: the prompt: byte 1 is no UTF-8, which tokenizer ending needs");
   EXPECT_EQ(prompt_tokens(ByteTokenizer(), "a\xC3("), (std::vector<TokenId>{'a', 0xC3, '('}));
 }
 

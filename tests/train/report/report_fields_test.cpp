@@ -7,6 +7,7 @@
 #include "train/plan/plan.h"
 #include "train/report/bench_report.h"
 #include "train/report/eval_report.h"
+#include "train/report/predict.h"
 #include "train/report/run_diff.h"
 #include "train/report/smoke.h"
 #include "train/report/table.h"
@@ -19,8 +20,8 @@ namespace {
 template <class Report>
 class ReportFields : public testing::Test {};
 
-using Reports =
-    testing::Types<BenchReport, DataReport, EvalReport, Manifest, Plan, ProfileReport, RunDiff, RunStatus, SmokeReport, Table>;
+using Reports = testing::Types<BenchReport, DataReport, EvalReport, Manifest, Plan, Predicted, ProfileReport, RunDiff, RunStatus,
+                               SmokeReport, Table>;
 TYPED_TEST_SUITE(ReportFields, Reports);
 
 TYPED_TEST(ReportFields, SayWhatEachKeyIs) {

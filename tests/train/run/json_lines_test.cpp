@@ -64,5 +64,22 @@ TEST_F(JsonLinesTest, AShorterOrMissingFileIsAnErrorWithBothSizes) {
   EXPECT_EQ(error_of(11), "");
 }
 
+TEST_F(JsonLinesTest, AreReadWithTheirPlaces) {
+  write_file_atomically(real_vfs(), path_, "{\"step\":1}\n{\"step\":3}\n{\"step\":");
+  const std::vector<JsonLine> lines = read_json_lines(real_vfs(), path_);
+  ASSERT_EQ(lines.size(), 2u) << "the last line has no end yet";
+  EXPECT_EQ(lines[1].value.at("step").as_int(), 3);
+  EXPECT_EQ(lines[1].where, path_ + ":2");
+}
+
+TEST_F(JsonLinesTest, AFaultIsReadWithItsLine) {
+  const auto message = [&](const std::string& text) {
+    write_file_atomically(real_vfs(), path_, text);
+    return message_of<IoError>([&] { read_json_lines(real_vfs(), path_); });
+  };
+  EXPECT_EQ(message("{}\n7\n"), path_ + ":2: is an integer; a line is a JSON object");
+  EXPECT_TRUE(message("{}\n{}\n{\"step\": }\n").starts_with(path_ + ":3")) << message("{}\n{}\n{\"step\": }\n");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -41,7 +41,7 @@ class LossScaleStep : public ::testing::Test {
     TrainingConfig config;
     config.optimizer.form = SgdConfig{.lr = 1 / kInput, .momentum = 0};
     config.clip_norm = 0x1p120;
-    config.ema = EmaConfig{.decay = 0.5};
+    config.ema = EmaConfig{.decay = 0.5, .warmup = false};
     return config;
   }
   static void step(StageTrainer& trainer, std::int64_t index) {

@@ -91,6 +91,30 @@ TEST_F(NetworkFile, SaysItsOwnInput) {
             path_.string() + ": tessera.input is [1,4294967296,4294967296]; must have at most 2^40 elements");
 }
 
+TEST_F(NetworkFile, SaysWhatItIsFor) {
+  write_network(real_vfs(), *model_, kInput, path_);
+  EXPECT_FALSE(file_network(real_vfs(), path_.string()).use);
+  NetworkUse use{.task = "chess", .precision = "bf16"};
+  use.data.set("board", 64);
+  use.decisions.set("version", 1);
+  write_network(real_vfs(), *model_, kInput, path_, use);
+  const std::optional<NetworkUse> read_back = file_network(real_vfs(), path_.string()).use;
+  ASSERT_TRUE(read_back);
+  EXPECT_EQ(write(*read_back), write(use));
+  EXPECT_EQ(write(load().use.value()), write(use)) << "as model: {name: saved} reads it";
+  const auto fault_of = [&](const char* text) {
+    SafetensorsFile changed = file();
+    changed.metadata.erase(std::string(kChecksumKey));
+    changed.metadata[kUseKey] = text;
+    testing::save(path_, changed);
+    return message_of<IoError>([&] { file_network(real_vfs(), path_.string()); });
+  };
+  EXPECT_EQ(fault_of(R"({"task": 7})"), path_.string() + ": tessera.use: task: expected text, found 7; write it in quotes");
+  EXPECT_NE(fault_of("{}").find(path_.string() + ": tessera.use: "), std::string::npos);
+  EXPECT_NE(fault_of(R"({"task": "chess", "data": 7})").find("data and decisions must be blocks"), std::string::npos);
+  EXPECT_NE(fault_of("{").find(path_.string() + ": tessera.use"), std::string::npos);
+}
+
 TEST_F(NetworkFile, TakesNoOtherInputThanItsOwn) {
   write_network(real_vfs(), *model_, kInput, path_);
   EXPECT_NE(message_of<ShapeError>([&] { load({1, 9, 9, 2}); }).find("input channels differ"), std::string::npos);

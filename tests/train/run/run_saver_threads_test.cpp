@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-constexpr CheckpointConfig kAsync{.keep = 3, .best = false, .async = true};
+const CheckpointConfig kAsync{.keep = 3, .best = false, .async = true};
 
 class AsyncRunSaver : public CheckpointStoreTest {
  protected:

@@ -60,7 +60,7 @@ TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
   const auto plain = make_model();
   std::vector<std::string> calls;
   TrainingConfig config = plain_sgd(1);
-  config.ema = EmaConfig{.decay = 0.9};  // has a slot of its own
+  config.ema = EmaConfig{.decay = 0.9, .warmup = false};  // has a slot of its own
   config.micro_batch = 3;  // two of them, and one call of each hook
   StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, a_witness(calls));
   StageTrainer without(*plain, config, kTask, 1, 2, 4);

@@ -47,7 +47,7 @@ TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
   config.schedule.form = CosineSchedule{};
   config.micro_batch = 4;
   config.clip_norm = 1;
-  config.ema = EmaConfig{.decay = 0.9};
+  config.ema = EmaConfig{.decay = 0.9, .warmup = false};
   const auto train = [&](bool replays, int* recordings) {
     const auto model = make_model();
     StageTrainer trainer(*model, config, kTask, 1, 4, 8);
@@ -221,7 +221,7 @@ TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
   const auto model = make_model();
   const std::vector<float> start = weights_of(*model);
   TrainingConfig config = plain_sgd(1);
-  config.ema = EmaConfig{.decay = 0.75};
+  config.ema = EmaConfig{.decay = 0.75, .warmup = false};
   StageTrainer trainer(*model, config, kTask, 1, 10, 10);
   trainer.step(make_batch(6), 0, 0);
   const std::vector<float> end = weights_of(*model);
@@ -238,7 +238,7 @@ TEST(StageTrainer, AdoptsTheAverageAtTheEnd) {
 TEST(StageTrainer, StateGoesOnWithTheSameSteps) {
   TrainingConfig config;
   config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};
-  config.ema = EmaConfig{.decay = 0.5};
+  config.ema = EmaConfig{.decay = 0.5, .warmup = false};
   const auto straight = make_model();
   StageTrainer trainer(*straight, config, kTask, 1, 10, 10);
   trainer.step(make_batch(6), 0, 0);

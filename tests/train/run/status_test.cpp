@@ -48,6 +48,7 @@ TEST(Status, RoundTripAddsWhoWroteItAndWhen) {
   EXPECT_EQ(loaded.pid, getpid());
   EXPECT_FALSE(loaded.host.empty());
   EXPECT_TRUE(is_alive(loaded));
+  EXPECT_EQ(state_now(loaded), "training");
 }
 
 TEST(Status, AProcessThatEndedIsNotAlive) {
@@ -60,6 +61,7 @@ TEST(Status, AProcessThatEndedIsNotAlive) {
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   status.pid = child;
   EXPECT_FALSE(is_alive(status));
+  EXPECT_EQ(state_now(status), "killed");
 }
 
 TEST(Status, NothingIsKnownOfProcessesElsewhere) {
@@ -69,6 +71,7 @@ TEST(Status, NothingIsKnownOfProcessesElsewhere) {
   RunStatus status = load_status(real_vfs(), path);
   status.host += "-other";
   EXPECT_FALSE(is_alive(status));
+  EXPECT_EQ(state_now(status), "unknown");
 }
 
 TEST(Status, AStateNobodyWritesIsRefused) {

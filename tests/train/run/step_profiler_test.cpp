@@ -23,7 +23,7 @@ class ProfiledSteps : public ::testing::Test {
   ProfiledSteps() : model_(build_model(named_model("resnet20", 10), shape_)), batch_(make_batch()) {
     initialize(*model_, 1);
     TrainingConfig config;
-    config.ema = EmaConfig{.decay = 0.9};
+    config.ema = EmaConfig{.decay = 0.9, .warmup = false};
     trainer_ = std::make_unique<StageTrainer>(*model_, config, kTask, 1, 100, 100);
   }
 

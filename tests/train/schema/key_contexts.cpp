@@ -278,6 +278,8 @@ constexpr KeyContext kContexts[] = {
     {"checkpoint.every", "", "2s"},
     {"checkpoint.keep", "{checkpoint: {every: 1s}}", "1"},
     {"checkpoint.best", "{checkpoint: {every: 100e}, stages: [{train: 3e}]}"},
+    {"checkpoint.keep_best",
+     "{checkpoint: {keep: 1}, optimizer: {name: sgd, lr: 0}, stages: [{name: a, train: 3e}, {name: b, train: 3e}]}"},
     {"report.decode", kTextNetwork},
     {"report.decode.batch", "", "[2]"},
     {"log_every", "", "2"},

@@ -131,6 +131,46 @@ TEST_F(NextTokenTask, AnswersMustHaveAClassForEachToken) {
   EXPECT_EQ(task.units_per_sample(*data.train.dataset), 8);
 }
 
+TEST_F(NextTokenTask, APredictionIsOfTheTokenBehindTheText) {
+  const DataSplits data = load(std::string(100, 'a'), 8, {100, 0, 0});
+  const auto prediction = task.prediction(data.train.dataset->description(), {1, 8}, {1, 8, 300});
+  EXPECT_EQ(prediction->answers(), 256);
+  const auto text = prediction->open_text("0123456789", "--text");
+  EXPECT_EQ(text->field(), (Field{"tokens", DType::i64, {8}, 256})) << "the end of a longer one";
+  const Tensor tokens = Tensor::zeros({8}, DType::i64);
+  text->read(0, tokens);
+  EXPECT_EQ(tokens.to_vector<std::int64_t>(), (std::vector<std::int64_t>{'2', '3', '4', '5', '6', '7', '8', '9'}));
+  write_file_atomically(real_vfs(), folder / "b.txt", "ab");
+  EXPECT_EQ(prediction->open(folder / "b.txt")->field().shape, Shape{2});
+  Tensor output = Tensor::zeros({1, 2, 300});
+  for (std::int64_t i = 0; i < 600; ++i) output.data<float>()[i] = static_cast<float>(i);
+  const Tensor scores = prediction->scores(output);
+  EXPECT_EQ(scores.shape(), (Shape{1, 256}));
+  EXPECT_EQ(scores.data<float>()[0], 300);
+  EXPECT_EQ(scores.data<float>()[255], 555);
+  EXPECT_EQ(prediction->name_of('x'), "x");
+  EXPECT_EQ(prediction->name_of(0xE2), "\\xe2") << "no letter alone";
+  EXPECT_EQ(prediction->shown("\n"), "\"\\n\"");
+}
+
+TEST_F(NextTokenTask, APredictionNeedsATextAndANetworkThatFits) {
+  const DataSplits data = load(std::string(100, 'a'), 8, {100, 0, 0});
+  const Value description = data.train.dataset->description();
+  const auto prediction = task.prediction(description, {1, 8}, {1, 8, 256});
+  write_file_atomically(real_vfs(), folder / "b.txt", "");
+  const std::string path = folder / "b.txt";
+  EXPECT_EQ(message_of<IoError>([&] { prediction->open(path); }),
+            path + ": the text is empty; tokenizer bytes has no end of text to begin behind, so that it needs one");
+  EXPECT_EQ(message_of<IoError>([&] { prediction->open(folder / "none"); }), std::string(folder / "none") + ": no such file");
+  EXPECT_EQ(message_of<IoError>([&] { prediction->open(folder.path().string()); }),
+            folder.path().string() + ": is no regular file");
+  EXPECT_NE(message_of<ConfigError>([&] {
+              task.prediction(description, {1, 8}, {1, 8, 255});
+            }).find("tokenizer bytes has 256"),
+            std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { task.prediction(Value::map(), {1, 8}, {1, 8, 256}); }).find("text"), std::string::npos);
+}
+
 // Of "abcabc..." a table of bigrams can know all but nothing of what comes after a random byte.
 TEST_F(NextTokenTask, ATableOfBigramsLearnsATextThatRepeats) {
   std::string text;

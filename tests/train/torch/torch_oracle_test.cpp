@@ -265,8 +265,8 @@ stages:
   EXPECT_EQ(trained.step, 1 + 2 * 3) << "a factorisation, and two epochs of twelve good images";
   const std::unique_ptr<Module> model = saved_model(trained);
   const NetworkToExport network = network_to_export(real_vfs(), run.path());
-  export_torch(real_vfs(), *network.model, network.input, network.origin, folder_.path(), network.data);
-  expect_classified(*model, load_data(experiment.config.data, 1).test, network.data);
+  export_torch(real_vfs(), *network.model, network.input, network.origin, folder_.path(), network.use->data);
+  expect_classified(*model, load_data(experiment.config.data, 1).test, network.use->data);
   testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", testing::random_input({2, 32, 32, 3})}}, .metadata = {}});
   run_torch("exported");
   expect_same_logits(*model);

@@ -1,0 +1,173 @@
+// report: the page of a run that trained, was held to low rank, factorised and tuned; of two runs, of a table, of a run that has
+// logged nothing, of damaged ones, and of one that goes on.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "core/config/value.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/tiny_experiment.h"
+#include "tests/support/python.h"
+
+namespace tessera::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBlocks = R"(
+data: {name: glyphs, count: 200, test_count: 20, batch: 20, val: 0.1}
+optimizer: {name: sgd, lr: 0.05}
+log_every: 3
+stages:
+  - {name: dense, train: 2e}
+  - {name: held, train: 2e, admm: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always, rho: 1, update: 4s}}
+  - {name: factored, factorise: {from: held}}
+  - {name: tuned, train: 1e}
+)";
+
+class Report : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder();
+    write_bytes(*folder_ / "tiny.yaml", tiny_experiment(kBlocks));
+    const Outcome outcome = run_program({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "runs"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string run() { return *folder_ / "runs/tiny/1"; }
+  static std::string copy_of_run(const std::string& name) {
+    fs::copy(run(), *folder_ / name, fs::copy_options::recursive);
+    return *folder_ / name;
+  }
+  static std::string page(const std::vector<std::string>& sources, const std::vector<std::string>& more = {}) {
+    const std::string file = *folder_ / "page.html";
+    const Outcome outcome = run_program(joined(joined({"report"}, sources), joined({"-o", file}, more)));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return read_bytes(file);
+  }
+  // The elements that tests/end_to_end/check_page.py counts in the newest page.
+  static Value checked() {
+    const std::string told =
+        output_of("python3 " + (fs::path(TESSERA_PAGES) / "check_page.py").string() + " " + (*folder_ / "page.html"));
+    EXPECT_TRUE(told.starts_with("{")) << told;
+    return told.starts_with("{") ? parse_json(told, "check_page.py") : Value::map();
+  }
+  static std::string metrics() { return read_bytes(run() + "/metrics.jsonl"); }
+
+  static TemporaryFolder* folder_;
+};
+TemporaryFolder* Report::folder_ = nullptr;
+
+TEST_F(Report, ARunIsAPageThatNeedsNothingElse) {
+  const std::string text = page({run()});
+  const Value counts = checked();
+  for (const char* const title : {"Training loss", "Loss on val", "Learning rate", "ADMM: rho", "ADMM: dual residual",
+                                  "Samples per second", "Parameters of layers", "Time of layers alone"}) {
+    expect_in(text, title);
+  }
+  for (const char* const stage : {">dense</text>", ">held</text>", ">factored</text>", ">tuned</text>"}) expect_in(text, stage);
+  expect_in(text, "factored as tucker2, out 4 in 4");
+  expect_in(text, ">tiny: held</text>");
+  expect_in(text, ">tiny: factored</text>");
+  expect_in(text, "config.resolved.yaml</summary>");
+  expect_in(text, "tessera resume " + run());
+  EXPECT_EQ(counts.at("table").as_int(), 5) << "runs, layers of two stages, stages, environment";
+  EXPECT_GE(counts.at("svg").as_int(), 12);
+  EXPECT_EQ(text, page({run()})) << "the same bytes of the same files";
+}
+
+TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
+  const std::string other = copy_of_run("b<script>alert(1)&");
+  const std::string text = page({run(), other});
+  checked();
+  EXPECT_EQ(text.find("<script>alert"), std::string::npos);
+  expect_in(text, "b&lt;script&gt;alert(1)&amp;");
+  expect_in(text, "curve c1 d1");
+  expect_in(text, "<th scope=\"row\">tiny/1</th>");
+}
+
+TEST_F(Report, ATableOfReproduceIsAPageToo) {
+  const std::string text = page({std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"});
+  checked();
+  expect_in(text, "class=\"front\"");
+  expect_in(text, "batch 128, inference");
+  expect_in(text, "admm_resnet8");
+}
+
+TEST_F(Report, ARunThatHasLoggedNothingSaysSo) {
+  const std::string fresh = copy_of_run("fresh");
+  for (const char* const file : {"/metrics.jsonl", "/timing.jsonl"}) write_bytes(fresh + file, "");
+  for (const char* const file : {"/layers.csv", "/status.json", "/checkpoints"}) fs::remove_all(fresh + file);
+  expect_in(page({fresh}), "tiny has logged no number yet.");
+  checked();
+}
+
+TEST_F(Report, ALineThatIsBeingWrittenIsPassedOver) {
+  const std::string growing = copy_of_run("growing");
+  write_bytes(growing + "/metrics.jsonl", metrics() + "{\"stage\":\"tuned\",\"st");
+  page({growing});
+  checked();
+}
+
+TEST_F(Report, DamageIsNamedWithFileAndLine) {
+  const std::string damaged = copy_of_run("damaged");
+  const auto expect = [&](int code, const std::string& part) { expect_outcome(run_program({"report", damaged}), code, part); };
+  const std::string first = metrics().substr(0, metrics().find('\n') + 1);
+  write_bytes(damaged + "/metrics.jsonl", first + "{\"stage\": \n");
+  expect(1, damaged + "/metrics.jsonl:2");
+  write_bytes(damaged + "/metrics.jsonl", first + first + "{\"stage\": \"dense\", \"loss\": 1}\n");
+  expect(1, damaged + "/metrics.jsonl:3");
+  write_bytes(damaged + "/metrics.jsonl", "[1]\n");
+  expect(1, damaged + "/metrics.jsonl:1: is a list");
+  write_bytes(damaged + "/metrics.jsonl", metrics());
+  write_bytes(damaged + "/layers.csv", read_bytes(run() + "/layers.csv") + "held,conv2\n");
+  expect(1, damaged + "/layers.csv:4: has 2 fields");
+  fs::remove(damaged + "/layers.csv");
+  expect(1, damaged + "/layers.csv: is missing");
+  fs::remove(damaged + "/env.json");
+  expect(1, damaged + "/env.json");
+  fs::remove(damaged + "/config.resolved.yaml");
+  expect(2, "config.resolved.yaml is missing");
+  expect_outcome(run_program({"report", *folder_ / "nowhere"}), 2, "report: there is no ");
+}
+
+TEST_F(Report, WatchEndsWithTheRun) {
+  expect_outcome(run_program({"report", run(), "--watch"}), 2, "name it with --output");
+  EXPECT_EQ(page({run()}, {"--watch"}).find("http-equiv"), std::string::npos) << "finished before it began";
+
+  RunningProgram training({"train", *folder_ / "tiny.yaml", "--runs", *folder_ / "watched", "stages[0].train=1000000s"});
+  ASSERT_TRUE(training.wait_for("dense epoch"));
+  const std::string file = *folder_ / "watched.html";
+  RunningProgram watch({"report", *folder_ / "watched/tiny/1", "-o", file, "--watch"});
+  ASSERT_TRUE(watch.wait_for("wrote"));
+  expect_in(read_bytes(file), "http-equiv=\"refresh\"");
+  training.send(SIGTERM);
+  EXPECT_EQ(training.finish().exit_code, 3);
+  EXPECT_EQ(watch.finish().exit_code, 0);
+  EXPECT_EQ(read_bytes(file).find("http-equiv"), std::string::npos);
+  expect_in(read_bytes(file), ">stopped</td>");
+}
+
+// The page in a browser, after a click on the header of the stages' column of steps: what the script makes of it.
+TEST_F(Report, SortsInABrowser) {
+  if (std::system("chromium --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
+  std::string text = page({run()});
+  const std::string end = "</body>";
+  text.replace(text.rfind(end), end.size(),
+               "<script>var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();</script></body>");
+  write_bytes(*folder_ / "clicked.html", text);
+  const std::string dom = output_of("chromium --headless --no-sandbox --disable-gpu --user-data-dir=" + (*folder_ / "chromium") +
+                                    " --dump-dom file://" + (*folder_ / "clicked.html") + " 2>/dev/null");
+  EXPECT_EQ(dom.find("disabled"), dom.find("disabled {")) << "the script set the buttons free";
+  expect_in(dom, "aria-sort=\"descending\"");
+  const std::string rows = dom.substr(dom.find("id=\"stages-0\""));
+  EXPECT_LT(rows.find("scope=\"row\">dense<"), rows.find("scope=\"row\">factored<"));
+  EXPECT_LT(rows.find("scope=\"row\">tuned<"), rows.find("scope=\"row\">factored<")) << "which has no steps";
+}
+
+}  // namespace
+}  // namespace tessera::testing

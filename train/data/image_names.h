@@ -1,0 +1,23 @@
+// What of a folder counts as an image, by its name alone.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+// How many folders lie in each other at most: a link to a folder above would never end.
+inline constexpr int kMostImageFolders = 16;
+
+bool is_named_like_an_image(const std::filesystem::path& path);  // .jpg, .jpeg, .png, in any case
+bool is_folder(const std::filesystem::path& path);  // links are followed; one to nothing is a file that cannot be read
+
+// The paths in a folder, by byte; names that begin with a dot, Thumbs.db and desktop.ini are passed over. Throws IoError where it
+// cannot be listed.
+std::vector<std::filesystem::path> image_entries(const std::filesystem::path& folder);
+
+// The images in a folder and in those below it, folder after folder by byte. Throws IoError "path: reason" where there is none.
+std::vector<std::string> images_below(const std::filesystem::path& folder);
+
+}  // namespace tessera

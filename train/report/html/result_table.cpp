@@ -1,0 +1,184 @@
+#include "train/report/html/result_table.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/config/value.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "train/tasks/builtin.h"
+
+namespace tessera {
+namespace {
+
+template <class Number>
+std::optional<Number> optional_at(const Value& map, std::string_view key) {
+  const Value* const value = map.find(key);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if constexpr (std::is_same_v<Number, double>) {
+    return value->as_double();
+  } else {
+    return value->as_int();
+  }
+}
+
+Summary summary_of(const Value& value) {
+  return {value.at("median").as_double(), value.at("p10").as_double(), value.at("p90").as_double()};
+}
+
+std::vector<TimedResult> times_of(const Value& list) {
+  std::vector<TimedResult> times;
+  for (const Value& each : list.as_list()) {
+    const Value* const phase = each.find("phase");  // none in tables of older programs, which timed inference alone
+    TimedResult timed{.at = str("batch ", each.at("batch").as_int(), ", ", phase ? phase->as_string() : "inference"),
+                      .time = summary_of(each.at("ms"))};
+    const Value* const speedup = each.find("speedup");
+    if (speedup != nullptr && speedup->is_map()) timed.speedup = summary_of(*speedup);
+    times.push_back(std::move(timed));
+  }
+  return times;
+}
+
+// The metric that some task is judged by and whose column the row has.
+const Metric* metric_in(const Value& row) {
+  for (const Task* task : builtin_tasks()) {
+    const Metric& metric = task->metrics().front();
+    if (optional_at<double>(row, str(metric.column, "_mean"))) return &metric;
+  }
+  return nullptr;
+}
+
+void add_value(ResultTable& table, ResultRow& row, const Value& value) {
+  const Metric* const metric = metric_in(value);
+  if (metric == nullptr) return;
+  if (table.metric == nullptr) table.metric = metric;
+  TESSERA_CHECK(metric == table.metric, ConfigError, "is judged by ", metric->key, ", rows before it by ", table.metric->key);
+  row.value = value.at(str(metric->column, "_mean")).as_double();
+  row.deviation = optional_at<double>(value, str(metric->column, "_sd"));
+}
+
+// Sizes are the first seed's.
+ResultRow row_of_arm(ResultTable& table, const Value& value, const std::string& baseline) {
+  ResultRow row{.name = value.at("arm").as_string()};
+  row.baseline = row.name == baseline;
+  add_value(table, row, value);
+  const Value::List& cells = value.at("cells").as_list();
+  row.seeds = std::ssize(cells);
+  if (!cells.empty()) {
+    const Value& last = cells.front().at("stages").as_list().back();
+    row.parameters = last.at("parameters").as_int();
+    row.macs = last.at("macs").as_int();
+    row.file_bytes = cells.front().at("file_bytes").as_int();
+  }
+  row.times = times_of(value.at("times"));
+  return row;
+}
+
+ResultRow row_of_stage(ResultTable& table, const Value& value) {
+  const std::string& experiment = value.at("experiment").as_string();
+  ResultRow row{.name = str(experiment, ": ", value.at("stage").as_string())};
+  row.baseline = table.rows.empty() || !table.rows.back().name.starts_with(experiment + ": ");
+  add_value(table, row, value);
+  if (table.metric != nullptr) row.seeds = std::ssize(value.at(table.metric->column).as_list());
+  row.parameters = value.at("parameters").as_int();
+  row.macs = value.at("macs").as_int();
+  row.file_bytes = value.at("file_bytes").as_int();
+  row.times = times_of(value.at("latency"));
+  return row;
+}
+
+void read_head(ResultTable& table, const Value& root, bool reproduced) {
+  table.name = std::filesystem::path(table.path).stem().string();
+  if (!reproduced) {
+    const std::int64_t threads = root.at("threads").as_int();
+    table.timed_on = root.at("processor").as_string() + (threads > 0 ? str(", ", threads, " threads") : "");
+    return;
+  }
+  table.name = root.at("name").as_string();
+  table.timed_on = root.at("timed_on").as_string();
+  for (const Value& answer : root.at("answers").as_list()) table.answers.push_back(answer.at("answer").as_string());
+}
+
+// Of all rows, in the order in which they come up.
+std::vector<std::string> timed_places(const ResultTable& results) {
+  std::vector<std::string> places;
+  for (const ResultRow& row : results.rows) {
+    for (const TimedResult& timed : row.times) {
+      if (std::ranges::find(places, timed.at) == places.end()) places.push_back(timed.at);
+    }
+  }
+  return places;
+}
+
+HtmlCell summary_cell(const Summary& summary) {
+  return {str(formatted("%.4g", summary.median), " (", formatted("%.4g", summary.p10), "-", formatted("%.4g", summary.p90), ")"),
+          summary.median};
+}
+
+}  // namespace
+
+HtmlCell number_cell(const std::optional<double>& value, const char* format) {
+  return value ? HtmlCell{formatted(format, *value), value} : HtmlCell{"-"};
+}
+
+HtmlCell count_cell(const std::optional<std::int64_t>& value) {
+  return value ? HtmlCell{std::to_string(*value), static_cast<double>(*value)} : HtmlCell{"-"};
+}
+
+ResultTable read_result_table(Vfs& vfs, const std::string& path) {
+  const Value root = parse_json(vfs.read_file(path), path);
+  const bool reproduced = root.is_map() && root.find("baseline") != nullptr;
+  TESSERA_CHECK(root.is_map() && root.find("rows") != nullptr && (reproduced || root.find("processor") != nullptr), IoError, path,
+                ": is no table; give the JSON of tessera reproduce or of tessera table --format json");
+  ResultTable table{.path = path};
+  std::string where = path;
+  try {
+    read_head(table, root, reproduced);
+    const Value::List& rows = root.at("rows").as_list();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      where = str(path, ": rows[", i, ']');
+      table.rows.push_back(reproduced ? row_of_arm(table, rows[i], root.at("baseline").as_string())
+                                      : row_of_stage(table, rows[i]));
+    }
+  } catch (const ConfigError& error) {
+    throw IoError(str(where, ": ", error.what()));
+  }
+  return table;
+}
+
+HtmlTable to_table(const ResultTable& results, const std::string& id) {
+  HtmlTable table{.id = id, .caption = results.name};
+  const std::vector<std::string> places = timed_places(results);
+  const std::string judged = results.metric ? "test " + heading_of(*results.metric) : std::string("test");
+  table.columns = {{"network"},          {"n", true},     {judged, true},    {"standard deviation", true},
+                   {"parameters", true}, {"MMACs", true}, {"file KiB", true}};
+  for (const std::string& place : places) {
+    table.columns.push_back({place + ": ms (p10-p90)", true});
+    table.columns.push_back({"speed-up (p10-p90)", true});
+  }
+  for (const ResultRow& row : results.rows) {
+    const auto in_units = [&](const std::optional<double>& value) {
+      return value ? std::optional(in_unit(*results.metric, *value)) : std::nullopt;
+    };
+    const auto over = [](const std::optional<std::int64_t>& value, double unit) {
+      return value ? std::optional(static_cast<double>(*value) / unit) : std::nullopt;
+    };
+    std::vector<HtmlCell> cells{{row.name},
+                                count_cell(row.seeds),
+                                number_cell(in_units(row.value), "%.2f"),
+                                number_cell(row.seeds < 2 ? std::nullopt : in_units(row.deviation), "%.2f"),
+                                count_cell(row.parameters),
+                                number_cell(over(row.macs, 1e6), "%.2f"),
+                                number_cell(over(row.file_bytes, 1024), "%.0f")};
+    for (const std::string& place : places) {
+      const auto timed = std::ranges::find(row.times, place, &TimedResult::at);
+      cells.push_back(timed == row.times.end() ? HtmlCell{"-"} : summary_cell(timed->time));
+      cells.push_back(timed == row.times.end() || !timed->speedup ? HtmlCell{"-"} : summary_cell(*timed->speedup));
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+// A finished table: the JSON of `tessera reproduce`, of `tessera table --format json`, or what a run's report says of its stages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/timing/summary.h"
+#include "core/io/vfs.h"
+#include "train/report/html/html_table.h"
+#include "train/tasks/metric.h"
+
+namespace tessera {
+
+struct TimedResult {
+  std::string at;  // "batch 128, inference"
+  Summary time;  // milliseconds of a batch
+  std::optional<Summary> speedup{};
+};
+
+struct ResultRow {
+  std::string name;  // of the arm, or of experiment and stage
+  bool baseline = false;
+  std::optional<double> value{};  // mean of the metric on the test split; empty where no seed has a figure
+  std::optional<double> deviation{};
+  std::int64_t seeds = 0;
+  std::optional<std::int64_t> parameters{}, macs{}, file_bytes{};
+  std::vector<TimedResult> times{};
+};
+
+struct ResultTable {
+  std::string path;
+  std::string name{};
+  std::string timed_on{};
+  const Metric* metric = nullptr;  // null where no row has a figure
+  std::vector<ResultRow> rows{};
+  std::vector<std::string> answers{};  // to the table file's questions
+};
+
+// Throws IoError naming the file and the row on one that is missing, damaged or something else.
+ResultTable read_result_table(Vfs& vfs, const std::string& path);
+
+HtmlTable to_table(const ResultTable& results, const std::string& id);
+
+// "1.39 (1.33-1.43)" with the number that it is sorted by; "-" of none.
+HtmlCell number_cell(const std::optional<double>& value, const char* format);
+HtmlCell count_cell(const std::optional<std::int64_t>& value);
+
+}  // namespace tessera

@@ -1,0 +1,167 @@
+#include "train/report/html/run_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/config/read.h"
+#include "core/nn/module.h"
+#include "core/support/error.h"
+#include "core/support/text.h"
+#include "layers/builtin.h"
+#include "layers/model_tree.h"
+#include "train/run/json_lines.h"
+#include "train/run/run_settings.h"
+#include "train/run/saved_point.h"
+#include "train/run/status.h"
+#include "train/tasks/builtin.h"
+
+namespace tessera {
+namespace {
+
+// JSON has no word for NaN and the infinities: they are texts (core/config/value.h).
+std::optional<double> number_in(const Value& value) {
+  if (value.is_number()) return value.as_double();
+  if (!value.is_string()) return std::nullopt;
+  const std::string& text = value.as_string();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "inf" || text == "-inf") return text == "inf" ? HUGE_VAL : -HUGE_VAL;
+  return std::nullopt;
+}
+
+void add_point(ReportRun& run, const std::string& key, std::int64_t step, const Value& value) {
+  const std::optional<double> number = number_in(value);
+  if (!number) return;
+  auto found = std::ranges::find(run.series, key, &RunSeries::key);
+  if (found == run.series.end()) found = run.series.insert(run.series.end(), RunSeries{key, {}});
+  found->points.push_back({step, *number});
+}
+
+void add_line(ReportRun& run, const Value& line) {
+  const std::int64_t step = line.at("step").as_int();
+  for (const Value::Entry& entry : line.as_map()) {
+    if (entry.key == "step" || entry.key == "epoch" || entry.key == "stage") continue;
+    if (!entry.value.is_map()) {
+      add_point(run, entry.key, step, entry.value);
+      continue;
+    }
+    for (const Value::Entry& inner : entry.value.as_map()) {
+      if (inner.key != "step") add_point(run, str(entry.key, '.', inner.key), step, inner.value);
+    }
+  }
+}
+
+void read_series(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+  for (const std::string& path : {folder.metrics(), folder.timing()}) {
+    for (const JsonLine& line : read_json_lines(vfs, path)) {
+      try {
+        add_line(run, line.value);
+        if (path == folder.timing()) continue;
+        const std::string& stage = line.value.at("stage").as_string();
+        if (run.stages.empty() || run.stages.back().name != stage) run.stages.push_back({stage, 0});
+        run.stages.back().end = line.value.at("step").as_int();
+      } catch (const ConfigError& error) {
+        throw IoError(str(line.where, ": ", error.what()));
+      }
+    }
+  }
+}
+
+// Stages that only rewrite the network log nothing: their steps are in the history. A stage is there once it is done.
+void add_stages_of_history(ReportRun& run) {
+  std::vector<StageSpan> stages;
+  for (const StageRecord& record : run.history.stages) {
+    if (record.done) stages.push_back({record.name, record.end_step});
+  }
+  for (StageSpan& span : run.stages) {
+    if (std::ranges::find(stages, span.name, &StageSpan::name) == stages.end()) stages.push_back(std::move(span));
+  }
+  run.stages = std::move(stages);
+}
+
+SavedNetwork network_of(const SavedPoint& point) {
+  const Value& manifest = point.manifest.extra;
+  const Cost cost = total_cost(*rebuild(manifest.at("model"), builtin_layers()), input_of(manifest));
+  SavedNetwork network{.stage = point.stage, .stage_done = point.position.stage_done};
+  network.parameters = cost.parameters;
+  network.macs = cost.macs;
+  const std::vector<FileRecord>& files = point.manifest.files;
+  const auto weights = std::ranges::find(files, "model.safetensors", &FileRecord::name);
+  if (weights != files.end()) network.file_bytes = weights->bytes;
+  return network;
+}
+
+void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+  const std::vector<SavedPoint> points = saved_points(vfs, folder);
+  for (const SavedPoint& point : points) {
+    const bool newest = &point == &points.back();
+    if (!point.position.stage_done && !newest) continue;
+    try {
+      if (newest) run.history = read<RunHistory>(point.manifest.extra.at("history"));
+      SavedNetwork network = network_of(point);
+      // A later revision of a step takes the place of the one before.
+      const bool again = !run.networks.empty() && run.networks.back().stage == network.stage;
+      if (again) run.networks.pop_back();
+      run.networks.push_back(std::move(network));
+    } catch (const ConfigError& error) {
+      throw IoError(str(point.folder.string(), ": ", error.what()));
+    }
+  }
+}
+
+void read_layers(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+  if (vfs.exists(folder.layers())) {
+    run.layers = parse_layers_csv(vfs.read_file(folder.layers()), folder.layers());
+  } else {
+    TESSERA_CHECK(!has_layers(run.history), IoError, folder.layers(),
+                  ": is missing; the run has factorised, and `tessera resume` writes it again");
+  }
+}
+
+void read_status(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+  run.state = "begun";
+  if (!vfs.exists(folder.status())) return;
+  try {
+    run.state = state_now(load_status(vfs, folder.status()));
+  } catch (const ConfigError& error) {
+    throw IoError(str(folder.status(), ": ", error.what()));
+  }
+  run.open = run.state == "training";
+}
+
+void read_notes(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+  if (!vfs.exists(folder.log())) return;
+  for (const std::string& line : split(vfs.read_file(folder.log()), '\n')) {
+    if (line.starts_with("forked from ") || line.starts_with("resumed")) run.notes.push_back(line);
+  }
+}
+
+}  // namespace
+
+const RunSeries* ReportRun::find(const std::string& key) const {
+  const auto found = std::ranges::find(series, key, &RunSeries::key);
+  return found == series.end() ? nullptr : &*found;
+}
+
+ReportRun read_report_run(Vfs& vfs, const std::string& path) {
+  const RunFolder folder = RunFolder::open(vfs, path);
+  const ExperimentConfig config = settings_of(folder, {}, {}, "report");
+  const std::span<const Metric> metrics = task_of(config.data).metrics();
+  ReportRun run{.path = folder.path(), .name = config.name, .label = config.name, .seed = config.seed};
+  run.metric = &metrics.front();
+  run.metrics.assign(metrics.begin(), metrics.end());
+  run.settings = vfs.read_file(folder.resolved_config());
+  const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
+  TESSERA_CHECK(environment.is_map(), IoError, folder.environment(), ": is ", environment.kind_name(), ", not a JSON object");
+  run.environment = environment.as_map();
+  read_series(vfs, folder, run);
+  read_checkpoints(vfs, folder, run);
+  add_stages_of_history(run);
+  read_layers(vfs, folder, run);
+  read_status(vfs, folder, run);
+  read_notes(vfs, folder, run);
+  return run;
+}
+
+}  // namespace tessera

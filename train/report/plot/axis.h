@@ -1,0 +1,35 @@
+// The axis of a plot: from a round number to a round number, in round steps, or by powers of ten.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct Tick {
+  double value = 0;
+  std::string text;
+};
+
+// Whether a value has a place on an axis: NaN and the infinities have none, nor what a sum of squares would overflow by.
+bool has_place(double value);
+
+struct Axis {
+  double low = 0;
+  double high = 1;
+  double step = 1;
+  bool logarithmic = false;  // between powers of ten; `step` says nothing then
+
+  // Both with a place, least <= greatest. A span below `least_span`, which is above 0, counts as that; `padding` of it stays free
+  // at both ends.
+  static Axis over(double least, double greatest, double least_span, double padding = 0.1);
+  // From the one to the other, whole numbers, without room at the ends; round numbers have its ticks.
+  static Axis between(double least, double greatest);
+  // Of numbers above 0.
+  static Axis by_powers(double least, double greatest);
+
+  double share(double value) const;  // 0 at the low end, 1 at the high one
+  std::vector<Tick> ticks() const;
+};
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+// A number for a network against its measured time.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/timing/summary.h"
+#include "train/report/plot/drawing.h"
+
+namespace tessera {
+
+struct ScatterPoint {
+  std::string name;
+  Summary x = {};  // ends of the level bar: the tenth and ninetieth percentile
+  double y = 0;  // in the unit that people read
+  double half = 0;  // of the upright bar: the standard deviation, 0 of fewer runs than tell one
+  std::string kind = "arm";  // CSS class
+  std::size_t shape = 0;
+};
+
+struct Scatter {
+  Frame frame{};
+  std::string title{};  // above the axes; empty where it stands elsewhere
+  std::string x_label{};
+  std::string y_label{};
+  std::vector<ScatterPoint> points{};
+};
+
+// Of the points that no other one beats: as fast or faster, and better. By rising time; of equal ones the first.
+std::vector<std::size_t> pareto_front(std::span<const ScatterPoint> points, bool more_is_better);
+
+// Axes alone where there is no point.
+Drawing draw(const Scatter& scatter);
+// With a line through the front.
+Drawing draw_with_front(const Scatter& scatter, bool more_is_better);
+
+}  // namespace tessera
