@@ -21,11 +21,7 @@ struct Options {
 
 double mebibytes(const Value& bytes) { return static_cast<double>(bytes.as_int()) / (1 << 20); }
 
-void print_ratio(const Value& row, const char* of) {
-  const Value& ratio = row.at("ratio");
-  fmt::print("  {:.2f} ({:.2f}-{:.2f}) of {}\n", ratio.at("median").as_double(), ratio.at("p10").as_double(),
-             ratio.at("p90").as_double(), of);
-}
+void print_ratio(const Value& row, const char* of) { fmt::print("  {} of {}\n", ratio_text(row.at("ratio")), of); }
 
 void print_row(const AttentionCase& of, const Value& row) {
   fmt::print("{}: {:.2f} ms, {:.0f} GF/s, {:.2f} of peak, {:.1f} MiB\n", row_of(of),
@@ -34,7 +30,7 @@ void print_row(const AttentionCase& of, const Value& row) {
   if (const Value* rival = row.find("rival")) {
     print_ratio(row, "the dense time over ours");
     const Value* target = row.find("target");
-    const double reached = row.at("ratio").at("median").as_double();
+    const double reached = counted(row.at("ratio"));
     fmt::print("  dense {:.2f} ms, {:.2f} times the pairs, {:.1f} MiB; pattern {:.1f} MiB{}\n",
                rival->at("ms").at("median").as_double(), row.at("pair_ratio").as_double(),
                mebibytes(row.at("dense_memory_bytes")), mebibytes(row.at("pattern_bytes")),

@@ -198,7 +198,7 @@ void measure_sparse_part(const Options& options, Device device, Rows& rows) {
         rows.row(str("sparse ", to_string(pass)), to_string(of), [&] {
           if (!mask.defined()) mask = sparse_mask(of);
           Value row = measured_sparse(pass, of, mask, precision, device, options);
-          if (const Value* ratio = row.find("dense_ratio")) of_dense.values.push_back(ratio->at("median").as_double());
+          if (const Value* ratio = row.find("dense_ratio")) of_dense.values.push_back(counted(*ratio));
           return row;
         });
       }

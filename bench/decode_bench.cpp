@@ -69,24 +69,25 @@ struct OurSides {
   }
 };
 
-void report_share(Value& row, const std::string& name, const Samples& over_ours, double target) {
-  const Summary ratio = summarise(over_ours);
-  print_summary("  " + name, ratio, " x ");
-  row.set(name + "_ratio", to_value(ratio));
+void report_share(Value& row, const std::string& name, const Samples& theirs, const Samples& ours, double target) {
+  print_summary("  " + name, summarise(ratios(theirs, ours)), " x ");
+  const Value ratio = ratio_value(theirs, ours);
+  row.set(name + "_ratio", ratio);
   if (target == 0) return;
   row.set(name + "_target", target);
-  fmt::print("  {}: {:.3f}x, target {}: {}\n", name, ratio.median, target, ratio.median >= target ? "met" : "missed");
+  fmt::print("  {}: {:.3f}x, target {}: {}\n", name, counted(ratio), target, counted(ratio) >= target ? "met" : "missed");
 }
 
 void report_ours(Value& row, const OurSides& sides, const std::vector<Samples>& samples, const Targets& targets) {
-  const double ms = quantile(samples[0], 0.5);
+  const double ms = samples[0].median();
   row.set("tokens_per_second", 1e3 / ms);
   row.set("weight_bytes", sides.ours.weight_bytes());
+  row.set("stream_ms", to_value(samples[1]));
   row.set("stream_gbytes_per_second", quantile(rates(sides.stream.bytes, samples[1]), 0.5));
-  report_share(row, "stream", ratios(samples[1], samples[0]), targets.stream);
+  report_share(row, "stream", samples[1], samples[0], targets.stream);
   if (sides.in_f32) {
-    row.set("f32_ms", to_value(summarise(samples[2])));
-    report_share(row, "f32", ratios(samples[2], samples[0]), targets.f32);
+    row.set("f32_ms", to_value(samples[2]));
+    report_share(row, "f32", samples[2], samples[0], targets.f32);
   }
   if (targets.ratio > 0) row.set("target", targets.ratio);
 }

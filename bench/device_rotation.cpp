@@ -157,8 +157,10 @@ Field field_of(std::span<const RotatedSide> sides, const std::vector<float>& exp
 }
 
 Samples per_call(const Samples& samples, std::size_t calls) {
-  Samples each;
-  for (const double ms : samples) each.push_back(ms / static_cast<double>(calls));
+  Samples each = samples;
+  for (std::vector<double>* times : {&each.rounds, &each.alone}) {
+    for (double& ms : *times) ms /= static_cast<double>(calls);
+  }
   return each;
 }
 
@@ -167,14 +169,14 @@ void set_best(Value& row, const char* name, const char* ratio, std::span<const C
               std::span<const Samples> samples, std::size_t begin, std::size_t end) {
   const std::size_t best = begin + fastest(samples.subspan(begin, end - begin));
   row.set(name, timed(sides[best].name, samples[best]));
-  row.set(ratio, to_value(summarise(ratios(samples[best], samples[0]))));
+  row.set(ratio, ratio_value(samples[best], samples[0]));
 }
 
 Value::List rows_of_ways(const RotatedCase& rotated, std::span<const Samples> samples) {
   Value::List rows;
   for (std::size_t way = 1; way < rotated.ours.size(); ++way) {
     Value& row = rows.emplace_back(timed(rotated.ours[way].name, samples[way]));
-    row.set("ratio", to_value(summarise(ratios(samples[way], samples[0]))));
+    row.set("ratio", ratio_value(samples[way], samples[0]));
   }
   return rows;
 }
@@ -245,7 +247,7 @@ Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t ro
   }
 
   Value row = describe(rotated, rounds, calls);
-  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("tessera_ms", to_value(samples[0]));
   const std::size_t first_rival = rotated.ours.size(), first_dense = first_rival + rivals.finalists.size();
   if (!rivals.finalists.empty()) set_best(row, "rival", "ratio", sides, samples, first_rival, first_dense);
   if (!dense.finalists.empty()) set_best(row, "dense", "dense_ratio", sides, samples, first_dense, sides.size());
@@ -255,7 +257,7 @@ Value measure_rotated(const RotatedCase& rotated, Device device, std::int64_t ro
   row.set("dense_timed", static_cast<std::int64_t>(dense.timed));
   row.set("dense_sweep", dense.sweep);
   row.set("rivals_refused", Value::list(std::move(refusals.rows)));
-  row.set("gflops", rotated.flops / quantile(samples[0], 0.5) * 1e-6);
+  row.set("gflops", rotated.flops / samples[0].median() * 1e-6);
   return row;
 }
 

@@ -56,11 +56,10 @@ void print_timed(const char* indent, const Value& row) {
 
 void print_row(const Value& row, double target) {
   const Value& ratio = row.at("ratio");
-  const double median = ratio.at("median").as_double();
-  fmt::print("{} of {}, {}, {}: {:.2f}x ({:.2f}-{:.2f}) the rival; {:.2f} times fewer FLOPs{}\n", row.at("format").as_string(),
-             row.at("shape").as_string(), row.at("ranks").as_string(), row.at("phase").as_string(), median,
-             ratio.at("p10").as_double(), ratio.at("p90").as_double(), row.at("flop_ratio").as_double(),
-             target > 0 ? fmt::format("; target {}x: {}", target, median >= target ? "met" : "missed") : "");
+  fmt::print("{} of {}, {}, {}: {} the rival; {:.2f} times fewer FLOPs{}\n", row.at("format").as_string(),
+             row.at("shape").as_string(), row.at("ranks").as_string(), row.at("phase").as_string(), ratio_text(ratio),
+             row.at("flop_ratio").as_double(),
+             target > 0 ? fmt::format("; target {}x: {}", target, counted(ratio) >= target ? "met" : "missed") : "");
   for (const char* side : {"rival", "other_dense", "blocked_dense", "factored"}) {
     if (const Value* timed = row.find(side)) print_timed("  ", *timed);
   }
@@ -72,11 +71,9 @@ void print_row(const Value& row, double target) {
 
 void print_library_row(const Value& row, double target) {
   const Value& ratio = row.at("ratio");
-  const double median = ratio.at("median").as_double();
-  fmt::print("  {:.2f}x ({:.2f}-{:.2f}) {}; parameters {} / {}, multiply-adds {} / {}; target {}x: {}\n", median,
-             ratio.at("p10").as_double(), ratio.at("p90").as_double(), row.at("library").as_string(),
-             row.at("parameters").as_int(), row.at("library_parameters").as_int(), row.at("macs").as_int(),
-             row.at("library_macs").as_int(), target, median >= target ? "met" : "missed");
+  fmt::print("  {} {}; parameters {} / {}, multiply-adds {} / {}; target {}x: {}\n", ratio_text(ratio),
+             row.at("library").as_string(), row.at("parameters").as_int(), row.at("library_parameters").as_int(),
+             row.at("macs").as_int(), row.at("library_macs").as_int(), target, counted(ratio) >= target ? "met" : "missed");
   std::fflush(stdout);
 }
 
@@ -117,14 +114,12 @@ void measure_networks(const Options& options, const std::vector<NetworkTarget>& 
   for (const NetworkTarget& target : chosen) {
     Value& row = rows.emplace_back(measure_resnet18(networks, target.batch, target.phase, options.common.rounds));
     const Value& ratio = row.at("ratio");
-    const double median = ratio.at("median").as_double();
-    fmt::print(
-        "{}: {:.2f}x ({:.2f}-{:.2f}) the dense network, {:.1f} ms and {:.1f} ms; {:.2f} times fewer FLOPs; target {}x: {}\n",
-        target.name(), median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-        row.at("factored").at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
-        row.at("flop_ratio").as_double(), target.least, median >= target.least ? "met" : "missed");
+    fmt::print("{}: {} the dense network, {:.1f} ms and {:.1f} ms; {:.2f} times fewer FLOPs; target {}x: {}\n", target.name(),
+               ratio_text(ratio), row.at("factored").at("ms").at("median").as_double(),
+               row.at("rival").at("ms").at("median").as_double(), row.at("flop_ratio").as_double(), target.least,
+               counted(ratio) >= target.least ? "met" : "missed");
     if (const Value* chain = row.find("chain")) {
-      const double against_chain = row.at("chain_ratio").at("median").as_double();
+      const double against_chain = counted(row.at("chain_ratio"));
       fmt::print("  {:.2f}x {}, {:.1f} ms; target {}x: {}\n", against_chain, chain->at("name").as_string(),
                  chain->at("ms").at("median").as_double(), kChainTarget, against_chain >= kChainTarget ? "met" : "missed");
       row.set("chain_target", kChainTarget);

@@ -70,8 +70,8 @@ Value describe_run(const InferCase& timed, const Options& options) {
 
 void report(Value& row, const Comparison& result, const std::vector<ModeWay>& finalists, const Rivals& rivals) {
   report_times(row, result.times, finalists);
-  print_summary("  unfolded", summarise(result.unfolded), " ms");
-  row.set("tessera_unfolded_ms", to_value(summarise(result.unfolded)));
+  print_summary("  unfolded", summarise(result.unfolded.rounds), " ms");
+  row.set("tessera_unfolded_ms", to_value(result.unfolded));
   row.set("logit_difference", rivals[result.times.best]->value_difference());
   row.set("torch", rivals[result.times.best]->torch().environment());
 }

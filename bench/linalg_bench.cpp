@@ -32,10 +32,8 @@ struct Options {
 };
 
 void print_row(const std::string& name, const Value& row, const char* ours) {
-  const Value& ratio = row.at("ratio");
-  fmt::print("{:<40} {:9.4f} ms, rival {:9.4f} ms: {:.2f}x ({:.2f}-{:.2f})\n", name,
-             row.at(ours).at("ms").at("median").as_double(), row.at("rival").at("ms").at("median").as_double(),
-             ratio.at("median").as_double(), ratio.at("p10").as_double(), ratio.at("p90").as_double());
+  fmt::print("{:<40} {:9.4f} ms, rival {:9.4f} ms: {}\n", name, row.at(ours).at("ms").at("median").as_double(),
+             row.at("rival").at("ms").at("median").as_double(), ratio_text(row.at("ratio")));
   std::fflush(stdout);
 }
 
@@ -47,7 +45,7 @@ std::map<std::string, double> measure_permutes(const Options& options, Value::Li
   for (const std::string& order : copied_orders()) {
     const Value& row =
         rows.emplace_back(measure_permute(order, kPermuteSize, kStreamMegabytes, {.rounds = options.common.rounds}));
-    const double share = shares[order] = row.at("ratio").at("median").as_double();
+    const double share = shares[order] = counted(row.at("ratio"));
     fmt::print("the rival's permute {} of {}: {:.1f} GB/s, {:.2f} of streaming; needs {}: {}\n", order,
                row.at("shape").as_string(), row.at("gbytes_per_second").as_double(), share, kPermuteShare,
                share >= kPermuteShare ? "met" : "missed");

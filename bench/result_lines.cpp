@@ -62,7 +62,20 @@ void print_summary(const std::string& name, const Summary& s, const char* unit) 
   fmt::print("{:<8} median {:8.2f}{}  p10 {:8.2f}  p90 {:8.2f}\n", name, s.median, unit, s.p10, s.p90);
 }
 
-void Ratios::add(const Value& row) { values.push_back(row.at("ratio").at("median").as_double()); }
+double counted(const Value& ratio) {
+  const double median = ratio.at("median").as_double();
+  const Value* const of_medians = ratio.find("of_medians");
+  return of_medians != nullptr ? std::min(median, of_medians->as_double()) : median;
+}
+
+std::string ratio_text(const Value& ratio) {
+  std::string text = fmt::format("{:.2f}x ({:.2f}-{:.2f})", ratio.at("median").as_double(), ratio.at("p10").as_double(),
+                                 ratio.at("p90").as_double());
+  if (const Value* of_medians = ratio.find("of_medians")) text += fmt::format(", of medians {:.2f}x", of_medians->as_double());
+  return text;
+}
+
+void Ratios::add(const Value& row) { values.push_back(counted(row.at("ratio"))); }
 
 double Ratios::least() const { return values.empty() ? 0 : *std::ranges::min_element(values); }
 

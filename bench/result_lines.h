@@ -25,13 +25,20 @@ void publish(const CommonOptions& options, const Value& surroundings, const Valu
 
 void print_summary(const std::string& name, const Summary& summary, const char* unit);
 
+// Of a ratio what a target is held against: the lower of the median of the rounds' ratios and the ratio of the medians (see
+// ratio_value() in turns.h). A ratio without the latter, as a share of a peak is, counts by its median.
+double counted(const Value& ratio);
+
+// "2.50x (2.40-2.61), of medians 2.31x".
+std::string ratio_text(const Value& ratio);
+
 // The ratios of an op's rows, a rival's time over ours or a share of a bandwidth, for what is asked of all of them.
 struct Ratios {
   std::string op;
   std::vector<double> values = {};
   std::int64_t failed = 0;  // rows that could not be measured
 
-  void add(const Value& row);  // the median of its "ratio"
+  void add(const Value& row);  // what is counted of its "ratio"
   double least() const;  // 0 of none
   double geometric_mean() const;
 };

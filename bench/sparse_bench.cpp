@@ -47,9 +47,7 @@ std::string case_of(const Value& row) {
 
 std::string ratio_of(const Value& row) {
   const Value& ratio = row.at("ratio");
-  const double median = ratio.at("median").as_double();
-  return fmt::format("{:5.2f}x ({:.2f}-{:.2f}){}", median, ratio.at("p10").as_double(), ratio.at("p90").as_double(),
-                     verdict(median, row.find("target")));
+  return ratio_text(ratio) + verdict(counted(ratio), row.find("target"));
 }
 
 void print_row(const Value& row) {

@@ -47,15 +47,15 @@ StreamSide read_side(std::int64_t bytes) {
   return {{"read", run}, static_cast<double>(x.bytes())};
 }
 
-Samples rates(double bytes, const Samples& ms) {
-  Samples rate;
-  for (const double each : ms) rate.push_back(bytes / each * 1e-6);
+std::vector<double> rates(double bytes, const Samples& ms) {
+  std::vector<double> rate;
+  for (const double each : ms.rounds) rate.push_back(bytes / each * 1e-6);
   return rate;
 }
 
 Streaming fastest_stream(std::span<const StreamSide> sides, std::span<const Samples> ms) {
   std::vector<Streaming> all;
-  for (std::size_t i = 0; i < sides.size(); ++i) all.push_back({sides[i].contestant.name, rates(sides[i].bytes, ms[i])});
+  for (std::size_t i = 0; i < sides.size(); ++i) all.push_back({sides[i].contestant.name, ms[i], rates(sides[i].bytes, ms[i])});
   return *std::ranges::max_element(all, {}, [](const Streaming& one) { return quantile(one.gbytes_per_second, 0.5); });
 }
 

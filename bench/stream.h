@@ -32,13 +32,14 @@ std::vector<StreamSide> traffic_sides(const Traffic& traffic, double bytes);
 // Reads so many bytes, which no cache should hold, once: the least time of a product whose weights these are.
 StreamSide read_side(std::int64_t bytes);
 
-// GB/s, where a call of `bytes` takes so many milliseconds.
-Samples rates(double bytes, const Samples& ms);
+// GB/s in each round, where a call of `bytes` takes so many milliseconds.
+std::vector<double> rates(double bytes, const Samples& ms);
 
 // Of the side with the highest median rate, which need not take the shortest time. ms[i] are the samples of sides[i].
 struct Streaming {
   std::string name;
-  Samples gbytes_per_second;
+  Samples ms;
+  std::vector<double> gbytes_per_second;
 };
 Streaming fastest_stream(std::span<const StreamSide> sides, std::span<const Samples> ms);
 

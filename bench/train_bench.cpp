@@ -139,7 +139,7 @@ void judge_on_cpu(Value& row, const Options& options) {
     fmt::print("{} {}: {} {:.3f}, target {}: {}\n", options.model, options.precision, what, reached, wanted,
                met ? "met" : "missed");
   };
-  const double ratio = row.at("ratio").at("median").as_double();
+  const double ratio = counted(row.at("ratio"));
   row.set("target", target->ratio);
   say("torch over ours", ratio, target->ratio, ratio >= target->ratio);
   if (target->peak_share > 0) {
@@ -189,18 +189,18 @@ Rivals start_rivals(const TorchProgram& program, std::vector<TorchSettings>& fin
 void report_eager(Value& row, const FinalistTimes& times, const std::vector<TorchSettings>& finalists) {
   const auto eager = std::ranges::find_if(finalists, is_eager);
   if (eager == finalists.end()) return;
-  const Summary ratio = summarise(ratios(times.theirs[static_cast<std::size_t>(eager - finalists.begin())], times.ours));
-  print_summary("  eager", ratio, " x ");
-  row.set("eager_ratio", to_value(ratio));
+  const Samples& theirs = times.theirs[static_cast<std::size_t>(eager - finalists.begin())];
+  print_summary("  eager", summarise(ratios(theirs, times.ours)), " x ");
+  row.set("eager_ratio", ratio_value(theirs, times.ours));
 }
 
 // Sets "target" and "reached", with `prefix` before each as before the "ratio"; the ratio of what did not run reaches nothing.
 std::string judge(Value& row, const std::string& prefix, double target) {
   const Value* const ratio = row.find(prefix + "ratio");
-  const double median = ratio != nullptr ? ratio->at("median").as_double() : 0;
+  const double reached = ratio != nullptr ? counted(*ratio) : 0;
   row.set(prefix + "target", target);
-  row.set(prefix + "reached", median >= target);
-  return fmt::format("{:.3f}x, target {}: {}", median, target, median >= target ? "reached" : "missed");
+  row.set(prefix + "reached", reached >= target);
+  return fmt::format("{:.3f}x, target {}: {}", reached, target, reached >= target ? "reached" : "missed");
 }
 
 void judge_training(Value& row, const Options& options) {
@@ -246,8 +246,8 @@ void measure_on_gpu(const Options& options, Device device) {
   row.set("tessera_losses", to_value(losses.values));
   row.set("tessera_decisions", tessera::to_value(decisions.taken()).at("decisions"));
   if (options.alone) {
-    const Summary times = summarise(time_alone(workload, options));
-    print_summary(options.model, times, " ms");
+    const Samples times = time_alone(workload, options);
+    print_summary(options.model, summarise(times.rounds), " ms");
     row.set("tessera_ms", to_value(times));
   } else {
     const TorchProgram program{options.torch.python,

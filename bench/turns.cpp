@@ -1,5 +1,7 @@
 #include "bench/turns.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,15 +37,24 @@ std::int64_t calls_per_turn(std::span<const Contestant> contestants, const TurnO
   return std::clamp(static_cast<std::int64_t>(std::ceil(options.seconds / slowest)), std::int64_t{1}, kMostCalls);
 }
 
+// Lines keep every round, and no clock is good to more.
+double four_digits(double ms) { return std::stod(fmt::format("{:.4g}", ms)); }
+
 }  // namespace
 
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn) {
+std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, std::int64_t alone,
+                                const std::function<double(std::size_t side)>& turn) {
   std::vector<Samples> samples(sides);
+  if (sides > 1) {
+    for (std::size_t side = 0; side < sides; ++side) {
+      for (std::int64_t i = 0; i < std::min(alone, rounds); ++i) samples[side].alone.push_back(turn(side));
+    }
+  }
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const std::int64_t side : turn_order(round, std::ssize(samples))) {
-      samples[static_cast<std::size_t>(side)].push_back(turn(static_cast<std::size_t>(side)));
+      samples[static_cast<std::size_t>(side)].rounds.push_back(turn(static_cast<std::size_t>(side)));
     }
   }
   return samples;
@@ -51,7 +62,7 @@ std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const st
 
 std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, const TurnOptions& options) {
   const std::int64_t calls = calls_per_turn(contestants, options);
-  return interleave(contestants.size(), options.rounds, [&](std::size_t side) {
+  return interleave(contestants.size(), options.rounds, options.alone, [&](std::size_t side) {
     for (std::int64_t call = 0; call < calls; ++call) seconds_of(contestants[side], options);
     double seconds = 0;
     for (std::int64_t call = 0; call < calls; ++call) seconds += seconds_of(contestants[side], options);
@@ -60,7 +71,7 @@ std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, cons
 }
 
 std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_t rounds, std::int64_t calls) {
-  return interleave(sides.size(), rounds, [&](std::size_t side) {
+  return interleave(sides.size(), rounds, kTurnsAlone, [&](std::size_t side) {
     std::vector<double> ms = sides[side](1 + calls);
     ms.erase(ms.begin());  // it only brings caches and threads back
     return quantile(ms, 0.5);
@@ -93,32 +104,56 @@ std::vector<std::size_t> lowest(std::span<const double> medians, double share, s
   return order;
 }
 
-Samples ratios(const Samples& numerator, const Samples& denominator) {
+std::vector<double> ratios(const std::vector<double>& numerator, const std::vector<double>& denominator) {
   TESSERA_CHECK(numerator.size() == denominator.size(), InternalError, "ratios: ", numerator.size(), " samples over ",
                 denominator.size());
-  Samples quotients;
+  std::vector<double> quotients;
   for (std::size_t i = 0; i < numerator.size(); ++i) quotients.push_back(numerator[i] / denominator[i]);
   return quotients;
+}
+
+std::vector<double> ratios(const Samples& numerator, const Samples& denominator) {
+  return ratios(numerator.rounds, denominator.rounds);
+}
+
+Value to_value(const Samples& samples) {
+  Value row = to_value(summarise(samples.rounds));
+  Value::List rounds;
+  for (const double ms : samples.rounds) rounds.emplace_back(four_digits(ms));
+  row.set("rounds", Value::list(std::move(rounds)));
+  if (!samples.alone.empty()) row.set("alone", four_digits(quantile(samples.alone, 0.5)));
+  return row;
+}
+
+Value ratio_value(const std::vector<double>& numerator, const std::vector<double>& denominator) {
+  Value row = to_value(summarise(ratios(numerator, denominator)));
+  row.set("of_medians", quantile(numerator, 0.5) / quantile(denominator, 0.5));
+  return row;
+}
+
+Value ratio_value(const Samples& numerator, const Samples& denominator) {
+  return ratio_value(numerator.rounds, denominator.rounds);
 }
 
 Value timed(const std::string& name, const Samples& samples) {
   Value row = Value::map();
   row.set("name", name);
-  row.set("ms", to_value(summarise(samples)));
+  row.set("ms", to_value(samples));
   return row;
 }
 
 std::size_t fastest(std::span<const Samples> samples) {
-  const auto best = std::ranges::min_element(samples, {}, [](const Samples& s) { return quantile(s, 0.5); });
+  const auto best = std::ranges::min_element(samples, {}, &Samples::median);
   return static_cast<std::size_t>(best - samples.begin());
 }
 
-Sweep sweep(std::span<const Contestant> contestants, const TurnOptions& options) {
+Sweep sweep(std::span<const Contestant> contestants, TurnOptions options) {
+  options.alone = 0;  // it only chooses
   const std::vector<Samples> samples = time_in_turns(contestants, options);
   std::vector<double> medians;
   Value::List rows;
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    medians.push_back(quantile(samples[i], 0.5));
+    medians.push_back(samples[i].median());
     Value& row = rows.emplace_back(Value::map());
     row.set("name", contestants[i].name);
     row.set("ms", medians.back());

@@ -1,4 +1,5 @@
-// Sides of a comparison timed in turns in one process, so that the machine's drift hits all alike.
+// Sides of a comparison timed in turns in one process, so that the machine's drift hits all alike; before, each of them alone, so
+// that it shows whether turns slow one of them.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,31 @@ struct Contestant {
 
 double steady_seconds();
 
+inline constexpr std::int64_t kTurnsAlone = 3;
+
 struct TurnOptions {
   std::int64_t rounds = 30;
   double seconds = 2e-3;  // a turn counts calls until about this much was timed by the slowest side
   double (*clock)() = steady_seconds;
   Device device = {};  // a GPU: what its stream takes for a call, by events; `clock` is not read
+  std::int64_t alone = kTurnsAlone;  // turns of each side in a row, before the rounds
 };
 
-using Samples = std::vector<double>;  // milliseconds per call, one for each round
+// Milliseconds per call of one side.
+struct Samples {
+  std::vector<double> rounds;  // one for each round
+  std::vector<double> alone = {};  // of turns one behind the other, before the rounds; none where they were not taken
 
-// Samples of each side: what `turn` gives for it in each round. The order is drawn anew for each round, the same in every run of
-// the program: a side finds the caches as the one before it left them, and none is to follow the same one always.
-std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, const std::function<double(std::size_t side)>& turn);
+  double median() const { return quantile(rounds, 0.5); }
+  bool operator==(const Samples&) const = default;
+};
+
+// Samples of each side: first, of one side after the other, what `turn` gives for it `alone` times in a row, but no more often
+// than there are rounds, and never for the only side; then what it gives in each round. The order is drawn anew for each round,
+// the same in every run of the program: a side finds the caches as the one before it left them, and none is to follow the same
+// one always.
+std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, std::int64_t alone,
+                                const std::function<double(std::size_t side)>& turn);
 
 // The same of contestants. Two warm-up calls each say how often a turn repeats it. As many calls as it counts come before them in
 // a turn: memory of 25 MB is back in the caches after some four of them only.
@@ -52,10 +66,20 @@ std::int64_t calls_per_turn(std::span<const SelfTimed> sides);
 std::vector<std::size_t> lowest(std::span<const double> medians, double share, std::size_t most);
 
 // numerator[i] / denominator[i].
-Samples ratios(const Samples& numerator, const Samples& denominator);
+std::vector<double> ratios(const std::vector<double>& numerator, const std::vector<double>& denominator);
+std::vector<double> ratios(const Samples& numerator, const Samples& denominator);
+
+// The times of a side as a result line has them: {median, p10, p90, rounds: [...], alone}. `rounds` are in their order, to four
+// digits; `alone` is the median of the turns alone, missing where there were none.
+Value to_value(const Samples& samples);
 
 // {name, ms}: a side as a result line has it.
 Value timed(const std::string& name, const Samples& samples);
+
+// How two sides compare: {median, p10, p90} of the rounds' ratios, and `of_medians`, the ratio of the two medians. Where the
+// machine changes its pace from round to round the two are apart.
+Value ratio_value(const std::vector<double>& numerator, const std::vector<double>& denominator);
+Value ratio_value(const Samples& numerator, const Samples& denominator);
 
 // Index of the lowest median. `samples` must not be empty.
 std::size_t fastest(std::span<const Samples> samples);
@@ -66,7 +90,7 @@ struct Sweep {
   std::vector<Contestant> finalists;
   Value rows;  // [{name, ms}, ...]
 };
-Sweep sweep(std::span<const Contestant> contestants, const TurnOptions& options);
+Sweep sweep(std::span<const Contestant> contestants, TurnOptions options);
 
 // Runs every contestant that has a result on outputs filled with NaN by `spoil` and compares with the first's: throws
 // NumericError naming the two, when the largest difference is above `tolerance` of the largest value.

@@ -1,12 +1,12 @@
 """The tables of attention_bench: alone and sparse, and against PyTorch's. Used by benchmark_tables.py."""
-from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import conditions, failures, last_runs, torch_way, verdict
+from benchmark_markdown import Table, milliseconds, paragraph, spread, table
+from benchmark_results import beside_alone, conditions, failures, last_runs, torch_way, verdict
 
 
 def attention_tables(lines):
     """The last run of each: one without PyTorch has none of its rows."""
     own, library = last_runs(lines)
-    return (own_table(own) if own else []) + (library_table(library) if library else [])
+    return ([own_table(own)] if own else []) + ([library_table(library)] if library else [])
 
 
 def mebibytes(line, key):
@@ -29,7 +29,7 @@ def own_table(lines):
              "the rival is our dense attention, which has so many times the pairs. " if sparse else "") +
             "Memory is what a step has at most beside its operands, gradients included. " + conditions(lines, "attention_bench"))
     head = ["pattern", "sequence", "ms", "of peak", "dense ms", "dense / sparse", "target", "pairs", "MiB", "dense MiB", "pattern MiB"]
-    return paragraph(text) + table(head, rows)
+    return Table("attention", lines, paragraph(text) + table(head, rows) + beside_alone(lines, attention_case))
 
 
 def library_table(lines):
@@ -38,7 +38,9 @@ def library_table(lines):
     text = (f"The dense one against PyTorch {lines[-1]['torch']['version']}'s in the fastest of its ways: scaled_dot_product_attention "
             "on operands as they lie or with heads first, or products around a softmax; malloc, instruction set, what waiting threads "
             "do. " + failures(lines) + conditions(lines, "attention_bench"))
-    return paragraph(text) + table(["sequence", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
+    return Table(f"attention, PyTorch {lines[-1]['torch']['version']}", lines, paragraph(text) +
+                 table(["sequence", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows) +
+                 beside_alone(lines, attention_case))
 
 
 def attention_case(line):

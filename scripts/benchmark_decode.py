@@ -1,14 +1,14 @@
 """The tables of decode_bench, and of compressed networks, whose training steps train_bench times. Used by benchmark_tables.py."""
-from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import compressed, conditions, failures, newest_groups, reached, torch_way, verdict
+from benchmark_markdown import Table, milliseconds, paragraph, spread, table
+from benchmark_results import beside_alone, compressed, conditions, failures, newest_groups, reached, torch_way, verdict
 
 
 def decode_tables(lines):
     """A table for each set of conditions under which rows of either rival were last measured."""
     dense = [line for line in lines if not compressed(line)]
     networks = [line for line in lines if compressed(line)]
-    return (sum((torch_table(group) for group in newest_groups(dense, "decode_bench")), []) +
-            sum((compressed_table(group, "decode_bench") for group in newest_groups(networks, "decode_bench")), []))
+    return ([torch_table(group) for group in newest_groups(dense, "decode_bench")] +
+            [compressed_table(group, "decode_bench") for group in newest_groups(networks, "decode_bench")])
 
 
 def decode_case(line):
@@ -26,7 +26,8 @@ def torch_table(lines):
             conditions(lines, "decode_bench"))
     head = ["network", "ms a token", "tokens/s", "PyTorch ms", "PyTorch / tessera", "target", "of a stream", "f32 / bf16",
             "PyTorch's way"]
-    return paragraph(text) + table(head, rows)
+    return Table(f"decoding, PyTorch {lines[-1]['torch']['version']}", lines,
+                 paragraph(text) + table(head, rows) + beside_alone(lines, decode_case))
 
 
 def compressed_case(line):
@@ -38,7 +39,9 @@ def compressed_table(lines, program):
              verdict(line)] for line in lines]
     text = ("A network with compressed MLPs against ours dense; training is a whole step with its optimiser. " +
             conditions(lines, program))
-    return paragraph(text) + table(["network", "dense ms", "compressed ms", "dense / compressed", "target"], rows)
+    return Table(f"compressed networks, {lines[-1]['phase']}", lines, paragraph(text) +
+                 table(["network", "dense ms", "compressed ms", "dense / compressed", "target"], rows) +
+                 beside_alone(lines, compressed_case))
 
 
 def compared_decode(lines):

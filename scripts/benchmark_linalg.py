@@ -1,8 +1,8 @@
 """The tables of linalg_bench: contractions, the copies of their rival, randomised decompositions. Used by benchmark_tables.py."""
 from statistics import geometric_mean
 
-from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import conditions, last_run, streaming
+from benchmark_markdown import Table, milliseconds, paragraph, spread, table, under
+from benchmark_results import beside_alone, conditions, counted, last_run, streaming
 
 FAIR_COPY = 0.8  # least share of the streaming bandwidth
 
@@ -10,12 +10,9 @@ FAIR_COPY = 0.8  # least share of the streaming bandwidth
 def linalg_tables(lines):
     """The last run, of which a part may be missing: one without scikit-learn has none of its rows."""
     lines = last_run(lines)
-    parts = [paragraph(conditions(lines, "linalg_bench"))]
-    for make, chosen in ((contract_table, linalg_lines(lines, "contract")), (permute_table, linalg_lines(lines, "permute")),
-                         (svd_table, linalg_lines(lines, "randomised_svd"))):
-        if chosen:
-            parts.append(make(chosen))
-    return sum(parts, [])
+    return under(conditions(lines, "linalg_bench"),
+                 [make(chosen) for make, op in ((contract_table, "contract"), (permute_table, "permute"), (svd_table, "randomised_svd"))
+                  if (chosen := linalg_lines(lines, op))])
 
 
 def linalg_lines(lines, op):
@@ -33,14 +30,15 @@ def contract_table(lines):
         share = f"{last['permute_share']:.2f}" if "permute_share" in last.value else ""
         rows.append([f"`{equation}`", last["kind"], *(spread(found[size]["ratio"]) if size in found else "" for size in sizes),
                      str(last["copies"]), share])
-    ratios = [line["ratio"]["median"] for line in lines if line.value.get("permute_share", 1) >= FAIR_COPY]
+    ratios = [counted(line["ratio"]) for line in lines if line.value.get("permute_share", 1) >= FAIR_COPY]
     mean = f"{geometric_mean(ratios):.2f}" if ratios else "not known"
     text = ("Contractions of one free index against two and one contracted index, all of one size, f32: the time of copying "
             "operands to matrices, one GEMM of the same library and copying the result, over ours, by size; the geometric mean of the "
             f"rows whose copies are fair is {mean}. A kind is how ours is planned: one GEMM, one batched GEMM, or with a copy. The last "
             "columns are how many tensors the rival copies, and the share of the streaming bandwidth that such copies reach where "
             "no cache holds them, the least of their orders, as in the next table.")
-    return paragraph(text) + table(["equation", "kind", *map(str, sizes), "copies", "of streaming"], rows)
+    return Table("contractions", lines, paragraph(text) +
+                 table(["equation", "kind", *map(str, sizes), "copies", "of streaming"], rows) + beside_alone(lines, contract_case))
 
 
 def permute_table(lines):
@@ -48,7 +46,8 @@ def permute_table(lines):
              spread(line["ratio"])] for line in lines]
     text = (f"The rival's copies, by the order of axes that they make: bytes read and written over the time, as a share of the "
             f"streaming bandwidth in the same rounds ({streaming(lines)}). Fair copies reach {FAIR_COPY}.")
-    return paragraph(text) + table(["order", "shape", "ms", "GB/s", "of streaming"], rows)
+    return Table("copies of contractions", lines, paragraph(text) + table(["order", "shape", "ms", "GB/s", "of streaming"], rows) +
+                 beside_alone(lines, lambda line: f"{line['pass']} of {line['shape']}"))
 
 
 def svd_table(lines):
@@ -60,7 +59,7 @@ def svd_table(lines):
             "scikit-learn with our oversampling and power iterations.")
     head = ["matrix, spectrum", "rank", "tessera ms", "scikit-learn ms", "scikit-learn / tessera", "our error", "its error",
             "equal work"]
-    return paragraph(text) + table(head, rows)
+    return Table("randomised SVD", lines, paragraph(text) + table(head, rows) + beside_alone(lines, svd_case))
 
 
 def contract_case(line):

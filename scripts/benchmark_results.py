@@ -5,9 +5,12 @@ import operator
 import sys
 from statistics import median
 
+from benchmark_markdown import central, paragraph
+
 CONDITIONS = ("commit", "processor", "compute_threads", "omp_wait_policy", "onednn", "compiler", "build_type", "rounds")
 WHERE_RECORDED = ("kernel_isa", "steps_per_round", "sweep_steps", "sweep_runs", "held_to")  # conditions that some lines do not have
 AGREEMENT = 0.05
+ALONE = 0.1  # how far a side's time in turns may be from its time alone without a note
 
 
 class Unusable(Exception):
@@ -25,6 +28,9 @@ class Line:
             raise Unusable(f"{self.place}: there is no key '{key}'")
         found = self.value[key]
         return Line(found, f"{self.place}: {key}") if isinstance(found, dict) else found
+
+    def __contains__(self, key):
+        return key in self.value
 
 
 def read_lines(path):
@@ -60,15 +66,59 @@ def span(numbers, digits, joint):
     return joint.join(dict.fromkeys(format(number, digits) for number in (min(numbers), max(numbers))))
 
 
-def effort(line):
-    """How long what a line says was measured."""
+def counted(ratio):
+    """What of a ratio a target is held against: the lower of the median of the rounds' ratios and the ratio of the medians."""
+    return min(ratio["median"], ratio["of_medians"]) if "of_medians" in ratio else ratio["median"]
+
+
+def sides(line):
+    """(what it is called, its times) of each side that a line names."""
+    for key, value in line.value.items():
+        times = value if key.endswith("_ms") else value.get("ms") if isinstance(value, dict) else None
+        if isinstance(times, dict) and "median" in times:
+            yield key.removesuffix("_ms").replace("_", " ").replace("torch", "PyTorch"), times
+
+
+def keeps_rounds(line):
+    return any("rounds" in times for _, times in sides(line))
+
+
+def without_rounds(shown):
+    """A sentence on the rows that have one ratio only; `shown` has the lines of tables by their program."""
+    places = []
+    for program, lines in shown.items():
+        commits = dict.fromkeys(line["commit"] for line in lines if "ratio" in line and not keeps_rounds(line))
+        if commits:
+            places.append(f"`{program}` at {', '.join(commits)}")
+    if not places:
+        return []
+    return paragraph("Rows measured before lines kept their rounds carry only the median of the rounds' ratios, not the ratio of the "
+                     f"medians: those of {'; '.join(places)}.")
+
+
+def beside_alone(lines, case):
+    """A note on sides that turns slowed, or that were slow alone. `case` names a line."""
+    found = [f"{case(line)}: {side} {times['median'] / times['alone']:.2f}" for line in lines for side, times in sides(line)
+             if "alone" in times and abs(times["median"] / times["alone"] - 1) > ALONE]
+    if not found:
+        return []
+    return paragraph(f"Sides whose time in turns is more than {100 * ALONE:.0f} % from their time alone, as a multiple of it: "
+                     f"{'; '.join(found)}.")
+
+
+def effort(lines):
+    """How long what lines say was measured."""
+    line = lines[-1]
     steps = f" of {line['steps_per_round']} steps" if "steps_per_round" in line.value else ""
     sweep = ""
     if "sweep_steps" in line.value:
         sweep = f"; PyTorch's settings swept in {line['sweep_steps']} steps each"
     if "sweep_runs" in line.value:
         sweep = f"; PyTorch's ways swept in {line['sweep_runs']} forwards or more each"
-    return f"medians of {line['rounds']} interleaved rounds{steps}, p10 to p90 in brackets{sweep}."
+    both = ""
+    if any("ratio" in each and "of_medians" in each["ratio"] for each in lines):
+        both = ", behind a semicolon the ratio of the medians (a target counts the lower of the two)"
+    return f"medians of {line['rounds']} interleaved rounds{steps}, p10 to p90 in brackets{both}{sweep}."
 
 
 def days(lines):
@@ -85,7 +135,7 @@ def conditions(lines, program):
     return (
         f"`{program}` at {last['commit']}, {days(lines)}: "
         f"{last['processor']}, {last['compute_threads']} threads, OMP_WAIT_POLICY {last['omp_wait_policy']}, "
-        f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; {effort(last)}"
+        f"oneDNN {last['onednn']}{own}, {last['compiler']} {last['build_type']}{peak}; {effort(lines)}"
     )
 
 
@@ -120,15 +170,16 @@ def judged(number, target, met=operator.ge):
 
 
 def verdict(line):
-    return judged(line["ratio"]["median"], line["target"]) if "target" in line.value else ""
+    return judged(counted(line["ratio"]), line["target"]) if "target" in line.value else ""
 
 
 def reached(row, key, target_key, met=operator.ge):
-    """A number of a row, or the median there, with the verdict on it where it has a target; nothing where the row lacks it."""
+    """A number of a row, or the ratio there, with the verdict on it where it has a target; nothing where the row lacks it."""
     if key not in row:
         return ""
-    number = row[key]["median"] if isinstance(row[key], dict) else row[key]
-    return f"{number:.2f}" + (f", {judged(number, row[target_key], met)}" if row.get(target_key) is not None else "")
+    value = row[key]
+    text, number = (central(value), counted(value)) if isinstance(value, dict) else (f"{value:.2f}", value)
+    return text + (f", {judged(number, row[target_key], met)}" if row.get(target_key) is not None else "")
 
 
 def streaming(lines):

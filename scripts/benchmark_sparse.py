@@ -1,12 +1,12 @@
 """The tables of sparse_bench: layers against dense ones, products against PyTorch's CSR. Used by benchmark_tables.py."""
-from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import by_rival, conditions, failures, newest_groups, precision_of, reached, torch_way, verdict
+from benchmark_markdown import Table, central, milliseconds, paragraph, spread, table
+from benchmark_results import beside_alone, by_rival, conditions, failures, newest_groups, precision_of, reached, torch_way, verdict
 
 
 def sparse_tables(lines):
     """A table for each set of conditions under which rows of either rival were last measured."""
     dense, library = sparse_groups(lines)
-    return sum([dense_table(group) for group in dense] + [library_table(group) for group in library], [])
+    return [dense_table(group) for group in dense] + [library_table(group) for group in library]
 
 
 def sparse_groups(lines):
@@ -51,20 +51,22 @@ def dense_table(lines):
             (f"All sides are held to {held.upper()}. " if held else "") + conditions(lines, "sparse_bench"))
     head = ["pattern", "layer", "density", "phase", "dense ms", "sparse ms", "as many, dense ms", "dense / sparse", "target", "of peak", "its passes",
             "dense way"]
-    return paragraph(text) + table(head, rows)
+    return Table("sparse layers" + (f", {held}" if held else ""), lines,
+                 paragraph(text) + table(head, rows) + beside_alone(lines, sparse_case))
 
 
 def library_table(lines):
     rows = [[matrix(line), line["shape"], density(line), milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
              spread(line["ratio"]), verdict(line), torch_way(line, line["torch_settings"]["mode"]),
-             f"{line['aside_ratio']['median']:.2f}"] for line in lines]
+             central(line["aside_ratio"])] for line in lines]
     text = (f"Products of rows with a sparse matrix against PyTorch {lines[-1]['torch']['version']}'s of the same matrix in CSR form, "
             "in the fastest of its ways: x as it lies, or transposed inside or outside of the timing, indices of 32 or 64 bits, malloc, "
             "instruction set, what waiting threads do. The last column is its product with the dense matrix. " + failures(lines) +
             conditions(lines, "sparse_bench"))
     head = ["pattern", "layer", "density", "tessera ms", "PyTorch ms", "PyTorch / tessera", "target", "PyTorch's way",
             "its dense / tessera"]
-    return paragraph(text) + table(head, rows)
+    return Table(f"sparse products, PyTorch {lines[-1]['torch']['version']}", lines,
+                 paragraph(text) + table(head, rows) + beside_alone(lines, sparse_case))
 
 
 def sparse_case(line):

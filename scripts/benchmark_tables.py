@@ -11,6 +11,8 @@ its date. Of train_bench, whose run is one line, they show, for each network, pr
 last one's commit and conditions (processor, threads, builds: what is printed above the table); of infer_bench, for each version
 of PyTorch, the last line of each network and batch among these; of sparse_bench the last line of each row, whatever its run.
 A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
+A line that kept its rounds has two ratios: the median of the rounds' ratios and, behind it, the ratio of the medians; a verdict
+counts the lower. A note under a table names the sides whose time in turns is more than 10 % from their time alone.
 README.md has the least ratio of each kind among these (of training in f32, for each network), and the table of
 configs/fashion-mnist/resnet20_tucker.md.
 Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page cannot be used.
@@ -24,9 +26,10 @@ import sys
 from benchmark_attention import attention_tables, compared_attention
 from benchmark_decode import compared_compressed, compared_decode, compressed_table, decode_tables
 from benchmark_linalg import compared_linalg, linalg_tables
-from benchmark_markdown import milliseconds, paragraph, spread, table
-from benchmark_results import (Unusable, compare, compressed, conditions, failures, infer_runs, last_run, last_runs, newest_groups,
-                               precision_of, reached, results, streaming, torch_way, train_runs, verdict, where)
+from benchmark_markdown import Table, central, milliseconds, paragraph, spread, table, under
+from benchmark_results import (Unusable, beside_alone, compare, compressed, conditions, counted, failures, infer_runs, last_run,
+                               last_runs, newest_groups, precision_of, reached, results, streaming, torch_way, train_runs, verdict,
+                               where, without_rounds)
 from benchmark_sparse import compared_sparse, sparse_tables
 
 PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
@@ -48,8 +51,8 @@ def train_way(line):
 
 def train_tables(lines):
     networks = newest_groups([line for line in lines if compressed(line)], "train_bench")
-    return (sum((train_table(group) for group in train_runs(lines)), []) +
-            sum((compressed_table(group, "train_bench") for group in networks), []))
+    return ([train_table(group) for group in train_runs(lines)] +
+            [compressed_table(group, "train_bench") for group in networks])
 
 
 # Columns that lines from before they were measured do not have.
@@ -75,7 +78,8 @@ def train_table(lines):
             ("; what both keep are weights, gradients and moments. " if "beyond what both keep" in columns else ". ") +
             failures(lines) + conditions(lines, "train_bench"))
     head = ["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", *columns, "PyTorch's way"]
-    return paragraph(text) + table(head, rows)
+    return Table(f"training, {last['model']}, {precision}, PyTorch {torch['version']}", lines, paragraph(text) + table(head, rows) +
+                 beside_alone(lines, lambda line: f"run {lines.index(line) + 1}"))
 
 
 def infer_case(line):
@@ -93,20 +97,22 @@ def infer_tables(lines):
                 "eager, frozen, optimised and, where it knows it, compiled graphs. The weights are the same and the logits agree "
                 "to 1e-4 of the largest. " +
                 failures(runs) + conditions(runs, "infer_bench"))
-        parts += paragraph(text) + table(["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"], rows)
+        head = ["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"]
+        parts.append(Table(f"inference, PyTorch {version}", runs,
+                           paragraph(text) + table(head, rows) + beside_alone(runs, infer_case)))
     return parts
 
 
-def product_tables(lines):
+def product_table(lines):
     rows = [[line["shape"], milliseconds(line["tessera_ms"]), f"{line['gflops']:.0f}", f"{line['peak_share']:.2f}",
-             spread(line["ratio"]), line["rival"]["name"], f"{line['blocked_ratio']['median']:.2f}"] for line in lines]
+             spread(line["ratio"]), line["rival"]["name"], central(line["blocked_ratio"])] for line in lines]
     text = ("Matrix products (m x n x k, row-major) against the fastest direct oneDNN calls on the same tensors; the last column "
             "is against operands that oneDNN packed beforehand.")
     head = ["shape", "ms", "GFLOP/s", "of FMA peak", "oneDNN / tessera", "oneDNN's way", "packed / tessera"]
-    return paragraph(text) + table(head, rows)
+    return Table("matrix products", lines, paragraph(text) + table(head, rows) + beside_alone(lines, dense_case))
 
 
-def conv_tables(lines):
+def conv_table(lines):
     by_shape = {}
     for line in lines:
         by_shape.setdefault(line["shape"], {})[line["pass"]] = line
@@ -115,16 +121,16 @@ def conv_tables(lines):
         found = [passes.get(name) for name in PASSES]
         rows.append([shape] + [spread(line["ratio"]) if line else "" for line in found] +
                     [" / ".join(f"{line['peak_share']:.2f}" if line else "-" for line in found),
-                     " / ".join(f"{line['blocked_ratio']['median']:.2f}" if line else "-" for line in found)])
+                     " / ".join(central(line["blocked_ratio"]) if line else "-" for line in found)])
     text = ("Convolutions (NHWC) against the fastest direct oneDNN calls from and to the same tensors, reorders included: "
             "oneDNN's time over ours for the forward pass of training, whose weights change from call to call, and both "
             "gradients; then ours as a share of the multiply-add peak, and oneDNN's time in its blocked layouts without any "
             "reorder over ours.")
     head = ["shape", "forward", "grad x", "grad weight", "of FMA peak", "blocked / tessera"]
-    return paragraph(text) + table(head, rows)
+    return Table("convolutions", lines, paragraph(text) + table(head, rows) + beside_alone(lines, dense_case))
 
 
-def memory_tables(lines):
+def memory_table(lines):
     rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
              spread(line["ratio"])] for line in lines]
     text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
@@ -135,30 +141,29 @@ def memory_tables(lines):
         text += " The last column holds each against a loop that reads and writes as many arrays and computes nothing."
         head.append("of the same traffic")
         rows = [row + [spread(line["share_of_same_traffic"])] for row, line in zip(rows, lines)]
-    return paragraph(text) + table(head, rows)
+    return Table("memory-bound ops", lines, paragraph(text) + table(head, rows) +
+                 beside_alone(lines, lambda line: f"{line['op']} {line['pass']}"))
 
 
 def op_tables(lines):
     lines = last_run(lines)
-    parts = [paragraph(conditions(lines, "op_bench"))]
     products = [line for line in lines if line["op"] == "matmul"]
     convolutions = [line for line in lines if line["op"] == "conv2d"]
     memory = [line for line in lines if line["op"] not in ("matmul", "conv2d")]
-    for make, chosen in ((product_tables, products), (conv_tables, convolutions), (memory_tables, memory)):
-        if chosen:
-            parts.append(make(chosen))
-    return sum(parts, [])
+    return under(conditions(lines, "op_bench"),
+                 [make(chosen) for make, chosen in ((product_table, products), (conv_table, convolutions), (memory_table, memory))
+                  if chosen])
 
 
 def factored_tables(lines):
     dense, library = last_runs(lines)
-    return (dense_rival_table(dense) if dense else []) + (library_table(library) if library else [])
+    return ([dense_rival_table(dense)] if dense else []) + ([library_table(library)] if library else [])
 
 
 def beside_onednn(line):
     if "chain_ratio" in line.value:
         return reached(line.value, "chain_ratio", "chain_target")
-    return f"{line['blocked_ratio']['median']:.2f}" if "blocked_ratio" in line.value else ""
+    return central(line["blocked_ratio"]) if "blocked_ratio" in line else ""
 
 
 def dense_rival_table(lines):
@@ -176,7 +181,7 @@ def dense_rival_table(lines):
             "residuals and rectifiers inside them. " + conditions(lines, "factored_bench"))
     head = ["format", "dense", "ranks", "phase", "dense ms", "factored ms", "dense / factored", "target", "FLOP ratio",
             "oneDNN / factored"]
-    return paragraph(text) + table(head, rows)
+    return Table("factored layers", lines, paragraph(text) + table(head, rows) + beside_alone(lines, factored_case))
 
 
 def library_table(lines):
@@ -195,7 +200,7 @@ def library_table(lines):
             conditions(lines, "factored_bench"))
     head = ["format, rival", "dense", "ranks", "parameters", "multiply-adds", "phase", "tessera ms", "rival ms", "rival / tessera", "target",
             "rival's way"]
-    return paragraph(text) + table(head, rows)
+    return Table("factored layers, TensorLy-Torch", lines, paragraph(text) + table(head, rows) + beside_alone(lines, factored_case))
 
 
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_bench": decode_tables, "op_bench": op_tables,
@@ -203,14 +208,15 @@ TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_benc
           "attention_bench": attention_tables}
 
 
+def tables_by_program(root):
+    """All that was measured: the tables of each program that has results."""
+    return {program: make(lines) for program, make in TABLES.items() if (lines := results(root, program))}
+
+
 def tables(root):
-    """All that was measured."""
-    text = []
-    for program, make in TABLES.items():
-        lines = results(root, program)
-        if lines:
-            text += make(lines)
-    return text
+    made = tables_by_program(root)
+    shown = {program: [line for each in tables_of for line in each.lines] for program, tables_of in made.items()}
+    return without_rounds(shown) + [row for tables_of in made.values() for each in tables_of for row in each.text]
 
 
 def train_case(line):
@@ -258,14 +264,15 @@ def least_rows(root):
     rows, shown = [], []
     for lines, describe in compared_rows(root):
         if lines:
-            line = min(lines, key=lambda line: line["ratio"]["median"])
+            line = min(lines, key=lambda line: counted(line["ratio"]))
             what, rival, ours, theirs = describe(line)
             rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines))])
             shown.append(line)
     if not rows:
         return []
     head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "least of"]
-    return table(head, rows) + paragraph(where(shown))
+    both = " Behind a semicolon stands the ratio of the medians." if any("of_medians" in line["ratio"] for line in shown) else ""
+    return table(head, rows) + paragraph(where(shown) + both)
 
 
 def accuracy(root):

@@ -105,11 +105,11 @@ Value measure_attention(const AttentionCase& of, const TurnOptions& turns, doubl
   const Contestant side = workload.step();
   const Samples ms = time_in_turns(std::span(&side, 1), turns).front();
   const double flops = workload.flops();  // by a forward
-  Samples shares;
-  for (const double each : ms) shares.push_back(1e-6 * flops / each / peak_gflops);
+  std::vector<double> shares;
+  for (const double each : ms.rounds) shares.push_back(1e-6 * flops / each / peak_gflops);
   const Summary share = summarise(shares);
   row.set("rounds", turns.rounds);
-  row.set("tessera_ms", to_value(summarise(ms)));
+  row.set("tessera_ms", to_value(ms));
   row.set("ratio", to_value(share));
   row.set("gflops", share.median * peak_gflops);
   row.set("peak_share", share.median);
@@ -124,15 +124,15 @@ Value measure_sparse_attention(const AttentionCase& of, const TurnOptions& turns
   Value row = sparse.describe();
   const std::vector<Contestant> sides{sparse.step(), dense.step()};
   const std::vector<Samples> samples = time_in_turns(sides, turns);
-  const Summary ms = summarise(samples[0]);
+  const double ms = samples[0].median();
   const double flops = sparse.flops();  // by a forward
   row.set("rounds", turns.rounds);
-  row.set("tessera_ms", to_value(ms));
+  row.set("tessera_ms", to_value(samples[0]));
   row.set("rival", timed(sides[1].name, samples[1]));
-  row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
+  row.set("ratio", ratio_value(samples[1], samples[0]));
   row.set("pair_ratio", dense.flops() / flops);
-  row.set("gflops", 1e-6 * flops / ms.median);
-  row.set("peak_share", 1e-6 * flops / ms.median / peak_gflops);
+  row.set("gflops", 1e-6 * flops / ms);
+  row.set("peak_share", 1e-6 * flops / ms / peak_gflops);
   row.set("fma_peak_gflops", peak_gflops);
   row.set("dense_memory_bytes", dense.bytes());
   if (of.least > 0) row.set("target", of.least);

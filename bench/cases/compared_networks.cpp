@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bench/difference.h"
+#include "bench/result_lines.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 
@@ -42,10 +43,10 @@ Measured measure_steps(const ComparedSteps& of, std::int64_t rounds) {
 
 void set_measured(Value& row, const std::string& compressed, const Measured& measured, double target) {
   const Samples &ours = measured.samples[0], &dense = measured.samples[1];
-  row.set("rounds", static_cast<std::int64_t>(ours.size()));
+  row.set("rounds", static_cast<std::int64_t>(ours.rounds.size()));
   row.set("factored", timed(compressed, ours));
   row.set("rival", timed("tessera, dense", dense));
-  row.set("ratio", to_value(summarise(ratios(dense, ours))));
+  row.set("ratio", ratio_value(dense, ours));
   row.set("target", target);
   row.set("agreement", measured.agreement);
 }
@@ -53,9 +54,9 @@ void set_measured(Value& row, const std::string& compressed, const Measured& mea
 void print_measured(const std::string& what, const Value& row) {
   const auto ms = [&](const char* side) { return row.at(side).at("ms").at("median").as_double(); };
   const Value& ratio = row.at("ratio");
-  const double median = ratio.at("median").as_double(), target = row.at("target").as_double();
-  fmt::print("{}: {:.3f} ms, dense {:.3f} ms, {:.2f}x ({:.2f}-{:.2f}); target {}x: {}\n", what, ms("factored"), ms("rival"),
-             median, ratio.at("p10").as_double(), ratio.at("p90").as_double(), target, median >= target ? "met" : "missed");
+  const double target = row.at("target").as_double();
+  fmt::print("{}: {:.3f} ms, dense {:.3f} ms, {}; target {}x: {}\n", what, ms("factored"), ms("rival"), ratio_text(ratio), target,
+             counted(ratio) >= target ? "met" : "missed");
   std::fflush(stdout);
 }
 

@@ -169,7 +169,7 @@ Value measure_contract(const ContractCase& of, std::int64_t size, const TurnOpti
   const std::vector<std::string> orders = copying->orders();
   row.set("copies", static_cast<std::int64_t>(orders.size()));
   row.set("permutes", Value::list(Value::List(orders.begin(), orders.end())));
-  row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
+  row.set("ratio", ratio_value(samples[1], samples[0]));
   return row;
 }
 

@@ -18,7 +18,7 @@ constexpr double kAgreement = 1e-3;  // of the largest value: Winograd and other
 constexpr double kLeastRivalShare = 0.6;  // of the multiply-add peak
 constexpr double kMostRivalShare = 1.05;  // clocks change between two measurements
 constexpr TurnOptions kSweepTurns{.rounds = 7, .seconds = 2e-3};
-constexpr TurnOptions kGuardTurns{.rounds = 30, .seconds = 0};  // the best of many, also on a machine that is shared
+constexpr TurnOptions kGuardTurns{.rounds = 30, .seconds = 0, .alone = 0};  // the best of many, also on a machine that is shared
 
 Contestant our_forward(std::function<Var()> op) {
   const auto y = std::make_shared<Tensor>();
@@ -152,13 +152,13 @@ Value measure_dense(const DenseCase& dense, const TurnOptions& turns, const std:
   row.set("pass", dense.pass);
   row.set("algorithm", chosen_algorithm(decisions, dense));
   row.set("rounds", turns.rounds);
-  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("tessera_ms", to_value(samples[0]));
   row.set("rival", timed(sides[rival].name, samples[rival]));
-  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("ratio", ratio_value(samples[rival], samples[0]));
   row.set("blocked", timed(sides[blocked].name, samples[blocked]));
-  row.set("blocked_ratio", to_value(summarise(ratios(samples[blocked], samples[0]))));
+  row.set("blocked_ratio", ratio_value(samples[blocked], samples[0]));
   row.set("rival_sweep", swept.rows);
-  const double gflops = dense.flops / quantile(samples[0], 0.5) * 1e-6;
+  const double gflops = dense.flops / samples[0].median() * 1e-6;
   row.set("gflops", gflops);
   row.set("peak_share", gflops / peak_gflops);
   row.set("fma_peak_gflops", peak_gflops);
@@ -171,7 +171,7 @@ double guarded_rival_gflops(double peak_gflops) {
                         Tensor::empty({shape.m, shape.n})};
   const std::vector<Samples> samples = time_in_turns(product_rivals(product), kGuardTurns);
   double least = std::numeric_limits<double>::infinity();
-  for (const Samples& side : samples) least = std::min(least, *std::ranges::min_element(side));
+  for (const Samples& side : samples) least = std::min(least, *std::ranges::min_element(side.rounds));
   const double gflops = shape.flops() / least * 1e-6;
   TESSERA_CHECK(gflops >= kLeastRivalShare * peak_gflops, InternalError, "oneDNN's 1024x1024x1024 product reaches ", gflops,
                 " of ", peak_gflops, " GFLOP/s; needs ", kLeastRivalShare,

@@ -108,7 +108,7 @@ double flops_of(const Module& layer, const Shape& input, Phase phase) {
 
 Value timed_rate(const std::string& name, const Samples& samples, double flops) {
   Value row = timed(name, samples);
-  row.set("gflops", flops / quantile(samples, 0.5) * 1e-6);
+  row.set("gflops", flops / samples.median() * 1e-6);
   return row;
 }
 
@@ -218,10 +218,10 @@ Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> sample
   Value::List rows;
   for (std::size_t first = 0, next = 0; first < parts.size(); first = next) {
     const std::string& order = parts[first].order;
-    Samples sum(samples[first].size(), 0.0);
+    Samples sum{std::vector<double>(samples[first].rounds.size(), 0.0)};
     double flops = 0;
     for (; next < parts.size() && parts[next].order == order; ++next) {
-      std::ranges::transform(sum, samples[next], sum.begin(), std::plus<>());
+      std::ranges::transform(sum.rounds, samples[next].rounds, sum.rounds.begin(), std::plus<>());
       flops += parts[next].flops;
     }
     rows.push_back(timed_rate(order.empty() ? "floor" : str("floor, ", order), sum, flops));
@@ -236,7 +236,7 @@ void set_sides(Value& row, std::span<const Contestant> all, std::span<const Samp
   row.set("factored", timed_rate(all[0].name, samples[0], flops));
   row.set("rival", timed_rate(all[rival].name, samples[rival], dense_flops));
   row.set("other_dense", timed_rate(all[other].name, samples[other], dense_flops));
-  row.set("ratio", to_value(summarise(ratios(samples[rival], samples[0]))));
+  row.set("ratio", ratio_value(samples[rival], samples[0]));
   row.set("flop_ratio", dense_flops / flops);
 }
 
@@ -353,7 +353,7 @@ Value measure_pair(const LayerPair& sides, Value row, Phase phase, const TurnOpt
   if (conv) {
     const std::size_t best = first_blocked + fastest(spans.subspan(first_blocked, first_part - first_blocked));
     row.set("blocked_dense", timed_rate(all[best].name, samples[best], dense_flops));
-    row.set("blocked_ratio", to_value(summarise(ratios(samples[best], samples[0]))));
+    row.set("blocked_ratio", ratio_value(samples[best], samples[0]));
   }
   const std::span<const Samples> of_parts = spans.subspan(first_part, parts.size());
   row.set("parts", part_rows(parts, of_parts));

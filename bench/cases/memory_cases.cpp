@@ -166,22 +166,24 @@ Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const Tur
   for (const StreamSide& side : same) sides.push_back(side.contestant);
   const std::vector<Samples> samples = time_in_turns(sides, turns);
   const std::span others = std::span(samples).subspan(1);
-  const Samples ours = rates(memory.bytes(), samples[0]);
+  const std::vector<double> ours = rates(memory.bytes(), samples[0]);
   const Streaming stream = fastest_stream(streams, others.first(streams.size()));
   Value row = Value::map();
   row.set("op", memory.op);
   row.set("shape", memory.shape);
   row.set("pass", memory.pass);
   row.set("rounds", turns.rounds);
-  row.set("tessera_ms", to_value(summarise(samples[0])));
+  row.set("tessera_ms", to_value(samples[0]));
   row.set("bytes", memory.bytes());
   row.set("gbytes_per_second", quantile(ours, 0.5));
   row.set("stream", stream.name);
+  row.set("stream_ms", to_value(stream.ms));
   row.set("stream_gbytes_per_second", quantile(stream.gbytes_per_second, 0.5));
-  row.set("ratio", to_value(summarise(ratios(ours, stream.gbytes_per_second))));
+  row.set("ratio", ratio_value(ours, stream.gbytes_per_second));
   if (!same.empty()) {
     const Streaming like_ours = fastest_stream(same, others.subspan(streams.size()));
-    row.set("share_of_same_traffic", to_value(summarise(ratios(ours, like_ours.gbytes_per_second))));
+    row.set("traffic_ms", to_value(like_ours.ms));
+    row.set("share_of_same_traffic", ratio_value(ours, like_ours.gbytes_per_second));
   }
   return row;
 }

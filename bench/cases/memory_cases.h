@@ -27,8 +27,8 @@ struct MemoryMaker {
 };
 std::vector<MemoryMaker> memory_cases(std::int64_t megabytes, Device device = {});
 
-// The line: op, pass, shape, rounds, tessera_ms, bytes, gbytes_per_second, stream (which pass was the fastest),
-// stream_gbytes_per_second, ratio (share of the streaming bandwidth, per round); on the CPU also share_of_same_traffic, of the
+// The line: op, pass, shape, rounds, tessera_ms, bytes, gbytes_per_second, stream (which pass was the fastest), stream_ms,
+// stream_gbytes_per_second, ratio (share of the streaming bandwidth); on the CPU also traffic_ms, share_of_same_traffic, of the
 // fastest loop that moves the same.
 Value measure_memory(const MemoryCase& memory, std::int64_t megabytes, const TurnOptions& turns);
 

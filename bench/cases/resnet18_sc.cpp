@@ -2,7 +2,7 @@
 
 #include "bench/cases/factored_cases.h"
 #include "bench/rivals/onednn_network.h"
-#include "compress/timing/compare.h"
+#include "compress/timing/latency.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/rng.h"
@@ -113,7 +113,7 @@ Value describe_row(const NetworkPair& networks, std::int64_t batch, Phase phase,
 void set_sides(Value& row, const Samples& dense, const Samples& factored) {
   row.set("rival", timed("dense network", dense));
   row.set("factored", timed("factored network", factored));
-  row.set("ratio", to_value(summarise(ratios(dense, factored))));
+  row.set("ratio", ratio_value(dense, factored));
 }
 
 Contestant forward_side(const std::string& name, Module& network, const Tensor& x) {
@@ -145,7 +145,7 @@ Value measure_inference(const NetworkPair& networks, std::int64_t batch, std::in
   set_sides(row, samples[1], samples[0]);
   const std::size_t chain = 2 + fastest(std::span(samples).subspan(2));
   row.set("chain", timed(all[chain].name, samples[chain]));
-  row.set("chain_ratio", to_value(summarise(ratios(samples[chain], samples[0]))));
+  row.set("chain_ratio", ratio_value(samples[chain], samples[0]));
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }
@@ -160,10 +160,13 @@ Value measure_training(const NetworkPair& networks, std::int64_t batch, std::int
   const DecisionScope decisions({.measure = true});
   Shape input = kImage;
   input.set(0, batch);
-  const PairedTimes times =
-      time_layer(*networks.dense, *networks.tucker, input, false, {.phase = Phase::training, .rounds = rounds});
+  const TimedWork work(*networks.dense, input, {.phase = Phase::training});
+  const Untouched factored_state(*networks.tucker), dense_state(*networks.dense);
+  const std::vector<Contestant> sides{{"factored network", [&] { work.run(*networks.tucker); }},
+                                      {"dense network", [&] { work.run(*networks.dense); }}};
+  const std::vector<Samples> samples = time_in_turns(sides, {.rounds = rounds});
   Value row = describe_row(networks, batch, Phase::training, rounds);
-  set_sides(row, times.dense, times.compressed);
+  set_sides(row, samples[1], samples[0]);
   row.set("decisions", tessera::to_value(decisions.taken()).at("decisions"));
   return row;
 }

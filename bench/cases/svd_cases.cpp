@@ -146,9 +146,9 @@ Value measure_svd(const SvdCase& of, const SklearnProgram& program, std::int64_t
   row.set("rounds", rounds);
   row.set("tessera", side("tessera", samples[0], error));
   row.set("rival", side(usual.name, samples[1], usual_error));
-  row.set("ratio", to_value(summarise(ratios(samples[1], samples[0]))));
+  row.set("ratio", ratio_value(samples[1], samples[0]));
   row.set("equal_work", side(equal.name, samples[2], rival.relative_error(equal, of.rank)));
-  row.set("equal_work_ratio", to_value(summarise(ratios(samples[2], samples[0]))));
+  row.set("equal_work_ratio", ratio_value(samples[2], samples[0]));
   row.set("threads_ms", threads_ms);
   row.set("sklearn", rival.environment());
   set_product(row, product, "sklearn");

@@ -13,8 +13,8 @@ std::vector<double> sweep_tiles(std::span<const Tile> tiles, Device device, std:
   std::vector<Contestant> graphs;
   for (const Tile& tile : tiles) graphs.emplace_back(recorded(tile.side, device, sets, sets));
   std::vector<double> ms;
-  for (const Samples& samples : time_in_turns(graphs, {.rounds = kTileRounds, .seconds = 0, .device = device})) {
-    ms.push_back(quantile(samples, 0.5) / static_cast<double>(sets));
+  for (const Samples& samples : time_in_turns(graphs, {.rounds = kTileRounds, .seconds = 0, .device = device, .alone = 0})) {
+    ms.push_back(samples.median() / static_cast<double>(sets));
   }
   return ms;
 }

@@ -158,9 +158,9 @@ void compare_with_modes(Value& row, const SelfTimed& ours, const std::vector<flo
   if (!how.aside.empty()) {
     Value aside = Value::map();
     aside.set("mode", how.aside);
-    aside.set("ms", to_value(summarise(samples.back())));
+    aside.set("ms", to_value(samples.back()));
     row.set("torch_aside", aside);
-    row.set("aside_ratio", to_value(summarise(ratios(samples.back(), times.ours))));
+    row.set("aside_ratio", ratio_value(samples.back(), times.ours));
   }
   row.set("value_difference", rivals[times.best]->value_difference());
   row.set("torch", rivals[times.best]->torch().environment());

@@ -61,7 +61,7 @@ TorchSweep<Way> sweep_torch(std::vector<Way> ways, const VariantsOf& variants_of
   return swept;
 }
 
-// What the rounds gave: one sample for each round.
+// What the rounds gave.
 struct FinalistTimes {
   FinalistTimes(Samples our_samples, std::vector<Samples> their_samples);
 

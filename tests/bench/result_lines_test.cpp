@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
@@ -37,9 +38,11 @@ TEST(ResultLines, AreAppendedOneByOne) {
   EXPECT_EQ(lines, 2);
 }
 
-Value ratio_of(double median) {
+Value ratio_of(double median, std::optional<double> of_medians = {}) {
+  Value ratio = to_value(Summary{median, median, median});
+  if (of_medians) ratio.set("of_medians", *of_medians);
   Value row = Value::map();
-  row.set("ratio", to_value(Summary{median, median, median}));
+  row.set("ratio", ratio);
   return row;
 }
 
@@ -55,6 +58,19 @@ TEST(Verdicts, AreOnTheGeometricMeanOrTheLeastOfAllRows) {
   EXPECT_FALSE(verdict_row(ratios, targets[1]).at("reached").as_bool());
   EXPECT_EQ(verdict_of(ratios, targets),
             "conv2d: 3 rows, geometric_mean 2.000, least 1.000; geometric_mean 1.5: reached; least 1.5: missed");
+}
+
+TEST(Verdicts, CountTheLowerOfTheMedianAndTheRatioOfTheMedians) {
+  const Value above = ratio_of(2, 3), below = ratio_of(2, 1.5);
+  EXPECT_EQ(counted(above.at("ratio")), 2);
+  EXPECT_EQ(counted(below.at("ratio")), 1.5);
+  EXPECT_EQ(counted(ratio_of(2).at("ratio")), 2);
+  Ratios ratios{"conv2d"};
+  ratios.add(above);
+  ratios.add(below);
+  EXPECT_FALSE(verdict_row(ratios, {"least", 1.75}).at("reached").as_bool());
+  EXPECT_EQ(ratio_text(below.at("ratio")), "2.00x (2.00-2.00), of medians 1.50x");
+  EXPECT_EQ(ratio_text(ratio_of(2).at("ratio")), "2.00x (2.00-2.00)");
 }
 
 TEST(Verdicts, ARowThatFailedReachesNothing) {

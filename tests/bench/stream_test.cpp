@@ -50,10 +50,11 @@ TEST(Stream, AReadSaysWhatItReads) {
 TEST(Stream, TheFastestMovesTheMostInATimeHoweverLongItTakes) {
   const auto side = [](const char* name, double bytes) { return StreamSide{{name, [] {}}, bytes}; };
   const std::vector<StreamSide> sides{side("short", 8e6), side("long", 24e6), side("lucky once", 8e6)};
-  const std::vector<Samples> ms{{2, 2, 2}, {4, 3, 4}, {1, 4, 8}};
+  const std::vector<Samples> ms{{{2, 2, 2}}, {{4, 3, 4}}, {{1, 4, 8}}};
   const Streaming stream = fastest_stream(sides, ms);
   EXPECT_EQ(stream.name, "long");
-  EXPECT_EQ(stream.gbytes_per_second, (Samples{6, 8, 6}));
+  EXPECT_EQ(stream.gbytes_per_second, (std::vector<double>{6, 8, 6}));
+  EXPECT_EQ(stream.ms, ms[1]);
 }
 
 }  // namespace

@@ -58,7 +58,37 @@ class Images : public ::testing::Test {
     expect_outcome(run_program(arguments), code, part);
   }
 
+  static void cut(const std::string& file) { std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2); }
+
+  // Ended by an image that was broken from the beginning and that nothing read before training did, behind a checkpoint.
+  std::string broken_run(const std::string& image) {
+    const std::string run = folder_ / "runs/tiny/1";
+    broken_ = folder_ / image;
+    cut(broken_);
+    const Outcome ended = run_program({"train", file_, "--runs", folder_ / "runs", kMean, kStd, "checkpoint.async=false"});
+    EXPECT_EQ(ended.exit_code, 1) << ended.output;
+    expect_in(ended.output, broken_ + ": broken JPEG");
+    expect_in(ended.output, "; tessera resume " + run + " data.on_bad_image=skip goes on without it");
+    EXPECT_NE(newest_checkpoint(run), "") << "the image came before the first checkpoint: take another one";
+    return run;
+  }
+  std::string copy(const std::string& run, const std::string& name) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    std::filesystem::copy(run, folder_ / name, std::filesystem::copy_options::recursive);
+    return folder_ / name;
+  }
+  static void expect_same_end(const std::string& run, const std::string& other) {
+    EXPECT_EQ(read_bytes(run + "/metrics.jsonl"), read_bytes(other + "/metrics.jsonl"));
+    EXPECT_EQ(read_bytes(newest_checkpoint(run) + "/model.safetensors"),
+              read_bytes(newest_checkpoint(other) + "/model.safetensors"));
+  }
+
+  static constexpr const char* kHeldOut = "photos/train/cat/7.jpg";
+  static constexpr const char* kTrained = "photos/train/cat/9.jpg";  // in the third step
+  static constexpr const char* kMean = "data.mean=[0.5, 0.5, 0.5]";
+  static constexpr const char* kStd = "data.std=[0.25, 0.25, 0.25]";
   TemporaryFolder folder_;
+  std::string broken_;  // of broken_run()
   std::string file_ = folder_ / "pets.yaml";
   const VariableScope cache_{"TESSERA_CACHE", folder_ / "cache"};
 };
@@ -138,6 +168,49 @@ TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {
   EXPECT_EQ(report.at("duplicates").as_list().size(), 1u);
   expect({"train", file_, "--runs", folder_ / "runs"}, 2, "broken.png: broken PNG: the file ends early");
   expect({"train", file_, "--runs", folder_ / "runs", "data.on_bad_image=skip"}, 0, "leaves out 1 file");
+}
+
+// A truncated image is told by `data check`, and before training only where the statistics read it.
+TEST_F(Images, ATruncatedJpegIsFoundBeforeTrainingByWhatReadsIt) {
+  cut(folder_ / kHeldOut);
+  expect({"validate", file_}, 0, "ok");
+  expect({"data", "check", file_}, 1, "cat/7.jpg: broken JPEG");
+  cut(folder_ / kTrained);
+  expect({"data", "check", file_}, 1, "cat/9.jpg: broken JPEG");
+  expect({"validate", file_}, 2, "cat/9.jpg: broken JPEG");
+  expect({"train", file_, "--runs", folder_ / "runs"}, 2, "cat/9.jpg: broken JPEG");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+  expect({"validate", file_, kMean, kStd}, 0, "ok");
+}
+
+TEST_F(Images, ARunThatMetABrokenImageGoesOnWithoutIt) {
+  const std::string run = broken_run(kTrained);
+  const std::string other = copy(run, "other/1"), killed = copy(run, "killed/1"), gone = copy(run, "gone/1");
+  expect({"resume", run, "data.on_bad_image=skip"}, 0, "photos/train: goes on without 1 file:\n  " + broken_);
+  expect_in(read_bytes(run + "/config.resolved.yaml"), "train/cat/" + std::filesystem::path(broken_).filename().string());
+  expect_in(read_bytes(run + "/train.log"), "goes on without " + broken_ + ": broken JPEG");
+  expect({"eval", run, "--split", "train"}, 0, "17 samples");
+  expect({"table", run}, 0, "tucker");
+
+  ASSERT_EQ(run_program({"resume", killed, "data.on_bad_image=skip"}, {"TESSERA_KILL_AT=step:7"}).exit_code, 128 + 9);
+  expect({"resume", killed, "threads.loader=1"}, 0, "");
+  expect_same_end(killed, run);
+
+  std::filesystem::remove(broken_);
+  expect({"resume", gone}, 1, broken_ + ", which ended this run, is gone: tessera resume " + gone + " data.on_bad_image=skip");
+  expect({"resume", gone, "data.on_bad_image=skip"}, 0, "");
+  expect_same_end(gone, run);
+
+  std::filesystem::remove(folder_ / "photos/train/dog/3.png");
+  expect({"resume", other, "data.on_bad_image=skip"}, 1,
+         "beside the images that cannot be decoded, the training data changed since the run began");
+  EXPECT_EQ(read_bytes(other + "/config.resolved.yaml").find("left_out"), std::string::npos);
+}
+
+TEST_F(Images, ARunThatCannotEvaluateAnImageGoesOnWithoutIt) {
+  const std::string run = broken_run(kHeldOut);
+  expect({"resume", run, "data.on_bad_image=skip"}, 0, "photos/train: goes on without 1 file:\n  " + broken_);
+  expect({"eval", run, "--split", "val"}, 0, "5 samples");
 }
 
 TEST_F(Images, DataCheckRefusesBadInput) {

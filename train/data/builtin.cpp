@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {
@@ -19,6 +20,7 @@ concept NamesFiles = requires(Value& data, const ChangeFile& change) {
 template <OfImages Form>
 ImageSplits images_of(const Form& form, const std::string& root, std::uint64_t seed) {
   ImageSplits splits = form.read_images(root, seed, nullptr);
+  for (const std::string& warning : splits.warnings) log_warning(warning);
   const std::int64_t channels = splits.train.images->sample_shape().dim(2);
   splits.normalization = form.normalization(channels, [&] { return form.measure(splits.train); });
   return splits;

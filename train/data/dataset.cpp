@@ -13,4 +13,9 @@ Subset all_of(std::shared_ptr<const Dataset> dataset) {
   return {std::move(dataset), std::move(indices)};
 }
 
+Subset without_left_out(Subset subset) {
+  std::erase_if(subset.indices, [&](std::int64_t index) { return subset.dataset->is_left_out(index); });
+  return subset;
+}
+
 }  // namespace tessera

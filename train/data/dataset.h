@@ -12,6 +12,7 @@
 
 #include "core/config/value.h"
 #include "train/data/batch.h"
+#include "train/data/left_out.h"
 
 namespace tessera {
 
@@ -37,6 +38,10 @@ class Dataset {
   virtual std::string origin(std::int64_t index) const = 0;
   // Whether samples are files of their own: origin() is then the path.
   virtual bool has_files() const { return false; }
+  // A sample that the run goes on without. Training takes another one in its place; an evaluation has to leave it out.
+  virtual bool is_left_out(std::int64_t) const { return false; }
+  // Files that assemble() could not decode, in the order in which it met them.
+  virtual std::vector<BrokenImage> met_broken() const { return {}; }
 };
 
 // Of what the network reads of one sample: [1, ...].
@@ -50,5 +55,6 @@ struct Subset {
   std::int64_t size() const { return static_cast<std::int64_t>(indices.size()); }
 };
 Subset all_of(std::shared_ptr<const Dataset> dataset);
+Subset without_left_out(Subset subset);
 
 }  // namespace tessera

@@ -71,12 +71,12 @@ ImageSplits split_in_memory(MemoryDataset training, MemoryDataset test, const Va
 }
 
 DataSplits labelled_images(ImageSplits images, const ImageConfig& config, std::uint64_t seed) {
-  const auto samples_of = [&](const ImageSubset& split) {
+  const auto samples_of = [&](const ImageSubset& split, StandIns stand_ins = {}) {
     if (!split.images) return std::shared_ptr<const Dataset>();
     return std::shared_ptr<const Dataset>(
-        std::make_shared<const LabelledImages>(split.images, images.normalization, config.augment, seed));
+        std::make_shared<const LabelledImages>(split.images, images.normalization, config.augment, seed, std::move(stand_ins)));
   };
-  const std::shared_ptr<const Dataset> training = samples_of(images.train);
+  const std::shared_ptr<const Dataset> training = samples_of(images.train, StandIns(images.train, seed));
   const std::shared_ptr<const Dataset> validation = images.val.images == images.train.images ? training : samples_of(images.val);
   return {{training, std::move(images.train.indices)},
           {validation, std::move(images.val.indices)},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,10 +17,11 @@
 namespace tessera {
 
 struct ImageSplits {
-  ImageSubset train;
+  ImageSubset train;  // with samples that the run goes on without, for which others stand in; val and test have none of these
   ImageSubset val;
   ImageSubset test;
   Normalization normalization = {};  // where the config says auto, measured on `train` alone
+  std::vector<std::string> warnings = {};  // of files that are left out
 };
 
 // The base of a form of the block whose samples are labelled images. Beside what every form has (train/data/builtin.h) the form

@@ -69,6 +69,11 @@ ImageSubset all_of(std::shared_ptr<const ImageDataset> images) {
   return {std::move(images), std::move(indices)};
 }
 
+ImageSubset without_left_out(ImageSubset subset) {
+  std::erase_if(subset.indices, [&](std::int64_t index) { return subset.images->is_left_out(index); });
+  return subset;
+}
+
 TrainVal split_validation(std::shared_ptr<const ImageDataset> images, double fraction, std::uint64_t seed) {
   TESSERA_CHECK(fraction >= 0 && fraction < 1, ConfigError, "split_validation: fraction is ", fraction,
                 "; needs 0 <= fraction < 1");

@@ -12,6 +12,7 @@
 #include "core/support/hash.h"
 #include "core/tensor.h"
 #include "train/data/framing.h"
+#include "train/data/left_out.h"
 
 namespace tessera {
 
@@ -48,6 +49,10 @@ struct ImageDataset {
   virtual std::string origin(std::int64_t index) const = 0;
   // Whether samples are files of their own: origin() is then the path.
   virtual bool has_files() const { return false; }
+  // A sample that the run goes on without: it keeps its number, and read() of it throws.
+  virtual bool is_left_out(std::int64_t) const { return false; }
+  // Those whose files read() could not decode, in the order in which it met them.
+  virtual std::vector<BrokenImage> met_broken() const { return {}; }
   // None where images have the samples' size.
   virtual std::optional<Resizing> resizing() const { return std::nullopt; }
   // Adds what identifies shape and pixels.
@@ -83,6 +88,7 @@ struct ImageSubset {
   std::int64_t size() const { return static_cast<std::int64_t>(indices.size()); }
 };
 ImageSubset all_of(std::shared_ptr<const ImageDataset> images);
+ImageSubset without_left_out(ImageSubset subset);
 
 struct TrainVal {
   ImageSubset train;

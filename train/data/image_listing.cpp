@@ -32,25 +32,6 @@ void collect(const fs::path& folder, const std::string& prefix, std::int64_t lab
   }
 }
 
-// Reads both ends of a file; returns why it cannot be an image, or nothing.
-std::string probe(const fs::path& path, ImageFile& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return error ? str("cannot open: ", error.message()) : std::string("is no regular file");
-  file.bytes = fs::file_size(path, error);
-  file.written = fs::last_write_time(path, error).time_since_epoch().count();
-  std::ifstream in(path, std::ios::binary);
-  if (error || !in) return "cannot open";
-  std::string head(std::min(file.bytes, kEnd), '\0');
-  std::string tail(std::min(file.bytes - head.size(), kEnd), '\0');
-  in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  in.seekg(static_cast<std::streamoff>(file.bytes - tail.size()));
-  in.read(tail.data(), static_cast<std::streamsize>(tail.size()));
-  if (!in) return "cannot read";
-  file.ends = xxh3_128(head + tail);
-  if (head.empty()) return "the file is empty";
-  return image_format(head) == ImageFormat::unknown ? "not a JPEG or PNG file" : "";
-}
-
 // Runs `examine` on every file and moves those to `bad` for which it gives a reason.
 template <class Examine>
 void sift(ImageListing& listing, const Examine& examine) {
@@ -81,6 +62,24 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::string probe_image(const fs::path& path, ImageFile& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return error ? str("cannot open: ", error.message()) : std::string("is no regular file");
+  file.bytes = fs::file_size(path, error);
+  file.written = fs::last_write_time(path, error).time_since_epoch().count();
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in) return "cannot open";
+  std::string head(std::min(file.bytes, kEnd), '\0');
+  std::string tail(std::min(file.bytes - head.size(), kEnd), '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  in.seekg(static_cast<std::streamoff>(file.bytes - tail.size()));
+  in.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  if (!in) return "cannot read";
+  file.ends = xxh3_128(head + tail);
+  if (head.empty()) return "the file is empty";
+  return image_format(head) == ImageFormat::unknown ? "not a JPEG or PNG file" : "";
+}
+
 ImageListing list_images(const fs::path& folder) {
   TESSERA_CHECK(is_folder(folder), IoError, folder.string(), ": no such folder");
   ImageListing listing{folder, {}, {}, {}};
@@ -99,7 +98,7 @@ ImageListing list_images(const fs::path& folder) {
   }
   TESSERA_CHECK(!listing.classes.empty(), IoError, folder.string(), ": has no class folder; images belong into ",
                 (folder / "<class>" / "<name>.jpg").string());
-  sift(listing, [](const fs::path& path, ImageFile& file) { return probe(path, file); });
+  sift(listing, [](const fs::path& path, ImageFile& file) { return probe_image(path, file); });
   return listing;
 }
 
@@ -148,12 +147,70 @@ void drop_undecodable(ImageListing& listing) {
   cache.store(reasons);
 }
 
+std::vector<BrokenImage> undecodable(const ImageListing& listing, const std::string& folder) {
+  ImageListing decoded = listing;
+  decoded.bad.clear();
+  drop_undecodable(decoded);
+  std::vector<BrokenImage> broken;
+  std::size_t at = 0;  // what is left has the listing's order
+  for (const ImageFile& file : listing.files) {
+    if (at < decoded.files.size() && decoded.files[at].path == file.path) {
+      ++at;
+      continue;
+    }
+    const std::string path = (listing.folder / file.path).string();
+    const auto found = std::ranges::find(decoded.bad, path, &BadFile::path);
+    broken.push_back(
+        {{.file = (fs::path(folder) / file.path).string(), .bytes = static_cast<std::int64_t>(file.bytes), .ends = file.ends},
+         found->reason});
+  }
+  return broken;
+}
+
+std::optional<std::string> path_in(const std::string& folder, const LeftOutImage& image) {
+  const std::string prefix = (fs::path(folder) / "").string();
+  return image.file.starts_with(prefix) ? std::optional(image.file.substr(prefix.size())) : std::nullopt;
+}
+
+void take_out(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images) {
+  for (const LeftOutImage& image : images) {
+    const std::optional<std::string> path = path_in(folder, image);
+    if (!path) continue;
+    std::erase_if(listing.files, [&](const ImageFile& file) { return file.path == *path; });
+    std::erase_if(listing.bad, [&](const BadFile& bad) { return bad.path == (listing.folder / *path).string(); });
+  }
+}
+
+void keep_places(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images) {
+  for (const LeftOutImage& image : images) {
+    const std::optional<std::string> path = path_in(folder, image);
+    if (!path) continue;
+    const auto label = std::ranges::find(listing.classes, path->substr(0, path->find('/')));
+    if (label == listing.classes.end()) continue;
+    // Listings are in the order of folders, in which "a/x" is before "a.png", unlike in that of bytes.
+    const auto place =
+        std::ranges::lower_bound(listing.files, fs::path(*path), {}, [](const ImageFile& file) { return fs::path(file.path); });
+    listing.files.insert(place, {.path = *path,
+                                 .label = label - listing.classes.begin(),
+                                 .bytes = static_cast<std::uint64_t>(image.bytes),
+                                 .ends = image.ends,
+                                 .left_out = true});
+  }
+}
+
 void check_classes_filled(const ImageListing& listing) {
   std::vector<bool> filled(listing.classes.size(), false);
-  for (const ImageFile& file : listing.files) filled[static_cast<std::size_t>(file.label)] = true;
+  std::vector<BadFile> bad = listing.bad;
+  for (const ImageFile& file : listing.files) {
+    if (file.left_out) {
+      bad.push_back({(listing.folder / file.path).string(), "the run goes on without it"});
+    } else {
+      filled[static_cast<std::size_t>(file.label)] = true;
+    }
+  }
   for (std::size_t label = 0; label < filled.size(); ++label) {
     TESSERA_CHECK(filled[label], IoError, (listing.folder / listing.classes[label]).string(),
-                  ": the class folder has no readable image: ", describe(listing.bad));
+                  ": the class folder has no readable image: ", describe(bad));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/data/image_dataset.h"
+#include "train/data/left_out.h"
 
 namespace tessera {
 
@@ -23,6 +24,7 @@ struct ImageFile {
   std::int64_t written = 0;  // when, by the file system's clock
   std::string ends = {};  // XXH3-128 of the first and last 16 KiB: the whole file up to 32 KiB
   std::optional<ImageFacts> facts = {};  // once decoded
+  bool left_out = false;  // the run goes on without it: its place is kept, its pixels are never read
 };
 
 struct ImageListing {
@@ -39,6 +41,21 @@ struct ImageListing {
 // names that are not UTF-8.
 ImageListing list_images(const std::filesystem::path& folder);
 
+// Reads length, time and both ends of a file; returns why it cannot be an image, or nothing.
+std::string probe_image(const std::filesystem::path& path, ImageFile& file);
+
+// Files of the listing that cannot be decoded, in its order. `folder` is the split's, below data.root. From the cache when these
+// files were decoded before.
+std::vector<BrokenImage> undecodable(const ImageListing& listing, const std::string& folder);
+
+// Takes the images out of the listing that are of this split, whatever is at their places now; keep_places() puts them back as
+// they were when the run began, so that names, order and fingerprint are those of that time. An image whose class is gone stays
+// out.
+void take_out(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images);
+void keep_places(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images);
+// The image's path below the split's folder; nothing when it is of another split.
+std::optional<std::string> path_in(const std::string& folder, const LeftOutImage& image);
+
 // Adds each file's path, length and ends.
 void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream);
 
@@ -48,7 +65,7 @@ void drop_undecodable(ImageListing& listing);
 // Decodes every file on the OpenMP threads: gives each its facts and moves what fails to `bad`.
 void decode_all(ImageListing& listing);
 
-// Throws IoError when a class has no file left.
+// Throws IoError when a class has no file left to read.
 void check_classes_filled(const ImageListing& listing);
 
 // Throws IoError naming the classes that only one of the two has.

@@ -7,13 +7,14 @@
 namespace tessera {
 
 LabelledImages::LabelledImages(std::shared_ptr<const ImageDataset> images, const Normalization& normalization,
-                               const std::vector<AugmentConfig>& augment, std::uint64_t seed)
+                               const std::vector<AugmentConfig>& augment, std::uint64_t seed, StandIns stand_ins)
     : images_(std::move(images)),
       fields_{{"image", DType::f32, images_->sample_shape()}, {"label", DType::i64, {}}},
       normalization_(normalization),
       table_(normalization, images_->sample_shape().dim(2)),
       augmentation_(augment, images_->sample_shape(), normalization, seed),
-      unaugmented_({}, images_->sample_shape(), normalization, seed) {}
+      unaugmented_({}, images_->sample_shape(), normalization, seed),
+      stand_ins_(std::move(stand_ins)) {}
 
 void LabelledImages::assemble(std::span<const std::int64_t> samples, std::optional<std::int64_t> epoch, const Batch& out) const {
   const Augmentation& augmentation = epoch ? augmentation_ : unaugmented_;
@@ -22,8 +23,8 @@ void LabelledImages::assemble(std::span<const std::int64_t> samples, std::option
   float* image = out.at("image").data<float>();
   std::int64_t* label = out.at("label").data<std::int64_t>();
   for (const std::int64_t sample : samples) {
-    *label++ = images_->labels.data<std::int64_t>()[sample];
-    images_->read(sample, augmentation.framing(epoch.value_or(0), sample), pixels);
+    *label++ = images_->labels.data<std::int64_t>()[sample];  // a stand-in is of the same class
+    images_->read(stand_ins_.of(sample, epoch.value_or(0)), augmentation.framing(epoch.value_or(0), sample), pixels);
     augmentation.apply(pixels, scratch, epoch.value_or(0), sample);
     table_.apply(pixels, image);
     image += numel;

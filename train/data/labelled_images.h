@@ -6,6 +6,7 @@
 
 #include "train/data/dataset.h"
 #include "train/data/image_dataset.h"
+#include "train/data/stand_ins.h"
 #include "train/data/transforms.h"
 
 namespace tessera {
@@ -14,7 +15,7 @@ class LabelledImages final : public Dataset {
  public:
   // Throws ConfigError on a normalisation or augmentation that does not fit the images.
   LabelledImages(std::shared_ptr<const ImageDataset> images, const Normalization& normalization,
-                 const std::vector<AugmentConfig>& augment = {}, std::uint64_t seed = 0);
+                 const std::vector<AugmentConfig>& augment = {}, std::uint64_t seed = 0, StandIns stand_ins = {});
 
   std::string_view name() const override { return images_->name; }
   std::int64_t size() const override { return images_->size(); }
@@ -27,6 +28,8 @@ class LabelledImages final : public Dataset {
   Value description() const override;
   std::string origin(std::int64_t index) const override { return images_->origin(index); }
   bool has_files() const override { return images_->has_files(); }
+  bool is_left_out(std::int64_t index) const override { return images_->is_left_out(index); }
+  std::vector<BrokenImage> met_broken() const override { return images_->met_broken(); }
 
  private:
   std::shared_ptr<const ImageDataset> images_;
@@ -35,6 +38,7 @@ class LabelledImages final : public Dataset {
   NormalizationTable table_;
   Augmentation augmentation_;
   Augmentation unaugmented_;
+  StandIns stand_ins_;
 };
 
 inline constexpr const char* kClassesKey = "classes";  // of the description

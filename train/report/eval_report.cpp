@@ -8,7 +8,7 @@
 namespace tessera {
 EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& options) {
   const SavedRun saved = open_saved_run(vfs, run, options.at, options.overrides, "eval");
-  const Subset& split = split_of(saved.data, options.split, "eval");
+  const Subset split = split_of(saved.data, options.split, "eval");
   EvalReport report;
   report.run = run.path();
   report.stage = saved.checkpoint.manifest.at("stage_name").as_string();

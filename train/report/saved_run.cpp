@@ -44,12 +44,12 @@ SavedRun open_saved_run(Vfs& vfs, const RunFolder& run, const std::string& at, s
   return saved;
 }
 
-const Subset& split_of(const DataSplits& data, const std::string& name, std::string_view verb) {
+Subset split_of(const DataSplits& data, const std::string& name, std::string_view verb) {
   TESSERA_CHECK(name == "test" || name == "val" || name == "train", ConfigError, verb, ": no split '", name,
                 "'; there are test, val, train");
   const Subset& split = name == "test" ? data.test : name == "val" ? data.val : data.train;
   TESSERA_CHECK(split.size() > 0, ConfigError, verb, ": the ", name, " split is empty", name == "val" ? "; data.val is 0" : "");
-  return split;
+  return without_left_out(split);
 }
 
 }  // namespace tessera

@@ -28,6 +28,6 @@ SavedRun open_saved_run(Vfs& vfs, const RunFolder& run, const std::string& at, s
                         std::string_view verb);
 
 // "test", "val" or "train". Throws ConfigError for another name and for an empty split.
-const Subset& split_of(const DataSplits& data, const std::string& name, std::string_view verb);
+Subset split_of(const DataSplits& data, const std::string& name, std::string_view verb);
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/experiment.h"
+#include "train/run/broken_images.h"
 #include "train/run/config_change.h"
 #include "train/run/fork_pruning.h"
 #include "train/run/position.h"
@@ -43,11 +44,12 @@ std::int64_t begun_stages(const CheckpointStore& store) {
   return read<Position>(store.load_latest().manifest.at("position")).stage + 1;
 }
 
-bool alters_the_past(const std::string& key, std::int64_t begun) {
+bool alters_the_past(const std::string& key, const Value& after, std::int64_t begun) {
   for (const std::string_view harmless : {"checkpoint.", "report.", "threads.loader"}) {
     if (key.starts_with(harmless)) return false;
   }
   if (key == "data.root") return false;  // the data must be the same there, which its fingerprint tells
+  if (key == "data.on_bad_image") return !skips_bad_images(after);  // the past read none of those
   if (key == "device") return false;  // checkpoints cross devices; that the bytes may differ is said when the run goes on
   if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
   return true;
@@ -62,12 +64,17 @@ void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> o
   const std::int64_t begun = begun_stages(CheckpointStore(vfs, folder.checkpoints()));
   Value after = with_overrides(before, overrides, 0);
   for (const std::string& key : changed_keys(before, after)) {
-    TESSERA_CHECK(!alters_the_past(key, begun), ConfigError, "resume: ", key, " cannot change in a run that has begun; ",
+    TESSERA_CHECK(!alters_the_past(key, after, begun), ConfigError, "resume: ", key, " cannot change in a run that has begun; ",
                   instead(vfs, folder, before, overrides));
   }
   after.set("device", resolve_device(after.at("device").as_string()).name());  // one that is not there is refused, not stored
+  const std::vector<BrokenImage> left_out = leave_out_broken_images(vfs, folder, before, after);
   write_file_atomically(vfs, folder.resolved_config(), to_yaml(after));
   append_overrides(folder, "resumed", overrides);
+  for (const BrokenImage& image : left_out) {
+    append_overrides(folder, str("goes on without ", image.path(after.at("data").at("root").as_string()), ": ", image.reason),
+                     {});
+  }
 }
 
 }  // namespace tessera

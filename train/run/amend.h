@@ -10,8 +10,10 @@
 namespace tessera {
 
 // Applies overrides to the run's resolved config when none can alter the past: length of stages not begun, checkpointing, report,
-// loader threads. Anything else throws ConfigError naming the key and a fork command that takes it. Holds the run's lock
-// meanwhile: IoError, and nothing changed, while the run is being trained. Appends to the run's train.log.
+// loader threads, and data.on_bad_image to skip, which leaves out the images that cannot be decoded now and keeps their places
+// (train/run/broken_images.h). Anything else throws ConfigError naming the key and a fork command that takes it. Holds the run's
+// lock meanwhile: IoError, and nothing changed, while the run is being trained or where its other images changed. Appends to the
+// run's train.log.
 void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides);
 
 }  // namespace tessera

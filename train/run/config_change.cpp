@@ -7,6 +7,7 @@
 #include "core/support/error.h"
 #include "train/config/overrides.h"
 #include "train/experiment.h"
+#include "train/run/broken_images.h"
 
 namespace tessera {
 namespace {
@@ -87,6 +88,8 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   if (within(key, "model")) return "the network comes from the checkpoint; train a new run for another network";
   if (key == "seed") return "it drew the data, its split and its order; train a new run for another seed";
   const bool sets_steps = within_any(key, {"data.batch", "data.drop_last"});
+  if (key == "data.on_bad_image" && skips_bad_images(after))
+    return "resume the run with it, which keeps the places of bad images, and fork then";
   if (within(key, "data") && !sets_steps && !within(key, "data.augment") && key != "data.root") {
     return "the checkpoint was trained on this data; train a new run for other data";
   }

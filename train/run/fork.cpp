@@ -97,6 +97,7 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
   copy(parent.environment(), folder.environment());
   copy(parent.metrics(), folder.metrics());
   copy(parent.timing(), folder.timing());
+  copy(parent.broken_images(), folder.broken_images());
   const auto compressed = last_compressed(origin.parsed.config, origin.start().position);
   if (compressed && compressed == last_compressed(origin.parsed.config, origin.points.back().position)) {
     copy(parent.layers(), folder.layers());

@@ -28,6 +28,7 @@ class RunFolder {
   std::string report() const { return path_ + "/report.md"; }
   std::string profile() const { return path_ + "/profile.md"; }  // of the last command with --profile
   std::string profile_data() const { return path_ + "/profile.json"; }
+  std::string broken_images() const { return path_ + "/broken_images.json"; }  // that ended a session of the run
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
  private:

@@ -6,6 +6,7 @@
 #include "core/support/log.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
+#include "train/run/broken_images.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
@@ -17,7 +18,8 @@ namespace tessera {
 namespace {
 
 // Throws nothing: an error is on its way.
-void leave_failed(RunContext& run) {
+void leave_failed(RunContext& run, const std::string& what) {
+  run.progress.line("failed: " + what);
   const auto attempt = [](auto&& action) {
     try {
       action();
@@ -73,6 +75,14 @@ Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const 
 Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   const Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
   static_cast<void>(compute_dtype_of(experiment.config));  // throws where the device is not there
+  try {
+    return go_on(vfs, experiment, folder, std::move(options));
+  } catch (const IoError& error) {
+    throw IoError(error.what() + changed_images(vfs, folder, experiment.config));
+  }
+}
+
+Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder, SessionOptions options) {
   Session session(vfs, experiment.config, load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed)),
                   std::move(folder), std::move(options));
   RunContext& run = *session.run_;
@@ -108,9 +118,12 @@ RunOutcome Session::run() {
     const RunOutcome outcome = run_stages();
     profiling_->tell_missing(before);
     return outcome;
+  } catch (const IoError& error) {
+    const std::string what = explain_io_error(*run_, error);
+    leave_failed(*run_, what);
+    throw IoError(what);
   } catch (const std::exception& error) {
-    run_->progress.line(str("failed: ", error.what()));
-    leave_failed(*run_);
+    leave_failed(*run_, error.what());
     throw;
   }
 }

@@ -20,7 +20,7 @@ class Session {
   static Session start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
                        SessionOptions options);
   // From the newest good checkpoint of the folder; from the seed when there is none yet. Warns, through the log, when the
-  // environment differs from the one the run began in.
+  // environment differs from the one the run began in. Throws IoError where the data is not what the run began with.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
 
   // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then. After a
@@ -32,6 +32,7 @@ class Session {
  private:
   Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunFolder folder, SessionOptions options);
 
+  static Session go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder, SessionOptions options);
   RunOutcome run_stages();
   RunOutcome run_stage();
   RunOutcome train_stage();

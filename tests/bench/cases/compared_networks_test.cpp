@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "bench/result_lines.h"
 #include "compress/patterns/builtin.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -43,10 +44,15 @@ TEST(ComparedNetworks, ARowHasBothTimesAndTheDenseOverTheCompressed) {
   EXPECT_EQ(row.at("factored").at("ms").at("median").as_double(), 20);
   EXPECT_EQ(row.at("rival").at("ms").at("median").as_double(), 50);
   EXPECT_EQ(row.at("ratio").at("median").as_double(), 2.5);
+  for (const auto& [side, ms] : {std::pair("factored", 20.0), std::pair("rival", 50.0)}) {
+    EXPECT_EQ(numbers(row.at(side).at("ms").at("rounds")), std::vector<double>(3, ms));
+    EXPECT_EQ(row.at(side).at("ms").at("alone").as_double(), ms);
+  }
   EXPECT_EQ(row.at("agreement").as_double(), 1e-4);
   ::testing::internal::CaptureStdout();
   print_measured("small", row);
-  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "small: 20.000 ms, dense 50.000 ms, 2.50x (2.50-2.50); target 2x: met\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "small: 20.000 ms, dense 50.000 ms, 2.50x (2.50-2.50), of medians 2.50x; target 2x: met\n");
 }
 
 TEST(ComparedNetworks, AnotherFunctionIsNotTimed) {

@@ -50,6 +50,10 @@ TEST(MemoryCases, EveryOpIsMeasuredInBothDirectionsAndSaysWhatItMustMove) {
     const Value row = measure_memory(memory, 1, {.rounds = 1, .seconds = 0});
     EXPECT_GT(row.at("ratio").at("median").as_double(), 0);
     EXPECT_GT(row.at("share_of_same_traffic").at("median").as_double(), 0);
+    for (const char* side : {"tessera_ms", "stream_ms", "traffic_ms"}) {
+      EXPECT_EQ(row.at(side).at("rounds").as_list().size(), 1u) << side;
+      EXPECT_GT(row.at(side).at("alone").as_double(), 0) << side;
+    }
     EXPECT_EQ(row.at("bytes").as_double(), memory.bytes());
     // Of 1 MiB; rows of a number that is no power of 2 leave a rest.
     const double elements = memory.op == "cross_entropy c1000"    ? 262 * 1000

@@ -41,6 +41,8 @@ const std::vector<OwnRule>& own_rules() {
       {"data(image-folder).std", Value::list({"x"}), "needs auto or a list of one number per channel"},
       {"data(image-folder).train", "/train", "needs the name of a folder below root"},
       {"data(image-folder).test", "", "needs the name of a folder below root"},
+      {"data(image-folder).left_out[].file", "/cat/1.jpg", "needs an image below root, such as train/cat/1.jpg"},
+      {"data(image-folder).left_out[].ends", "5", "needs 32 hexadecimal digits"},
       {"data(text).tokenizer", "byte", "unknown tokenizer 'byte'; did you mean 'bytes'?"},
       {"data(text).files", Value::list(), "needs the names of text files"},
       {"model(layers).layers", Value::list({"rellu"}), "unknown layer 'rellu'; did you mean 'relu'?", "[0]"},

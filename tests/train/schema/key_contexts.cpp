@@ -15,6 +15,8 @@ constexpr const char* kImages =
 constexpr const char* kBadImage =
     "{data: {name: image-folder, root: '${TESSERA_TEST_FILES}/bad', resize: 10, crop: 8, batch: 4, count: ~, test_count: ~}, "
     "model: {classes: 2}}";
+constexpr const char* kLeftOut =
+    "{data: {left_out: [{file: train/cat/1.png, bytes: 5, ends: d41d8cd98f00b204e9800998ecf8427e}]}}";
 constexpr const char* kText =
     "{data: {name: text, files: ['${TESSERA_TEST_FILES}/text.txt'], split: [60, 20, 20], tokenizer: bytes, sequence: 8, batch: "
     "4, "
@@ -106,6 +108,10 @@ constexpr KeyContext kContexts[] = {
     {"data(image-folder).resize", "", "12"},
     {"data(image-folder).crop", "", "6"},
     {"data(image-folder).on_bad_image", kBadImage, "skip", "", without},
+    {"data(image-folder).left_out", "", "[{file: train/cat/1.png, bytes: 5, ends: d41d8cd98f00b204e9800998ecf8427e}]"},
+    {"data(image-folder).left_out[].file", kLeftOut, "train/cat/2.png"},
+    {"data(image-folder).left_out[].bytes", kLeftOut, "6"},
+    {"data(image-folder).left_out[].ends", kLeftOut, "e41d8cd98f00b204e9800998ecf8427e"},
     {"data(text)", kTextData},
     {"data(text).files", "", "['${TESSERA_TEST_FILES}/text.txt', '${TESSERA_TEST_FILES}/vocab.txt']"},
     {"data(text).split", "", "[50, 25, 25]"},
