@@ -48,7 +48,7 @@ void add_resume(Verb program) {
   auto arguments = std::make_shared<ResumeArguments>();
   verb.argument("run", arguments->run, "run folder, runs/<name>/<n>").required();
   verb.argument("overrides", arguments->overrides,
-                   "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads, device");
+                "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads, device");
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(verb, arguments->profile);
   verb.footer("Example: tessera resume runs/quickstart/1");
@@ -61,11 +61,11 @@ void add_fork(Verb program) {
   verb.argument("run", arguments->run, "run folder to start from").required();
   verb.argument("--at", arguments->at, "stage name (its last checkpoint) or global step").required();
   verb.argument("overrides", arguments->overrides,
-                   "key=value for what comes after; optimizer.lr=... reaches every stage still open");
+                "key=value for what comes after; optimizer.lr=... reaches every stage still open");
   verb.argument("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(verb, arguments->profile);
-  verb.footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
+  verb.footer("Example: tessera fork runs/quickstart/1 --at dense 'stages[1].factorise.ranks.macs=0.3'");
   verb.runs([arguments] { return fork(*arguments); });
 }
 
