@@ -66,7 +66,7 @@ void add_fork(Verb program) {
   verb.argument("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(verb, arguments->profile);
-  verb.footer("Example: tessera fork runs/quickstart/1 --at dense stages[1].factorise.ranks.macs=0.3");
+  verb.footer("Example: tessera fork runs/quickstart/1 --at dense 'stages[1].factorise.ranks.macs=0.3'");
   verb.runs([arguments] { return fork(*arguments); });
 }
 
