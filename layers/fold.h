@@ -14,7 +14,11 @@ namespace tessera {
 // memory. Norms inside a factored convolution are taken up by its filters and a bias. It lies where the network does. Further
 // training would be of another network. `layers` knows every kind in the tree.
 // Throws NumericError naming the tensor where one is NaN or Inf: rectifiers inside convolutions may hide a NaN.
-std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers);
+enum class Folds {
+  all,
+  compressed,  // those after which every compressed convolution is still compressed: others keep their norm (Convolution::scaled)
+};
+std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers, Folds folds = Folds::all);
 
 // The same of a network of built-in layers: what inference is timed on.
 std::unique_ptr<Module> for_inference(const Module& network);
