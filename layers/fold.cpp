@@ -47,7 +47,7 @@ void fold_pair(Module& parent, const Module::Child& first, const Module::Child& 
   const Module::Child& last = alone ? first : first.module->children().back();
   std::unique_ptr<Module> scaled = dynamic_cast<const Convolution&>(*last.module).scaled(scale, shift);
   const bool composes = as_compressed(*last.module) != nullptr && as_compressed(*scaled) == nullptr;
-  if (composes && folds == Folds::compressed) return;
+  if (composes && folds == Folds::keeping_compressed) return;
   holder.replace_child(last.name, std::move(scaled));
   parent.replace_child(second.name, std::make_unique<Identity>());
 }

@@ -55,7 +55,7 @@ OnnxGraph onnx_graph(Module& network, const Shape& input, const OnnxOptions& opt
     if (entry.parameter->mask().defined()) masks[entry.path] = entry.parameter->mask();
   }
   std::unique_ptr<Module> folded_copy;
-  if (!options.keep_batch_norm) folded_copy = folded(network, builtin_layers(), Folds::compressed);
+  if (!options.keep_batch_norm) folded_copy = folded(network, builtin_layers(), Folds::keeping_compressed);
   const Module& exported = folded_copy ? *folded_copy : network;
   OnnxEmitter emitter(std::move(masks));
   const OnnxValue scores = emitter.emit(exported, network_input(emitter, exported, input));

@@ -2,6 +2,8 @@
 // tests/oracle/onnx_models.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
@@ -46,6 +48,8 @@ class OnnxOracle : public ::testing::Test {
       mask.slice(0, 1, 2).slice(1, 4, input[1]).fill(0);
       mask.slice(0, 2, 3).fill(0);  // a sample that sees nothing
       add(file, "padded", model, {{"x", testing::onnx_samples(model, input, 3)}, {"key_mask", mask}});
+      EXPECT_GT(largest_difference(file.tensors.at("y.padded"), file.tensors.at("y.3")), 0.1)
+          << "a mask that is not seen proves nothing";
     }
     testing::save(folder_.path() / (name + ".safetensors"), file);
   }
@@ -55,6 +59,13 @@ class OnnxOracle : public ::testing::Test {
     file.tensors["x." + batch] = parts[0].tensor;
     if (parts.size() > 1) file.tensors["mask." + batch] = parts[1].tensor;
     file.tensors["y." + batch] = scores(model, parts, {}, DType::f32).value().contiguous();
+  }
+
+  static double largest_difference(const Tensor& a, const Tensor& b) {
+    const std::vector<float> left = a.to_vector<float>(), right = b.to_vector<float>();
+    double largest = 0;
+    for (std::size_t i = 0; i < left.size(); ++i) largest = std::max(largest, std::abs(double{left[i]} - double{right[i]}));
+    return largest;
   }
 
   void write_all() const {
