@@ -113,8 +113,8 @@ bool has_onnx() noexcept { return false; }
 
 std::string encode_onnx(const OnnxGraph&, const std::string&) {
   throw ConfigError(
-      "export: this build of tessera has no ONNX; install libonnx-dev, libprotobuf-dev and protobuf-compiler, which "
-      "scripts/install_dependencies does, and configure it again");
+      "export: this build of tessera has no ONNX; install libonnx-dev and libprotobuf-dev, which scripts/install_dependencies "
+      "does, and configure it again");
 }
 
 }  // namespace tessera

@@ -30,10 +30,10 @@ class OnnxOracle : public ::testing::Test {
     first_ = first != nullptr ? first : "";
   }
 
-  // Standard output and errors, or a skip where no Python has the packages.
-  std::string told_by_python(const std::string& packages, const std::string& action) const {
-    const std::string python = testing::python_with(packages, first_);
-    if (python.empty()) return "";
+  // "" where no Python has the packages.
+  std::string python_with(const std::string& packages) const { return testing::python_with(packages + ", numpy", first_); }
+
+  std::string told_by(const std::string& python, const std::string& action) const {
     return testing::output_of(python + " " TESSERA_ORACLE_FOLDER "/onnx_models.py " + action + " " + folder_.path().string() +
                               " 2>&1");
   }
@@ -80,9 +80,10 @@ class OnnxOracle : public ::testing::Test {
 };
 
 TEST_F(OnnxOracle, PythonsCheckerTakesEveryModel) {
+  const std::string python = python_with("onnx");
+  if (python.empty()) GTEST_SKIP() << "python3 with onnx is not installed";
   write_all();
-  const std::string told = told_by_python("onnx, numpy", "check");
-  if (told.empty()) GTEST_SKIP() << "python3 with onnx is not installed";
+  const std::string told = told_by(python, "check");
   std::istringstream lines(told);
   std::size_t models = 0;
   for (std::string line; std::getline(lines, line); ++models) {
@@ -93,9 +94,10 @@ TEST_F(OnnxOracle, PythonsCheckerTakesEveryModel) {
 }
 
 TEST_F(OnnxOracle, OnnxRuntimeGivesOurAnswers) {
+  const std::string python = python_with("onnxruntime");
+  if (python.empty()) GTEST_SKIP() << "python3 with onnxruntime is not installed";
   write_all();
-  const std::string told = told_by_python("onnxruntime, numpy", "run");
-  if (told.empty()) GTEST_SKIP() << "python3 with onnxruntime is not installed";
+  const std::string told = told_by(python, "run");
   std::istringstream lines(told);
   std::size_t answers = 0;
   for (std::string line; std::getline(lines, line); ++answers) {
