@@ -86,7 +86,7 @@ OnnxValue turned(OnnxBuilder& g, const OnnxValue& x, double base) {
       sines.data<float>()[p * half + i] = static_cast<float>(std::sin(angle));
     }
   }
-  const std::string tables = str("rotary/", base, '/', t, 'x', half);
+  const std::string tables = str("rotary/", to_json(Value(base)), '/', t, 'x', half);
   const OnnxValue cos = g.tensor(tables + "/cos", cosines), sin = g.tensor(tables + "/sin", sines);
   const std::vector<OnnxValue> halves = g.split(x, 3, {half, half});
   const OnnxValue first = g.binary("Sub", g.binary("Mul", halves[0], cos), g.binary("Mul", halves[1], sin));
@@ -147,9 +147,8 @@ OnnxValue emit_self_attention(OnnxEmitter& e, const SelfAttention& layer, const 
   OnnxValue p = g.matmul(q, g.permute(k, {0, 1, 2, 4, 3}));
   const Tensor sight = sight_of(layer, t);
   if (sight.defined()) {
-    const std::string name = layer.options().sparse
-                                 ? join_path(layer.path(), "sight")
-                                 : str("sight/", layer.options().causal ? "causal" : "both", '/', layer.options().window, '/', t);
+    // Layers of one config see the same pairs.
+    const std::string name = str("sight/", to_json(layer.config()), '/', t);
     OnnxValue seen = g.tensor(name, sight);
     if (sight.rank() == 3) seen = g.reshape(seen, {1, q.shape[1], q.shape[2], t, t});
     p = g.apply("Where", {seen, p, g.number(kLowest)}, p.shape);

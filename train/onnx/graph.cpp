@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/config/value.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -64,7 +65,7 @@ OnnxValue OnnxBuilder::tensor(const std::string& name, const Tensor& values) {
   return tensors_.emplace(name, OnnxValue{.name = name, .shape = values.shape(), .batched = false}).first->second;
 }
 
-OnnxValue OnnxBuilder::number(double value) { return tensor(str("number/", value), Tensor::scalar(value)); }
+OnnxValue OnnxBuilder::number(double value) { return tensor("number/" + to_json(Value(value)), Tensor::scalar(value)); }
 
 OnnxValue OnnxBuilder::integers(const std::vector<std::int64_t>& values) {
   return tensor("integers/" + text_of(values), Tensor::from(values, {std::ssize(values)}));

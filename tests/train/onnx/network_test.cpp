@@ -194,6 +194,30 @@ TEST(OnnxGraph, ATiedTableIsOneInitialiser) {
   EXPECT_EQ(weights_of(graph).at("positions.weight"), (Shape{10, 16})) << "of the positions that the network was trained with";
 }
 
+TEST(OnnxGraph, LayersThatSeeTheSamePairsShareThem) {
+  for (const char* const name : {"gpt", "gpt_sparse"}) {
+    const OnnxGraph graph = graph_of(name);
+    const auto is_sight = [](const OnnxTensor& tensor) { return tensor.name.starts_with("sight/"); };
+    const bool sparse = std::string(name) == "gpt_sparse";
+    EXPECT_EQ(std::ranges::count_if(graph.initializers, is_sight), sparse ? 2 : 1) << name << ": each sparse layer drew its own";
+    EXPECT_EQ(count_of(graph, "Where"), 2) << name;
+  }
+}
+
+TEST(OnnxGraph, AnswersThatAreImagesLieAsOursDo) {
+  const OnnxGraph graph = graph_of("image_to_image");
+  EXPECT_EQ(operators_of(graph), (std::vector<std::string>{"Transpose", "Conv", "Relu", "Transpose"}));
+  EXPECT_EQ(graph.outputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{7}, std::int64_t{6}, std::int64_t{3}}));
+  EXPECT_EQ(operators_of(graph_of("nothing")), std::vector<std::string>{"Identity"});
+  EXPECT_EQ(operators_of(graph_of("pixels")), (std::vector<std::string>{"Reshape", "MatMul", "Add"}));
+}
+
+TEST(OnnxBuilder, NumbersThatPrintAlikeAreApart) {
+  OnnxBuilder graph;
+  EXPECT_NE(graph.number(1.0000001).name, graph.number(1.0000002).name);
+  EXPECT_EQ(graph.number(0.5).name, graph.number(0.5).name);
+}
+
 TEST(OnnxGraph, AnInputWithoutABatchIsRefused) {
   EXPECT_EQ(message_of<ConfigError>([] { onnx_graph(*onnx_network("linear"), {24}, {}); }),
             "export: the network's input is [24]; needs [n, ...]");

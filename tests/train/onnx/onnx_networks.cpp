@@ -136,6 +136,9 @@ void add_convolutional(std::vector<OnnxNetwork>& all) {
       {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "identity", {"layer_norm": {}}, "sigmoid", {"linear": {"out": 6}},
       "swiglu", {"rms_norm": {}}, "flatten", "tanh", {"dropout": {}}, "batch_norm", {"gelu": {"form": "tanh"}}, {"linear": {"out": 3}},
       "gelu"])");
+  add("image_to_image", image, R"([{"conv2d": {"out": 3, "kernel": 3}}, "relu"])");
+  add("nothing", image, R"(["identity"])");
+  add("pixels", image, R"(["flatten", {"linear": {"out": 3}}])");
   add("cp", image, behind(R"({"cp_conv2d": {"out": 6, "kernel": [3, 2], "stride": [2, 1], "padding": 1, "rank": 5}})"));
   add("cp_of_a_row", image, behind(R"({"cp_conv2d": {"out": 6, "kernel": [1, 3], "stride": 2, "padding": 1, "rank": 4}})"));
   add("spatial_svd", image, behind(R"({"spatial_svd_conv2d": {"out": 6, "kernel": 3, "stride": 2, "padding": 1, "rank": 5}})"));
