@@ -236,7 +236,7 @@ PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredic
   move_to(*network.model, device);
   const NoGrad no_grad;
   const Tf32Products products(use.precision == "tf32");
-  const DecisionScope fixed({.known = use.decisions.as_map().empty() ? DecisionMap() : decisions_from(use.decisions)});
+  const DecisionScope fixed({.known = decisions_of(use)});
   const ConstantWeights constant;
   Batches batches(network, *prediction, options, take);
   take_inputs(options, *prediction, batches);

@@ -120,9 +120,11 @@ Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {
   return newest;
 }
 
-Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {
-  return {point.manifest.step, point.folder, read_parts(vfs, point.folder, point.manifest), point.manifest.extra, {}};
+Checkpoint load_folder(Vfs& vfs, const std::filesystem::path& folder, const Manifest& manifest) {
+  return {manifest.step, folder, read_parts(vfs, folder, manifest), manifest.extra, {}};
 }
+
+Checkpoint load_point(Vfs& vfs, const SavedPoint& point) { return load_folder(vfs, point.folder, point.manifest); }
 
 Checkpoint load_at(Vfs& vfs, const RunFolder& run, const std::string& at, std::string_view verb) {
   const CheckpointStore store(vfs, run.checkpoints());
