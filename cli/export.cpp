@@ -2,8 +2,13 @@
 
 #include <iostream>
 #include <memory>
+#include <vector>
 
 #include "cli/verbs.h"
+#include "core/support/error.h"
+#include "train/report/bench_network.h"
+#include "train/report/inference_choices.h"
+#include "train/run/environment.h"
 #include "train/torch/huggingface_config.h"
 
 namespace tessera::cli {
@@ -13,13 +18,33 @@ struct ExportArguments {
   std::string run;
   std::string layout = "torch";
   std::string output;
+  std::string batch;
+  std::int64_t threads = 0;
 };
+
+constexpr std::int64_t kMostSamples = 1'000'000;
+constexpr std::int64_t kMostThreads = 1024;  // as of threads.compute
+
+// What a clock chooses for the batches that were asked for goes into the file.
+void add_choices(NetworkToExport& network, const ExportArguments& arguments) {
+  if (arguments.batch.empty()) return;
+  const std::vector<std::int64_t> batches = parse_counts("--batch", arguments.batch, kMostSamples);
+  TESSERA_CHECK(
+      network.use, ConfigError, "--batch: ", arguments.run,
+      " does not tell what its network learnt, and keeps no choices of a clock; give a run, or a file that was made of one");
+  set_compute_threads(resolve_compute_threads(arguments.threads));
+  std::cerr << "timing inference with batches of " << arguments.batch << std::endl;
+  add_inference_choices(*network.use, *network.model, network.input, batches);
+}
 
 int export_run(const ExportArguments& arguments) {
   const bool ours = arguments.layout == "tessera";
-  const NetworkToExport network = network_to_export(real_vfs(), arguments.run, /*as_evaluated=*/ours);
+  TESSERA_CHECK(ours || (arguments.batch.empty() && arguments.threads == 0), ConfigError,
+                "--batch and --threads are of --layout tessera: a clock chooses among tessera's kernels");
+  NetworkToExport network = network_to_export(real_vfs(), arguments.run);
   const std::string& folder = arguments.output;
   if (ours) {
+    add_choices(network, arguments);
     export_tessera(real_vfs(), *network.model, network.input, network.use, folder);
     std::cout << "wrote " << folder << '/' << kExportWeights << "\nnext: tessera predict " << folder << '/' << kExportWeights
               << " INPUT...\n";
@@ -43,16 +68,23 @@ int export_run(const ExportArguments& arguments) {
 void add_export(Verb program) {
   const Verb verb = program.add("export", "Write a network, a run's newest or a compressed one, for another program");
   auto arguments = std::make_shared<ExportArguments>();
-  verb.argument("run", arguments->run, "run folder, runs/<name>/<n>, or a file of tessera compress").required();
+  verb.argument("run", arguments->run,
+                "run folder, runs/<name>/<n>, or a file of tessera compress or tessera export --layout tessera")
+      .required();
   verb.argument(
           "--layout", arguments->layout,
           "torch: PyTorch's names and axes, read by examples/python/load_tessera.py; huggingface: those of GPT-2, Llama, BERT "
           "and ViT, read by transformers; tessera: ours, read by tessera predict")
       .one_of({"torch", "huggingface", "tessera"});
   verb.argument("--output", arguments->output, "folder to write model.safetensors to, and model.json or config.json").required();
+  verb.argument(
+      "--batch", arguments->batch,
+      "of --layout tessera: a clock chooses now what is fastest in inference with so many samples at once, e.g. 1,32; the "
+      "file keeps the choices");
+  verb.argument("--threads", arguments->threads, "compute threads of --batch; 0: every processor").between(0, kMostThreads);
   verb.footer(
       "Examples: tessera export runs/quickstart/1 --layout torch --output quickstart-torch\n"
-      "          tessera export runs/quickstart/1 --layout tessera --output quickstart");
+      "          tessera export runs/quickstart/1 --layout tessera --batch 1,32 --output quickstart");
   verb.runs([arguments] { return export_run(*arguments); });
 }
 

@@ -12,6 +12,7 @@
 #include "tests/end_to_end/trained_run.h"
 #include "tests/support/image_files.h"
 #include "train/data/glyphs.h"
+#include "train/run/network_file.h"
 
 namespace tessera::testing {
 namespace {
@@ -163,6 +164,24 @@ TEST_F(PredictFiles, AnExportedNetworkSaysTheSameWithoutTheRun) {
   // What it holds beside the network goes on to PyTorch.
   expect_outcome(run_program({"export", file, "--output", *folder_ / "torch"}), 0, "classify.py");
   expect_outcome(predict(file, {images(), "--at", "dense"}), 2, "--at chooses a checkpoint of a run");
+}
+
+TEST_F(PredictFiles, AnExportKeepsWhatAClockChoseForItsBatches) {
+  const std::string out = *folder_ / "timed", file = out + "/model.safetensors";
+  expect_outcome(run_program({"export", run(), "--layout", "tessera", "--batch", "200,300", "--threads", "1", "--output", out}), 0,
+                 "timing inference with batches of 200,300");
+  const auto use = use_of(decode_safetensors(real_vfs().read_file(file), file), file);
+  ASSERT_TRUE(use);
+  const std::string choices = to_json(use->decisions);
+  for (const char* batch : {" n200 ", " n300 "}) EXPECT_NE(choices.find(batch), std::string::npos) << choices;
+  EXPECT_EQ(predict(file, {image(0)}).exit_code, 0);
+  const auto refusal = [&](std::vector<std::string> options, const char* message) {
+    const std::string none = *folder_ / "none";
+    expect_outcome(run_program(joined({"export", run(), "--output", none}, options)), 2, message);
+    EXPECT_FALSE(fs::exists(none));
+  };
+  refusal({"--layout", "torch", "--batch", "1"}, "--batch and --threads are of --layout tessera");
+  refusal({"--layout", "tessera", "--batch", "0"}, "--batch: '0' is no whole number from 1 to");
 }
 
 TEST_F(PredictFiles, ACompressedNetworkKnowsWhatItsRunLearnt) {
