@@ -1,5 +1,6 @@
 // predict: what a run says of files is what its evaluation says of the same samples, whichever file holds the network.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <map>
@@ -168,8 +169,8 @@ TEST_F(PredictFiles, AnExportedNetworkSaysTheSameWithoutTheRun) {
 
 TEST_F(PredictFiles, AnExportKeepsWhatAClockChoseForItsBatches) {
   const std::string out = *folder_ / "timed", file = out + "/model.safetensors";
-  expect_outcome(run_program({"export", run(), "--layout", "tessera", "--batch", "200,300", "--threads", "1", "--output", out}), 0,
-                 "timing inference with batches of 200,300");
+  expect_outcome(run_program({"export", run(), "--layout", "tessera", "--batch", "200,300", "--threads", "1", "--output", out}),
+                 0, "timing inference with batches of 200,300");
   const auto use = use_of(decode_safetensors(real_vfs().read_file(file), file), file);
   ASSERT_TRUE(use);
   const std::string choices = to_json(use->decisions);
@@ -206,6 +207,14 @@ TEST_F(PredictFiles, RefusesWhatCannotBe) {
   expect_outcome(predict(run(), {image(0), "--at", "nowhere"}), 2, "predict: no checkpoint 'nowhere'");
   expect_outcome(predict(run(), {image(0), "--npy", *folder_ / "none/x.npy"}), 2, "--npy: there is no folder");
   expect_outcome(predict(run(), {image(0), "--device", "abacus"}), 2, "abacus");
+  expect_outcome(predict(run(), {image(0), "--npy", image(0)}), 2, "is an input, too, which it would replace");
+  const std::string pipe = *folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_outcome(predict(run(), {image(0), "--npy", pipe}), 2, "is a device, pipe or socket; name a file");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  expect_outcome(predict(run(), {"-", "-"}), 2, "- is given more than once");
+  EXPECT_EQ(predict(run(), {image(0), "--text", "To be"}).output.find("00.png: "), std::string::npos)
+      << "refused before it answers";
   expect_outcome(predict(*folder_ / "nothing", {image(0)}), 2, "nothing");
   const Outcome other = predict(run(), {*folder_ / "none.png"});
   expect_outcome(other, 1, *folder_ / "none.png" + std::string(": error: no such file\n"));

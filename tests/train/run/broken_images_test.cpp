@@ -133,6 +133,34 @@ TEST_F(BrokenImages, EndARunThatGoesOnWithoutThem) {
   EXPECT_EQ(text_of(third.metrics()), text_of(folder.metrics()));
 }
 
+TEST_F(BrokenImages, AllThatBrokeWhileTheRunTrainedAreLeftOut) {
+  Session session = start("error");
+  const RunFolder folder = session.folder();
+  truncate(late_);
+  const std::string other = late_ == "train/dog/4.png" ? "train/dog/5.png" : "train/dog/4.png";
+  images_.write(other, "no image any more");
+  const int number = late_ == "train/cat/0.png" ? 1 : 0;
+  const std::string repainted = str("train/cat/", number, ".png");
+  images_.add(repainted, 99);  // another image, which can be decoded
+  message_of<IoError>([&] { session.run(); });
+  EXPECT_EQ(recorded_broken_images(real_vfs(), folder).size(), 2u);
+  const std::string refused = message_of<IoError>([&] { amend_run(real_vfs(), folder, kSkip); });
+  EXPECT_NE(refused.find("beside the images that cannot be decoded, the training data changed"), std::string::npos) << refused;
+  images_.add(repainted, static_cast<std::uint8_t>(number));
+  amend_run(real_vfs(), folder, kSkip);
+  EXPECT_EQ(data_of(folder).at("left_out").as_list().size(), 2u);
+  EXPECT_EQ(resume(folder).run(), RunOutcome::finished);
+}
+
+TEST_F(BrokenImages, OtherChangesOfARunThatSkipsLeaveNothingOut) {
+  const RunFolder folder = broken_run("skip");
+  amend_run(real_vfs(), folder, std::vector<std::string>{"checkpoint.keep=5"});
+  EXPECT_EQ(data_of(folder).find("left_out"), nullptr);
+  EXPECT_THROW(resume(folder), IoError);
+  amend_run(real_vfs(), folder, kSkip);
+  EXPECT_EQ(data_of(folder).at("left_out").as_list().size(), 1u);
+}
+
 TEST_F(BrokenImages, ARunGoesOnWithTheWholeFile) {
   const RunFolder whole = [this] {
     Session straight = start("error");

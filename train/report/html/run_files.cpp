@@ -54,17 +54,17 @@ void add_line(ReportRun& run, const Value& line) {
 
 void read_series(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
   for (const std::string& path : {folder.metrics(), folder.timing()}) {
-    for (const JsonLine& line : read_json_lines(vfs, path)) {
+    for_each_json_line(vfs, path, [&](const JsonLine& line) {
       try {
         add_line(run, line.value);
-        if (path == folder.timing()) continue;
+        if (path == folder.timing()) return;
         const std::string& stage = line.value.at("stage").as_string();
         if (run.stages.empty() || run.stages.back().name != stage) run.stages.push_back({stage, 0});
         run.stages.back().end = line.value.at("step").as_int();
       } catch (const ConfigError& error) {
         throw IoError(str(line.where, ": ", error.what()));
       }
-    }
+    });
   }
 }
 
@@ -133,7 +133,8 @@ void read_status(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
 void read_notes(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
   if (!vfs.exists(folder.log())) return;
   for (const std::string& line : split(vfs.read_file(folder.log()), '\n')) {
-    if (line.starts_with("forked from ") || line.starts_with("resumed")) run.notes.push_back(line);
+    const bool told = line.starts_with("forked from ") || line.starts_with("resumed") || line.starts_with("goes on without ");
+    if (told) run.notes.push_back(line);
   }
 }
 
