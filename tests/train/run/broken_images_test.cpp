@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "core/config/read.h"
 #include "core/rng.h"
@@ -134,15 +135,16 @@ TEST_F(BrokenImages, EndARunThatGoesOnWithoutThem) {
 }
 
 TEST_F(BrokenImages, AllThatBrokeWhileTheRunTrainedAreLeftOut) {
-  Session session = start("error");
-  const RunFolder folder = session.folder();
+  std::optional<Session> session = start("error");
+  const RunFolder folder = session->folder();
   truncate(late_);
   const std::string other = late_ == "train/dog/4.png" ? "train/dog/5.png" : "train/dog/4.png";
   images_.write(other, "no image any more");
   const int number = late_ == "train/cat/0.png" ? 1 : 0;
   const std::string repainted = str("train/cat/", number, ".png");
   images_.add(repainted, 99);  // another image, which can be decoded
-  message_of<IoError>([&] { session.run(); });
+  message_of<IoError>([&] { session->run(); });
+  session.reset();  // lets the folder go
   EXPECT_EQ(recorded_broken_images(real_vfs(), folder).size(), 2u);
   const std::string refused = message_of<IoError>([&] { amend_run(real_vfs(), folder, kSkip); });
   EXPECT_NE(refused.find("beside the images that cannot be decoded, the training data changed"), std::string::npos) << refused;
