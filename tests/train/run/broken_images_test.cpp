@@ -46,8 +46,10 @@ class BrokenImages : public ::testing::Test {
     const Experiment experiment = parse("error");
     const DataSplits data = load_inputs(real_vfs(), experiment.config).data;
     const auto seed = static_cast<std::uint64_t>(experiment.config.seed);
-    const std::int64_t last = random_permutation(RngStream(seed, "data", "order"), 0, data.train.size()).back();
-    late_ = fs::relative(data.train.dataset->origin(last), images_.root()).string();
+    for (const std::int64_t sample : random_permutation(RngStream(seed, "data", "order"), 0, data.train.size())) {
+      order_.push_back(fs::relative(data.train.dataset->origin(sample), images_.root()).string());
+    }
+    late_ = order_.back();
     fs::copy_file(path(late_), path("whole.png"));
   }
   void TearDown() override { set_log_sink({}); }
@@ -91,7 +93,8 @@ class BrokenImages : public ::testing::Test {
   testing::ImageTree images_;
   std::string message_;  // what ended broken_run()
   std::string warnings_;
-  std::string late_;  // first read behind a checkpoint
+  std::vector<std::string> order_;  // of the first epoch
+  std::string late_;  // its last one, first read behind a checkpoint
 
  private:
   const testing::VariableScope cache_{"TESSERA_CACHE", ""};
@@ -138,17 +141,15 @@ TEST_F(BrokenImages, AllThatBrokeWhileTheRunTrainedAreLeftOut) {
   std::optional<Session> session = start("error");
   const RunFolder folder = session->folder();
   truncate(late_);
-  const std::string other = late_ == "train/dog/4.png" ? "train/dog/5.png" : "train/dog/4.png";
-  images_.write(other, "no image any more");
-  const int number = late_ == "train/cat/0.png" ? 1 : 0;
-  const std::string repainted = str("train/cat/", number, ".png");
-  images_.add(repainted, 99);  // another image, which can be decoded
+  images_.write(order_.end()[-2], "no image any more");
+  const std::string whole = text_of(path(order_.front()));
+  images_.add(order_.front(), 99);  // another image, which can be decoded
   message_of<IoError>([&] { session->run(); });
   session.reset();  // lets the folder go
   EXPECT_EQ(recorded_broken_images(real_vfs(), folder).size(), 2u);
   const std::string refused = message_of<IoError>([&] { amend_run(real_vfs(), folder, kSkip); });
   EXPECT_NE(refused.find("beside the images that cannot be decoded, the training data changed"), std::string::npos) << refused;
-  images_.add(repainted, static_cast<std::uint8_t>(number));
+  images_.write(order_.front(), whole);
   amend_run(real_vfs(), folder, kSkip);
   EXPECT_EQ(data_of(folder).at("left_out").as_list().size(), 2u);
   EXPECT_EQ(resume(folder).run(), RunOutcome::finished);
