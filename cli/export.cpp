@@ -9,6 +9,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/bench_network.h"
+#include "train/report/export_onnx.h"
 #include "train/report/inference_choices.h"
 #include "train/report/tensorboard/tensorboard.h"
 #include "train/run/environment.h"
@@ -23,6 +24,7 @@ struct ExportArguments {
   std::string output;
   std::string batch;
   std::int64_t threads = 0;
+  bool keep_batch_norm = false;
 };
 
 constexpr std::int64_t kMostSamples = 1'000'000;
@@ -41,6 +43,12 @@ void export_for_transformers(const NetworkToExport& network, const std::string& 
   const std::string name = export_huggingface(real_vfs(), *network.model, network.input, folder);
   std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kHuggingFaceConfig
             << "\nnext, in Python: transformers." << name << ".from_pretrained(\"" << folder << "\")\n";
+}
+
+void export_for_onnx(const NetworkToExport& network, const ExportArguments& arguments) {
+  const std::string& file = arguments.output;
+  export_onnx(real_vfs(), *network.model, network.input, network.use, file, {.keep_batch_norm = arguments.keep_batch_norm});
+  std::cout << "wrote " << file << "\nnext, in Python: onnxruntime.InferenceSession(\"" << file << "\")\n";
 }
 
 // What a clock chooses for the batches that were asked for goes into the file.
@@ -71,6 +79,8 @@ int export_network(const ExportArguments& arguments) {
     export_for_tessera(std::move(network), arguments);
   } else if (arguments.layout == "torch") {
     export_for_torch(network, arguments.output);
+  } else if (arguments.layout == "onnx") {
+    export_for_onnx(network, arguments);
   } else {
     export_for_transformers(network, arguments.output);
   }
@@ -87,6 +97,8 @@ int export_numbers(const ExportArguments& arguments) {
 int export_runs(const ExportArguments& arguments) {
   TESSERA_CHECK(arguments.layout == "tessera" || (arguments.batch.empty() && arguments.threads == 0), ConfigError,
                 "--batch and --threads are of --layout tessera: a clock chooses among tessera's kernels");
+  TESSERA_CHECK(arguments.layout == "onnx" || !arguments.keep_batch_norm, ConfigError, "--keep-batch-norm: the layout ",
+                arguments.layout, " folds no batch norms; it is of onnx");
   return arguments.layout == "tensorboard" ? export_numbers(arguments) : export_network(arguments);
 }
 
@@ -103,10 +115,12 @@ void add_export(Verb program) {
   verb.argument(
           "--layout", arguments->layout,
           "torch: PyTorch's names and axes, read by examples/python/load_tessera.py; huggingface: those of GPT-2, Llama, BERT "
-          "and ViT, read by transformers; tessera: ours, read by tessera predict; tensorboard: event files of what runs logged")
-      .one_of({"torch", "huggingface", "tessera", "tensorboard"});
+          "and ViT, read by transformers; tessera: ours, read by tessera predict; onnx: a file of ONNX's operators (opset 13), "
+          "read by ONNX Runtime and others; tensorboard: event files of what runs logged")
+      .one_of({"torch", "huggingface", "tessera", "onnx", "tensorboard"});
   verb.argument("-o,--output", arguments->output,
-                "folder to write model.safetensors to, and model.json or config.json; for tensorboard a folder for each run, "
+                "folder to write model.safetensors to, and model.json or config.json; of onnx the file; for tensorboard a folder "
+                "for each run, "
                 "which is written anew")
       .required();
   verb.argument(
@@ -114,9 +128,12 @@ void add_export(Verb program) {
       "of --layout tessera: a clock chooses now what is fastest in inference with so many samples at once, e.g. 1,32; the "
       "file keeps the choices");
   verb.argument("--threads", arguments->threads, "compute threads of --batch; 0: every processor").between(0, kMostThreads);
+  verb.flag("--keep-batch-norm", arguments->keep_batch_norm,
+            "of onnx: batch norms stay layers of their own, rather than being folded into the convolutions before them");
   verb.footer(
       "Examples: tessera export runs/quickstart/1 --layout torch --output quickstart-torch\n"
       "          tessera export runs/quickstart/1 --layout tessera --batch 1,32 --output quickstart\n"
+      "          tessera export runs/quickstart/1 --layout onnx --output quickstart.onnx\n"
       "          tessera export runs/quickstart/1 runs/quickstart/2 --layout tensorboard -o quickstart-events");
   verb.runs([arguments] { return export_runs(*arguments); });
 }

@@ -1,6 +1,7 @@
 #include "layers/fold.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/finite.h"
@@ -8,6 +9,7 @@
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/builtin.h"
+#include "layers/compressed.h"
 #include "layers/convolution.h"
 #include "layers/factored_conv2d.h"
 #include "layers/model_tree.h"
@@ -36,14 +38,17 @@ void copy_values(const Module& from, Module& to) {
   for (std::size_t i = 0; i < from.children().size(); ++i) copy_values(*from.children()[i].module, *to.children()[i].module);
 }
 
-void fold_pair(Module& parent, const Module::Child& first, const Module::Child& second) {
+void fold_pair(Module& parent, const Module::Child& first, const Module::Child& second, Folds folds) {
   const auto* const norm = dynamic_cast<const BatchNorm*>(second.module.get());
   if (norm == nullptr || !ends_in_convolution(*first.module)) return;
   const auto [scale, shift] = norm->inference_map();
   const bool alone = dynamic_cast<const Convolution*>(first.module.get()) != nullptr;
   Module& holder = alone ? parent : *first.module;  // of the convolution
   const Module::Child& last = alone ? first : first.module->children().back();
-  holder.replace_child(last.name, dynamic_cast<const Convolution&>(*last.module).scaled(scale, shift));
+  std::unique_ptr<Module> scaled = dynamic_cast<const Convolution&>(*last.module).scaled(scale, shift);
+  const bool composes = as_compressed(*last.module) != nullptr && as_compressed(*scaled) == nullptr;
+  if (composes && folds == Folds::keeping_compressed) return;
+  holder.replace_child(last.name, std::move(scaled));
   parent.replace_child(second.name, std::make_unique<Identity>());
 }
 
@@ -60,16 +65,16 @@ void fold_inner_norms(std::unique_ptr<Module>& root) {
 
 }  // namespace
 
-std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers) {
+std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& layers, Folds folds) {
   std::unique_ptr<Module> copy = rebuild(describe(network), layers);
   copy_values(network, *copy);
   const Device device = device_of(*copy);
   move_to(*copy, Device::cpu());  // folding is arithmetic in double on few numbers
-  for_each_module(*copy, [](Module& module) {
+  for_each_module(*copy, [folds](Module& module) {
     // What runs its children in their order.
     if (dynamic_cast<Sequential*>(&module) == nullptr && dynamic_cast<ResidualBlock*>(&module) == nullptr) return;
     for (std::size_t i = 0; i + 1 < module.children().size(); ++i) {
-      fold_pair(module, module.children()[i], module.children()[i + 1]);
+      fold_pair(module, module.children()[i], module.children()[i + 1], folds);
     }
   });
   fold_inner_norms(copy);

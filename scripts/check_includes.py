@@ -44,6 +44,7 @@ WRAPPED = (
     (r"sentencepiece", ("train/data/text/sentencepiece_tokenizer.cpp",), "SentencePiece"),
     (r"utf8proc\.h", ("train/data/text/unicode.cpp",), "utf8proc"),
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
+    (r"(onnx|google/protobuf)/", ("train/onnx/*.cpp",), "ONNX and protobuf"),
     (r"CLI/", ("cli/*",), "CLI11"),
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
@@ -57,6 +58,7 @@ TYPES = {
     "SentencePiece": r"\bsentencepiece\s*::",
     "utf8proc": r"\butf8proc_\w+",
     "nlohmann-json": r"\bnlohmann\b",
+    "ONNX and protobuf": r"\b(onnx|google::protobuf)\s*::",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
 }
@@ -72,7 +74,7 @@ ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
-    "train": ("config", ("checkpoint", "data"), "tasks", "", "torch", "run", "generate", "plan", "report", "reproduce"),
+    "train": ("config", ("checkpoint", "data"), "tasks", "", ("torch", "onnx"), "run", "generate", "plan", "report", "reproduce"),
 }
 
 
@@ -246,6 +248,9 @@ SELF_TEST = (
     ("compress/pass.cpp", "<Eigen/Dense>", False),
     ("train/trainer.cpp", "<nlohmann/json.hpp>", True),
     ("train/trainer.h", "<nlohmann/json.hpp>", False),
+    ("train/onnx/encode.cpp", "<onnx/onnx_pb.h>", True),
+    ("train/onnx/encode.h", "<onnx/onnx_pb.h>", False),
+    ("train/report/export.cpp", "<onnx/onnx_pb.h>", False),
     ("train/trainer.cpp", "<CLI/CLI.hpp>", False),
     ("train/data/png.cpp", "<png.h>", True),
     ("train/data/image.h", "<png.h>", False),

@@ -145,7 +145,34 @@ TEST_F(Weights, AreExportedOnce) {
 
   const Outcome again = run_program({"export", run, "--output", out});
   expect_outcome(again, 2, "model.safetensors is there already");
-  EXPECT_EQ(run_program({"export", run, "--layout", "onnx", "--output", folder_ / "other"}).exit_code, 2);
+  EXPECT_EQ(run_program({"export", run, "--layout", "caffe", "--output", folder_ / "other"}).exit_code, 2);
+}
+
+TEST_F(Weights, AreExportedToOnnxOnce) {
+  ASSERT_EQ(train("runs").exit_code, 0);
+  const std::string run = folder_ / "runs/tuned/1", file = folder_ / "net.onnx";
+  const std::vector<std::string> words{"export", run, "--layout", "onnx", "-o", file};
+  const Outcome exported = run_program(words);
+  if (exported.exit_code == 2) {  // docs/onnx.md
+    expect_in(exported.output, "this build of tessera has no ONNX; install libonnx-dev");
+    return;
+  }
+  EXPECT_EQ(exported.output, str("wrote ", file, "\nnext, in Python: onnxruntime.InferenceSession(\"", file, "\")\n"));
+  const std::string bytes = read_bytes(file);
+  for (const char* const part : {"layer3.0.conv2.core", "tessera.classes", "tessera.preprocessing", "classification"}) {
+    EXPECT_NE(bytes.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(bytes.find("BatchNormalization"), std::string::npos);
+  expect_outcome(run_program(words), 2, "net.onnx is there already; give another file");
+  const std::string kept = folder_ / "kept.onnx";
+  EXPECT_EQ(run_program({"export", run, "--layout", "onnx", "--keep-batch-norm", "-o", kept}).exit_code, 0);
+  EXPECT_NE(read_bytes(kept).find("BatchNormalization"), std::string::npos);
+}
+
+TEST_F(Weights, OnlyOnnxFoldsBatchNorms) {
+  expect_outcome(
+      run_program({"export", folder_ / "w.safetensors", "--layout", "torch", "--keep-batch-norm", "-o", folder_ / "x"}), 2,
+      "--keep-batch-norm: the layout torch folds no batch norms; it is of onnx");
 }
 
 TEST_F(Weights, GoToHuggingFacesNamesAndBack) {

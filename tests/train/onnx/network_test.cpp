@@ -1,0 +1,227 @@
+#include "train/onnx/network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/mask_bits.h"
+#include "core/support/error.h"
+#include "layers/activation.h"
+#include "layers/builtin.h"
+#include "layers/sequential.h"
+#include "tests/support/message_of.h"
+#include "tests/train/onnx/onnx_networks.h"
+#include "tests/train/run/weights_files.h"
+#include "train/onnx/emitter.h"
+#include "train/onnx/encode.h"
+
+namespace tessera {
+namespace {
+
+using testing::onnx_input;
+using testing::onnx_network;
+using testing::onnx_networks;
+
+OnnxGraph graph_of(const std::string& name, const OnnxOptions& options = {}) {
+  return onnx_graph(*onnx_network(name), onnx_input(name), options);
+}
+
+std::vector<std::string> operators_of(const OnnxGraph& graph) {
+  std::vector<std::string> operators;
+  for (const OnnxNode& node : graph.nodes) operators.push_back(node.op);
+  return operators;
+}
+
+std::int64_t count_of(const OnnxGraph& graph, const std::string& op) { return std::ranges::count(operators_of(graph), op); }
+
+// Of initialisers that are weights; constants that nodes read have a '/' in their name.
+std::map<std::string, Shape> weights_of(const OnnxGraph& graph) {
+  std::map<std::string, Shape> shapes;
+  for (const OnnxTensor& tensor : graph.initializers) {
+    if (tensor.name.find('/') == std::string::npos) shapes.emplace(tensor.name, tensor.values.shape());
+  }
+  return shapes;
+}
+
+const OnnxTensor& initializer(const OnnxGraph& graph, const std::string& name) {
+  return *std::ranges::find(graph.initializers, name, &OnnxTensor::name);
+}
+
+TEST(OnnxForms, EveryKindOfLayerHasOne) {
+  std::set<std::string_view> without;
+  const Registry<Module> layers = builtin_layers();
+  for (const std::string_view kind : layers.names()) {
+    if (!onnx_forms().contains(kind)) without.insert(kind);
+  }
+  EXPECT_EQ(without, std::set<std::string_view>{}) << "train/onnx/emit_*.cpp";
+  for (const auto& [kind, form] : onnx_forms()) EXPECT_TRUE(layers.contains(kind)) << kind;
+}
+
+TEST(OnnxForms, TheNetworksOfTheseTestsHaveEveryKind) {
+  std::set<std::string> seen;
+  for (const testing::OnnxNetwork& network : onnx_networks()) {
+    for_each_module(*network.make(), [&](const Module& module) { seen.emplace(module.kind()); });
+  }
+  const Registry<Module> layers = builtin_layers();
+  for (const std::string_view kind : layers.names()) EXPECT_TRUE(seen.contains(std::string(kind))) << kind;
+}
+
+class Unheard final : public Activation {
+ public:
+  std::string_view kind() const override { return "unheard"; }
+  Var forward(const Var& x, const Context&) override { return x; }
+};
+
+TEST(OnnxForms, ALayerOfAnotherKindIsNamed) {
+  Sequential model;
+  model.add_child("relu", std::make_unique<Relu>());
+  model.add_child("odd", std::make_unique<Unheard>());
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              onnx_graph(model, {1, 4}, {.keep_batch_norm = true});
+            }),
+            "export: layer 'odd' is unheard, which has no form in ONNX");
+}
+
+// Nodes in the order of their inputs, every name once: what ONNX asks of a graph.
+TEST(OnnxGraph, NamesAreMadeOnceAndBeforeTheyAreRead) {
+  for (const testing::OnnxNetwork& network : onnx_networks()) {
+    SCOPED_TRACE(network.name);
+    const OnnxGraph graph = graph_of(network.name);
+    std::set<std::string> made, nodes, read;
+    for (const OnnxPort& port : graph.inputs) EXPECT_TRUE(made.insert(port.name).second) << port.name;
+    for (const OnnxTensor& tensor : graph.initializers) {
+      EXPECT_TRUE(made.insert(tensor.name).second || tensor.name == kOnnxKeyMask) << tensor.name;
+    }
+    for (const OnnxNode& node : graph.nodes) {
+      EXPECT_TRUE(nodes.insert(node.name).second) << node.name;
+      for (const std::string& input : node.inputs) EXPECT_TRUE(made.contains(input)) << input << " of " << node.name;
+      read.insert(node.inputs.begin(), node.inputs.end());
+      for (const std::string& output : node.outputs) EXPECT_TRUE(made.insert(output).second) << output;
+    }
+    for (const OnnxTensor& tensor : graph.initializers) EXPECT_TRUE(read.contains(tensor.name)) << tensor.name;
+    EXPECT_TRUE(made.contains(kOnnxScores));
+  }
+}
+
+TEST(OnnxGraph, ImagesAreTransposedOnceInFrontAndNormsAreFolded) {
+  const OnnxGraph graph = graph_of("resnet");
+  ASSERT_EQ(graph.inputs.size(), 1u);
+  EXPECT_EQ(graph.inputs[0].name, "image");
+  EXPECT_EQ(graph.inputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{16}, std::int64_t{16}, std::int64_t{3}}));
+  EXPECT_EQ(graph.outputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{5}}));
+  EXPECT_EQ(graph.nodes.front().op, "Transpose");
+  EXPECT_EQ(count_of(graph, "Transpose"), 1);
+  EXPECT_EQ(count_of(graph, "BatchNormalization"), 0);
+  EXPECT_EQ(count_of(graph, "Conv"), 7);
+  EXPECT_EQ(weights_of(graph).at("conv1.weight"), (Shape{16, 3, 3, 3}));
+  EXPECT_EQ(weights_of(graph).at("conv1.bias"), (Shape{16}));
+  const OnnxGraph kept = graph_of("resnet", {.keep_batch_norm = true});
+  EXPECT_EQ(count_of(kept, "BatchNormalization"), 7);
+  EXPECT_FALSE(weights_of(kept).contains("conv1.bias"));
+}
+
+TEST(OnnxGraph, AConvolutionSaysAllOfItsWindow) {
+  const OnnxGraph graph = graph_of("tucker2");
+  const auto core =
+      std::ranges::find_if(graph.nodes, [](const OnnxNode& n) { return n.inputs.size() > 1 && n.inputs[1] == "0.core"; });
+  ASSERT_NE(core, graph.nodes.end());
+  const auto pair = [](std::int64_t a, std::int64_t b) { return OnnxAttribute(std::vector<std::int64_t>{a, b}); };
+  EXPECT_EQ(core->attributes, (OnnxAttributes{{"kernel_shape", pair(3, 3)},
+                                              {"strides", pair(1, 1)},
+                                              {"pads", std::vector<std::int64_t>{0, 0, 0, 0}},
+                                              {"dilations", pair(2, 2)},
+                                              {"group", std::int64_t{1}}}));
+}
+
+TEST(OnnxGraph, FactoredLayersStayChains) {
+  const std::map<std::string, Shape> tucker = weights_of(graph_of("tucker2"));
+  EXPECT_EQ(tucker, (std::map<std::string, Shape>{{"0.bias", {6}},
+                                                  {"0.core", {3, 2, 3, 3}},
+                                                  {"0.in_factor", {2, 4, 1, 1}},
+                                                  {"0.out_factor", {6, 3, 1, 1}},
+                                                  {"4.bias", {3}},
+                                                  {"4.weight", {6, 3}}}));
+  EXPECT_EQ(weights_of(graph_of("cp")).at("0.vertical"), (Shape{5, 1, 3, 1}));
+  const OnnxGraph cores = graph_of("tt_conv", {.keep_batch_norm = true});
+  EXPECT_EQ(weights_of(cores).at("0.core1"), (Shape{1, 2, 2}));
+  EXPECT_EQ(count_of(cores, "Conv"), 3);
+}
+
+// Its filters with a norm folded in would be no train, but a dense weight.
+TEST(OnnxGraph, ATrainKeepsTheNormThatWouldComposeIt) {
+  const OnnxGraph graph = graph_of("tt_garipov");
+  EXPECT_EQ(count_of(graph, "BatchNormalization"), 1);
+  const std::map<std::string, Shape> weights = weights_of(graph);
+  EXPECT_FALSE(weights.contains("0.weight"));
+  EXPECT_EQ(weights.at("0.core1"), (Shape{1, 6, 4}));
+}
+
+TEST(OnnxGraph, MasksStandInTheMetadataInTheInitialisersOrder) {
+  const OnnxGraph graph = graph_of("sparse");
+  const Value masks = parse_json(graph.metadata.at(kOnnxSparsity), "metadata");
+  ASSERT_EQ(masks.as_map().size(), 3u);
+  for (const Value::Entry& entry : masks.as_map()) {
+    SCOPED_TRACE(entry.key);
+    const Tensor& values = initializer(graph, entry.key).values;
+    EXPECT_EQ(entry.value.at("elements").as_int(), values.numel());
+    EXPECT_EQ(entry.value.at("kept").as_int(), (values.numel() + 2) / 3);
+    const Tensor mask = Tensor::zeros(values.shape(), DType::u8);
+    for (std::int64_t i = 0; i < values.numel(); ++i) mask.data<std::uint8_t>()[i] = values.data<float>()[i] != 0 ? 1 : 0;
+    const Tensor bits = packed_bits(mask);
+    const std::string bytes(reinterpret_cast<const char*>(bits.data<std::uint8_t>()), static_cast<std::size_t>(bits.numel()));
+    EXPECT_EQ(entry.value.at("mask").as_string(), base64(bytes)) << "no kept element is zero here";
+  }
+  EXPECT_FALSE(graph_of("resnet").metadata.contains(kOnnxSparsity));
+}
+
+TEST(OnnxGraph, OnlyAnEncoderOfTextHasAMaskOfPadding) {
+  const OnnxGraph bert = graph_of("bert");
+  ASSERT_EQ(bert.inputs.size(), 2u);
+  EXPECT_EQ(bert.inputs[0].name, "tokens");
+  EXPECT_EQ(bert.inputs[0].type, OnnxType::i64);
+  EXPECT_EQ(bert.inputs[1].name, "key_mask");
+  EXPECT_EQ(bert.inputs[1].type, OnnxType::boolean);
+  EXPECT_EQ(initializer(bert, "key_mask").values.shape(), (Shape{1, 10}));
+  for (const char* const name : {"gpt", "vit", "linear"}) EXPECT_EQ(graph_of(name).inputs.size(), 1u) << name;
+  EXPECT_EQ(graph_of("linear").inputs[0].name, "x");
+}
+
+TEST(OnnxGraph, ATiedTableIsOneInitialiser) {
+  const OnnxGraph graph = graph_of("gpt");
+  EXPECT_EQ(weights_of(graph).at("tokens.weight"), (Shape{31, 16}));
+  EXPECT_FALSE(weights_of(graph).contains("head.weight"));
+  EXPECT_EQ(weights_of(graph).at("positions.weight"), (Shape{10, 16})) << "of the positions that the network was trained with";
+}
+
+TEST(OnnxGraph, AnInputWithoutABatchIsRefused) {
+  EXPECT_EQ(message_of<ConfigError>([] { onnx_graph(*onnx_network("linear"), {24}, {}); }),
+            "export: the network's input is [24]; needs [n, ...]");
+}
+
+TEST(OnnxBase64, IsThatOfTheStandard) {
+  const std::vector<std::pair<std::string, std::string>> vectors{{"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
+                                                                 {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
+  for (const auto& [bytes, text] : vectors) EXPECT_EQ(base64(bytes), text);
+}
+
+TEST(OnnxFile, IsThereWhereTheLibraryIs) {
+  const OnnxGraph graph = graph_of("linear");
+  if (has_onnx()) {
+    EXPECT_GT(encode_onnx(graph, "1").size(), 4u * 24 * 4) << "of the first factor alone";
+  } else {
+    EXPECT_NE(
+        message_of<ConfigError>([&] { encode_onnx(graph, "1"); }).find("this build of tessera has no ONNX; install libonnx-dev"),
+        std::string::npos);
+  }
+}
+
+TEST(OnnxFile, AGraphThatIsNoneIsRefused) {
+  if (!has_onnx()) return;  // the test before says what is told then
+  OnnxGraph graph = graph_of("linear");
+  graph.nodes.front().op = "NoSuchOperator";
+  EXPECT_NE(message_of<InternalError>([&] { encode_onnx(graph, "1"); }).find("NoSuchOperator"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

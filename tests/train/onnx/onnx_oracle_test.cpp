@@ -1,0 +1,113 @@
+// Exported networks are models to ONNX's own checker, and give our answers in ONNX Runtime. Python's side is
+// tests/oracle/onnx_models.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/autograd/var.h"
+#include "layers/scores.h"
+#include "tests/core/io/temporary_folder.h"
+#include "tests/support/python.h"
+#include "tests/train/onnx/onnx_networks.h"
+#include "tests/train/run/weights_files.h"
+#include "train/onnx/encode.h"
+#include "train/report/export_onnx.h"
+
+namespace tessera {
+namespace {
+
+// Single precision on both sides, relative to the largest answer.
+constexpr double kTolerance = 1e-4;
+
+class OnnxOracle : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_onnx()) GTEST_SKIP() << "this build has no ONNX";
+    const char* const first = std::getenv("TESSERA_ONNX_PYTHON");
+    first_ = first != nullptr ? first : "";
+  }
+
+  // Standard output and errors, or a skip where no Python has the packages.
+  std::string told_by_python(const std::string& packages, const std::string& action) const {
+    const std::string python = testing::python_with(packages, first_);
+    if (python.empty()) return "";
+    return testing::output_of(python + " " TESSERA_ORACLE_FOLDER "/onnx_models.py " + action + " " + folder_.path().string() +
+                              " 2>&1");
+  }
+
+  // NAME.onnx, and in NAME.safetensors what the network answers to one sample and to three.
+  void write(const std::string& name, Module& model, const Shape& input, const OnnxOptions& options = {}) const {
+    export_onnx(real_vfs(), model, input, {}, folder_.path() / (name + ".onnx"), options);
+    SafetensorsFile file;
+    for (const std::int64_t batch : {1, 3}) add(file, str(batch), model, {{"x", testing::onnx_samples(model, input, batch)}});
+    if (name == "bert") {
+      const Tensor mask = Tensor::full({3, input[1]}, 1, DType::u8);
+      mask.slice(0, 1, 2).slice(1, 4, input[1]).fill(0);
+      mask.slice(0, 2, 3).fill(0);  // a sample that sees nothing
+      add(file, "padded", model, {{"x", testing::onnx_samples(model, input, 3)}, {"key_mask", mask}});
+      EXPECT_GT(largest_difference(file.tensors.at("y.padded"), file.tensors.at("y.3")), 0.1)
+          << "a mask that is not seen proves nothing";
+    }
+    testing::save(folder_.path() / (name + ".safetensors"), file);
+  }
+
+  static void add(SafetensorsFile& file, const std::string& batch, Module& model, const std::vector<NamedTensor>& parts) {
+    const NoGrad no_grad;
+    file.tensors["x." + batch] = parts[0].tensor;
+    if (parts.size() > 1) file.tensors["mask." + batch] = parts[1].tensor;
+    file.tensors["y." + batch] = scores(model, parts, {}, DType::f32).value().contiguous();
+  }
+
+  static double largest_difference(const Tensor& a, const Tensor& b) {
+    const std::vector<float> left = a.to_vector<float>(), right = b.to_vector<float>();
+    double largest = 0;
+    for (std::size_t i = 0; i < left.size(); ++i) largest = std::max(largest, std::abs(double{left[i]} - double{right[i]}));
+    return largest;
+  }
+
+  void write_all() const {
+    for (const testing::OnnxNetwork& network : testing::onnx_networks()) write(network.name, *network.make(), network.input);
+    for (const char* const name : {"resnet", "svd_with_norms", "tt_conv"}) {
+      write(str(name, "_unfolded"), *testing::onnx_network(name), testing::onnx_input(name), {.keep_batch_norm = true});
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::string first_;
+};
+
+TEST_F(OnnxOracle, PythonsCheckerTakesEveryModel) {
+  write_all();
+  const std::string told = told_by_python("onnx, numpy", "check");
+  if (told.empty()) GTEST_SKIP() << "python3 with onnx is not installed";
+  std::istringstream lines(told);
+  std::size_t models = 0;
+  for (std::string line; std::getline(lines, line); ++models) {
+    EXPECT_NE(line.find(" ir 7 opset :13 tessera tessera."), std::string::npos) << line;
+    EXPECT_NE(line.find("tessera.version"), std::string::npos) << line;
+  }
+  EXPECT_EQ(models, testing::onnx_networks().size() + 3);
+}
+
+TEST_F(OnnxOracle, OnnxRuntimeGivesOurAnswers) {
+  write_all();
+  const std::string told = told_by_python("onnxruntime, numpy", "run");
+  if (told.empty()) GTEST_SKIP() << "python3 with onnxruntime is not installed";
+  std::istringstream lines(told);
+  std::size_t answers = 0;
+  for (std::string line; std::getline(lines, line); ++answers) {
+    std::istringstream words(line);
+    std::string name, batch;
+    double difference = 1, largest = 0;
+    ASSERT_TRUE(words >> name >> batch >> difference >> largest) << line << "\n" << told;
+    EXPECT_LE(difference, kTolerance) << line;
+    EXPECT_GT(largest, 0.01) << line << ": answers near zero prove nothing";
+  }
+  EXPECT_EQ(answers, 2 * (testing::onnx_networks().size() + 3) + 1);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,109 @@
+// A graph of ONNX's operators (opset 13) as plain data, and what builds one: emitters name no library, so that graphs are built
+// and tested where there is none. train/onnx/encode.h makes a file of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tessera {
+
+enum class OnnxType { f32, i64, boolean };
+
+using OnnxAttribute = std::variant<std::int64_t, float, std::vector<std::int64_t>>;
+using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;
+
+struct OnnxNode {
+  std::string op, name;
+  std::vector<std::string> inputs, outputs;
+  OnnxAttributes attributes;
+};
+
+struct OnnxTensor {
+  std::string name;
+  OnnxType type = OnnxType::f32;
+  Tensor values;  // contiguous on the CPU; u8 of a boolean one
+};
+
+using OnnxSize = std::variant<std::int64_t, std::string>;  // a number, or the name of one that is told when the network runs
+
+struct OnnxPort {  // of the graph
+  std::string name;
+  OnnxType type = OnnxType::f32;
+  std::vector<OnnxSize> sizes;
+};
+
+struct OnnxGraph {
+  std::vector<OnnxPort> inputs, outputs;
+  std::vector<OnnxTensor> initializers;  // one of an input's name is the value that it has where it is not given
+  std::vector<OnnxNode> nodes;
+  std::map<std::string, std::string> metadata;
+};
+
+inline constexpr const char* kOnnxBatch = "batch";  // the size of every input's and output's first axis
+
+// An operator's result, or an initialiser. The shape is ours, with a batch of one; of an image [n, h, w, c], also where the
+// graph holds it as [n, c, h, w].
+struct OnnxValue {
+  std::string name;
+  Shape shape;
+  bool batched = true;  // its first axis grows with the batch
+  bool channels_first = false;
+};
+
+class OnnxBuilder {
+ public:
+  // Names of nodes made from now on begin with this path.
+  void enter(std::string path) { path_ = std::move(path); }
+  const std::string& path() const noexcept { return path_; }
+
+  OnnxValue input(const std::string& name, OnnxType type, const Shape& shape);
+  // An initialiser that a caller may give in place of: its first axis, of size 1, is named `first`.
+  OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::string& first);
+  // f32, or i64 and u8 (a boolean) as they are. A name that is there already is the tensor of that name.
+  OnnxValue tensor(const std::string& name, const Tensor& values);
+  OnnxValue number(double value);
+  OnnxValue integers(const std::vector<std::int64_t>& values);  // i64 [size]
+  OnnxValue integer(std::int64_t value);  // i64, a scalar
+
+  // A node with as many outputs as `shapes`. They are batched where an input is, and images as the first input is.
+  std::vector<OnnxValue> node(const std::string& op, const std::vector<OnnxValue>& inputs, const std::vector<Shape>& shapes,
+                              OnnxAttributes attributes = {});
+  OnnxValue apply(const std::string& op, const std::vector<OnnxValue>& inputs, const Shape& shape,
+                  OnnxAttributes attributes = {}) {
+    return node(op, inputs, {shape}, std::move(attributes)).front();
+  }
+  OnnxValue unary(const std::string& op, const OnnxValue& x) { return apply(op, {x}, x.shape); }
+  // Broadcast as ours, by trailing axes.
+  OnnxValue binary(const std::string& op, const OnnxValue& a, const OnnxValue& b);
+  OnnxValue matmul(const OnnxValue& a, const OnnxValue& b);  // the last two axes; those before them broadcast
+  OnnxValue reshape(const OnnxValue& x, const Shape& shape);  // the first axis takes the batch
+  OnnxValue permute(const OnnxValue& x, const std::vector<std::int64_t>& axes);
+  OnnxValue mean(const OnnxValue& x, std::int64_t axis, bool keep);
+  std::vector<OnnxValue> split(const OnnxValue& x, int axis, const std::vector<std::int64_t>& sizes);
+  OnnxValue gather(const OnnxValue& table, const OnnxValue& indices, int axis, const Shape& shape);
+
+  OnnxValue channels_first(const OnnxValue& x);  // of an image; one transposition for all that read it
+  OnnxValue channels_last(const OnnxValue& x);  // also of what is no image, and stays
+
+  // The graph, whose answer is `result` by this name.
+  OnnxGraph finish(const OnnxValue& result, const std::string& name);
+
+ private:
+  std::string unique(const std::string& name);
+  OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& axes, bool channels_first);
+
+  OnnxGraph graph_;
+  std::string path_;
+  std::map<std::string, int> names_;
+  std::map<std::string, OnnxValue> tensors_;
+  std::map<std::string, std::string> transposed_;  // name of an image, name of its other form
+};
+
+}  // namespace tessera
