@@ -110,8 +110,7 @@ Tensor tensor_of(const Given& given) {
   const Tensor lent = Tensor::lent(given.tensor->data, given.shape, given.dtype);
   if (!given.input->pixels || given.dtype != DType::u8) return lent;
   const Tensor normalised = Tensor::empty(given.shape);
-  const NormalizationTable table(*given.input->pixels, given.shape.dim(-1));
-  table.apply({lent.data<std::uint8_t>(), lent.bytes()}, normalised.data<float>());
+  given.input->pixels->apply({lent.data<std::uint8_t>(), lent.bytes()}, normalised.data<float>());
   return normalised;
 }
 

@@ -121,10 +121,10 @@ std::string name_in_c(DType dtype) { return dtype == DType::i64 ? "int64" : dtyp
 Value description_of(const TrainedNetwork& network) {
   const Input& first = network.inputs.front();
   const Cost cost = total_cost(*network.model, batch_of_one(first));
-  Description description{.task = network.task,
+  Description description{.task = network.use.task.empty() ? std::nullopt : std::optional(network.use.task),
                           .origin = network.origin,
                           .passed_over = network.passed_over,
-                          .precision = network.precision,
+                          .precision = network.use.precision,
                           .parameters = cost.parameters,
                           .macs = cost.macs,
                           .layers = compressed_layers(*network.model)};
@@ -133,7 +133,7 @@ Value description_of(const TrainedNetwork& network) {
   output.shape = sizes_of(network.output_shape(batch_of_one(first)).erase(0));
   description.outputs.push_back(output);
   Value json = write(description);
-  for (const Value::Entry& entry : network.data.as_map()) json.set(entry.key, entry.value);
+  for (const Value::Entry& entry : network.use.data.as_map()) json.set(entry.key, entry.value);
   return json;
 }
 

@@ -8,8 +8,10 @@
 
 #include "core/device/constant_weights.h"
 #include "core/support/error.h"
+#include "layers/fold.h"
 #include "layers/scores.h"
 #include "train/run/environment.h"
+#include "train/run/saved_use.h"
 
 namespace tessera::capi {
 namespace {
@@ -25,8 +27,23 @@ void leave_signals_to_others() {
 
 }  // namespace
 
-Runner::Runner(TrainedNetwork network, std::int64_t threads)
-    : network_(std::move(network)), process_(::getpid()), thread_([this, threads] { serve(threads); }) {}
+Runner::Runner(const std::function<TrainedNetwork()>& load, std::int64_t threads) : process_(::getpid()) {
+  std::packaged_task<void()> loading([this, &load] {
+    TrainedNetwork network = load();
+    description_ = to_json(description_of(network));
+    decisions_ = decisions_of(network.use);
+    network.model = for_inference(*network.model);  // described as it was trained, and run as its speed was measured
+    network_ = std::move(network);
+  });
+  std::future<void> loaded = loading.get_future();
+  thread_ = std::thread([this, threads, task = std::move(loading)]() mutable { serve(std::move(task), threads); });
+  try {
+    loaded.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
 
 Runner::~Runner() {
   {
@@ -39,6 +56,11 @@ Runner::~Runner() {
 
 bool Runner::is_of_this_process() const noexcept { return ::getpid() == process_; }
 
+void Runner::check_process() const {
+  TESSERA_CHECK(is_of_this_process(), DeviceError, "the network was loaded in process ", process_, ", this is its child ",
+                ::getpid(), "; a process that forks loads its networks after the fork");
+}
+
 Tensor Runner::run(std::span<const NamedTensor> parts, const Shape& answer) {
   Tensor scored;
   on_thread([&] {
@@ -46,6 +68,10 @@ Tensor Runner::run(std::span<const NamedTensor> parts, const Shape& answer) {
     TESSERA_CHECK(shape == answer, ShapeError, "output '", kOutputName, "' is ", answer, "; the network writes ", shape, " for '",
                   parts.front().name, "' ", parts.front().tensor.shape());
     scored = scores(*network_.model, parts, Context{}, network_.compute()).value().contiguous();
+    for (const NamedTensor& part : parts) {  // a network that only views its input answers with it
+      if (scored.shares_storage(part.tensor)) scored = scored.clone();
+      TESSERA_CHECK(part.tensor.sole_owner(), InternalError, "the network kept its input '", part.name, "'");
+    }
   });
   return scored;
 }
@@ -61,8 +87,7 @@ void Runner::set_threads(std::int64_t threads) {
 }
 
 void Runner::on_thread(std::function<void()> work) {
-  TESSERA_CHECK(is_of_this_process(), DeviceError, "the network was loaded in process ", process_, ", this is its child ",
-                ::getpid(), "; a process that forks loads its networks after the fork");
+  check_process();
   std::packaged_task<void()> task(std::move(work));
   std::future<void> done = task.get_future();
   {
@@ -73,11 +98,13 @@ void Runner::on_thread(std::function<void()> work) {
   done.get();
 }
 
-void Runner::serve(std::int64_t threads) {
+void Runner::serve(std::packaged_task<void()> loading, std::int64_t threads) {
   leave_signals_to_others();
   set_compute_threads(threads);
+  loading();
+  if (network_.model == nullptr) return;
   const NoGrad no_grad;
-  const ThreadDecisions decisions(std::move(network_.decisions));
+  const ThreadDecisions decisions(std::move(decisions_));
   const ConstantWeights constant;
   for (;;) {
     std::unique_lock lock(mutex_);

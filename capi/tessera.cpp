@@ -1,11 +1,11 @@
 // The C functions of include/tessera.h. No exception passes them.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "capi/arguments.h"
@@ -18,10 +18,6 @@
 using namespace tessera;
 
 struct tessera_network {
-  tessera_network(capi::TrainedNetwork network, std::int64_t threads)
-      : description(to_json(capi::description_of(network))), runner(std::move(network), threads) {}
-
-  const std::string description;
   capi::Runner runner;
 };
 
@@ -52,6 +48,8 @@ tessera_status failure(const char* function) noexcept {
   } catch (const IoError& error) {
     return failed(TESSERA_BAD_FILE, function, error.what());
   } catch (const CheckpointVersionError& error) {
+    return failed(TESSERA_BAD_FILE, function, error.what());
+  } catch (const NumericError& error) {
     return failed(TESSERA_BAD_FILE, function, error.what());
   } catch (const OutOfMemoryError& error) {
     return failed(TESSERA_NO_MEMORY, function, error.what());
@@ -86,13 +84,21 @@ std::int64_t checked_threads(std::int32_t threads) {
   return threads;
 }
 
-// A caller of an older header has fewer members.
+// A caller of an older header has fewer members, that of a newer one more, which say nothing where their bytes are 0.
 tessera_options read(const tessera_options* given) {
+  constexpr std::size_t kOldest = offsetof(tessera_options, precision) + sizeof(tessera_options::precision);
+  constexpr std::size_t kMost = 4096;
   tessera_options options{};
   if (given == nullptr) return options;
-  TESSERA_CHECK(given->size >= sizeof(options), ConfigError, "options->size is ", given->size,
+  TESSERA_CHECK(given->size >= kOldest && given->size <= kMost, ConfigError, "options->size is ", given->size,
                 "; must be sizeof(tessera_options), ", sizeof(options));
-  return *given;
+  const std::span bytes(reinterpret_cast<const unsigned char*>(given), given->size);
+  const std::span newer = bytes.subspan(std::min(bytes.size(), sizeof(options)));
+  TESSERA_CHECK(std::ranges::all_of(newer, [](unsigned char byte) { return byte == 0; }), ConfigError, "options->size is ",
+                given->size, ", and a member behind the ", sizeof(options),
+                " bytes of this library's is set; needs a newer library");
+  std::memcpy(&options, given, bytes.size() - newer.size());
+  return options;
 }
 
 std::string text_or_nothing(const char* text) { return text == nullptr ? std::string() : text; }
@@ -120,9 +126,8 @@ tessera_status tessera_load(const char* path, const tessera_options* options, te
     check_given(path, "path");
     const tessera_options asked = read(options);
     const std::int64_t threads = checked_threads(asked.threads);
-    capi::TrainedNetwork loaded =
-        capi::load_trained(real_vfs(), path, {text_or_nothing(asked.at), text_or_nothing(asked.precision)});
-    *network = std::make_unique<tessera_network>(std::move(loaded), threads).release();
+    const capi::LoadOptions how{text_or_nothing(asked.at), text_or_nothing(asked.precision)};
+    *network = new tessera_network{{[&] { return capi::load_trained(real_vfs(), path, how); }, threads}};
   });
 }
 
@@ -135,7 +140,7 @@ tessera_status tessera_describe(const tessera_network* network, const char** jso
   return guarded("tessera_describe", [&] {
     check_given(network, "network");
     check_given(json, "json");
-    *json = network->description.c_str();
+    *json = network->runner.description().c_str();
   });
 }
 
@@ -150,13 +155,11 @@ tessera_status tessera_run(tessera_network* network, const tessera_tensor* input
                            const tessera_tensor* outputs, std::int32_t output_count) {
   return guarded("tessera_run", [&] {
     check_given(network, "network");
+    network->runner.check_process();  // before anything is allocated: in a child the pool's lock may stay locked
+    const Shape wanted = capi::check_output(outputs, output_count);
     const std::vector<NamedTensor> parts = capi::tensors_of(network->runner.inputs(), inputs, input_count);
-    Tensor answer = network->runner.run(parts, capi::check_output(outputs, output_count));
+    const Tensor answer = network->runner.run(parts, wanted);
     std::memcpy(outputs->data, answer.raw(), answer.bytes());
-    answer = Tensor();  // of a network that only views its input it shares the memory
-    for (const NamedTensor& part : parts) {
-      TESSERA_CHECK(part.tensor.sole_owner(), InternalError, "the network kept its input '", part.name, "'");
-    }
   });
 }
 
@@ -166,6 +169,7 @@ tessera_status tessera_output_shape(tessera_network* network, const tessera_tens
     check_given(network, "network");
     check_given(shape, "shape");
     check_given(rank, "rank");
+    network->runner.check_process();
     const Shape answer = network->runner.output_shape(capi::check_inputs(network->runner.inputs(), inputs, input_count));
     *rank = answer.rank();
     std::copy(answer.begin(), answer.begin() + answer.rank(), shape);

@@ -2,19 +2,18 @@
 
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "core/device/precision.h"
 #include "core/support/error.h"
-#include "layers/self_attention.h"
-#include "train/checkpoint/part_files.h"
+#include "train/checkpoint/manifest.h"
 #include "train/data/labelled_images.h"
 #include "train/data/splits.h"
-#include "train/run/decisions_file.h"
 #include "train/run/import_weights.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
-#include "train/tasks/builtin.h"
+#include "train/run/saved_use.h"
 
 namespace tessera::capi {
 namespace {
@@ -29,9 +28,12 @@ std::vector<double> numbers(const Value& list) {
   return values;
 }
 
-bool has_kind(Module& model, std::string_view kind) {
-  bool found = false;
-  for_each_module(model, [&](const Module& module) { found = found || module.kind() == kind; });
+// The first of its kind, null without one.
+const Module* module_of_kind(Module& model, std::string_view kind) {
+  const Module* found = nullptr;
+  for_each_module(model, [&](const Module& module) {
+    if (found == nullptr && module.kind() == kind) found = &module;
+  });
   return found;
 }
 
@@ -45,7 +47,8 @@ Input first_input(const Module& model, const Shape& shape, const Value& data) {
   input.field = {name, limit > 0 ? DType::i64 : DType::f32, without_batch(shape), limit};
   input.any_length = limit > 0;
   if (const Value* const preprocessing = data.find(kPreprocessingKey)) {
-    input.pixels = {numbers(preprocessing->at("mean")), numbers(preprocessing->at("std"))};
+    const Normalization normalization{numbers(preprocessing->at("mean")), numbers(preprocessing->at("std"))};
+    input.pixels.emplace(normalization, input.field.shape.dim(-1));
   }
   return input;
 }
@@ -54,16 +57,16 @@ Input first_input(const Module& model, const Shape& shape, const Value& data) {
 void add_optional_inputs(TrainedNetwork& network) {
   if (!network.inputs.front().any_length) return;
   const Shape tokens = network.inputs.front().field.shape;
-  const auto add = [&](std::string_view kind, const Field& field) {
-    if (!has_kind(*network.model, kind)) return;
-    network.inputs.push_back({.field = field, .optional = true, .any_length = true});
-  };
-  add("self_attention", {"key_mask", DType::u8, tokens});
-  add("segments", {"segments", DType::i64, tokens});
+  const auto add = [&](const Field& field) { network.inputs.push_back({.field = field, .optional = true, .any_length = true}); };
+  if (module_of_kind(*network.model, "self_attention") != nullptr) add({"key_mask", DType::u8, tokens});
+  if (const Module* const segments = module_of_kind(*network.model, "segments")) {
+    add({"segments", DType::i64, tokens, segments->config().at("types").as_int()});
+  }
 }
 
-TrainedNetwork finished(TrainedNetwork network, const Shape& input) {
-  network.inputs.push_back(first_input(*network.model, input, network.data));
+TrainedNetwork finished(TrainedNetwork network, const Shape& input, const std::string& precision) {
+  if (!precision.empty()) network.use.precision = precision;
+  network.inputs.push_back(first_input(*network.model, input, network.use.data));
   add_optional_inputs(network);
   network.compute();  // refuses a precision now, not in the first run
   return network;
@@ -72,34 +75,25 @@ TrainedNetwork finished(TrainedNetwork network, const Shape& input) {
 TrainedNetwork from_file(Vfs& vfs, const std::string& path, const LoadOptions& options) {
   FileNetwork file = file_network(vfs, path);
   TrainedNetwork network{.model = std::move(file.model)};
+  if (file.use) network.use = std::move(*file.use);
   network.origin.set("file", path);
-  if (!options.precision.empty()) network.precision = options.precision;
-  return finished(std::move(network), file.input);
+  return finished(std::move(network), file.input, options.precision);
 }
 
 // `run` is null for a checkpoint that lies in no run.
 TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* run, const LoadOptions& options) {
   TrainedNetwork network{.model = evaluation_model(checkpoint)};
   if (run != nullptr) {
-    const ExperimentConfig config = settings_of(*run, {}, {}, kVerb);
-    network.task = std::string(task_of(config.data).name());
-    network.precision = config.precision;
+    network.use = use_of_run(settings_of(*run, {}, {}, kVerb), checkpoint.manifest);
     network.origin.set("run", run->path());
   } else {
+    network.use = use_of_checkpoint(checkpoint.manifest);
     network.origin.set("checkpoint", checkpoint.folder.string());
   }
   network.origin.set("stage", checkpoint.manifest.at("stage_name"));
   network.origin.set("step", checkpoint.step);
-  if (!options.precision.empty()) network.precision = options.precision;
-  network.decisions = recorded_decisions(checkpoint.manifest);
-  network.data = keys_of_export(checkpoint.manifest);
   network.passed_over = checkpoint.damaged;
-  return finished(std::move(network), input_of(checkpoint.manifest));
-}
-
-Checkpoint read_checkpoint(Vfs& vfs, const fs::path& folder) {
-  const Manifest manifest = read_manifest(vfs, folder);
-  return {manifest.step, folder, read_parts(vfs, folder, manifest), manifest.extra, {}};
+  return finished(std::move(network), input_of(checkpoint.manifest), options.precision);
 }
 
 // The run that a checkpoint's folder lies in.
@@ -115,24 +109,33 @@ fs::path folder_at(const std::string& path) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
 
+fs::file_type type_of(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  TESSERA_CHECK(status.type() != fs::file_type::not_found, ConfigError, kVerb, ": there is no ", path,
+                "; needs a run folder, the folder of one of its checkpoints, or a file of tessera compress or tessera export "
+                "--layout tessera");
+  TESSERA_CHECK(!error, IoError, kVerb, ": ", path, ": ", error.message());
+  return status.type();
+}
+
 }  // namespace
 
-DType TrainedNetwork::compute() const { return compute_dtype(precision, Device::cpu()); }
+DType TrainedNetwork::compute() const { return compute_dtype(use.precision, Device::cpu()); }
 
 TrainedNetwork load_trained(Vfs& vfs, const std::string& path, const LoadOptions& options) {
-  TESSERA_CHECK(fs::exists(path), ConfigError, kVerb, ": there is no ", path,
-                "; needs a run folder, the folder of one of its checkpoints, or a file of tessera compress");
+  const fs::file_type type = type_of(path);
   const fs::path folder = folder_at(path);
-  const bool whole_run = fs::is_directory(path) && !vfs.exists(folder / kManifestName);
+  const bool whole_run = type == fs::file_type::directory && !vfs.exists(folder / kManifestName);
   TESSERA_CHECK(whole_run || options.at.empty(), ConfigError, kVerb, ": at is '", options.at, "', but ", path,
                 " is no run folder, in which it would name a checkpoint");
-  if (fs::is_regular_file(path)) return from_file(vfs, path, options);
+  if (type == fs::file_type::regular) return from_file(vfs, path, options);
   if (whole_run) {
     const RunFolder run = RunFolder::open(vfs, path);
     return from_checkpoint(load_at(vfs, run, options.at, kVerb), &run, options);
   }
   const std::optional<RunFolder> run = run_of(vfs, folder);
-  return from_checkpoint(read_checkpoint(vfs, folder), run ? &*run : nullptr, options);
+  return from_checkpoint(load_folder(vfs, folder, read_manifest(vfs, folder)), run ? &*run : nullptr, options);
 }
 
 }  // namespace tessera::capi

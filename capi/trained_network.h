@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/config/value.h"
-#include "core/device/decisions.h"
 #include "core/io/vfs.h"
 #include "core/nn/module.h"
 #include "train/data/batch.h"
 #include "train/data/transforms.h"
+#include "train/run/network_file.h"
 
 namespace tessera::capi {
 
@@ -19,7 +19,7 @@ inline constexpr const char* kOutputName = "scores";
 
 struct LoadOptions {
   std::string at = {};  // of a run folder, as for `tessera eval --at`
-  std::string precision = {};  // "": the run's, of a file f32
+  std::string precision = {};  // "": that of its training, f32 where this is not known
 };
 
 // "float32", "int64", "uint8": as programs in C and Python call what they hand over.
@@ -29,18 +29,15 @@ std::string name_in_c(DType dtype);
 struct Input {
   Field field;
   bool optional = false;
-  std::optional<Normalization> pixels = {};  // bytes are taken, too, and normalised by it
+  std::optional<NormalizationTable> pixels = {};  // bytes are taken, too, and normalised by it
   bool any_length = false;  // a sequence, whose length may be another one
 };
 
 struct TrainedNetwork {
   std::unique_ptr<Module> model;  // on the CPU, with the weights that the run itself evaluated
   std::vector<Input> inputs = {};  // the first one is what the network reads
-  std::string precision = "f32";
-  DecisionMap decisions = {};
+  NetworkUse use = {};  // its task is "" where none is known
   Value origin = Value::map();
-  Value data = Value::map();  // keys_of_export() of the run
-  std::optional<std::string> task = {};
   std::vector<std::string> passed_over = {};  // of each newer checkpoint that is damaged
 
   DType compute() const;
@@ -50,7 +47,7 @@ struct TrainedNetwork {
 
 // Of a run folder, of the folder of one checkpoint, or of a file that holds a network (train/run/network_file.h). Throws
 // ConfigError on a path that is none of them, on `at` beside the latter two, where there is no such checkpoint, and on a
-// precision that the processor cannot compute in; IoError on what is damaged.
+// precision that the processor cannot compute in; IoError on what is damaged or cannot be looked at.
 TrainedNetwork load_trained(Vfs& vfs, const std::string& path, const LoadOptions& options);
 
 // What tessera_describe() gives.

@@ -22,6 +22,7 @@ struct PredictArguments {
 
 int predict_inputs(PredictArguments arguments) {
   check_output("--npy", arguments.npy);
+  check_no_input("--npy", arguments.npy, arguments.options.inputs);
   if (arguments.threads >= 0) arguments.options.threads = arguments.threads;
   std::vector<float> scores;  // of all lines; of one with an error as many NaN, once their number is known
   std::vector<bool> told;

@@ -33,6 +33,7 @@ int report(const ReportArguments& arguments) {
                 "report: --watch writes a file again and again; name "
                 "it with --output");
   check_output("--output", arguments.output);
+  check_no_input("--output", arguments.output, arguments.sources);
   PageOptions options{.command = command_of(arguments)};
   for (;;) {
     const ReportSources sources = read_report_sources(real_vfs(), arguments.sources);

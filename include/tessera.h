@@ -8,7 +8,8 @@
  *
  * Errors. Every function that can fail returns a status, TESSERA_OK or what went wrong, and writes nothing for the caller
  * unless it is TESSERA_OK; tessera_last_error() then says it in words that name the operand, what it is and what it must be.
- * Nothing is printed, no function ends the program, and no exception leaves the library.
+ * Nothing is printed, no function ends the program, and no exception leaves the library. The runtime of OpenMP ends the program
+ * where the system has no thread left for it.
  *
  * Ownership. The library keeps no pointer that it was given behind the end of the call. What it returns belongs to the
  * network, but for tessera_last_error().
@@ -16,12 +17,14 @@
  * Threads. Every function but tessera_free() may be called from several threads at once, with one network or with several. A
  * network computes on a thread of its own, which tessera_load() starts, and on the threads that this one asks for: runs of
  * one network are taken one after another, those of different networks at the same time. The network's threads have the
- * processors that the thread that loaded it may use, and take no signals. A process that forks loads its networks after the
- * fork: in the child those of the parent are refused.
+ * processors that the thread that loaded it may use, and take no signals. A process forks while no function of this library
+ * is under way, and its child loads networks of its own: those of the parent are refused there.
  *
- * Numbers. Networks compute on the CPU, in the precision of their training unless another one is asked for. The answers are
- * those of `tessera eval` up to rounding, and the same bytes in every run of the same inputs by the same library, processor
- * and number of threads: choices between kernels are those that the checkpoint recorded, and no clock is read.
+ * Numbers. Networks compute on the CPU, in the precision of their training unless another one is asked for. Batch norms are
+ * folded into the convolutions before them, as `tessera table` times networks. The answers are those of `tessera eval` up to
+ * rounding, and the same bytes in every run of the same inputs by the same library, processor and number of threads: choices
+ * between kernels are those that the checkpoint or file recorded, and no clock is read. A recorded choice that the processor
+ * lacks is replaced by the first one that it has.
  *
  * Memory. What is prepared for a batch size is kept until tessera_free(), in places with a copy of the weights: a program
  * that sees many sizes keeps to a few.
@@ -53,7 +56,7 @@ typedef int32_t tessera_status;
 enum {
   TESSERA_OK = 0,
   TESSERA_BAD_ARGUMENT = 1, /* a null, a shape, a dtype, a path or an option that cannot be */
-  TESSERA_BAD_FILE = 2,     /* a file that cannot be read, or is damaged */
+  TESSERA_BAD_FILE = 2,     /* a file that cannot be read, is damaged, or holds weights that are NaN or infinite */
   TESSERA_NO_MEMORY = 3,
   TESSERA_FAILED = 4 /* anything else: a fault of the library */
 };
@@ -64,19 +67,21 @@ TESSERA_API const char *tessera_last_error(void);
 typedef struct tessera_network tessera_network;
 
 typedef struct tessera_options {
-  size_t size;           /* sizeof(tessera_options): later versions add members at the end */
+  size_t size;           /* sizeof(tessera_options): later versions add members at the end, which mean nothing where they are 0 */
   int32_t threads;       /* as in tessera_set_threads() */
   const char *at;        /* of a run folder: the name of a stage for its end, a step, or "best"; NULL: the newest checkpoint */
-  const char *precision; /* "f32" or "bf16"; NULL: the run's, which the CPU must have (not f16 and tf32), of a file f32 */
+  const char *precision; /* "f32" or "bf16"; NULL: that of the training, which the CPU must have (not f16 and tf32) */
 } tessera_options;
 
 /*
  * Loads a network from
  * - a run folder, runs/NAME/N: of its checkpoints the newest intact one, or the one that options->at names;
  * - the folder of one checkpoint, runs/NAME/N/checkpoints/step-N;
- * - a file of `tessera compress`. Other safetensors files hold tensors and no network, and are refused.
- * Every byte is compared with the checkpoint's hashes. The weights are those that the run itself evaluated: moving averages
- * where it has them. options may be NULL: every processor, the newest checkpoint, the run's precision.
+ * - a file of `tessera compress` or `tessera export --layout tessera`. Other safetensors files hold tensors and no network, and
+ *   are refused.
+ * Every byte is compared with the checkpoint's hashes. The weights are those that the run evaluates: moving averages where it
+ * has them. Inside a stage with averages, batch norms have the statistics of the last evaluation, moved on by the steps since.
+ * options may be NULL: every processor, the newest checkpoint, the precision of the training, f32 where that is not known.
  */
 TESSERA_API tessera_status tessera_load(const char *path, const tessera_options *options, tessera_network **network);
 
@@ -94,10 +99,11 @@ TESSERA_API void tessera_free(tessera_network *network);
  *    "parameters": 61706,                   numbers that were trained
  *    "macs": 416520,                        multiply-adds of one sample
  *    "compressed_layers": [{"path": "conv2", "kind": "tucker2_conv2d", "ranks": {"out": 4, "in": 4}, "parameters": 312}],
- *    "classes": [...], "preprocessing": {"mean": [...], "std": [...]}}     of runs on images
+ *    "classes": [...], "preprocessing": {"mean": [...], "std": [...]}}     of networks that learnt from images
  * Shapes are those of one sample; buffers have the batch in front. Images are height, width, channels. "pixels": the input
  * may also be uint8, which is then brought to the network as in training, (x / 255 - mean) / std of each channel. Tokens are
- * int64 in [0, "limit"), and may be a sequence of another length than "shape", up to "longest" where that is not 0.
+ * int64 in [0, "limit"), as "segments" are, and may be a sequence of another length than "shape", up to "longest" where that
+ * is not 0.
  */
 TESSERA_API tessera_status tessera_describe(const tessera_network *network, const char **json);
 

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "include": set(),
     "capi": PROGRAMS | {"include"},
     "cli": PROGRAMS,
-    "bench": PROGRAMS,
+    "bench": PROGRAMS | {"include"},
     "examples": PROGRAMS,
     "tests": PROGRAMS | {"include", "cli", "bench"},
 }

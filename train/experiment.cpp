@@ -85,6 +85,7 @@ void CheckpointConfig::fields(Fields& f) {
   f.add("async", async,
         {.help = "train on while a copy of the state is written; false = wait for the disk and keep no copy in memory",
          .observable = "plan"});
+  f.require(best || keep_best == "stage", "keep_best", "needs best: true, which pins the checkpoints that it lets go");
 }
 
 void LatencyConfig::fields(Fields& f) {

@@ -25,8 +25,15 @@ int main(int argc, char **argv) {
   }
   fclose(file);
   if (tessera_load(argv[1], NULL, &network) != TESSERA_OK ||
-      tessera_output_shape(network, &image, 1, shape, &answer.rank) != TESSERA_OK || shape[1] > MOST_CLASSES ||
-      tessera_run(network, &image, 1, &answer, 1) != TESSERA_OK) {
+      tessera_output_shape(network, &image, 1, shape, &answer.rank) != TESSERA_OK) {
+    fprintf(stderr, "classify: %s\n", tessera_last_error());
+    return 1;
+  }
+  if (answer.rank != 2 || shape[1] > MOST_CLASSES) {
+    fprintf(stderr, "classify: the network does not answer with the scores of at most %d classes\n", MOST_CLASSES);
+    return 1;
+  }
+  if (tessera_run(network, &image, 1, &answer, 1) != TESSERA_OK) {
     fprintf(stderr, "classify: %s\n", tessera_last_error());
     return 1;
   }

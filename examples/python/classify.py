@@ -3,7 +3,7 @@
     python3 classify.py DIR IMAGE...    prints the likeliest classes of each image, with their probabilities
 
 Images are brought to the network as in training, by what `preprocessing` in DIR/model.json says: the shorter side resized, the centre
-cut out, channels normalised.
+cut out, channels normalised. A network of images of one size, such as CIFAR's, takes no others.
 """
 import json
 import pathlib
@@ -17,10 +17,12 @@ import load_tessera
 SHOWN = 5
 
 
-def resized(image, height, width, preprocessing):
+def resized(image, height, width, preprocessing, path):
     """The part of the image that the network sees, of its size."""
     if "resize" not in preprocessing:  # a data set whose images have the network's size
-        return image if image.size == (width, height) else image.resize((width, height), Image.BILINEAR)
+        if image.size != (width, height):
+            sys.exit(f"{path}: is {image.height}x{image.width} pixels; the network takes {height}x{width}")
+        return image
     shorter, side = min(image.size), preprocessing["crop"]
     image = image.resize(tuple(int(preprocessing["resize"] * length / shorter) for length in image.size), Image.BILINEAR)
     left, top = (round((length - side) / 2) for length in image.size)
@@ -32,7 +34,7 @@ def read_image(path, description):
     channels, height, width = description["input"]
     preprocessing = description["preprocessing"]
     image = ImageOps.exif_transpose(Image.open(path)).convert("L" if channels == 1 else "RGB")
-    image = resized(image, height, width, preprocessing)
+    image = resized(image, height, width, preprocessing, path)
     values = torch.tensor(list(image.tobytes()), dtype=torch.float32).reshape(height, width, channels) / 255
     return ((values - torch.tensor(preprocessing["mean"])) / torch.tensor(preprocessing["std"])).permute(2, 0, 1)[None]
 

@@ -24,7 +24,8 @@ TEST(CClassify, PrintsTheClassWithTheGreatestScore) {
   EXPECT_TRUE(said.starts_with("class " + std::to_string(best) + ", score ")) << said;
   EXPECT_EQ(output_of(std::string(TESSERA_CLASSIFY) + " " + folder.path().string() + "/none " + file + " 2>&1"),
             "classify: tessera_load: there is no " + folder.path().string() +
-                "/none; needs a run folder, the folder of one of its checkpoints, or a file of tessera compress\n"
+                "/none; needs a run folder, the folder of one of its checkpoints, or a file of tessera compress or "
+                "tessera export --layout tessera\n"
                 "exit status 256");
 }
 

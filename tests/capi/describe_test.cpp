@@ -50,6 +50,7 @@ TEST(CDescribe, OfTokensWithWhatLayersAskForBeside) {
   EXPECT_EQ(inputs.as_list()[1].at("name").as_string(), "key_mask");
   EXPECT_EQ(inputs.as_list()[1].at("dtype").as_string(), "uint8");
   EXPECT_EQ(inputs.as_list()[2].at("name").as_string(), "segments");
+  EXPECT_EQ(inputs.as_list()[2].at("limit").as_int(), 2);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(inputs.as_list()[i].at("optional").as_bool(), i > 0);
 }
 

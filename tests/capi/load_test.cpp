@@ -6,10 +6,15 @@
 
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/capi/networks.h"
 #include "tests/train/run/weights_files.h"
 #include "train/run/network_file.h"
+#include "train/run/run_settings.h"
+#include "train/run/saved_model.h"
+#include "train/run/saved_point.h"
+#include "train/run/saved_use.h"
 
 namespace tessera::capi::testing {
 namespace {
@@ -62,8 +67,30 @@ TEST(CLoad, TakesARunACheckpointAndAFile) {
   Buffer<std::uint8_t> pixels({1, 2, 2, 1}, 0);
   Buffer<float> scores({1, 3}, 0);
   const tessera_tensor in = pixels.tensor(), out = scores.tensor();
-  EXPECT_EQ(tessera_run(file.get(), &in, 1, &out, 1), TESSERA_BAD_ARGUMENT) << "a file knows no pixels";
+  EXPECT_EQ(tessera_run(file.get(), &in, 1, &out, 1), TESSERA_BAD_ARGUMENT) << "this file knows no pixels";
   EXPECT_STREQ(tessera_last_error(), "tessera_run: input 'image' is uint8 [1, 2, 2, 1]; needs float32 [batch, 2, 2, 1]");
+}
+
+TEST(CLoad, AFileOfARunTellsWhatTheRunTells) {
+  const TemporaryFolder folder;
+  const RunFolder opened = RunFolder::open(real_vfs(), dense_run());
+  const Checkpoint newest = load_newest(real_vfs(), opened);
+  NetworkUse use = use_of_run(settings_of(opened, {}, {}, "test"), newest.manifest);
+  const std::string path = (folder.path() / "net.safetensors").string();
+  const auto write_with = [&](const char* precision) {
+    use.precision = precision;
+    write_network(real_vfs(), *evaluation_model(newest), input_of(newest.manifest), path, use);
+  };
+  write_with("f32");
+  const Loaded run(dense_run()), file(path);
+  for (const char* key : {"task", "precision", "inputs", "outputs", "classes", "preprocessing"}) {
+    EXPECT_EQ(file.description().at(key), run.description().at(key)) << key;
+  }
+  Buffer<std::uint8_t> pixels({2, 28, 28, 1}, 9);
+  EXPECT_EQ(scores_of(file, pixels), scores_of(run, pixels));
+  write_with("f16");
+  expect_in(refusal(TESSERA_BAD_ARGUMENT, path), "tessera_load: f16 is not supported on cpu yet; supported: f32, bf16");
+  EXPECT_EQ(Loaded(path, 1, "f32").description().at("precision").as_string(), "f32");
 }
 
 TEST(CLoad, TakesACheckpointThatWasCarriedElsewhere) {
@@ -94,6 +121,7 @@ TEST(CLoad, RefusesWhatHoldsNoNetwork) {
   expect_in(refusal(TESSERA_BAD_ARGUMENT, (folder.path() / "none").string()), "tessera_load: there is no ");
   expect_in(refusal(TESSERA_BAD_ARGUMENT, folder.path().string()), "tessera_load: ");
   expect_in(refusal(TESSERA_BAD_ARGUMENT, ""), "tessera_load: there is no ");
+  expect_in(refusal(TESSERA_BAD_FILE, std::string(5000, 'x')), "xxx: File name too long");
   SafetensorsFile tensors;
   tensors.tensors["fc.weight"] = Tensor::zeros({2, 2});
   tessera::testing::save(folder.path() / "tensors.safetensors", tensors);
@@ -149,9 +177,71 @@ TEST(CLoad, RefusesNullsAndOptionsThatCannotBe) {
     EXPECT_EQ(tessera_load(dense_run().c_str(), &options, &network), TESSERA_BAD_ARGUMENT);
     EXPECT_EQ(tessera_last_error(), str("tessera_load: threads is ", threads, "; must be 0, every processor, to 1024"));
   }
+  tessera_options garbage{};
+  garbage.size = std::size_t{1} << 60;
+  EXPECT_EQ(tessera_load(dense_run().c_str(), &garbage, &network), TESSERA_BAD_ARGUMENT);
   tessera_free(nullptr);
   EXPECT_EQ(tessera_set_threads(nullptr, 1), TESSERA_BAD_ARGUMENT);
   EXPECT_STREQ(tessera_last_error(), "tessera_set_threads: network is null");
+}
+
+// A program of a later header has members behind those of today; at 0 they ask for nothing.
+TEST(CLoad, TakesTheOptionsOfALaterHeaderWhereTheyAskForNothingNew) {
+  struct Later {
+    tessera_options options;
+    std::int64_t member;
+  };
+  Later later{{sizeof(Later), 1, "2", nullptr}, 0};
+  tessera_network* network = nullptr;
+  ASSERT_EQ(tessera_load(dense_run().c_str(), &later.options, &network), TESSERA_OK) << tessera_last_error();
+  const char* json = nullptr;
+  EXPECT_EQ(tessera_describe(network, &json), TESSERA_OK);
+  EXPECT_EQ(parse_json(json, "json").at("origin").at("step").as_int(), 2) << "members of today are read";
+  tessera_free(network);
+  later.member = 1;
+  EXPECT_EQ(tessera_load(dense_run().c_str(), &later.options, &network), TESSERA_BAD_ARGUMENT);
+  expect_in(tessera_last_error(), "is set; needs a newer library");
+}
+
+// Of weights large enough that several threads read them.
+std::string file_of_a_large_network(const fs::path& folder) {
+  const auto model =
+      build_model(tessera::testing::layers_config(R"(["flatten", {"linear": {"out": 300, "name": "fc"}}])"), {1, 20, 20, 1});
+  initialize(*model, 1);
+  write_network(real_vfs(), *model, {1, 20, 20, 1}, folder / "large.safetensors");
+  return (folder / "large.safetensors").string();
+}
+
+TEST(CLoad, LeavesTheThreadsOfTheCallerAlone) {
+  const TemporaryFolder folder;
+  const std::string path = file_of_a_large_network(folder.path());
+  // A thread that has computed nothing, so that the threads which OpenMP starts for it would be new.
+  std::thread([&] {
+    const std::size_t before = threads_of_process().size();
+    const Loaded network(path, 1);
+    EXPECT_EQ(threads_of_process().size(), before + 1);
+  }).join();
+}
+
+TEST(CLoad, AChildLoadsNetworksOfItsOwn) {
+  const TemporaryFolder folder;
+  const std::string path = file_of_a_large_network(folder.path());
+  const Loaded of_parent(path, 2);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // in place of a wait for threads that the child lacks
+    tessera_network* network = nullptr;
+    const tessera_options options{sizeof(options), 2, nullptr, nullptr};
+    Buffer<float> images({4, 20, 20, 1}, 0.5f), scores({4, 300}, 0);
+    const tessera_tensor in = images.tensor(), out = scores.tensor();
+    const bool runs =
+        tessera_load(path.c_str(), &options, &network) == TESSERA_OK && tessera_run(network, &in, 1, &out, 1) == TESSERA_OK;
+    tessera_free(network);
+    ::_exit(runs ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // The child of a fork has none of the parent's threads: it must not wait for one.
@@ -171,12 +261,6 @@ TEST(CLoad, AChildIsRefusedTheNetworksOfItsParent) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(tessera_run(network.get(), &in, 1, &out, 1), TESSERA_OK) << tessera_last_error();
-}
-
-std::set<std::string> threads_of_process() {
-  std::set<std::string> threads;
-  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/self/task")) threads.insert(thread.path().filename());
-  return threads;
 }
 
 // The mask of signals that a thread has blocked: bit n - 1 is signal n.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,11 +60,18 @@ inline const std::string& dense_run() {
   return run;
 }
 
+// The ids of the process's threads.
+inline std::set<std::string> threads_of_process() {
+  std::set<std::string> threads;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) threads.insert(thread.path().filename());
+  return threads;
+}
+
 // Loaded, and released at the end.
 class Loaded {
  public:
-  explicit Loaded(const std::string& path, std::int32_t threads = 1) {
-    const tessera_options options{sizeof(options), threads, nullptr, nullptr};
+  explicit Loaded(const std::string& path, std::int32_t threads = 1, const char* precision = nullptr) {
+    const tessera_options options{sizeof(options), threads, nullptr, precision};
     EXPECT_EQ(tessera_load(path.c_str(), &options, &network_), TESSERA_OK) << tessera_last_error();
   }
   ~Loaded() { tessera_free(network_); }

@@ -1,14 +1,21 @@
-// What a network says through the C functions is what its own forward says, bit for bit.
+// What a network says through the C functions is what its own forward says with batch norms folded, bit for bit.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+#include "core/cpu/onednn_version.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/storage.h"
 #include "core/support/log.h"
+#include "layers/fold.h"
 #include "layers/models/gpt.h"
 #include "layers/scores.h"
 #include "tests/capi/networks.h"
 #include "tests/support/scopes.h"
+#include "train/checkpoint/manifest.h"
 #include "train/data/glyphs.h"
 #include "train/data/labelled_images.h"
 #include "train/run/environment.h"
@@ -19,14 +26,16 @@
 namespace tessera::capi::testing {
 namespace {
 
+namespace fs = std::filesystem;
+
 // One thread, no choice by a clock, weights that stay: the setting of the C functions.
-std::vector<float> forward(Module& model, const Tensor& x) {
+std::vector<float> forward(Module& model, const Tensor& x, DType compute = DType::f32) {
   set_compute_threads(1);
   const NoGrad no_grad;
   const ThreadDecisions none({});
   const ConstantWeights constant;
   const std::vector<NamedTensor> parts{{"x", x}};
-  return tessera::scores(model, parts, Context{}, DType::f32).value().to_vector<float>();
+  return tessera::scores(*for_inference(model), parts, Context{}, compute).value().to(DType::f32).to_vector<float>();
 }
 
 std::unique_ptr<Module> model_of(const std::string& run) {
@@ -46,6 +55,30 @@ TEST(CRun, SaysWhatTheForwardOfADenseFactoredAndSparseNetworkSays) {
       EXPECT_EQ(scores_of(network, images), forward(*model, x)) << "batch " << batch;
     }
   }
+}
+
+TEST(CRun, ComputesInThePrecisionThatItIsTold) {
+  if (!cpu::onednn_has_bf16()) GTEST_SKIP() << "the processor has neither avx512_bf16 nor AMX";
+  const Loaded network(dense_run(), 1, "bf16");
+  EXPECT_EQ(network.description().at("precision").as_string(), "bf16");
+  Buffer<float> images = some_images(3);
+  const std::unique_ptr<Module> model = model_of(dense_run());
+  const Tensor x = Tensor::from(images.values, {3, 28, 28, 1});
+  const std::vector<float> said = scores_of(network, images);
+  EXPECT_EQ(said, forward(*model, x, DType::bf16));
+  EXPECT_NE(said, forward(*model, x));
+}
+
+TEST(CRun, TakesTheAveragesInsideAStageWithAverages) {
+  const TemporaryFolder folder;
+  const std::string run = trained(folder.path(), experiment("[{name: dense, train: 3s, ema: {decay: 0.5, statistics: 0}}]"));
+  const fs::path inside = fs::path(run) / "checkpoints" / "step-00000002";
+  const Checkpoint checkpoint = load_folder(real_vfs(), inside, read_manifest(real_vfs(), inside));
+  Buffer<float> images = some_images(2);
+  const Tensor x = Tensor::from(images.values, {2, 28, 28, 1});
+  const std::vector<float> said = scores_of(Loaded(inside), images);
+  EXPECT_EQ(said, forward(*evaluation_model(checkpoint), x));
+  EXPECT_NE(said, forward(*saved_model(checkpoint), x)) << "the weights that training goes on with";
 }
 
 TEST(CRun, ReadsPixelsAsTheDataSetOfTheRunDoes) {
@@ -81,54 +114,97 @@ TEST(CRun, ReadsTheInputWhereItIsAndLeavesItAlone) {
   EXPECT_EQ(scores_of(network, images), said);
 }
 
-TEST(CRun, TokensMayBeOfAnotherLengthAndHaveAKeyMask) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "gpt.safetensors").string();
-  models::Gpt config{.layers = 1, .width = 16, .heads = 2, .vocabulary = 50};
-  config.length = 12;
-  const std::unique_ptr<Module> gpt = config.build({1, 8});
-  initialize(*gpt, 3);
-  write_network(real_vfs(), *gpt, {1, 8}, path);
-  const Loaded network(path);
-  const Value tokens_row = network.description().at("inputs").as_list().front();
-  EXPECT_EQ(tokens_row.at("limit").as_int(), 50);
-  EXPECT_EQ(tokens_row.at("longest").as_int(), 12);
+// A network that writes text, and samples of another length than that of its training.
+class CTokens : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Module> network() {
+    models::Gpt config{.layers = 1, .width = 16, .heads = 2, .vocabulary = 50};
+    config.length = 12;
+    std::unique_ptr<Module> gpt = config.build({1, 8});
+    initialize(*gpt, 3);
+    return gpt;
+  }
+  std::string written() const {
+    const std::string path = (folder_.path() / "gpt.safetensors").string();
+    write_network(real_vfs(), *gpt_, {1, 8}, path);
+    return path;
+  }
+  void SetUp() override {
+    for (std::size_t i = 0; i < tokens_.values.size(); ++i) tokens_.values[i] = static_cast<std::int64_t>(i * 7 % 50);
+  }
+  // What the C functions say; "" is no error.
+  std::string run(std::vector<tessera_tensor> inputs) {
+    const tessera_tensor out = scores_.tensor();
+    const bool ran = tessera_run(loaded_.get(), inputs.data(), static_cast<std::int32_t>(inputs.size()), &out, 1) == TESSERA_OK;
+    return ran ? "" : tessera_last_error();
+  }
 
-  Buffer<std::int64_t> tokens({2, 5}, 0);
-  for (std::size_t i = 0; i < tokens.values.size(); ++i) tokens.values[i] = static_cast<std::int64_t>(i * 7 % 50);
-  tessera_tensor in = tokens.tensor();
+  const TemporaryFolder folder_;
+  const std::unique_ptr<Module> gpt_ = network();
+  const Loaded loaded_{written()};
+  Buffer<std::int64_t> tokens_{{2, 5}, 0};
+  Buffer<float> scores_{{2, 5, 50}, -1};
+};
+
+TEST_F(CTokens, MayBeOfAnotherLength) {
+  const Value row = loaded_.description().at("inputs").as_list().front();
+  EXPECT_EQ(row.at("limit").as_int(), 50);
+  EXPECT_EQ(row.at("longest").as_int(), 12);
+  const tessera_tensor in = tokens_.tensor();
   std::int64_t shape[TESSERA_MOST_AXES];
   std::int32_t rank = 0;
-  ASSERT_EQ(tessera_output_shape(network.get(), &in, 1, shape, &rank), TESSERA_OK) << tessera_last_error();
+  ASSERT_EQ(tessera_output_shape(loaded_.get(), &in, 1, shape, &rank), TESSERA_OK) << tessera_last_error();
   ASSERT_EQ(std::vector(shape, shape + rank), (std::vector<std::int64_t>{2, 5, 50}));
-  Buffer<float> scores({2, 5, 50}, -1);
-  const tessera_tensor out = scores.tensor();
-  ASSERT_EQ(tessera_run(network.get(), &in, 1, &out, 1), TESSERA_OK) << tessera_last_error();
-  EXPECT_EQ(scores.values, forward(*gpt, Tensor::from(tokens.values, {2, 5})));
+  ASSERT_EQ(run({in}), "");
+  EXPECT_EQ(scores_.values, forward(*gpt_, Tensor::from(tokens_.values, {2, 5})));
+}
 
-  // A mask in which all is seen changes nothing, one that hides the first key of each sample does; inputs have no order.
+// A mask in which all is seen changes nothing, one that hides the first key of each sample does; inputs have no order.
+TEST_F(CTokens, HaveAKeyMask) {
   Buffer<std::uint8_t> mask({2, 5}, 1);
   mask.name = "key_mask";
-  in.name = "tokens";
-  std::vector<tessera_tensor> both{mask.tensor(), in};
-  const std::vector<float> unmasked = scores.values;
-  ASSERT_EQ(tessera_run(network.get(), both.data(), 2, &out, 1), TESSERA_OK) << tessera_last_error();
-  for (std::size_t i = 0; i < unmasked.size(); ++i) ASSERT_NEAR(scores.values[i], unmasked[i], 1e-5);
+  tokens_.name = "tokens";
+  ASSERT_EQ(run({tokens_.tensor()}), "");
+  const std::vector<float> unmasked = scores_.values;
+  ASSERT_EQ(run({mask.tensor(), tokens_.tensor()}), "");
+  for (std::size_t i = 0; i < unmasked.size(); ++i) ASSERT_NEAR(scores_.values[i], unmasked[i], 1e-5);
   mask.values[1] = mask.values[6] = 0;
-  ASSERT_EQ(tessera_run(network.get(), both.data(), 2, &out, 1), TESSERA_OK) << tessera_last_error();
-  EXPECT_NE(scores.values, unmasked);
+  ASSERT_EQ(run({mask.tensor(), tokens_.tensor()}), "");
+  EXPECT_NE(scores_.values, unmasked);
+}
 
-  tokens.values[3] = 50;
-  EXPECT_EQ(tessera_run(network.get(), &in, 1, &out, 1), TESSERA_BAD_ARGUMENT);
-  EXPECT_NE(std::string(tessera_last_error()).find("id out of range: ids[3] is 50; needs 0 to 49"), std::string::npos)
-      << tessera_last_error();
+TEST_F(CTokens, AreBelowTheirLimit) {
+  tokens_.values[3] = 50;
+  const std::string message = run({tokens_.tensor()});
+  EXPECT_NE(message.find("id out of range: ids[3] is 50; needs 0 to 49"), std::string::npos) << message;
+}
+
+// Saves the run's newest checkpoint again, changed.
+void change_newest(const std::string& run, const std::function<void(Checkpoint&)>& change) {
+  const RunLock lock(run);
+  CheckpointStore store(real_vfs(), RunFolder::open(real_vfs(), run).checkpoints());
+  store.open_for_writing(lock);
+  Checkpoint newest = store.load_latest();
+  change(newest);
+  store.save(newest.step, newest.parts, newest.manifest);
+}
+
+TEST(CRun, RefusesANetworkWithANaN) {
+  const TemporaryFolder folder;
+  const std::string run = trained(folder.path(), experiment(kDense));
+  change_newest(run, [](Checkpoint& newest) {
+    newest.parts.at("model").tensors.at("fc.bias") = Tensor::full({10}, std::numeric_limits<float>::quiet_NaN());
+  });
+  tessera_network* network = nullptr;
+  EXPECT_EQ(tessera_load(run.c_str(), nullptr, &network), TESSERA_BAD_FILE);
+  EXPECT_NE(std::string(tessera_last_error()).find("fc.bias"), std::string::npos) << tessera_last_error();
 }
 
 // A choice that no processor offers is warned about where it is looked up.
 TEST(CRun, TakesTheDecisionsOfTheCheckpoint) {
   const TemporaryFolder folder;
   const std::string run = trained(folder.path(), experiment(kDense));
-  std::string key, warning;
+  std::string key, warning;  // of the folded network
   const tessera::testing::LogSinkScope sink([&](LogLevel level, std::string_view text) {
     const std::string_view prefix = "decisions: conv2d";
     if (!text.starts_with(prefix)) return;
@@ -138,18 +214,11 @@ TEST(CRun, TakesTheDecisionsOfTheCheckpoint) {
   Buffer<float> images = some_images(8);
   scores_of(Loaded(run), images);
   ASSERT_FALSE(key.empty()) << "conv2 asks for a choice";
-  {
-    const RunFolder opened = RunFolder::open(real_vfs(), run);
-    const RunLock lock(run);
-    CheckpointStore store(real_vfs(), opened.checkpoints());
-    store.open_for_writing(lock);
-    const Checkpoint newest = store.load_latest();
-    Value manifest = newest.manifest;
-    Value* const decisions = manifest.find("decisions");
+  change_newest(run, [&](Checkpoint& newest) {
+    Value* const decisions = newest.manifest.find("decisions");
     ASSERT_NE(decisions, nullptr);
     decisions->find("decisions")->set(key, "abacus");
-    store.save(newest.step, newest.parts, manifest);
-  }
+  });
   scores_of(Loaded(run), images);
   EXPECT_TRUE(warning.starts_with("decisions: " + key + " was decided as 'abacus'")) << warning;
 }
@@ -158,8 +227,10 @@ TEST(CRun, TakesTheThreadsThatItIsTold) {
   const Loaded network(dense_run());
   Buffer<float> images = some_images(3);
   const std::vector<float> one = scores_of(network, images);
-  ASSERT_EQ(tessera_set_threads(network.get(), 2), TESSERA_OK);
+  const std::size_t before = threads_of_process().size();
+  ASSERT_EQ(tessera_set_threads(network.get(), 3), TESSERA_OK);
   const std::vector<float> two = scores_of(network, images);
+  EXPECT_EQ(threads_of_process().size(), before + 2) << "two beside the one that there was";
   for (std::size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(two[i], one[i], 1e-5);
   ASSERT_EQ(tessera_set_threads(network.get(), 1), TESSERA_OK);
   EXPECT_EQ(scores_of(network, images), one);

@@ -1,5 +1,6 @@
 // predict: what a run says of files is what its evaluation says of the same samples, whichever file holds the network.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <map>
@@ -12,6 +13,7 @@
 #include "tests/end_to_end/trained_run.h"
 #include "tests/support/image_files.h"
 #include "train/data/glyphs.h"
+#include "train/run/network_file.h"
 
 namespace tessera::testing {
 namespace {
@@ -165,6 +167,24 @@ TEST_F(PredictFiles, AnExportedNetworkSaysTheSameWithoutTheRun) {
   expect_outcome(predict(file, {images(), "--at", "dense"}), 2, "--at chooses a checkpoint of a run");
 }
 
+TEST_F(PredictFiles, AnExportKeepsWhatAClockChoseForItsBatches) {
+  const std::string out = *folder_ / "timed", file = out + "/model.safetensors";
+  expect_outcome(run_program({"export", run(), "--layout", "tessera", "--batch", "200,300", "--threads", "1", "--output", out}),
+                 0, "timing inference with batches of 200,300");
+  const auto use = use_of(decode_safetensors(real_vfs().read_file(file), file), file);
+  ASSERT_TRUE(use);
+  const std::string choices = to_json(use->decisions);
+  for (const char* batch : {" n200 ", " n300 "}) EXPECT_NE(choices.find(batch), std::string::npos) << choices;
+  EXPECT_EQ(predict(file, {image(0)}).exit_code, 0);
+  const auto refusal = [&](std::vector<std::string> options, const char* message) {
+    const std::string none = *folder_ / "none";
+    expect_outcome(run_program(joined({"export", run(), "--output", none}, options)), 2, message);
+    EXPECT_FALSE(fs::exists(none));
+  };
+  refusal({"--layout", "torch", "--batch", "1"}, "--batch and --threads are of --layout tessera");
+  refusal({"--layout", "tessera", "--batch", "0"}, "--batch: '0' is no whole number from 1 to");
+}
+
 TEST_F(PredictFiles, ACompressedNetworkKnowsWhatItsRunLearnt) {
   const std::string config = *folder_ / "small.yaml", out = *folder_ / "small.safetensors";
   const std::string tiny = tiny_experiment(
@@ -187,6 +207,14 @@ TEST_F(PredictFiles, RefusesWhatCannotBe) {
   expect_outcome(predict(run(), {image(0), "--at", "nowhere"}), 2, "predict: no checkpoint 'nowhere'");
   expect_outcome(predict(run(), {image(0), "--npy", *folder_ / "none/x.npy"}), 2, "--npy: there is no folder");
   expect_outcome(predict(run(), {image(0), "--device", "abacus"}), 2, "abacus");
+  expect_outcome(predict(run(), {image(0), "--npy", image(0)}), 2, "is an input, too, which it would replace");
+  const std::string pipe = *folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_outcome(predict(run(), {image(0), "--npy", pipe}), 2, "is a device, pipe or socket; name a file");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  expect_outcome(predict(run(), {"-", "-"}), 2, "- is given more than once");
+  EXPECT_EQ(predict(run(), {image(0), "--text", "To be"}).output.find("00.png: "), std::string::npos)
+      << "refused before it answers";
   expect_outcome(predict(*folder_ / "nothing", {image(0)}), 2, "nothing");
   const Outcome other = predict(run(), {*folder_ / "none.png"});
   expect_outcome(other, 1, *folder_ / "none.png" + std::string(": error: no such file\n"));

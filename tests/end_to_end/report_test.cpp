@@ -118,6 +118,7 @@ TEST_F(Report, DamageIsNamedWithFileAndLine) {
   fs::remove(damaged + "/config.resolved.yaml");
   expect(2, "config.resolved.yaml is missing");
   expect_outcome(run_program({"report", *folder_ / "nowhere"}), 2, "report: there is no ");
+  expect_outcome(run_program({"report", run(), run() + "/."}), 2, "are the same; give it once");
 }
 
 TEST_F(Report, WatchEndsWithTheRun) {
@@ -147,9 +148,10 @@ TEST_F(Report, SortsInABrowser) {
   write_bytes(*folder_ / "clicked.html", text);
   const std::string dom = output_of("chromium --headless --no-sandbox --disable-gpu --user-data-dir=" + (*folder_ / "chromium") +
                                     " --dump-dom file://" + (*folder_ / "clicked.html") + " 2>/dev/null");
-  EXPECT_EQ(dom.find("disabled"), dom.find("disabled {")) << "the script set the buttons free";
+  EXPECT_EQ(dom.find("disabled", dom.find("<body")), std::string::npos) << "the script set the buttons free";
   expect_in(dom, "aria-sort=\"descending\"");
   const std::string rows = dom.substr(dom.find("id=\"stages-0\""));
+  ASSERT_NE(rows.find("scope=\"row\">factored<"), std::string::npos);
   EXPECT_LT(rows.find("scope=\"row\">dense<"), rows.find("scope=\"row\">factored<"));
   EXPECT_LT(rows.find("scope=\"row\">tuned<"), rows.find("scope=\"row\">factored<")) << "which has no steps";
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "core/storage.h"
 #include "core/support/error.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
@@ -8,6 +7,7 @@
 #include "layers/residual.h"
 #include "layers/residual_block.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/memory_limit.h"
 #include "tests/fuzz/targets.h"
 #include "train/run/import_weights.h"
 #include "train/run/model_state.h"
@@ -15,22 +15,6 @@
 
 namespace tessera::fuzz {
 namespace {
-
-// A tree of a few bytes may ask for any amount of memory, which the allocator refuses; less of it is refused sooner.
-constexpr std::size_t kMostMemory = 64 << 20;
-
-class MemoryLimit {
- public:
-  MemoryLimit() : before_(memory_stats(Device::cpu()).limit) {
-    set_memory_limit(Device::cpu(), memory_stats(Device::cpu()).in_use + kMostMemory);
-  }
-  ~MemoryLimit() { set_memory_limit(Device::cpu(), before_); }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  std::size_t before_;
-};
 
 // Whether `read` ran without one of the errors that a reader of networks promises.
 template <class Read>

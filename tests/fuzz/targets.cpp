@@ -6,7 +6,7 @@
 namespace tessera::fuzz {
 
 std::span<const Target> targets() {
-  static constexpr std::array<Target, 9> all{{
+  static constexpr std::array<Target, 11> all{{
       {"experiment", experiment, experiment_seeds},
       {"safetensors", safetensors, safetensors_seeds},
       {"network", network, network_seeds},
@@ -16,6 +16,8 @@ std::span<const Target> targets() {
       {"cifar", cifar, cifar_seeds},
       {"image", image, image_seeds},
       {"tokenizer", tokenizer, tokenizer_seeds},
+      {"npy", npy, npy_seeds},
+      {"c_interface", c_interface, c_interface_seeds},
   }};
   return all;
 }

@@ -22,8 +22,8 @@ inline void require(bool holds, const char* property) {
 void experiment(std::string_view bytes);
 // What is accepted is the same after writing and reading again.
 void safetensors(std::string_view bytes);
-// A file that holds a network; also a module tree and, behind a zero byte, its input, beside tensors that fit. What is accepted is
-// the same network after writing and reading again.
+// A file that holds a network; also a module tree and, behind a zero byte, its input, beside tensors that fit. What is accepted
+// is the same network after writing and reading again.
 void network(std::string_view bytes);
 bool accepts_network(std::string_view bytes);  // the same, and whether a network was read in either way
 // MANIFEST.json as it stands, and as the body of one whose seal is right.
@@ -35,9 +35,15 @@ void idx(std::string_view bytes);
 void cifar(std::string_view bytes);
 // JPEG or PNG, decoded, cut and resized in every way.
 void image(std::string_view bytes);
-// Vocabularies of tokenizers and, behind zero bytes, a text: its tokens are in the vocabulary, cuts change none, BPE gives it back.
-// Also the body of a file of tokens whose checksum is right.
+// Vocabularies of tokenizers and, behind zero bytes, a text: its tokens are in the vocabulary, cuts change none, BPE gives it
+// back. Also the body of a file of tokens whose checksum is right.
 void tokenizer(std::string_view bytes);
+
+// NumPy's arrays, read whole and in pieces. What is accepted is the same after writing and reading again.
+void npy(std::string_view bytes);
+// A file that tessera_load() is given, and choices of what tessera_run() is given: every call has a status of the header's and
+// writes nothing unless it succeeds.
+void c_interface(std::string_view bytes);
 
 std::vector<std::string> experiment_seeds();
 std::vector<std::string> safetensors_seeds();
@@ -48,6 +54,8 @@ std::vector<std::string> idx_seeds();
 std::vector<std::string> cifar_seeds();
 std::vector<std::string> image_seeds();
 std::vector<std::string> tokenizer_seeds();
+std::vector<std::string> npy_seeds();
+std::vector<std::string> c_interface_seeds();
 
 struct Target {
   std::string_view name;

@@ -98,6 +98,11 @@ TEST(Experiment, AFaultThatStagesInheritIsReportedOnce) {
             "x.yaml:5:28: optimizer.lr: is -1; must be at least 0");
 }
 
+TEST(Experiment, WhatLetsBestsGoNeedsBests) {
+  EXPECT_EQ(error_of(str(kHead, "checkpoint: {best: false, keep_best: run}\n", kStages)),
+            "x.yaml:5:38: checkpoint.keep_best: needs best: true, which pins the checkpoints that it lets go");
+}
+
 TEST(Experiment, AFaultOfAStageIsItsOwn) {
   const std::string error =
       error_of(str(kHead, "optimizer: {name: sgd, momentun: 1}\n", "stages:\n  - {name: a, train: 1e, optimizer: {lr: x}}\n"));

@@ -40,7 +40,8 @@ class Dataset {
   virtual bool has_files() const { return false; }
   // A sample that the run goes on without. Training takes another one in its place; an evaluation has to leave it out.
   virtual bool is_left_out(std::int64_t) const { return false; }
-  // Files that assemble() could not decode, in the order in which it met them.
+  // Files that assemble() could not decode, in the order in which it met them; behind them, where there is one, those that
+  // changed since the set was read and cannot be decoded either.
   virtual std::vector<BrokenImage> met_broken() const { return {}; }
 };
 

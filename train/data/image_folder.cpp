@@ -97,6 +97,15 @@ void check_left_out(const ImageFolderConfig& config) {
 // A name below root that stays there is meant; an absolute path would pass over root.
 bool is_folder_name(const std::string& name) { return !name.empty() && name.front() != '/'; }
 
+// Since it was listed, by length and time.
+bool changed(const fs::path& path, const ImageFile& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error || bytes != file.bytes) return true;
+  const auto written = fs::last_write_time(path, error).time_since_epoch().count();
+  return error || written != file.written;
+}
+
 // What the cache holds may be damaged: it is measured again then.
 std::optional<Normalization> to_normalization(const std::optional<Value>& value) {
   if (!value) return {};
@@ -143,13 +152,26 @@ Image ImageFolder::decode(const ImageFile& file) const {
       const std::lock_guard lock(broken_mutex_);
       if (std::ranges::find(broken_, broken.file, &BrokenImage::file) == broken_.end()) broken_.push_back(broken);
     }
-    throw IoError(str(error.what(), "; tessera data check lists all such files, data.on_bad_image: skip leaves them out"));
+    throw IoError(str(error.what(),
+                      "; tessera data check lists all such files, data.on_bad_image: skip leaves them out of a "
+                      "new run, and tessera resume RUN data.on_bad_image=skip out of one that has begun"));
   }
 }
 
 std::vector<BrokenImage> ImageFolder::met_broken() const {
-  const std::lock_guard lock(broken_mutex_);
-  return broken_;
+  const auto met = [this] {
+    const std::lock_guard lock(broken_mutex_);
+    return broken_;
+  };
+  if (met().empty()) return {};
+  for (const ImageFile& file : files_) {  // what broke beside it, while this still knows what it was
+    if (file.left_out || !changed(folder_ / file.path, file)) continue;
+    try {
+      decode(file);
+    } catch (const IoError&) {  // noted
+    }
+  }
+  return met();
 }
 
 ImageFacts ImageFolder::inspect(std::int64_t index) const {

@@ -98,7 +98,10 @@ ImageListing list_images(const fs::path& folder) {
   }
   TESSERA_CHECK(!listing.classes.empty(), IoError, folder.string(), ": has no class folder; images belong into ",
                 (folder / "<class>" / "<name>.jpg").string());
-  sift(listing, [](const fs::path& path, ImageFile& file) { return probe_image(path, file); });
+  sift(listing, [](const fs::path& path, ImageFile& file) {
+    const bool named = find_invalid_utf8(file.path) == std::string_view::npos;
+    return named ? probe_image(path, file) : std::string("its name must be UTF-8");
+  });
   return listing;
 }
 

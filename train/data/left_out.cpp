@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "core/support/error.h"
 #include "train/data/image.h"
+#include "train/data/image_folder.h"
 #include "train/data/image_listing.h"
+#include "train/data/labelled_images.h"
+#include "train/data/splits.h"
 
 namespace tessera {
 namespace {
@@ -61,6 +65,22 @@ ImageState state_of(const LeftOutImage& image, const std::string& root) {
     return ImageState::whole;
   } catch (const IoError&) {
     return ImageState::undecodable;
+  }
+}
+
+Value keys_without_left_out(const ImageFolderConfig& form, const std::string& root, std::uint64_t seed) {
+  ImageSplits splits = form.read_images(root, seed, nullptr);
+  splits.normalization =
+      form.normalization(splits.train.images->sample_shape().dim(2), [&] { return form.measure(splits.train); });
+  return manifest_keys(labelled_images(std::move(splits), form, seed));
+}
+
+void keep_statistics(const Value& manifest, Value& data) {
+  const Value* const kept = manifest.find(kPreprocessingKey);
+  if (kept == nullptr) return;
+  for (const char* const key : {"mean", "std"}) {
+    const Value* const statistics = kept->find(key);
+    if (statistics != nullptr) data.set(key, *statistics);
   }
 }
 

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "core/config/fields.h"
+#include "core/config/value.h"
 
 namespace tessera {
+
+struct ImageFolderConfig;
 
 struct LeftOutImage {
   std::string file;  // below data.root: "train/cat/3.jpg"
@@ -29,5 +32,10 @@ struct BrokenImage : LeftOutImage {
 // What is at its place under `root` now.
 enum class ImageState { gone, another_file, undecodable, whole };
 ImageState state_of(const LeftOutImage& image, const std::string& root);
+
+// manifest_keys() (train/data/splits.h) of the data as a run reads it that goes on without form.left_out; warns of nothing.
+Value keys_without_left_out(const ImageFolderConfig& form, const std::string& root, std::uint64_t seed);
+// Sets mean and std of a `data` block to what the manifest's preprocessing keeps of them.
+void keep_statistics(const Value& manifest, Value& data);
 
 }  // namespace tessera

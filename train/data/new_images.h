@@ -1,7 +1,6 @@
 // Images without labels, brought to a network as an evaluation brings those of the run's data set.
-//   JPEG, PNG     what train/data/image.h makes of the file; of a network of one channel its luma, as PIL's convert("L") has it:
-//   a
-//                 grey image keeps its bytes
+//   JPEG, PNG     what train/data/image.h makes of the file; of a network of one channel its luma, as PIL's
+//                 convert("L") has it: a grey image keeps its bytes
 //   .npy of u8    images too: [n, h, w, c], or [h, w, c] of one
 //   .npy of f32   what the network reads: [n, ...] or [...] of its input's shape, taken as it is
 // Images of a data set that resizes (name: image-folder) may have any size. All others must have the network's.

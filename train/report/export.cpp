@@ -138,7 +138,7 @@ void write_files(Vfs& vfs, const std::filesystem::path& folder, std::initializer
 
 }  // namespace
 
-NetworkToExport network_to_export(Vfs& vfs, const std::string& path, bool as_evaluated) {
+NetworkToExport network_to_export(Vfs& vfs, const std::string& path) {
   if (std::filesystem::is_regular_file(path)) {
     FileNetwork network = file_network(vfs, path);
     return {std::move(network.model), network.input, write(FileOrigin{path}), std::move(network.use)};
@@ -146,7 +146,7 @@ NetworkToExport network_to_export(Vfs& vfs, const std::string& path, bool as_eva
   const RunFolder run = RunFolder::open(vfs, path);
   const Checkpoint checkpoint = load_newest(vfs, run);
   const RunOrigin origin{run.path(), checkpoint.manifest.at("stage_name").as_string(), checkpoint.step};
-  return {as_evaluated ? evaluation_model(checkpoint) : saved_model(checkpoint), input_of(checkpoint.manifest), write(origin),
+  return {evaluation_model(checkpoint), input_of(checkpoint.manifest), write(origin),
           use_of_run(settings_of(run, {}, {}, "export"), checkpoint.manifest)};
 }
 

@@ -27,9 +27,9 @@ struct NetworkToExport {
   Value origin;  // a map: where it is from
   std::optional<NetworkUse> use;  // of a run, or of a file that tells it
 };
-// Of the newest good checkpoint of a run folder, or of a file that holds a network (train/run/network_file.h). `as_evaluated`:
-// inside a stage with averages these, and without what its masks hide; otherwise the weights that training goes on with.
-NetworkToExport network_to_export(Vfs& vfs, const std::string& path, bool as_evaluated = false);
+// Of the newest good checkpoint of a run folder, with the weights that the run evaluates there (evaluation_model() in
+// train/run/saved_model.h), or of a file that holds a network (train/run/network_file.h).
+NetworkToExport network_to_export(Vfs& vfs, const std::string& path);
 
 // All create the folder. They throw ConfigError when one of their files is there already, and where a layer has no form there;
 // then nothing is written. Sparse layers are written as the dense ones that they stand for.

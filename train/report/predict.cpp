@@ -182,17 +182,19 @@ std::vector<Opened> open_all(std::span<const std::string> files, const Predictio
   return opened;
 }
 
+void take(const std::string& name, const Opened& opened, Batches& batches) {
+  if (opened.samples) {
+    batches.add(name, *opened.samples);
+  } else {
+    batches.fail(name, opened.fault);
+  }
+}
+
 void take_files(std::span<const std::string> files, const Prediction& prediction, std::int64_t at_once, Batches& batches) {
   for (std::size_t begin = 0; begin < files.size(); begin += static_cast<std::size_t>(at_once)) {
     const auto part = files.subspan(begin, std::min(static_cast<std::size_t>(at_once), files.size() - begin));
     std::vector<Opened> opened = open_all(part, prediction);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      if (opened[i].samples) {
-        batches.add(part[i], *opened[i].samples);
-      } else {
-        batches.fail(part[i], opened[i].fault);
-      }
-    }
+    for (std::size_t i = 0; i < part.size(); ++i) take(part[i], opened[i], batches);
   }
 }
 
@@ -210,22 +212,28 @@ void take_inputs(const PredictOptions& options, const Prediction& prediction, Ba
   take_files(files, prediction, options.batch, batches);
 }
 
-void take_text(const PredictOptions& options, const Prediction& prediction, Batches& batches) {
-  if (options.text.empty()) return;
-  const std::string name = "--text";
+constexpr const char* kTextName = "--text";
+
+// Before any file is answered, as a network may read none.
+Opened open_text(const PredictOptions& options, const Prediction& prediction) {
+  Opened text;
+  if (options.text.empty()) return text;
   try {
-    batches.add(name, *prediction.open_text(options.text, name));
+    text.samples = prediction.open_text(options.text, kTextName);
   } catch (const IoError& error) {
-    batches.fail(name, error.what());
+    text.fault = error.what();
   }
+  return text;
 }
 
 }  // namespace
 
-PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredicted& take) {
+PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredicted& take_predicted) {
   TESSERA_CHECK(!options.inputs.empty() || !options.text.empty(), ConfigError, "predict: needs files, folders or --text");
   TESSERA_CHECK(options.top >= 1 && options.batch >= 1, ConfigError, "predict: top is ", options.top, ", batch is ",
                 options.batch, "; both must be at least 1");
+  TESSERA_CHECK(std::ranges::count(options.inputs, "-") <= 1, ConfigError,
+                "predict: - is given more than once; standard input is read once");
   const bool is_file = std::filesystem::is_regular_file(options.network);
   Network network = is_file ? network_of_file(vfs, options) : network_of_run(vfs, options);
   const NetworkUse& use = network.use;
@@ -236,11 +244,12 @@ PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredic
   move_to(*network.model, device);
   const NoGrad no_grad;
   const Tf32Products products(use.precision == "tf32");
-  const DecisionScope fixed({.known = use.decisions.as_map().empty() ? DecisionMap() : decisions_from(use.decisions)});
+  const DecisionScope fixed({.known = decisions_of(use)});
   const ConstantWeights constant;
-  Batches batches(network, *prediction, options, take);
+  const Opened text = open_text(options, *prediction);
+  Batches batches(network, *prediction, options, take_predicted);
   take_inputs(options, *prediction, batches);
-  take_text(options, *prediction, batches);
+  if (!options.text.empty()) take(kTextName, text, batches);
   batches.flush();
   return batches.summary();
 }

@@ -40,6 +40,9 @@ ExperimentConfig prepared(ExperimentConfig config) {
   config.device = resolve_device(config.device).name();
   config.threads.compute = resolve_compute_threads(config.threads.compute);
   config.report.latency.repeats = kTableRepeats;
+  for (StageConfig& stage : config.stages) {
+    if (stage.training.ema) stage.training.ema->statistics = std::min(stage.training.ema->statistics, kSteps);
+  }
   return config;
 }
 

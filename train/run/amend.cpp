@@ -68,7 +68,10 @@ void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> o
                   instead(vfs, folder, before, overrides));
   }
   after.set("device", resolve_device(after.at("device").as_string()).name());  // one that is not there is refused, not stored
-  const std::vector<BrokenImage> left_out = leave_out_broken_images(vfs, folder, before, after);
+  const bool asked =
+      std::ranges::any_of(overrides, [](const std::string& text) { return text.starts_with("data.on_bad_image="); });
+  std::vector<BrokenImage> left_out;
+  if (asked) left_out = leave_out_broken_images(vfs, folder, before, after);
   write_file_atomically(vfs, folder.resolved_config(), to_yaml(after));
   append_overrides(folder, "resumed", overrides);
   for (const BrokenImage& image : left_out) {

@@ -8,7 +8,6 @@
 #include "core/support/log.h"
 #include "core/support/text.h"
 #include "train/checkpoint/store.h"
-#include "train/data/labelled_images.h"
 
 namespace tessera {
 namespace {
@@ -69,25 +68,6 @@ std::vector<BrokenImage> to_leave_out(Vfs& vfs, const RunFolder& folder, const E
     if (!names(known, image.file) && !names(recorded, image.file)) added.push_back(std::move(image));
   }
   return added;
-}
-
-void keep_statistics(const Value& manifest, Value& data) {
-  const Value* const kept = manifest.find(kPreprocessingKey);
-  if (kept == nullptr) return;
-  for (const char* const key : {"mean", "std"}) {
-    const Value* const statistics = kept->find(key);
-    if (statistics != nullptr) data.set(key, *statistics);
-  }
-}
-
-// Reads the data as a resume will, without its warnings.
-Value keys_of_data(const ExperimentConfig& config) {
-  const ImageFolderConfig& form = *image_folder(config);
-  const auto seed = static_cast<std::uint64_t>(config.seed);
-  ImageSplits splits = form.read_images(config.data.root, seed, nullptr);
-  splits.normalization =
-      form.normalization(splits.train.images->sample_shape().dim(2), [&] { return form.measure(splits.train); });
-  return manifest_keys(labelled_images(std::move(splits), form, seed));
 }
 
 }  // namespace
@@ -151,7 +131,9 @@ std::vector<BrokenImage> leave_out_broken_images(Vfs& vfs, const RunFolder& fold
   const Value manifest = store.load_latest().manifest;
   keep_statistics(manifest, *changed.find("data"));
   Experiment experiment = parse_experiment(std::move(changed));
-  const std::string other = changed_since(manifest, keys_of_data(experiment.config));
+  const ExperimentConfig& now = experiment.config;
+  const auto seed = static_cast<std::uint64_t>(now.seed);
+  const std::string other = changed_since(manifest, keys_without_left_out(*image_folder(now), now.data.root, seed));
   TESSERA_CHECK(other.empty(), IoError, "resume: beside the images that cannot be decoded, ", other);
   after = std::move(experiment.resolved);
   return added;

@@ -265,8 +265,9 @@ std::unique_ptr<Module> rebuilt(const WeightsSource& source) {
 }
 
 std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input) {
-  TESSERA_CHECK(source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
-                " needs; give a run folder or a file of tessera compress, or name the network");
+  TESSERA_CHECK(
+      source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
+      " needs; give a run folder or a file of tessera compress or tessera export --layout tessera, or name the network");
   std::unique_ptr<Module> model = rebuilt(source);
   model->output_shape(input);  // throws where the network takes no such input
   return model;
@@ -339,8 +340,9 @@ InitialModel trained_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
 
 FileNetwork file_network(Vfs& vfs, const std::string& path) {
   WeightsSource source = read_weights_file(vfs, path);
-  TESSERA_CHECK(source.input, ConfigError, path,
-                ": holds no network and its input; give a run folder or a file of tessera compress");
+  TESSERA_CHECK(
+      source.input, ConfigError, path,
+      ": holds no network and its input; give a run folder or a file of tessera compress or tessera export --layout tessera");
   const ModelConfig config{.form = models::Saved(), .weights = path};
   FileNetwork network{rebuilt(source, *source.input), *source.input, source.use};
   Importer(*network.model, config, network.input, std::move(source)).run();

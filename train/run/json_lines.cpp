@@ -42,16 +42,20 @@ void JsonLines::sync() {
   TESSERA_CHECK(durable, IoError, "cannot make ", path_, " durable: ", std::strerror(reason));
 }
 
-std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path) {
+void for_each_json_line(Vfs& vfs, const std::string& path, const std::function<void(const JsonLine&)>& take) {
   const std::string text = vfs.read_file(path);
-  std::vector<JsonLine> lines;
   std::size_t number = 1;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
     std::string where = str(path, ':', number);
     Value value = parse_json(std::string_view(text).substr(begin, end - begin), where);
     TESSERA_CHECK(value.is_map(), IoError, where, ": is ", value.kind_name(), "; a line is a JSON object");
-    lines.push_back({std::move(value), std::move(where)});
+    take({std::move(value), std::move(where)});
   }
+}
+
+std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path) {
+  std::vector<JsonLine> lines;
+  for_each_json_line(vfs, path, [&](const JsonLine& line) { lines.push_back(line); });
   return lines;
 }
 

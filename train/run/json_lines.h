@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct JsonLine {
   std::string where;  // "runs/small/1/metrics.jsonl:12"
 };
 
-// The lines of such a file. A last one without its line end is still being written, and is left out. Throws IoError naming file
-// and line on one that is no JSON object.
-std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path);
+// The lines of such a file, one after another. A last one without its line end is still being written, and is left out. Throws
+// IoError naming file and line on one that is no JSON object.
+void for_each_json_line(Vfs& vfs, const std::string& path, const std::function<void(const JsonLine&)>& take);
+std::vector<JsonLine> read_json_lines(Vfs& vfs, const std::string& path);  // all at once
 
 }  // namespace tessera

@@ -53,6 +53,14 @@ std::string fate_of_best(const std::vector<SavedPoint>& points, const std::strin
   return "";
 }
 
+SavedPoint point_of(Vfs& vfs, const std::filesystem::path& folder, std::int64_t step) {
+  Manifest manifest = read_manifest(vfs, folder);
+  TESSERA_CHECK(manifest.step == step, IoError, "checkpoint: ", folder.string(), ": its manifest is of step ", manifest.step);
+  const Position position = read<Position>(manifest.extra.at("position"));
+  const std::string stage = manifest.extra.at("stage_name").as_string();
+  return {folder, std::move(manifest), position, stage};
+}
+
 }  // namespace
 
 std::vector<std::string> SavedPoint::teachers() const {
@@ -71,14 +79,10 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
     const std::optional<CheckpointNumber> number = parse_checkpoint_folder_name(entry.name);
     if (!entry.is_directory || !number) continue;
     try {
-      Manifest manifest = read_manifest(vfs, root / entry.name);
-      TESSERA_CHECK(manifest.step == number->step, IoError, "checkpoint: ", (root / entry.name).string(),
-                    ": its manifest is of step ", manifest.step);
-      const Position position = read<Position>(manifest.extra.at("position"));
-      const std::string stage = manifest.extra.at("stage_name").as_string();
-      points.push_back({root / entry.name, std::move(manifest), position, stage});
+      points.push_back(point_of(vfs, root / entry.name, number->step));
     } catch (const IoError& error) {
-      log_warning(str("passed over a damaged checkpoint: ", error.what()));
+      const bool removed = !vfs.exists(root / entry.name);  // by a run under way, since it was listed
+      if (!removed) log_warning(str("passed over a damaged checkpoint: ", error.what()));
     }
   }
   // The longer name of one step is its later revision: step-7, step-7.1, ..., step-7.10.
@@ -120,9 +124,11 @@ Checkpoint load_newest(Vfs& vfs, const RunFolder& run) {
   return newest;
 }
 
-Checkpoint load_point(Vfs& vfs, const SavedPoint& point) {
-  return {point.manifest.step, point.folder, read_parts(vfs, point.folder, point.manifest), point.manifest.extra, {}};
+Checkpoint load_folder(Vfs& vfs, const std::filesystem::path& folder, const Manifest& manifest) {
+  return {manifest.step, folder, read_parts(vfs, folder, manifest), manifest.extra, {}};
 }
+
+Checkpoint load_point(Vfs& vfs, const SavedPoint& point) { return load_folder(vfs, point.folder, point.manifest); }
 
 Checkpoint load_at(Vfs& vfs, const RunFolder& run, const std::string& at, std::string_view verb) {
   const CheckpointStore store(vfs, run.checkpoints());

@@ -37,7 +37,8 @@ std::string damage(Vfs& vfs, const SavedPoint& point);
 // why a stage's best is not; IoError when all of that name are damaged; messages begin with `verb`.
 const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at, std::string_view verb);
 
-// Its tensors. Throws IoError naming the file when a byte of one is not as it was written.
+// A checkpoint's tensors. Throws IoError naming the file when a byte of one is not as it was written.
+Checkpoint load_folder(Vfs& vfs, const std::filesystem::path& folder, const Manifest& manifest);
 Checkpoint load_point(Vfs& vfs, const SavedPoint& point);
 
 // The run's newest intact checkpoint, with a warning for each damaged one that is newer. Throws IoError when none is intact.

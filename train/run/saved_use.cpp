@@ -6,10 +6,21 @@
 namespace tessera {
 
 NetworkUse use_of_run(const ExperimentConfig& config, const Value& manifest) {
-  return {.task = std::string(task_name(config.data)),
-          .precision = config.precision,
-          .data = keys_of_export(manifest),
-          .decisions = to_value(recorded_decisions(manifest))};
+  NetworkUse use = use_of_checkpoint(manifest);
+  use.task = task_name(config.data);
+  use.precision = config.precision;
+  return use;
+}
+
+NetworkUse use_of_checkpoint(const Value& manifest) {
+  NetworkUse use;
+  use.data = keys_of_export(manifest);
+  use.decisions = to_value(recorded_decisions(manifest));
+  return use;
+}
+
+DecisionMap decisions_of(const NetworkUse& use) {
+  return use.decisions.as_map().empty() ? DecisionMap() : decisions_from(use.decisions);
 }
 
 }  // namespace tessera

@@ -159,9 +159,15 @@ TEST_F(ImageFolderTest, ABrokenImageStopsTheLoaderAndIsNamed) {
     } catch (const IoError& e) {
       EXPECT_EQ(std::string(e.what()), path("train/dog/3.png") +
                                            ": broken PNG: the file ends early; tessera data check lists all such files, "
-                                           "data.on_bad_image: skip leaves them out");
+                                           "data.on_bad_image: skip leaves them out of a new run, and tessera resume RUN "
+                                           "data.on_bad_image=skip out of one that has begun");
     }
   }
+}
+
+TEST_F(ImageFolderTest, NamesAreUtf8) {
+  images_.write("train/dog/z\xff.png", testing::encode_png(9, 9, testing::pattern(9, 9)));
+  EXPECT_NE(error().find("/train/dog/z\xff.png: its name must be UTF-8"), std::string::npos) << error();
 }
 
 TEST_F(ImageFolderTest, SkipLeavesBadFilesOutAndWarns) {

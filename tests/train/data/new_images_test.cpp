@@ -105,7 +105,7 @@ TEST_F(NewImagesTest, OfAnotherSizeOrNoneAreRefused) {
 TEST_F(NewImagesTest, OfAFolderAreResizedAndCutAsAnEvaluationDoes) {
   tree_.add_split("train", 3);
   tree_.write("train/cat/photo.jpg", testing::encode_jpeg(21, 33, testing::pattern(21, 33)));
-  const auto folder = std::make_shared<const ImageFolder>(list_images(tree_.root() / "train"), 11, 8);
+  const auto folder = std::make_shared<const ImageFolder>(list_images(tree_.root() / "train"), "train", 11, 8);
   const LabelledImages data(folder, {{0.25, 0.5, 0.75}, {0.5, 0.25, 1}});
   const NewImages images(data.description(), sample_shape(data));
   ASSERT_EQ(data.size(), 7);

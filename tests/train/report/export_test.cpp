@@ -6,7 +6,11 @@
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "tests/train/run/weights_files.h"
+#include "train/config/yaml.h"
 #include "train/run/import_weights.h"
+#include "train/run/saved_model.h"
+#include "train/run/saved_point.h"
+#include "train/run/session.h"
 #include "train/torch/torch_layout.h"
 
 namespace tessera {
@@ -123,6 +127,29 @@ TEST(Export, NeverReplacesAFile) {
   }
   EXPECT_EQ(real_vfs().read_file(folder.path() / kExportModel), "mine");
   EXPECT_FALSE(real_vfs().exists(folder.path() / kExportWeights));
+}
+
+TEST(Export, TakesTheAveragesInsideAStageWithAverages) {
+  const TemporaryFolder folder;
+  const RunFolder run = RunFolder::create(real_vfs(), folder.path().string(), "x");
+  const std::string text = R"(version: 1
+name: x
+threads: {compute: 1, loader: 0}
+data: {name: glyphs, count: 40, test_count: 10, batch: 20, val: 0}
+model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}]}
+checkpoint: {every: 1s, async: false}
+stages: [{name: only, train: 3s, ema: {decay: 0.5}}]
+)";
+  const Experiment experiment = parse_experiment(parse_yaml(text, "x.yaml"));
+  ASSERT_EQ(Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), text, run, {}).run(),
+            RunOutcome::finished);
+  std::filesystem::remove_all(std::filesystem::path(run.checkpoints()) / "step-00000003");
+  const Checkpoint inside = load_newest(real_vfs(), run);
+  ASSERT_TRUE(has_averages(inside));
+  const auto weights = [](Module& model) { return model_state(model).tensors.at("fc.weight").to_vector<float>(); };
+  const NetworkToExport network = network_to_export(real_vfs(), run.path());
+  EXPECT_EQ(weights(*network.model), weights(*evaluation_model(inside)));
+  EXPECT_NE(weights(*network.model), weights(*saved_model(inside)));
 }
 
 TEST(TorchLayout, PermutesTheClassifiersOfLeNetAndVgg) {

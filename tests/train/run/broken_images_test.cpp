@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "core/config/read.h"
 #include "core/rng.h"
@@ -45,8 +46,10 @@ class BrokenImages : public ::testing::Test {
     const Experiment experiment = parse("error");
     const DataSplits data = load_inputs(real_vfs(), experiment.config).data;
     const auto seed = static_cast<std::uint64_t>(experiment.config.seed);
-    const std::int64_t last = random_permutation(RngStream(seed, "data", "order"), 0, data.train.size()).back();
-    late_ = fs::relative(data.train.dataset->origin(last), images_.root()).string();
+    for (const std::int64_t sample : random_permutation(RngStream(seed, "data", "order"), 0, data.train.size())) {
+      order_.push_back(fs::relative(data.train.dataset->origin(sample), images_.root()).string());
+    }
+    late_ = order_.back();
     fs::copy_file(path(late_), path("whole.png"));
   }
   void TearDown() override { set_log_sink({}); }
@@ -90,7 +93,8 @@ class BrokenImages : public ::testing::Test {
   testing::ImageTree images_;
   std::string message_;  // what ended broken_run()
   std::string warnings_;
-  std::string late_;  // first read behind a checkpoint
+  std::vector<std::string> order_;  // of the first epoch
+  std::string late_;  // its last one, first read behind a checkpoint
 
  private:
   const testing::VariableScope cache_{"TESSERA_CACHE", ""};
@@ -131,6 +135,33 @@ TEST_F(BrokenImages, EndARunThatGoesOnWithoutThem) {
   EXPECT_EQ(resume(third).run(), RunOutcome::finished);
   EXPECT_EQ(text_of(second.metrics()), text_of(folder.metrics()));
   EXPECT_EQ(text_of(third.metrics()), text_of(folder.metrics()));
+}
+
+TEST_F(BrokenImages, AllThatBrokeWhileTheRunTrainedAreLeftOut) {
+  std::optional<Session> session = start("error");
+  const RunFolder folder = session->folder();
+  truncate(late_);
+  images_.write(order_.end()[-2], "no image any more");
+  const std::string whole = text_of(path(order_.front()));
+  images_.add(order_.front(), 99);  // another image, which can be decoded
+  message_of<IoError>([&] { session->run(); });
+  session.reset();  // lets the folder go
+  EXPECT_EQ(recorded_broken_images(real_vfs(), folder).size(), 2u);
+  const std::string refused = message_of<IoError>([&] { amend_run(real_vfs(), folder, kSkip); });
+  EXPECT_NE(refused.find("beside the images that cannot be decoded, the training data changed"), std::string::npos) << refused;
+  images_.write(order_.front(), whole);
+  amend_run(real_vfs(), folder, kSkip);
+  EXPECT_EQ(data_of(folder).at("left_out").as_list().size(), 2u);
+  EXPECT_EQ(resume(folder).run(), RunOutcome::finished);
+}
+
+TEST_F(BrokenImages, OtherChangesOfARunThatSkipsLeaveNothingOut) {
+  const RunFolder folder = broken_run("skip");
+  amend_run(real_vfs(), folder, std::vector<std::string>{"checkpoint.keep=5"});
+  EXPECT_EQ(data_of(folder).find("left_out"), nullptr);
+  EXPECT_THROW(resume(folder), IoError);
+  amend_run(real_vfs(), folder, kSkip);
+  EXPECT_EQ(data_of(folder).at("left_out").as_list().size(), 1u);
 }
 
 TEST_F(BrokenImages, ARunGoesOnWithTheWholeFile) {

@@ -65,7 +65,7 @@ TEST_F(NetworkFile, WithoutANetworkOrWithABrokenOneItIsRefused) {
   EXPECT_EQ(message_of<ConfigError>([&] { load(); }),
             path_.string() +
                 ": holds tensors and no network, which name: saved needs; give a run folder or a file of tessera "
-                "compress, or name the network");
+                "compress or tessera export --layout tessera, or name the network");
   testing::save(path_, {.tensors = {}, .metadata = {{kLayoutKey, "OHWI"}, {kNetworkKey, R"({"kind": "cnov"})"}}});
   EXPECT_TRUE(message_of<ConfigError>([&] { load(); }).starts_with(path_.string() + ": its network cannot be built: "));
   testing::save(path_, {.tensors = {}, .metadata = {{kLayoutKey, "OHWI"}, {kNetworkKey, "{"}}});

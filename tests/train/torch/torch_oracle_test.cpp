@@ -272,6 +272,18 @@ stages:
   expect_same_logits(*model);
 }
 
+TEST_F(TorchOracle, NetworksOfImagesOfOneSizeClassifyNoOthers) {
+  const auto model = build_model(named_model("lenet5", 10), {1, 28, 28, 1});
+  testing::randomise(*model);
+  const Value data = parse_json(R"({"classes": ["a"], "preprocessing": {"mean": [0.5], "std": [0.5]}})", "test");
+  export_torch(real_vfs(), *model, {1, 28, 28, 1}, Value::map(), folder_.path(), data);
+  const testing::ImageTree tree;
+  tree.write("wide.png", testing::encode_png(28, 30, testing::pattern(28, 30)));
+  EXPECT_EQ(
+      testing::output_of(str(python_, " " TESSERA_CLASSIFY " ", folder_.path().string(), ' ', tree.path("wide.png"), " 2>&1")),
+      tree.path("wide.png") + ": is 28x30 pixels; the network takes 28x28\nexit status 256");
+}
+
 TEST_F(TorchOracle, FlattenedMapsFeedTheirLinearLayers) {
   const Shape input{3, 28, 28, 1};
   const auto model = build_model(named_model("lenet5", 10), input);

@@ -55,6 +55,10 @@ ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths) 
   ReportSources sources;
   for (const std::string& path : paths) {
     TESSERA_CHECK(vfs.exists(path), ConfigError, "report: there is no ", path, "; give run folders and JSON tables");
+    for (const std::string& other : paths.first(static_cast<std::size_t>(&path - paths.data()))) {
+      TESSERA_CHECK(!std::filesystem::equivalent(path, other), ConfigError, "report: ", path, " and ", other,
+                    " are the same; give it once");
+    }
     if (std::filesystem::is_directory(path)) {
       sources.runs.push_back(read_report_run(vfs, path));
     } else {

@@ -15,7 +15,7 @@
     rows.sort(function (a, b) {
       var x = key(a, column), y = key(b, column);
       if (x === null || y === null) return (x === null) - (y === null);
-      var order = typeof x === 'number' ? x - y : x.localeCompare(y);
+      var order = typeof x === 'number' ? x - y : x.localeCompare(y, undefined, {numeric: true});
       return ascending ? order : -order;
     });
     rows.forEach(function (row) { body.appendChild(row); });
@@ -76,7 +76,12 @@
     button.disabled = false;
     button.addEventListener('click', function () { copy(button); });
   });
+  var closed = [];
   window.addEventListener('beforeprint', function () {
-    document.querySelectorAll('details').forEach(function (details) { details.open = true; });
+    closed = Array.prototype.slice.call(document.querySelectorAll('details:not([open])'));
+    closed.forEach(function (details) { details.open = true; });
+  });
+  window.addEventListener('afterprint', function () {
+    closed.forEach(function (details) { details.open = false; });
   });
 })();

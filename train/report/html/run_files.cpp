@@ -14,7 +14,6 @@
 #include "train/run/json_lines.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_point.h"
-#include "train/run/status.h"
 #include "train/tasks/builtin.h"
 
 namespace tessera {
@@ -30,40 +29,24 @@ std::optional<double> number_in(const Value& value) {
   return std::nullopt;
 }
 
-void add_point(ReportRun& run, const std::string& key, std::int64_t step, const Value& value) {
+void add_point(RunNumbers& numbers, const std::string& key, std::int64_t step, const Value& value) {
   const std::optional<double> number = number_in(value);
   if (!number) return;
-  auto found = std::ranges::find(run.series, key, &RunSeries::key);
-  if (found == run.series.end()) found = run.series.insert(run.series.end(), RunSeries{key, {}});
+  auto found = std::ranges::find(numbers.series, key, &RunSeries::key);
+  if (found == numbers.series.end()) found = numbers.series.insert(numbers.series.end(), RunSeries{key, {}});
   found->points.push_back({step, *number});
 }
 
-void add_line(ReportRun& run, const Value& line) {
+void add_line(RunNumbers& numbers, const Value& line) {
   const std::int64_t step = line.at("step").as_int();
   for (const Value::Entry& entry : line.as_map()) {
     if (entry.key == "step" || entry.key == "epoch" || entry.key == "stage") continue;
     if (!entry.value.is_map()) {
-      add_point(run, entry.key, step, entry.value);
+      add_point(numbers, entry.key, step, entry.value);
       continue;
     }
     for (const Value::Entry& inner : entry.value.as_map()) {
-      if (inner.key != "step") add_point(run, str(entry.key, '.', inner.key), step, inner.value);
-    }
-  }
-}
-
-void read_series(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
-  for (const std::string& path : {folder.metrics(), folder.timing()}) {
-    for (const JsonLine& line : read_json_lines(vfs, path)) {
-      try {
-        add_line(run, line.value);
-        if (path == folder.timing()) continue;
-        const std::string& stage = line.value.at("stage").as_string();
-        if (run.stages.empty() || run.stages.back().name != stage) run.stages.push_back({stage, 0});
-        run.stages.back().end = line.value.at("step").as_int();
-      } catch (const ConfigError& error) {
-        throw IoError(str(line.where, ": ", error.what()));
-      }
+      if (inner.key != "step") add_point(numbers, str(entry.key, '.', inner.key), step, inner.value);
     }
   }
 }
@@ -120,20 +103,16 @@ void read_layers(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
 }
 
 void read_status(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
-  run.state = "begun";
-  if (!vfs.exists(folder.status())) return;
-  try {
-    run.state = state_now(load_status(vfs, folder.status()));
-  } catch (const ConfigError& error) {
-    throw IoError(str(folder.status(), ": ", error.what()));
-  }
+  const std::optional<RunStatus> status = read_run_status(vfs, folder);
+  run.state = status ? state_now(*status) : "begun";
   run.open = run.state == "training";
 }
 
 void read_notes(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
   if (!vfs.exists(folder.log())) return;
   for (const std::string& line : split(vfs.read_file(folder.log()), '\n')) {
-    if (line.starts_with("forked from ") || line.starts_with("resumed")) run.notes.push_back(line);
+    const bool told = line.starts_with("forked from ") || line.starts_with("resumed") || line.starts_with("goes on without ");
+    if (told) run.notes.push_back(line);
   }
 }
 
@@ -142,6 +121,33 @@ void read_notes(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
 const RunSeries* ReportRun::find(const std::string& key) const {
   const auto found = std::ranges::find(series, key, &RunSeries::key);
   return found == series.end() ? nullptr : &*found;
+}
+
+std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder) {
+  if (!vfs.exists(folder.status())) return std::nullopt;
+  try {
+    return load_status(vfs, folder.status());
+  } catch (const ConfigError& error) {
+    throw IoError(str(folder.status(), ": ", error.what()));
+  }
+}
+
+RunNumbers read_run_numbers(Vfs& vfs, const RunFolder& folder) {
+  RunNumbers numbers;
+  for (const std::string& path : {folder.metrics(), folder.timing()}) {
+    for_each_json_line(vfs, path, [&](const JsonLine& line) {
+      try {
+        add_line(numbers, line.value);
+        if (path == folder.timing()) return;
+        const std::string& stage = line.value.at("stage").as_string();
+        if (numbers.stages.empty() || numbers.stages.back().name != stage) numbers.stages.push_back({stage, 0});
+        numbers.stages.back().end = line.value.at("step").as_int();
+      } catch (const ConfigError& error) {
+        throw IoError(str(line.where, ": ", error.what()));
+      }
+    });
+  }
+  return numbers;
 }
 
 ReportRun read_report_run(Vfs& vfs, const std::string& path) {
@@ -155,7 +161,9 @@ ReportRun read_report_run(Vfs& vfs, const std::string& path) {
   const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
   TESSERA_CHECK(environment.is_map(), IoError, folder.environment(), ": is ", environment.kind_name(), ", not a JSON object");
   run.environment = environment.as_map();
-  read_series(vfs, folder, run);
+  RunNumbers numbers = read_run_numbers(vfs, folder);
+  run.series = std::move(numbers.series);
+  run.stages = std::move(numbers.stages);
   read_checkpoints(vfs, folder, run);
   add_stages_of_history(run);
   read_layers(vfs, folder, run);

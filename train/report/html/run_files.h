@@ -10,6 +10,8 @@
 #include "core/io/vfs.h"
 #include "train/report/html/curves.h"
 #include "train/run/history.h"
+#include "train/run/run_folder.h"
+#include "train/run/status.h"
 #include "train/tasks/metric.h"
 
 namespace tessera {
@@ -19,6 +21,17 @@ struct RunSeries {
   std::string key;
   std::vector<CurvePoint> points;
 };
+
+// What a run has logged.
+struct RunNumbers {
+  std::vector<RunSeries> series;  // in the order in which their keys appear
+  std::vector<StageSpan> stages;  // that have logged something
+};
+// Throws IoError naming file and line on a file that is missing or damaged. A last line that is being written is left out.
+RunNumbers read_run_numbers(Vfs& vfs, const RunFolder& folder);
+
+// Empty before the first one is written. Throws IoError naming the file on a damaged one.
+std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder);
 
 // The network in a checkpoint, from its manifest.
 struct SavedNetwork {
@@ -47,7 +60,7 @@ struct ReportRun {
   std::vector<Metric> metrics{};  // all of them
   std::string state{};  // as `tessera status` says it; "begun" before the first status
   bool open = false;  // its program runs
-  std::vector<RunSeries> series{};  // in the order in which their keys appear
+  std::vector<RunSeries> series{};  // as in RunNumbers
   std::vector<StageSpan> stages{};
   RunHistory history{};  // of the newest checkpoint
   std::vector<SavedNetwork> networks{};  // at the ends of stages, and last the newest; none before the first checkpoint

@@ -136,7 +136,7 @@ HtmlTable runs_table(std::span<const ReportRun> runs) {
                    {"state"},
                    {"steps", true},
                    {judged + " at the end", true},
-                   {"best " + judged, true},
+                   {"best " + judged + " of any stage", true},
                    {"parameters", true},
                    {"MMACs", true},
                    {"file KiB", true},
