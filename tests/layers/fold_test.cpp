@@ -14,6 +14,7 @@
 #include "layers/models/model.h"
 #include "layers/residual.h"
 #include "layers/sequential.h"
+#include "layers/tt_garipov_conv2d.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
@@ -163,6 +164,26 @@ TEST(Fold, LeavesNormsThatFollowNoConvolution) {
   const auto fast = folded(chain, builtin_layers());
   EXPECT_EQ(describe(*fast), describe(chain));
   EXPECT_EQ(answer(*fast, x).to_vector<float>(), answer(chain, x).to_vector<float>());
+}
+
+TEST(Fold, KeepsTheNormThatWouldMakeACompressedConvolutionDense) {
+  Sequential network;
+  network.add_child("trains", std::make_unique<TtGaripovConv2d>(TtGaripovConv2dConfig{.conv = {.in = 4, .out = 4}}));
+  network.add_child("bn1", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 4}));
+  network.add_child("dense", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 4}));
+  network.add_child("bn2", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 4}));
+  randomise(network);
+  const Tensor x = random_tensor({2, 7, 7, 4}, "x", -1, 1);
+  const auto all = folded(network, builtin_layers());
+  EXPECT_EQ(count_of(*all, "batch_norm"), 0u);
+  EXPECT_EQ(count_of(*all, "tt_garipov_conv2d"), 0u);
+  const auto kept = folded(network, builtin_layers(), Folds::keeping_compressed);
+  EXPECT_EQ(count_of(*kept, "batch_norm"), 1u);
+  EXPECT_EQ(kept->child("bn1").kind(), "batch_norm");
+  EXPECT_EQ(count_of(*kept, "tt_garipov_conv2d"), 1u);
+  for (Module* const copy : {all.get(), kept.get()}) {
+    EXPECT_LE(relative_error(answer(*copy, x), answer(network, x)), 1e-5);
+  }
 }
 
 TEST(Fold, RefusesNumbersThatARectifierMightHide) {
