@@ -94,6 +94,7 @@ Value describe_run(const TimedCase& timed, const Files& files, const Options& op
   row.set("batch", options.batch);
   row.set("rounds", options.common.rounds);
   row.set("pixel_difference", files.pixel_difference);
+  row.set("target", kTarget.value);
   return row;
 }
 
