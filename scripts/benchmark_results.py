@@ -238,9 +238,14 @@ def attention_key(line):
     return (*key, line["library"], line["torch"]["version"]) if "library" in line.value else key
 
 
+def loader_key(line):
+    return line["op"], line["cores"]
+
+
 # What tells a row from the others of a run.
 KEYS = {"train_bench": network_key, "infer_bench": infer_key, "decode_bench": network_key, "op_bench": op_key,
-        "factored_bench": factored_key, "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key}
+        "factored_bench": factored_key, "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key,
+        "loader_bench": loader_key}
 
 
 @functools.cache

@@ -203,9 +203,22 @@ def library_table(lines):
     return Table("factored layers, TensorLy-Torch", lines, paragraph(text) + table(head, rows) + beside_alone(lines, factored_case))
 
 
+def loader_tables(lines):
+    """The last run: on one core, and on as many as it was told."""
+    lines = last_run(lines)
+    rows = [[line["op"], str(line["cores"]), f"{line['tessera_images_per_second']:.0f}", f"{line['torch_images_per_second']:.0f}",
+             spread(line["ratio"]), verdict(line), str(line["torch_settings"]["workers"])] for line in lines]
+    last = lines[-1]
+    text = (f"Files ({last['file']}, {last['file_bytes'] / 1000:.0f} kB each) becoming normalised batches of {last['shape']}, against "
+            f"torchvision {last['torch']['torchvision']} on Pillow {last['torch']['pillow']}, whose DataLoader has the best of 0, 1 and "
+            "2 workers. Evaluated images have the same bytes. " + conditions(lines, "loader_bench"))
+    head = ["frame", "cores", "tessera, images/s", "torchvision, images/s", "torchvision / tessera", "target", "its workers"]
+    return [Table("image folder", lines, paragraph(text) + table(head, rows) + beside_alone(lines, loader_case))]
+
+
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_bench": decode_tables, "op_bench": op_tables,
           "factored_bench": factored_tables, "linalg_bench": linalg_tables, "sparse_bench": sparse_tables,
-          "attention_bench": attention_tables}
+          "attention_bench": attention_tables, "loader_bench": loader_tables}
 
 
 def tables_by_program(root):
@@ -228,6 +241,10 @@ def dense_case(line):
     kind = "matrix product" if line["op"] == "matmul" else "convolution"
     step = "" if line["op"] == "matmul" else f", {PASSES[line['pass']]}"
     return f"{kind} {line['shape']}{step}"
+
+
+def loader_case(line):
+    return f"images for {line['op']}, {line['cores']} {'core' if line['cores'] == 1 else 'cores'}"
 
 
 def factored_case(line):
@@ -257,6 +274,8 @@ def compared_rows(root):
     yield from compared_linalg(results(root, "linalg_bench"))
     yield from compared_sparse(results(root, "sparse_bench"))
     yield from compared_attention(results(root, "attention_bench"))
+    yield last_run(results(root, "loader_bench")), lambda line: (
+        loader_case(line), f"torchvision {line['torch']['torchvision']} on Pillow", line["tessera_ms"], line["torch_ms"])
 
 
 def least_rows(root):
