@@ -45,6 +45,7 @@ WRAPPED = (
     (r"utf8proc\.h", ("train/data/text/unicode.cpp",), "utf8proc"),
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
     (r"CLI/", ("cli/*",), "CLI11"),
+    (r"mpi\.h", ("core/comm/mpi_communicator.cpp",), "MPI"),
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
 
@@ -57,6 +58,7 @@ TYPES = {
     "SentencePiece": r"\bsentencepiece\s*::",
     "utf8proc": r"\butf8proc_\w+",
     "nlohmann-json": r"\bnlohmann\b",
+    "MPI": r"\bMPI_\w+",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
 }
@@ -69,7 +71,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Inside these folders a room includes itself and the rooms of the lines above it; rooms of one line may include each other. "" is
 # the folder's own files. Headers *_math.h are formulas that kernels of every room share, and stand outside of the order.
 ROOMS = {
-    "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
+    "core": ("support", "config", ("", "device"), "io", "comm", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
     "train": ("config", ("checkpoint", "data"), "tasks", "", "torch", "run", "generate", "plan", "report", "reproduce"),
