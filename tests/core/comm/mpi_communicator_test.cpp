@@ -8,15 +8,11 @@
 
 #include "core/rng.h"
 #include "core/support/error.h"
+#include "tests/core/comm/ranks.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
-
-Communicator& ranks() {
-  static const std::unique_ptr<Communicator> all = mpi_communicator();
-  return *all;
-}
 
 // What a rank brings; every rank can tell the others' too.
 template <class T>
