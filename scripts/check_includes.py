@@ -58,8 +58,8 @@ TYPES = {
     "SentencePiece": r"\bsentencepiece\s*::",
     "utf8proc": r"\butf8proc_\w+",
     "nlohmann-json": r"\bnlohmann\b",
-    "MPI": r"\bMPI_\w+",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
+    "MPI": r"\bMPI_\w+",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
 }
 
