@@ -47,6 +47,19 @@ class Ranks : public ::testing::Test {
                                  const std::vector<std::string>& more = {}) const {
     return joined({"train", folder_ / file, "--runs", folder_ / runs}, more);
   }
+  // Trains below "together<ranks>" and once more, in one process, below "alone<ranks>".
+  void expect_as_one_process(const std::string& file, int ranks, const std::string& below = "") {
+    SCOPED_TRACE(str(file, ", ", ranks));
+    const std::string together = str(below, "together", ranks), alone = str(below, "alone", ranks);
+    const Outcome outcome = run_ranks(ranks, train(file, together));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "run folder: "), 1) << outcome.output;
+    const std::vector<std::string> choices{"--decisions", run_in(together) + "/decisions.json"};
+    const Outcome one = run_ranks(1, joined(train(file, alone, {str("micro_batch=", 32 / ranks)}), choices));
+    ASSERT_EQ(one.exit_code, 0) << one.output;
+    EXPECT_TRUE(result_of(run_in(together)) == result_of(run_in(alone)));
+    EXPECT_NE(read_bytes(run_in(together) + "/env.json").find(str("\"ranks\": ", ranks)), std::string::npos);
+  }
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
 
   TemporaryFolder folder_;
@@ -55,21 +68,36 @@ class Ranks : public ::testing::Test {
 // Weights, momentum, averages, dropout, augmentation, two factorisations, metrics and report.
 TEST_F(Ranks, HaveTheBytesOfOneProcessInMicroBatches) {
   for (const int ranks : {2, 4}) {
-    SCOPED_TRACE(ranks);
-    const std::string together = str("together", ranks), alone = str("alone", ranks);
-    const Outcome outcome = run_ranks(ranks, train("plain.yaml", together));
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output, "run folder: "), 1) << outcome.output;
-    const std::string decisions = read_bytes(run_in(together) + "/decisions.json");
+    expect_as_one_process("plain.yaml", ranks);
+    const std::string decisions = read_bytes(run_in(str("together", ranks)) + "/decisions.json");
     for (const std::string choice : {"conv2d.forward n", "execution tucker2_conv2d "}) {
       EXPECT_NE(decisions.find(choice), std::string::npos) << choice << ": nothing was timed in a step";
     }
-    const std::vector<std::string> choices{"--decisions", run_in(together) + "/decisions.json"};
-    const Outcome one = run_ranks(1, joined(train("plain.yaml", alone, {str("micro_batch=", 32 / ranks)}), choices));
-    ASSERT_EQ(one.exit_code, 0) << one.output;
-    EXPECT_TRUE(result_of(run_in(together)) == result_of(run_in(alone)));
-    EXPECT_NE(read_bytes(run_in(together) + "/env.json").find(str("\"ranks\": ", ranks)), std::string::npos);
   }
+}
+
+// Hooks that project, that learn from another network, that ask for gradients, and that look at those of a step.
+TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
+  const std::string plain = read_bytes(folder_ / "plain.yaml");
+  const std::size_t stages = plain.find("stages:"), rest = plain.find("checkpoint:");
+  ASSERT_LT(stages, rest);
+  const std::string hooks = R"(stages:
+  - {name: dense, train: 6s}
+  - {name: held, train: 10s, admm: {layers: conv2, format: tucker2, ranks: {out: 6, in: 6}, keep: always, rho: 1, update: 3s}}
+  - {name: factored, factorise: {from: held}}
+  - {name: tuned, train: 6s, distill: {from: dense, temperature: 3, weight: 0.7}}
+  - name: pruned
+    train: 10s
+    prune: {layers: fc, score: taylor, score_batches: 2, sparsity: {target: 0.8, begin: 2s, end: 8s, every: 2s}}
+)";
+  const std::string rigl = R"(stages:
+  - {name: factored, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 4}}}
+  - {name: sparse, train: 12s, rigl: {sparsity: 0.8, scope: layer, every: 4s}}
+)";
+  write_bytes(folder_ / "hooks.yaml", plain.substr(0, stages) + hooks + plain.substr(rest));
+  write_bytes(folder_ / "rigl.yaml", plain.substr(0, stages) + rigl + plain.substr(rest));
+  expect_as_one_process("hooks.yaml", 2, "hooks");
+  expect_as_one_process("rigl.yaml", 2, "rigl");
 }
 
 // With batch norms, whose statistics are the ranks' means.
