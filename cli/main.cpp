@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 #include <string_view>
 
+#include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
@@ -22,10 +24,11 @@ int run_verb(const Run& run) {
                   "standard output cannot be written");
     return code;
   } catch (const ConfigError& error) {
-    std::cerr << error.what() << '\n';
+    std::cerr << yield_to_rank_0() << error.what() << '\n';
     return kBadInput;
   } catch (const std::exception& error) {
-    std::cerr << "tessera: " << error.what() << '\n';
+    const std::string rank = yield_to_rank_0();
+    std::cerr << "tessera: " << rank << error.what() << '\n';
     return kFailed;
   }
 }
@@ -40,7 +43,8 @@ void print_messages() {
                 "'; it is debug, info, warning or error");
   const auto least = static_cast<LogLevel>(found - kNames.begin());
   set_log_sink([least](LogLevel level, std::string_view message) {
-    if (level >= least) std::cerr << "tessera: " << message << '\n';
+    const int rank = ranks().rank();
+    if (level >= least) std::cerr << "tessera: " << (rank > 0 ? str("rank ", rank, ": ") : "") << message << '\n';
   });
 }
 
@@ -51,10 +55,11 @@ int run_program(int argc, char** argv) {
                          add_validate, add_export, add_predict, add_generate, add_schema,    add_init,        add_data}) {
     add(program.root());
   }
-  return run_verb([&] {
+  return leave_ranks(run_verb([&] {
     print_messages();
+    join_ranks();
     return program.parse(argc, argv)();
-  });
+  }));
 }
 
 }  // namespace

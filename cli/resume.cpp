@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/ranks.h"
 #include "cli/running.h"
 #include "train/run/amend.h"
 #include "train/run/fork.h"
@@ -17,7 +18,9 @@ struct ResumeArguments {
 
 int resume(const ResumeArguments& arguments) {
   install_stop_signals();
-  const SessionOptions options = session_options(stop_after(arguments.time_limit), arguments.profile);
+  const StopRequest stop = stop_after(arguments.time_limit);
+  if (ranks().rank() > 0) return follow(stop);
+  const SessionOptions options = session_options(stop, arguments.profile);
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
   if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides);
   return finish(Session::resume(real_vfs(), folder, options));
@@ -53,7 +56,7 @@ void add_resume(Verb program) {
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(verb, arguments->profile);
   verb.footer("Example: tessera resume runs/quickstart/1");
-  verb.runs([arguments] { return resume(*arguments); });
+  verb.runs_in_ranks([arguments] { return resume(*arguments); });
 }
 
 void add_fork(Verb program) {

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "cli/ranks.h"
 #include "core/support/error.h"
+#include "train/run/rank_follower.h"
 
 namespace tessera::cli {
 namespace {
@@ -79,10 +81,13 @@ SessionOptions session_options(const StopRequest& stop, const std::string& profi
   SessionOptions options;
   if (!profile.empty()) options.profile_steps = parse_profile_steps(profile);
   options.stop = stop;
+  options.ranks = &ranks();
   options.out = &std::cout;
   options.terminal = isatty(STDOUT_FILENO) != 0;
   return options;
 }
+
+int follow(const StopRequest& stop) { return follow_rank_0(ranks(), stop) == RunOutcome::stopped ? kStopped : kDone; }
 
 int finish(Session session) {
   const std::string run_path = session.folder().path();

@@ -20,6 +20,9 @@ void add_profile_option(Verb verb, std::string& text);
 // Progress on standard output, a bar when it is a terminal. Throws ConfigError when `profile` is no number of steps.
 SessionOptions session_options(const StopRequest& stop, const std::string& profile);
 
+// A rank above 0 of several: takes part in what rank 0 runs. Returns the exit code.
+int follow(const StopRequest& stop);
+
 // Runs to the end or to a stop and prints what to do next. Returns the exit code.
 int finish(Session session);
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "cli/ranks.h"
 #include "cli/running.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -59,7 +60,10 @@ void print_missing(const TrainArguments& arguments, std::span<const std::string>
 
 int train(const TrainArguments& arguments) {
   install_stop_signals();
+  TESSERA_CHECK(arguments.seeds.empty() || ranks().size() == 1, ConfigError,
+                "--seeds: several processes train one seed; start a command for each");
   const StopRequest stop = stop_after(arguments.time_limit);  // one limit for the command, however many seeds it runs
+  if (ranks().rank() > 0) return follow(stop);
   if (arguments.seeds.empty()) return train_one(arguments, arguments.overrides, stop);
   const std::vector<std::string> seeds = parse_seeds(arguments.seeds);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
@@ -89,7 +93,7 @@ void add_train(Verb program) {
   verb.argument("--decisions", arguments->decisions, "decisions.json of another run: take its choices, measure only others");
   add_profile_option(verb, arguments->profile);
   verb.footer("Example: tessera train configs/quickstart.yaml optimizer.lr=0.05");
-  verb.runs([arguments] { return train(*arguments); });
+  verb.runs_in_ranks([arguments] { return train(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cli/ranks.h"
 #include "core/support/error.h"
 
 namespace tessera::cli {
@@ -63,6 +64,14 @@ void Verb::flag(const std::string& name, bool& value, const std::string& help) c
 void Verb::footer(const std::string& text) const { app_->footer(text); }
 
 void Verb::runs(Run run) const {
+  runs_in_ranks([command = this->command(), run = std::move(run)] {
+    TESSERA_CHECK(ranks().size() == 1, ConfigError, command, ": one process does this, and mpirun has started ", ranks().size(),
+                  "; only train and resume run in several");
+    return run();
+  });
+}
+
+void Verb::runs_in_ranks(Run run) const {
   app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });
 }
 

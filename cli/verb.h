@@ -50,8 +50,10 @@ class Verb {
   void flag(const std::string& name, bool& value, const std::string& help) const;
   // Below the help of the arguments: examples, exit codes.
   void footer(const std::string& text) const;
-  // What to do once the whole command line is read.
+  // What to do once the whole command line is read. Throws ConfigError, then, where mpirun has started several processes.
   void runs(Run run) const;
+  // The same for what several processes do together.
+  void runs_in_ranks(Run run) const;
   // As the user writes it: "tessera data check".
   std::string command() const;
 

@@ -35,3 +35,13 @@ if(NOT dnnl_VERSION VERSION_GREATER_EQUAL 2 OR dnnl_VERSION VERSION_GREATER_EQUA
                       "version 3 changed the primitive descriptor interface")
 endif()
 
+# Optional: training in several processes. Without it the program is the same, and refuses to be started by mpirun.
+option(TESSERA_MPI "Train in several processes where MPI is found" ON)
+if(TESSERA_MPI)
+  find_package(MPI 3.0 QUIET COMPONENTS C)
+endif()
+if(MPI_C_FOUND)
+  message(STATUS "MPI: ${MPI_C_LIBRARIES}")
+else()
+  message(STATUS "MPI: none (Debian packages libopenmpi-dev and openmpi-bin); the program trains in one process")
+endif()

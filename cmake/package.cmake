@@ -18,7 +18,7 @@ endif()
 foreach(library IN LISTS TESSERA_LIBRARIES)
   string(REPLACE tessera_ "" folder ${library})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera
-          FILES_MATCHING PATTERN "*.h" PATTERN "reference" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "reference" EXCLUDE PATTERN "mpi_communicator.h" EXCLUDE)
 endforeach()
 
 install(FILES ${PROJECT_BINARY_DIR}/generated/core/device/backends.h

@@ -46,6 +46,7 @@ WRAPPED = (
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
     (r"(onnx|google/protobuf)/", ("train/onnx/*.cpp",), "ONNX and protobuf"),
     (r"CLI/", ("cli/*",), "CLI11"),
+    (r"mpi\.h", ("core/comm/mpi_communicator.cpp",), "MPI"),
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
 
@@ -60,6 +61,7 @@ TYPES = {
     "nlohmann-json": r"\bnlohmann\b",
     "ONNX and protobuf": r"\b(onnx|google::protobuf)\s*::",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
+    "MPI": r"\bMPI_\w+",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
 }
 
@@ -71,7 +73,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # Inside these folders a room includes itself and the rooms of the lines above it; rooms of one line may include each other. "" is
 # the folder's own files. Headers *_math.h are formulas that kernels of every room share, and stand outside of the order.
 ROOMS = {
-    "core": ("support", "config", ("", "device"), "io", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
+    "core": ("support", "config", ("", "device"), "io", "comm", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
              ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
     "train": ("config", ("checkpoint", "data"), "tasks", "", ("torch", "onnx"), "run", "generate", "plan", "report", "reproduce"),

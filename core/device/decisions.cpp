@@ -110,6 +110,15 @@ std::size_t offered(const std::string& key, const std::string& known, std::span<
   return 0;
 }
 
+std::size_t asked(const InForce& scope, const std::string& key, std::span<const std::string> candidates) {
+  const std::string choice = scope.policy->ask(key);
+  const auto index = find(candidates, choice);
+  TESSERA_CHECK(index, Error, "decisions: ", key, " was decided as '", choice,
+                "' by another process, which is not offered here; ", names_of(candidates), " are");
+  record(scope, key, choice);
+  return *index;
+}
+
 std::size_t decide_under(const InForce& scope, const std::string& key, std::span<const std::string> candidates,
                          const std::function<double(std::size_t)>& seconds) {
   if (const auto forced = find(candidates, scope.policy->forced)) {
@@ -118,6 +127,7 @@ std::size_t decide_under(const InForce& scope, const std::string& key, std::span
   }
   if (const std::string* known = recall(scope, key)) return offered(key, *known, candidates);
   if (!scope.policy->measure || candidates.size() == 1) return 0;
+  if (scope.policy->ask) return asked(scope, key, candidates);
   const std::size_t chosen = fastest(candidates.size(), seconds);
   record(scope, key, candidates[chosen]);
   return chosen;
@@ -191,7 +201,7 @@ std::optional<std::string> recall_or_measure(const std::string& key, const std::
     return *known;
   }
   if (!scope.policy->measure) return std::nullopt;
-  std::string text = measure();
+  std::string text = scope.policy->ask ? scope.policy->ask(key) : measure();
   tell(key, text);
   record(scope, key, text);
   return text;

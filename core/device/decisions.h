@@ -28,6 +28,9 @@ struct DecisionPolicy {
   std::string forced = {};
   // Told each measured choice before decide() returns it. May throw; the choice is then not taken.
   std::function<void(const std::string& key, const std::string& choice)> on_measured = {};
+  // Another process measures for this one: gives its choice, in place of reading a clock. A choice that is not offered here is an
+  // Error, since the two would no longer compute the same.
+  std::function<std::string(const std::string& key)> ask = {};
 };
 
 // Keys that were asked for under one policy.

@@ -33,25 +33,32 @@ class Loader::Assembler {
     TESSERA_CHECK(options_.batch >= 1, ConfigError, "data.batch is ", options_.batch, "; must be at least 1");
     TESSERA_CHECK(!options_.drop_last || batches_per_epoch() >= 1, ConfigError, "data.batch is ", options_.batch, " but ",
                   subset_.dataset->name(), " has ", subset_.size(), " samples to draw from; drop_last leaves no batch");
+    TESSERA_CHECK(options_.batch % options_.shares == 0, ConfigError, "data.batch is ", options_.batch, "; ", options_.shares,
+                  " ranks cannot share it equally");
+    const std::int64_t rest = options_.drop_last ? 0 : subset_.size() % options_.batch;
+    TESSERA_CHECK(rest % options_.shares == 0, ConfigError, "data.drop_last is false, and the last batch of an epoch has ", rest,
+                  " samples; ", options_.shares, " ranks cannot share it equally");
   }
 
   std::int64_t batches_per_epoch() const {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
 
-  // Of the largest batch.
+  // Of the largest batch, or of a share of it.
   std::vector<StagedTensor> layout() const {
     std::vector<StagedTensor> layout;
     for (const Field& field : subset_.dataset->fields())
-      layout.push_back({batch_shape(field.shape, options_.batch), field.dtype});
+      layout.push_back({batch_shape(field.shape, options_.batch / options_.shares), field.dtype});
     return layout;
   }
 
   Batch assemble(std::int64_t position) const {
     const std::int64_t epoch = position / batches_per_epoch();
-    const std::int64_t first = position % batches_per_epoch() * options_.batch;
+    const std::int64_t first_of_batch = position % batches_per_epoch() * options_.batch;
+    const std::int64_t share = std::min(options_.batch, subset_.size() - first_of_batch) / options_.shares;
+    const std::int64_t first = first_of_batch + options_.share * share;
     const auto order = order_of(epoch);
-    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(options_.batch, subset_.size() - first)));
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(share));
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const std::size_t at = static_cast<std::size_t>(first) + i;
       samples[i] = subset_.indices[order ? static_cast<std::size_t>((*order)[at]) : at];

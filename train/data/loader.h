@@ -21,13 +21,16 @@ struct LoaderOptions {
   int threads = 2;  // 0 assembles in the caller
   int prefetch = 4;  // batches held ahead of the caller at most
   Device device = {};  // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
+  // A batch is one of so many equal shares of what it would be, the samples from share / shares of it on.
+  int share = 0;
+  int shares = 1;
 };
 // In order, every sample once, not augmented.
 LoaderOptions evaluation_options(std::int64_t batch, int threads, Device device = {});
 
 class Loader {
  public:
-  // Throws ConfigError when batch < 1 or when drop_last leaves an epoch without a batch.
+  // Throws ConfigError when batch < 1, when drop_last leaves an epoch without a batch, or when a batch has no equal shares.
   Loader(Subset subset, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;

@@ -64,14 +64,15 @@ DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, Dec
   return decisions;
 }
 
-std::unique_ptr<DecisionScope> decide_for_run(Vfs& vfs, const std::filesystem::path& path, DecisionMap known,
-                                              bool deterministic) {
+std::unique_ptr<DecisionScope> decide_for_run(Vfs& vfs, const std::filesystem::path& path, DecisionMap known, bool deterministic,
+                                              const MeasuredDecision& told) {
   write_decisions(vfs, path, known);
-  const auto record = [&vfs, path, all = known, count = std::int64_t{0}](const std::string& key,
-                                                                         const std::string& choice) mutable {
+  const auto record = [&vfs, path, told, all = known, count = std::int64_t{0}](const std::string& key,
+                                                                               const std::string& choice) mutable {
     kill_point("timing", ++count);
     all[key] = choice;
     write_decisions(vfs, path, all);
+    if (told) told(key, choice);
   };
   return std::make_unique<DecisionScope>(
       DecisionPolicy{.measure = !deterministic, .known = std::move(known), .on_measured = record});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "core/config/value.h"
@@ -25,7 +26,9 @@ void write_decisions(Vfs& vfs, const std::filesystem::path& path, const Decision
 DecisionMap surviving_decisions(Vfs& vfs, const std::filesystem::path& path, DecisionMap saved);
 
 // Writes `known` to `path`, and until the result is destroyed decides as they say; a choice they lack is measured, unless
-// `deterministic`, and added to the file before it is used. `vfs` must outlive the result.
-std::unique_ptr<DecisionScope> decide_for_run(Vfs& vfs, const std::filesystem::path& path, DecisionMap known, bool deterministic);
+// `deterministic`, added to the file, and told to `told`, before it is used. `vfs` must outlive the result.
+using MeasuredDecision = std::function<void(const std::string& key, const std::string& choice)>;
+std::unique_ptr<DecisionScope> decide_for_run(Vfs& vfs, const std::filesystem::path& path, DecisionMap known, bool deterministic,
+                                              const MeasuredDecision& told = {});
 
 }  // namespace tessera

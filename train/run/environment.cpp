@@ -31,6 +31,7 @@ struct Environment {
   std::string device;
   std::optional<DeviceInfo> gpu;
   std::int64_t compute_threads = 0;
+  std::optional<std::int64_t> ranks;  // where there are several
 
   void fields(Fields& f) {
     const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");
@@ -50,6 +51,7 @@ struct Environment {
     f.add_computed("omp_wait_policy", std::string(wait_policy != nullptr ? wait_policy : "default"),
                    {.help = "OMP_WAIT_POLICY of the process"});
     f.add("compute_threads", compute_threads, {.help = "threads for kernels"});
+    f.add("ranks", ranks, {.help = "processes that compute the run together"});
     f.add_computed("host", host_name(), {.help = "machine"});
   }
 
@@ -72,9 +74,10 @@ std::int64_t resolve_compute_threads(std::int64_t asked) {
 
 void set_compute_threads(std::int64_t asked) { omp_set_num_threads(static_cast<int>(resolve_compute_threads(asked))); }
 
-Value describe_environment(const ExperimentConfig& config) {
+Value describe_environment(const ExperimentConfig& config, int ranks) {
   const Device device = resolve_device(config.device);
-  Environment environment{device.name(), {}, resolve_compute_threads(config.threads.compute)};
+  Environment environment{device.name(), {}, resolve_compute_threads(config.threads.compute), {}};
+  if (ranks > 1) environment.ranks = ranks;
   if (device.is_cuda()) environment.gpu = device_info(device);
   return write(environment);
 }
@@ -106,13 +109,20 @@ std::string setup_text() {
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
   for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "gpu", "gpu_capability",
-                          "gpu_driver", "gpu_libraries", "processor", "isa", "kernel_isa", "compute_threads"}) {
+                          "gpu_driver", "gpu_libraries", "processor", "isa", "kernel_isa", "compute_threads", "ranks"}) {
     const Value* old = before.find(key);
     const Value* current = now.find(key);
     if (old == nullptr && current == nullptr) continue;  // no GPU on either side
     if (old != nullptr && current != nullptr && *old == *current) continue;
-    changes.push_back(
-        str(key, " was ", old ? to_json(*old) : "not recorded", ", is ", current ? to_json(*current) : "not known"));
+    const char* const none = std::string_view(key) == "ranks" ? "1" : nullptr;
+    changes.push_back(str(key, " was ",
+                          old    ? to_json(*old)
+                          : none ? none
+                                 : "not recorded",
+                          ", is ",
+                          current ? to_json(*current)
+                          : none  ? none
+                                  : "not known"));
   }
   return changes;
 }

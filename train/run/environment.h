@@ -17,8 +17,8 @@ std::string version_text();
 std::int64_t resolve_compute_threads(std::int64_t asked);
 void set_compute_threads(std::int64_t asked);
 
-// The content of env.json.
-Value describe_environment(const ExperimentConfig& config);
+// The content of env.json, of a run that so many processes compute together.
+Value describe_environment(const ExperimentConfig& config, int ranks = 1);
 
 // What computes, of such a content: the GPU's name, or the processor's.
 std::string computing_device(const Value& environment);

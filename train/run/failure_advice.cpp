@@ -1,5 +1,7 @@
 #include "train/run/failure_advice.h"
 
+#include <algorithm>
+
 #include "core/device/device_info.h"
 #include "core/storage.h"
 #include "core/support/error.h"
@@ -19,13 +21,24 @@ std::size_t capacity_of(Device device) {
   return memory - memory / 16;
 }
 
+// For a replay in this process alone: the steps in the micro-batches of the run's ranks.
+ExperimentConfig config_of_replay(const RunContext& run) {
+  ExperimentConfig config = run.config();
+  const std::int64_t ranks = run.options.ranks->size();
+  if (ranks == 1) return config;
+  const std::int64_t share = config.data.batch / ranks;
+  for (StageConfig& stage : config.stages)
+    stage.training.micro_batch = std::min(stage.training.micro_batch.value_or(share), share);
+  return config;
+}
+
 }  // namespace
 
 std::string explain_numeric_error(RunContext& run, const std::string& found) {
   try {
     run.finish_saving();
     run.state.trainer()->forget_recording();  // the replay needs its memory
-    RunState again(run.config(), run.state.data());
+    RunState again(config_of_replay(run), run.state.data());
     if (run.saver.store().empty()) {
       again.start(initial_model(run.vfs, run.config(), run.state.data()));
     } else {

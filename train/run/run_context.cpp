@@ -12,7 +12,8 @@ RunContext::RunContext(Vfs& files, const ExperimentConfig& config, DataSplits da
       options(std::move(asked)),
       lock(folder.path()),
       saver(files, folder.checkpoints(), config.checkpoint, lock),
-      state(config, std::move(data)),
+      leader(*options.ranks),
+      state(config, std::move(data), *options.ranks),
       progress(options.out, options.terminal, folder.log()) {}
 
 void RunContext::open_records(RunHistory history) {

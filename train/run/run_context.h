@@ -11,6 +11,7 @@
 #include "train/checkpoint/run_lock.h"
 #include "train/experiment.h"
 #include "train/run/progress.h"
+#include "train/run/rank_leader.h"
 #include "train/run/run_folder.h"
 #include "train/run/run_records.h"
 #include "train/run/run_saver.h"
@@ -25,6 +26,7 @@ struct SessionOptions {
   StopRequest stop;
   DecisionMap decisions = {};  // of a run to replay; for a fresh run only
   std::int64_t profile_steps = 0;  // steps to profile in the first stage that has them; 0 = none
+  Communicator* ranks = &one_process();  // that the run is computed by; this process is rank 0, the others follow_rank_0()
   bool advise = true;  // a failure's message ends with the command that goes on from the last good checkpoint
 };
 
@@ -36,6 +38,7 @@ struct RunContext {
   SessionOptions options;
   RunLock lock;
   RunSaver saver;
+  RankLeader leader;
   RunState state;
   std::unique_ptr<DecisionScope> decisions = {};  // from before the first step on
   std::unique_ptr<RunRecords> records = {};  // null until it is known where the run stands

@@ -32,12 +32,15 @@ void settle_for_run(ExperimentConfig& config) {
   for (StageConfig& stage : config.stages) settle_passes(stage, config.report);
 }
 
-RunState::RunState(ExperimentConfig config, DataSplits data)
-    : config_(std::move(config)),
+RunState::RunState(ExperimentConfig config, DataSplits data, Communicator& ranks)
+    : ranks_(ranks),
+      config_(std::move(config)),
       data_(std::move(data)),
       data_keys_(manifest_keys(data_)),
       device_(resolve_device(config_.device)),
-      steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {}
+      steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {
+  if (ranks_.size() > 1) static_cast<void>(loader_of_rank(0));  // refuses what cannot be shared, long before it is
+}
 
 void RunState::start(InitialModel initial) {
   model_ = std::move(initial.model);
@@ -53,6 +56,8 @@ void RunState::load(const Checkpoint& checkpoint) {
 }
 
 void RunState::load_parts(const Checkpoint& checkpoint) {
+  trainer_.reset();  // of a stage before, where a rank is told of the next one
+  loader_.reset();
   model_ = saved_model(checkpoint);
   move_to(*model_, device_);
   position_ = read<Position>(checkpoint.manifest.at("position"));
@@ -100,9 +105,19 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
   return reports;
 }
 
-std::unique_ptr<Loader> RunState::training_loader() const {
+LoaderOptions RunState::loader_options() const {
   LoaderOptions options = training_options(config_.data, seed_of(config_), static_cast<int>(config_.threads.loader));
   options.device = device_;
+  return options;
+}
+
+std::unique_ptr<Loader> RunState::training_loader() const { return std::make_unique<Loader>(data_.train, loader_options()); }
+
+std::unique_ptr<Loader> RunState::loader_of_rank(int threads) const {
+  LoaderOptions options = loader_options();
+  options.share = ranks_.rank();
+  options.shares = ranks_.size();
+  options.threads = threads;
   return std::make_unique<Loader>(data_.train, std::move(options));
 }
 
@@ -145,6 +160,7 @@ void RunState::renew_statistics_of_averages() {
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, task(), seed_of(config_), steps_per_epoch_, stage_steps(),
                                             compute_dtype_of(config_), hooks_of_stage());
+  trainer_->share_with(ranks_);
   if (stage().training.ema && stage().training.ema->statistics > 0) {
     trainer_->before_evaluation([this] { renew_statistics_of_averages(); });
   }
@@ -155,7 +171,7 @@ void RunState::begin_training() {
     trainer_->begin_stage();
   }
   restored_.clear();
-  loader_ = training_loader();
+  loader_ = loader_of_rank(static_cast<int>(config_.threads.loader));
   // Every epoch of every stage has an order and augmentations of its own.
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
 }
@@ -198,7 +214,7 @@ void RunState::next_stage() {
 }
 
 std::map<std::string, State> RunState::parts() const {
-  std::map<std::string, State> parts = trainer_ ? trainer_->state() : std::map<std::string, State>();
+  std::map<std::string, State> parts = trainer_ ? trainer_->state() : restored_;
   parts["model"] = model_state(*model_);
   parts.merge(teachers_.parts());
   for (auto& [name, part] : parts) {

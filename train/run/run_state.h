@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/comm/communicator.h"
 #include "core/nn/module.h"
 #include "train/checkpoint/store.h"
 #include "train/data/builtin.h"
@@ -37,7 +38,9 @@ struct TimingHooks {
 
 class RunState {
  public:
-  RunState(ExperimentConfig config, DataSplits data);
+  // `ranks`, which outlive the state, take its steps together, each on its share of the batches; all else a rank does for itself.
+  // Throws ConfigError where batches have no equal shares.
+  RunState(ExperimentConfig config, DataSplits data, Communicator& ranks = one_process());
 
   void start(InitialModel initial);  // at the first stage's beginning
   // Throws IoError when the training data is not what the checkpoint's run had.
@@ -45,6 +48,7 @@ class RunState {
 
   const ExperimentConfig& config() const noexcept { return config_; }
   const DataSplits& data() const noexcept { return data_; }
+  const Value& data_keys() const noexcept { return data_keys_; }  // manifest_keys()
   const Task& task() const { return task_of(config_.data); }
   Device device() const noexcept { return device_; }
   Position& position() noexcept { return position_; }
@@ -75,7 +79,9 @@ class RunState {
 
  private:
   void load_parts(const Checkpoint& checkpoint);
-  std::unique_ptr<Loader> training_loader() const;
+  LoaderOptions loader_options() const;
+  std::unique_ptr<Loader> training_loader() const;  // of whole batches
+  std::unique_ptr<Loader> loader_of_rank(int threads) const;  // of this rank's shares of them
   // Of epochs that the stage never trains on, so that passes and hooks take no batch from its training. Read where they ask for
   // them.
   TrainingBatches batches_for_passes() const;
@@ -84,6 +90,7 @@ class RunState {
   void renew_statistics_of_averages();  // of the model's weights of now, by batches_for_hooks()
   Batch next_batch();
 
+  Communicator& ranks_;
   ExperimentConfig config_;
   DataSplits data_;
   Value data_keys_;  // manifest_keys(), whose fingerprints read all of the data

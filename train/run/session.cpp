@@ -31,6 +31,14 @@ void leave_failed(RunContext& run, const std::string& what) {
   attempt([&] { run.write_status("failed"); });
 }
 
+Value environment_of(const RunContext& run) { return describe_environment(run.config(), run.options.ranks->size()); }
+
+std::unique_ptr<DecisionScope> decisions_of(RunContext& run, DecisionMap known) {
+  return decide_for_run(
+      run.vfs, run.folder.decisions(), std::move(known), run.config().deterministic,
+      [&leader = run.leader](const std::string& key, const std::string& choice) { leader.measured(key, choice); });
+}
+
 void load(RunContext& run, const Checkpoint& checkpoint, const RunHistory& history) {
   for (const std::string& message : checkpoint.damaged) log_warning(str("passed over a damaged checkpoint: ", message));
   run.state.load(checkpoint);
@@ -51,14 +59,17 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunF
 
 Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
                        SessionOptions options) {
+  refuse_for_ranks(*options.ranks, experiment.config, options.profile_steps);
   const std::string chosen = choice_of_device(experiment.config.device);
+  if (experiment.config.threads.compute == 0) experiment.config.threads.compute = RankLeader(*options.ranks).compute_threads();
   settle_for_run(experiment.config);
   experiment.resolved = write(experiment.config);
   Session session(vfs, experiment.config, std::move(inputs.data), std::move(folder), std::move(options));
   RunContext& run = *session.run_;
+  run.leader.begin(run.state, experiment.resolved);
   write_file_atomically(vfs, run.folder.config(), config_text);
-  write_file_atomically(vfs, run.folder.environment(), to_json(describe_environment(experiment.config), 2) + "\n");
-  run.decisions = decide_for_run(vfs, run.folder.decisions(), run.options.decisions, experiment.config.deterministic);
+  write_file_atomically(vfs, run.folder.environment(), to_json(environment_of(run), 2) + "\n");
+  run.decisions = decisions_of(run, run.options.decisions);
   if (!chosen.empty()) run.progress.line(chosen);
   const std::string imported = inputs.initial.imported;
   run.state.start(std::move(inputs.initial));
@@ -83,12 +94,14 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
 }
 
 Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder, SessionOptions options) {
+  refuse_for_ranks(*options.ranks, experiment.config, options.profile_steps);
   Session session(vfs, experiment.config, load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed)),
                   std::move(folder), std::move(options));
   RunContext& run = *session.run_;
   const RunFolder& files = run.folder;
-  for (const std::string& change : environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()),
-                                                       describe_environment(experiment.config))) {
+  run.leader.begin(run.state, experiment.resolved);
+  for (const std::string& change :
+       environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run))) {
     log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
   }
   RunHistory history;
@@ -105,7 +118,7 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
     load(run, checkpoint, history);
     decisions = surviving_decisions(vfs, files.decisions(), recorded_decisions(checkpoint.manifest));
   }
-  run.decisions = decide_for_run(vfs, files.decisions(), std::move(decisions), experiment.config.deterministic);
+  run.decisions = decisions_of(run, std::move(decisions));
   run.open_records(std::move(history));
   return session;
 }
@@ -116,6 +129,7 @@ RunOutcome Session::run() {
     run_->write_status("training");  // a run that is killed before its first log line has a status too
     const std::int64_t before = run_->state.position().global_step;
     const RunOutcome outcome = run_stages();
+    run_->leader.end(outcome == RunOutcome::finished);
     profiling_->tell_missing(before);
     return outcome;
   } catch (const IoError& error) {
@@ -162,6 +176,7 @@ RunOutcome Session::run_stage() {
 
 RunOutcome Session::train_stage() {
   const std::int64_t total = run_->state.stage_steps();
+  run_->leader.begin_stage(run_->state, run_->decisions->taken());
   run_->state.begin_training();
   for (const auto& observer : observers_) observer->on_stage_begin();
   profiling_->begin_stage();
@@ -177,18 +192,24 @@ RunOutcome Session::train_stage() {
   }
 }
 
+void Session::take_step() {
+  const RankLeader::Step step(run_->leader);
+  profiling_->take_step();
+}
+
 RunOutcome Session::train_steps(std::int64_t total) {
   const Position& position = run_->state.position();
   while (position.stage_step < total) {
-    if (run_->options.stop.requested()) {
+    if (run_->leader.agree_to_stop(run_->options.stop.requested())) {
       for (const auto& observer : observers_) observer->on_stop();
       return RunOutcome::stopped;
     }
-    profiling_->take_step();
+    take_step();
     run_->poll_saving();
     const StepEnd step{.stage_steps = total,
                        .epoch = position.stage_step % run_->state.steps_per_epoch() == 0,
                        .last = position.stage_step == total};
+    if (step.epoch || step.last) run_->leader.compare(run_->state);
     for (const auto& observer : observers_) observer->on_step_end(step);
     kill_point("step", position.global_step);
   }

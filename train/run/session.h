@@ -36,6 +36,7 @@ class Session {
   RunOutcome run_stages();
   RunOutcome run_stage();
   RunOutcome train_stage();
+  void take_step();
   RunOutcome train_steps(std::int64_t total);
   void begin_next_stage();
 

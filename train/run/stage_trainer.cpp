@@ -18,6 +18,7 @@
 #include "optim/grad_clip.h"
 #include "optim/loss_scale.h"
 #include "train/run/step_check.h"
+#include "train/run/step_exchange.h"
 
 namespace tessera {
 namespace {
@@ -68,21 +69,44 @@ Var StageTrainer::loss(const Batch& batch, const Context& context) const {
   }
 }
 
-void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context) {
+StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
+  const std::int64_t share = batch.samples();
+  const std::int64_t micro = std::min(config_.micro_batch.value_or(share), share);
+  return {.samples = share * ranks_->size(), .first_micro = ranks_->rank() * ((share + micro - 1) / micro), .micro = micro};
+}
+
+// Of all ranks' samples, in micro-batches as small as a rank's.
+StageTrainer::Portion StageTrainer::whole(const Batch& batch) const {
+  const std::int64_t share = std::max<std::int64_t>(1, batch.samples() / ranks_->size());
+  return {.samples = batch.samples(), .micro = std::min(config_.micro_batch.value_or(share), share)};
+}
+
+void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context, const Portion& portion) {
   const std::int64_t samples = batch.samples();
-  const std::int64_t micro = config_.micro_batch.value_or(samples);
-  for (std::int64_t begin = 0; begin < samples; begin += micro) {
-    const std::int64_t end = std::min(begin + micro, samples);
-    const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
-    if (begin > 0) step_state_.set_micro_step(begin / micro);
+  losses_.clear();
+  for (std::int64_t begin = 0; begin < samples; begin += portion.micro) {
+    const std::int64_t end = std::min(begin + portion.micro, samples);
+    const double share = static_cast<double>(end - begin) / static_cast<double>(portion.samples);
+    const std::int64_t index = portion.first_micro + begin / portion.micro;
+    if (index > 0) step_state_.set_micro_step(index);
     const Batch part = batch.slice(begin, end);  // lives until the backward is done: layers may look at it again
     Var value = loss(part, context);
-    if (end - begin != samples) value = mul_scalar(value, share);
-    accumulate(loss_sum_, value.value().to(DType::f64));
+    if (end - begin != portion.samples) value = mul_scalar(value, share);
+    if (samples == portion.samples) {
+      accumulate(loss_sum_, value.value().to(DType::f64));
+    } else {
+      losses_.push_back(value.value().to(DType::f64));
+    }
     charge_profile(ProfilePart::metrics, "loss");
     const NumericCheckPause pause(may_overflow());
     backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value);
   }
+}
+
+void StageTrainer::exchange() {
+  sum_gradients(*ranks_, parameters_);
+  average_statistics(*ranks_, buffers_);
+  for (const Tensor& loss : all_losses(*ranks_, losses_)) accumulate(loss_sum_, loss);
 }
 
 // A scale above 1 is lowered until they do not; below it they overflow by themselves.
@@ -126,7 +150,7 @@ bool StageTrainer::unscaled_gradients(const Batch& batch) {
   constexpr double kLower = 0x1p-4;  // few tries: what f16 loses at the lower end of its range is small beside the largest scores
   for (;;) {
     step_state_.set_micro_step(0);
-    accumulate_gradients(batch, context());
+    accumulate_gradients(batch, context(), whole(batch));
     if (!scales_loss_) return true;
     unscale_gradients(parameters_, step_state_);
     const StepStateData state = step_state_.read();
@@ -148,7 +172,8 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
 
 void StageTrainer::compute_step(const Batch& batch) {
   if (NumericCheck::active()) check_batch(batch);
-  accumulate_gradients(batch, context());
+  accumulate_gradients(batch, context(), share_of_rank(batch));
+  if (ranks_->size() > 1) exchange();
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/comm/communicator.h"
 #include "core/device/step_state.h"
 #include "core/nn/hook.h"
 #include "core/nn/module.h"
@@ -33,6 +34,11 @@ class StageTrainer {
   // naming the first op, or the first part of the step between ops, that made a NaN or Inf.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
 
+  // Each step is computed together by `ranks`, which outlive the trainer; before the first step. step() then takes this rank's
+  // share of the batch, of as many samples as the others'. All ranks come to the same bytes: those of one process with the
+  // micro-batch of a rank where that is its whole share, but for the statistics of batch norms, which are the means of the
+  // ranks'.
+  void share_with(Communicator& ranks) { ranks_ = &ranks; }
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
   // Called with the weights in place that hooks want evaluated, before they are evaluated and at the stage's end: what belongs to
@@ -81,6 +87,15 @@ class StageTrainer {
 
  private:
   void publish(std::int64_t stage_step, std::int64_t global_step);
+  // Where a batch stands in its step.
+  struct Portion {
+    std::int64_t samples = 0;  // of the step, over all ranks
+    std::int64_t first_micro = 0;  // index in the step of the batch's first micro-batch
+    std::int64_t micro = 0;  // samples of a micro-batch at most
+  };
+  Portion share_of_rank(const Batch& batch) const;
+  Portion whole(const Batch& batch) const;
+  void exchange();  // with the other ranks
   void compute_step(const Batch& batch);  // all of a step that a graph may record
   void drop_gradients();
   bool may_overflow() const;  // gradients now, without being a fault
@@ -89,7 +104,7 @@ class StageTrainer {
   Context context() const;
   void check_device(const Batch& batch) const;
   Var loss(const Batch& batch, const Context& context) const;
-  void accumulate_gradients(const Batch& batch, const Context& context);
+  void accumulate_gradients(const Batch& batch, const Context& context, const Portion& portion);
   bool unscaled_gradients(const Batch& batch);
   void update_weights();
 
@@ -110,6 +125,8 @@ class StageTrainer {
   Tensor loss_sum_;  // f64 scalar
   Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was
   std::int64_t loss_count_ = 0;
+  std::vector<Tensor> losses_;  // of a step's micro-batches, where others follow from other ranks
+  Communicator* ranks_ = &one_process();
   StepGraph graph_;
   std::function<void()> renew_;
 };

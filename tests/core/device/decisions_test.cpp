@@ -9,6 +9,7 @@
 
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
 
 namespace tessera {
@@ -45,6 +46,28 @@ TEST(Decisions, TheFastestIsRecordedBeforeItIsUsed) {
   EXPECT_EQ(recorded, (DecisionMap{{"k", "b"}}));
   EXPECT_EQ(scope.taken(), recorded);
   EXPECT_EQ(decide("k", kNames, no_clock), 1u);
+}
+
+TEST(Decisions, AnotherProcessIsAskedInPlaceOfAClock) {
+  std::vector<std::string> asked;
+  const auto answer = [&](const std::string& key) {
+    asked.push_back(key);
+    return std::string(key == "k" ? "c" : "elsewhere");
+  };
+  const DecisionScope scope({.measure = true, .known = {{"known", "b"}}, .ask = answer});
+  EXPECT_EQ(decide("known", kNames, no_clock), 1u);
+  EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+  EXPECT_EQ(decide("k", kNames, no_clock), 2u);
+  const std::vector<std::string> one{"a"};
+  EXPECT_EQ(decide("single", one, no_clock), 0u);
+  const auto measure = []() -> std::string {
+    ADD_FAILURE() << "a clock was read";
+    return "";
+  };
+  EXPECT_EQ(recall_or_measure("text", measure), "elsewhere");
+  EXPECT_EQ(asked, (std::vector<std::string>{"k", "text"})) << "once each, and not where nothing is to be chosen";
+  EXPECT_EQ(message_of<Error>([&] { decide("other", kNames, no_clock); }),
+            "decisions: other was decided as 'elsewhere' by another process, which is not offered here; a, b, c are");
 }
 
 TEST(Decisions, CandidatesTakeTheirTurnsInAnotherOrderEachRound) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/support/error.h"
+#include "tests/support/message_of.h"
 #include "train/data/glyphs.h"
 #include "train/data/labelled_images.h"
 
@@ -95,6 +96,45 @@ TEST(Loader, StartsInTheMiddleOfAnEpoch) {
     for (std::size_t i = from; i < 12; ++i) expect_equal(batches[i], resumed.next());
   }
   EXPECT_THROW(resumed.seek(0, 4), InternalError);
+}
+
+// In the order of shares they are the batch, augmentations included.
+TEST(Loader, SharesOfABatchAreTheBatch) {
+  for (const bool drop_last : {true, false}) {
+    LoaderOptions whole = options(0);
+    whole.batch = 6;
+    whole.drop_last = drop_last;
+    Loader loader(all_of(numbered(27)), whole);
+    std::vector<std::unique_ptr<Loader>> shares;
+    for (int share = 0; share < 3; ++share) {
+      LoaderOptions o = whole;
+      o.share = share;
+      o.shares = 3;
+      o.threads = share;
+      shares.push_back(std::make_unique<Loader>(all_of(numbered(27)), o));
+      EXPECT_EQ(shares.back()->batches_per_epoch(), loader.batches_per_epoch());
+    }
+    for (std::int64_t i = 0; i < 2 * loader.batches_per_epoch(); ++i) {
+      const Batch batch = loader.next();
+      const std::int64_t share = batch.samples() / 3;
+      for (std::int64_t r = 0; r < 3; ++r) {
+        expect_equal(shares[static_cast<std::size_t>(r)]->next(), batch.slice(r * share, (r + 1) * share));
+      }
+    }
+  }
+}
+
+TEST(Loader, RefusesBatchesWithoutEqualShares) {
+  const auto refusal = [](std::int64_t batch, std::int64_t samples, bool drop_last) {
+    LoaderOptions o = options(0);
+    o.batch = batch;
+    o.drop_last = drop_last;
+    o.shares = 3;
+    return message_of<ConfigError>([&] { Loader(all_of(numbered(samples)), o); });
+  };
+  EXPECT_EQ(refusal(5, 27, true), "data.batch is 5; 3 ranks cannot share it equally");
+  EXPECT_EQ(refusal(6, 28, false),
+            "data.drop_last is false, and the last batch of an epoch has 4 samples; 3 ranks cannot share it equally");
 }
 
 TEST(Loader, EvaluationCoversEverythingInOrder) {

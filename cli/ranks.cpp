@@ -1,0 +1,65 @@
+#include "cli/ranks.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/verb.h"
+#include "core/support/error.h"
+#if TESSERA_HAS_MPI
+#include "core/comm/mpi_communicator.h"
+#endif
+
+namespace tessera::cli {
+namespace {
+
+constexpr std::chrono::seconds kMoment{3};  // Open MPI takes one or two to end the others
+
+std::unique_ptr<Communicator> several;
+
+// That Open MPI's or MPICH's mpirun has started; 1 without one.
+int started_processes() {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const text = std::getenv(name);
+    if (text != nullptr && std::atoi(text) > 1) return std::atoi(text);
+  }
+  return 1;
+}
+
+}  // namespace
+
+void join_ranks() {
+  const int processes = started_processes();
+  if (processes == 1) return;
+#if TESSERA_HAS_MPI
+  several = mpi_communicator();
+  TESSERA_CHECK(several->size() == processes, ConfigError, "mpirun has started ", processes,
+                " processes, of which this one sees ", several->size(),
+                ": it is another MPI than the one that tessera was built with");
+#else
+  throw ConfigError(
+      str("mpirun has started ", processes,
+          " processes, but this tessera was built without MPI and each would train alone; install libopenmpi-dev and "
+          "openmpi-bin, configure and build again, or start one process"));
+#endif
+}
+
+Communicator& ranks() { return several ? *several : one_process(); }
+
+std::string yield_to_rank_0() {
+  if (ranks().rank() == 0) return "";
+  std::this_thread::sleep_for(kMoment);
+  return str("rank ", ranks().rank(), ": ");
+}
+
+int leave_ranks(int exit_code) {
+  if (!several) return exit_code;
+  std::cout.flush();
+  if (exit_code != kDone && exit_code != kStopped) several->end_all(exit_code);
+  several.reset();
+  return exit_code;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,169 @@
+#include "core/comm/mpi_communicator.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "core/support/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
+constexpr std::size_t kCallText = 96;
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error(str(call, " failed: ", std::string_view(text.data(), static_cast<std::size_t>(length))));
+}
+
+// FNV-1a, of a text of a few words.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+// Of rank r among n: elements [begin(r), begin(r + 1)).
+std::int64_t begin_of_piece(std::int64_t count, int rank, int size) {
+  return count / size * rank + std::min<std::int64_t>(rank, count % size);
+}
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() {
+    int provided = 0;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    TESSERA_CHECK(provided >= MPI_THREAD_FUNNELED, Error, "MPI_Init_thread: this MPI library does not go with threads");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+  ~MpiCommunicator() override { MPI_Finalize(); }
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+
+  void all_reduce(const Tensor& values) override {
+    check_reducible(values);
+    agree(str("all_reduce of ", describe(values)));
+    TESSERA_CHECK(values.numel() <= std::numeric_limits<int>::max(), ShapeError, "all_reduce: values are ", describe(values),
+                  "; MPI counts to 2^31");
+    if (values.dtype() == DType::f32) {
+      reduce(std::span(values.data<float>(), static_cast<std::size_t>(values.numel())), MPI_FLOAT);
+    } else {
+      reduce(std::span(values.data<double>(), static_cast<std::size_t>(values.numel())), MPI_DOUBLE);
+    }
+  }
+
+  void broadcast(std::string& bytes) override {
+    agree("broadcast");
+    std::uint64_t length = bytes.size();
+    check_mpi(MPI_Bcast(&length, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    bytes.resize(length);
+    for (std::size_t done = 0; done < length; done += kPiece) {
+      const std::size_t count = std::min(kPiece, length - done);
+      check_mpi(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    }
+  }
+
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    agree("all_gather");
+    const std::uint64_t mine = bytes.size();
+    std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
+    check_mpi(MPI_Allgather(&mine, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD), "MPI_Allgather");
+    std::vector<int> counts, begins;
+    std::size_t total = 0;
+    for (const std::uint64_t length : lengths) {
+      begins.push_back(static_cast<int>(total));
+      counts.push_back(static_cast<int>(length));
+      total += length;
+      TESSERA_CHECK(total <= kPiece, InternalError, "all_gather: ", total, " bytes or more; at most ", kPiece);
+    }
+    std::string all(total, '\0');
+    check_mpi(MPI_Allgatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, all.data(), counts.data(), begins.data(), MPI_BYTE,
+                             MPI_COMM_WORLD),
+              "MPI_Allgatherv");
+    std::vector<std::string> parts;
+    for (std::size_t r = 0; r < lengths.size(); ++r) parts.push_back(all.substr(static_cast<std::size_t>(begins[r]), lengths[r]));
+    return parts;
+  }
+
+  std::uint64_t any(std::uint64_t flags) override {
+    agree("any");
+    std::uint64_t result = 0;
+    check_mpi(MPI_Allreduce(&flags, &result, 1, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD), "MPI_Allreduce");
+    return result;
+  }
+
+  void barrier() override {
+    agree("barrier");  // of which every rank has heard of all others
+  }
+
+  [[noreturn]] void end_all(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::abort();  // MPI_Abort does not return
+  }
+
+ private:
+  // Every collective function begins with this one call of MPI, of one size, so that ranks that do not call the same thing find
+  // out.
+  void agree(const std::string& call) const {
+    const std::uint64_t hash = hash_of(call);
+    const std::array<std::uint64_t, 2> mine{hash, ~hash};
+    std::array<std::uint64_t, 2> most{};
+    check_mpi(MPI_Allreduce(mine.data(), most.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+    if (most[0] == ~most[1]) return;
+    std::array<char, kCallText> text{};
+    std::memcpy(text.data(), call.data(), std::min(call.size(), text.size() - 1));
+    std::vector<std::array<char, kCallText>> all(static_cast<std::size_t>(size_));
+    check_mpi(MPI_Allgather(text.data(), kCallText, MPI_BYTE, all.data(), kCallText, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+    std::string message = "ranks do not do the same:";
+    for (int r = 0; r < size_; ++r)
+      message += str(r > 0 ? ", rank " : " rank ", r, ": ", all[static_cast<std::size_t>(r)].data());
+    throw InternalError(message);
+  }
+
+  template <class T>
+  void reduce(std::span<T> values, MPI_Datatype type) const {
+    const auto count = static_cast<std::int64_t>(values.size());
+    const auto ranks = static_cast<std::size_t>(size_);
+    std::vector<int> begins(ranks), counts(ranks);
+    for (int r = 0; r < size_; ++r) {
+      begins[static_cast<std::size_t>(r)] = static_cast<int>(begin_of_piece(count, r, size_));
+      counts[static_cast<std::size_t>(r)] =
+          static_cast<int>(begin_of_piece(count, r + 1, size_)) - begins[static_cast<std::size_t>(r)];
+    }
+    const int mine = counts[static_cast<std::size_t>(rank_)];
+    const auto width = static_cast<std::size_t>(mine);
+    std::vector<T> pieces(width * ranks);  // of every rank, for the elements that this one sums
+    std::vector<int> piece_begins(ranks), piece_counts(ranks, mine);
+    for (std::size_t r = 0; r < ranks; ++r) piece_begins[r] = mine * static_cast<int>(r);
+    check_mpi(MPI_Alltoallv(values.data(), counts.data(), begins.data(), type, pieces.data(), piece_counts.data(),
+                            piece_begins.data(), type, MPI_COMM_WORLD),
+              "MPI_Alltoallv");
+    for (std::size_t r = 1; r < ranks; ++r) {
+      for (std::size_t i = 0; i < width; ++i) pieces[i] += pieces[r * width + i];
+    }
+    check_mpi(MPI_Allgatherv(pieces.data(), mine, type, values.data(), counts.data(), begins.data(), type, MPI_COMM_WORLD),
+              "MPI_Allgatherv");
+  }
+
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+// Ranks that MPI has started, on one machine or several. Its library, tessera_mpi, is linked by programs alone: what the others
+// link knows the interface only.
+#pragma once
+
+#include <memory>
+
+#include "core/comm/communicator.h"
+
+namespace tessera {
+
+// Initialises MPI, which a process can do once; the destructor finalises it, and waits for the other ranks to get there. A rank
+// that will not get there calls end_all() instead. Sums are taken by exchanging pieces, adding them in the order of ranks and
+// gathering the results: unlike MPI_Allreduce, whose order depends on the size and the library.
+std::unique_ptr<Communicator> mpi_communicator();
+
+}  // namespace tessera

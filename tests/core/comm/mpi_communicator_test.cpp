@@ -1,0 +1,111 @@
+// Run by mpirun with several ranks, each of which runs every case.
+#include "core/comm/mpi_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "core/rng.h"
+#include "core/support/error.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/support/message_of.h"
+
+namespace tessera {
+namespace {
+
+// What a rank brings; every rank can tell the others' too.
+template <class T>
+std::vector<T> values_of(int rank, std::int64_t count) {
+  const Tensor drawn = Tensor::empty({count});
+  fill_normal(drawn, RngStream(static_cast<std::uint64_t>(rank), "test", "comm"), 0, 1);
+  std::vector<T> values;
+  for (const float value : drawn.to_vector<float>()) {
+    values.push_back(static_cast<T>(value) * static_cast<T>(std::pow(10.0, values.size() % 7)));  // sums depend on their order
+  }
+  return values;
+}
+
+template <class T>
+void expect_sums_in_rank_order(std::int64_t count) {
+  SCOPED_TRACE(count);
+  std::vector<T> expected = values_of<T>(0, count);
+  for (int r = 1; r < ranks().size(); ++r) {
+    const std::vector<T> more = values_of<T>(r, count);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += more[i];
+  }
+  const Tensor values = Tensor::from(values_of<T>(ranks().rank(), count), {count});
+  ranks().all_reduce(values);
+  EXPECT_EQ(values.to_vector<T>(), expected);
+}
+
+TEST(MpiCommunicator, HasSeveralRanks) {
+  ASSERT_GE(ranks().size(), 2);
+  EXPECT_LT(ranks().rank(), ranks().size());
+  const std::vector<std::string> all = ranks().all_gather(std::to_string(ranks().rank()));
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks().size()));
+  for (std::size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::to_string(r));
+}
+
+// Fewer elements than ranks, pieces of unequal size, none at all, and more than a message that MPI sends at once.
+TEST(MpiCommunicator, SumsHaveTheBytesOfAddingInTheOrderOfRanks) {
+  for (const std::int64_t count : {1, 3, 7, 257, 100003}) {
+    expect_sums_in_rank_order<float>(count);
+    expect_sums_in_rank_order<double>(count);
+  }
+  expect_sums_in_rank_order<float>(0);
+}
+
+TEST(MpiCommunicator, OneRanksNanIsEveryRanks) {
+  const Tensor values = Tensor::zeros({5});
+  if (ranks().rank() == ranks().size() - 1) values.data<float>()[2] = NAN;
+  ranks().all_reduce(values);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(std::isnan(values.data<float>()[i]), i == 2) << i;
+}
+
+TEST(MpiCommunicator, BroadcastsRankZerosBytesOfAnyLength) {
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{3'000'000}}) {
+    std::string expected(length, 'x');
+    for (std::size_t i = 0; i < length; ++i) expected[i] = static_cast<char>(i * 7);
+    std::string bytes = ranks().rank() == 0 ? expected : std::string(17, '?');
+    ranks().broadcast(bytes);
+    EXPECT_EQ(bytes, expected);
+  }
+}
+
+TEST(MpiCommunicator, GathersTextsOfDifferentLengths) {
+  const auto text_of = [](int rank) { return std::string(static_cast<std::size_t>(rank) * 1000, static_cast<char>('a' + rank)); };
+  const std::vector<std::string> all = ranks().all_gather(text_of(ranks().rank()));
+  for (int r = 0; r < ranks().size(); ++r) EXPECT_EQ(all.at(static_cast<std::size_t>(r)), text_of(r));
+}
+
+TEST(MpiCommunicator, AFlagOfOneRankIsEveryRanks) {
+  EXPECT_EQ(ranks().any(0), 0u);
+  const std::uint64_t every = (std::uint64_t{1} << ranks().size()) - 1;
+  EXPECT_EQ(ranks().any(std::uint64_t{1} << ranks().rank()), every);
+  ranks().barrier();
+}
+
+// MPI alone lets one rank pass with another's size, or mixes up two calls.
+TEST(MpiCommunicator, EveryRankIsToldWhenRanksDoNotDoTheSame) {
+  const bool odd = ranks().rank() == 1;
+  const auto told = [](const std::function<void()>& call) { return message_of<InternalError>(call); };
+  const std::string sizes = told([&] { ranks().all_reduce(Tensor::zeros({odd ? 3 : 4})); });
+  EXPECT_TRUE(
+      sizes.starts_with("ranks do not do the same: rank 0: all_reduce of f32 [4] on cpu, rank 1: all_reduce of f32 [3] on cpu"))
+      << sizes;
+  const std::string types = told([&] { ranks().all_reduce(Tensor::zeros({4}, odd ? DType::f64 : DType::f32)); });
+  EXPECT_NE(types.find("rank 1: all_reduce of f64 [4]"), std::string::npos) << types;
+  const std::string calls = told([&] {
+    if (odd) {
+      ranks().barrier();
+    } else {
+      static_cast<void>(ranks().any(1));
+    }
+  });
+  EXPECT_TRUE(calls.starts_with("ranks do not do the same: rank 0: any, rank 1: barrier")) << calls;
+  expect_sums_in_rank_order<float>(5);  // they go on together
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,161 @@
+// Runs that mpirun starts in several processes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/support/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+
+namespace tessera::testing {
+namespace {
+
+// Root may start ranks, more of them than there are processors, and ranks that wait give way to those that compute.
+const std::vector<std::string> kEnvironment{
+    "OMPI_ALLOW_RUN_AS_ROOT=1",       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+    "OMPI_MCA_mpi_yield_when_idle=1", "OMP_WAIT_POLICY=passive",          "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0"};
+
+std::vector<std::string> started(int ranks, const std::vector<std::string>& words) {
+  return joined({"-n", std::to_string(ranks), "--bind-to", "none", TESSERA_OF_RANKS}, words);
+}
+
+Outcome run_ranks(int ranks, const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
+  return run_program(started(ranks, words), joined(kEnvironment, environment));
+}
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+class Ranks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string one_thread = changed(kSmallExperiment, "compute: 2", "compute: 1");
+    const std::string small = changed(one_thread, "{out: 16, ", "{out: 96, ");  // for which ways to compute are timed
+    write_bytes(folder_ / "small.yaml", small);
+    write_bytes(folder_ / "plain.yaml", changed(small, "    - {batch_norm: {name: bn1}}\n", ""));
+  }
+  std::vector<std::string> train(const std::string& file, const std::string& runs,
+                                 const std::vector<std::string>& more = {}) const {
+    return joined({"train", folder_ / file, "--runs", folder_ / runs}, more);
+  }
+  // Trains below "together<ranks>" and once more, in one process, below "alone<ranks>".
+  void expect_as_one_process(const std::string& file, int ranks, const std::string& below = "") {
+    SCOPED_TRACE(str(file, ", ", ranks));
+    const std::string together = str(below, "together", ranks), alone = str(below, "alone", ranks);
+    const Outcome outcome = run_ranks(ranks, train(file, together));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "run folder: "), 1) << outcome.output;
+    const std::vector<std::string> choices{"--decisions", run_in(together) + "/decisions.json"};
+    const Outcome one = run_ranks(1, joined(train(file, alone, {str("micro_batch=", 32 / ranks)}), choices));
+    ASSERT_EQ(one.exit_code, 0) << one.output;
+    EXPECT_TRUE(result_of(run_in(together)) == result_of(run_in(alone)));
+    EXPECT_NE(read_bytes(run_in(together) + "/env.json").find(str("\"ranks\": ", ranks)), std::string::npos);
+  }
+  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
+
+  TemporaryFolder folder_;
+};
+
+// Weights, momentum, averages, dropout, augmentation, two factorisations, metrics and report.
+TEST_F(Ranks, HaveTheBytesOfOneProcessInMicroBatches) {
+  for (const int ranks : {2, 4}) {
+    expect_as_one_process("plain.yaml", ranks);
+    const std::string decisions = read_bytes(run_in(str("together", ranks)) + "/decisions.json");
+    for (const std::string choice : {"conv2d.forward n", "execution tucker2_conv2d "}) {
+      EXPECT_NE(decisions.find(choice), std::string::npos) << choice << ": nothing was timed in a step";
+    }
+  }
+}
+
+// Hooks that project, that learn from another network, that ask for gradients, and that look at those of a step.
+TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
+  const std::string plain = read_bytes(folder_ / "plain.yaml");
+  const std::size_t stages = plain.find("stages:"), rest = plain.find("checkpoint:");
+  ASSERT_LT(stages, rest);
+  const std::string hooks = R"(stages:
+  - {name: dense, train: 6s}
+  - {name: held, train: 10s, admm: {layers: conv2, format: tucker2, ranks: {out: 6, in: 6}, keep: always, rho: 1, update: 3s}}
+  - {name: factored, factorise: {from: held}}
+  - {name: tuned, train: 6s, distill: {from: dense, temperature: 3, weight: 0.7}}
+  - name: pruned
+    train: 10s
+    prune: {layers: fc, score: taylor, score_batches: 2, sparsity: {target: 0.8, begin: 2s, end: 8s, every: 2s}}
+)";
+  const std::string rigl = R"(stages:
+  - {name: factored, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 4}}}
+  - {name: sparse, train: 12s, rigl: {sparsity: 0.8, scope: layer, every: 4s}}
+)";
+  write_bytes(folder_ / "hooks.yaml", plain.substr(0, stages) + hooks + plain.substr(rest));
+  write_bytes(folder_ / "rigl.yaml", plain.substr(0, stages) + rigl + plain.substr(rest));
+  expect_as_one_process("hooks.yaml", 2, "hooks");
+  expect_as_one_process("rigl.yaml", 2, "rigl");
+}
+
+// With batch norms, whose statistics are the ranks' means.
+TEST_F(Ranks, KilledAndResumedEndWithTheSameBytes) {
+  const Outcome straight = run_ranks(2, train("small.yaml", "straight"));
+  ASSERT_EQ(straight.exit_code, 0) << straight.output;
+  std::vector<std::string> words = train("small.yaml", "killed", {"--decisions", run_in("straight") + "/decisions.json"});
+  for (const char* const place : {"step:9", "save:26", "factorise:3", "step:45"}) {
+    const Outcome killed = run_ranks(2, words, {str("TESSERA_KILL_AT=", place)});
+    ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    words = {"resume", run_in("killed")};
+  }
+  const Outcome ended = run_ranks(2, words);
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(ended.output.find("not promised"), std::string::npos) << ended.output;
+  EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
+}
+
+TEST_F(Ranks, ResumeOfAnotherNumberIsWarnedAbout) {
+  ASSERT_EQ(run_ranks(2, train("small.yaml", "r"), {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  expect_outcome(run_ranks(1, {"resume", run_in("r")}), 0,
+                 "resume: ranks was 2, is 1; the same bytes as an uninterrupted run are not promised");
+}
+
+TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
+  RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kEnvironment);
+  ASSERT_TRUE(program.wait_for("dense epoch 1"));
+  program.send(SIGUSR1);
+  expect_outcome(program.finish(), 3, "stopped; everything is saved");
+}
+
+TEST_F(Ranks, AnErrorOfOneEndsAll) {
+  const Outcome outcome = run_ranks(2, train("small.yaml", "r", {"data.batch=31"}));
+  expect_outcome(outcome, 2, "data.batch is 31; 2 ranks cannot share it equally");
+  EXPECT_EQ(count_of(outcome.output, "cannot share it equally"), 1) << outcome.output;
+  EXPECT_FALSE(std::filesystem::exists(run_in("r")));
+  const Outcome bad = run_ranks(2, train("small.yaml", "r", {"data.btach=32"}));
+  expect_outcome(bad, 2, "data.btach: unknown key");
+  EXPECT_EQ(count_of(bad.output, "unknown key"), 1) << bad.output;
+  expect_outcome(run_ranks(2, train("plain.yaml", "r", {"optimizer.lr=1e30"})), 1, "replaying steps");
+}
+
+// One rank computes with other instructions.
+TEST_F(Ranks, RanksThatDifferAreRefused) {
+  std::vector<std::string> words = started(1, train("small.yaml", "r"));
+  words.insert(words.end(), {":", "-x", "ONEDNN_MAX_CPU_ISA=SSE41"});
+  const Outcome outcome = run_program(joined(words, started(1, train("small.yaml", "r"))), kEnvironment);
+  expect_outcome(outcome, 1, "ranks differ in the program or machine: onednn is ");
+  EXPECT_EQ(count_of(outcome.output, "ranks differ"), 1) << outcome.output;
+  EXPECT_FALSE(std::filesystem::exists(run_in("r")));
+}
+
+TEST_F(Ranks, WhatTheyCannotDoIsRefused) {
+  expect_outcome(run_ranks(2, {"plan", folder_ / "small.yaml"}), 2, "only train and resume run in several");
+  expect_outcome(run_ranks(2, train("small.yaml", "r", {"--seeds", "1,2"})), 2, "--seeds: several processes train one seed");
+  expect_outcome(run_ranks(2, train("small.yaml", "r", {"--profile", "3"})), 2, "--profile: steps of several ranks");
+  expect_outcome(run_ranks(1, {"schema"}, {"PMI_SIZE=2"}), 2, "mpirun has started 2 processes, of which this one sees 1");
+}
+
+}  // namespace
+}  // namespace tessera::testing

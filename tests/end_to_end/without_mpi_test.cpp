@@ -1,0 +1,28 @@
+// The program's way to its ranks, as a build without MPI compiles it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cli/ranks.h"
+#include "core/support/error.h"
+#include "tests/support/message_of.h"
+
+namespace tessera::cli {
+namespace {
+
+TEST(WithoutMpi, SeveralProcessesAreRefusedInPlaceOfTrainingEachAlone) {
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  const std::string message = message_of<ConfigError>(join_ranks);
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_TRUE(message.starts_with("mpirun has started 2 processes, but this tessera was built without MPI")) << message;
+}
+
+TEST(WithoutMpi, OneProcessIsRankZeroOfOne) {
+  join_ranks();
+  EXPECT_EQ(ranks().size(), 1);
+  EXPECT_EQ(yield_to_rank_0(), "");
+  EXPECT_EQ(leave_ranks(2), 2);
+}
+
+}  // namespace
+}  // namespace tessera::cli

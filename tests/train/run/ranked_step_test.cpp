@@ -1,0 +1,147 @@
+// Steps that several ranks take together. Run by mpirun; each rank also takes the same steps alone, in micro-batches.
+#include <gtest/gtest.h>
+
+#include "layers/batch_norm.h"
+#include "layers/dropout.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/train/run/small_steps.h"
+#include "train/run/stage_trainer.h"
+#include "train/tasks/classification.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kBatch = 24;
+const Classification kTask;
+
+std::int64_t share() { return kBatch / ranks().size(); }
+
+std::unique_ptr<Module> network(bool norm) {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
+  if (norm) model->add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 7}));
+  model->add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
+  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
+  initialize(*model, 1);
+  return model;
+}
+
+TrainingConfig settings(std::optional<std::int64_t> micro_batch = {}) {
+  TrainingConfig config;
+  config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};
+  config.clip_norm = 0.5;
+  config.ema = EmaConfig{.decay = 0.9};
+  config.micro_batch = micro_batch;
+  return config;
+}
+
+Batch batch_of(int step) {
+  Batch batch = make_batch(kBatch);
+  for (std::int64_t i = 0; i < batch.input().numel(); ++i) batch.input().data<float>()[i] += 0.1f * static_cast<float>(step);
+  return batch;
+}
+
+Batch share_of(const Batch& batch) { return batch.slice(ranks().rank() * share(), (ranks().rank() + 1) * share()); }
+
+using Bytes = std::map<std::string, std::vector<double>>;
+
+// Of everything that a checkpoint holds.
+Bytes all_values(Module& model, const StageTrainer& trainer) {
+  Bytes values;
+  for (const NamedParameter& entry : named_parameters(model)) {
+    values[entry.path] = entry.parameter->value().to(DType::f64).to_vector<double>();
+  }
+  for (const auto& [part, state] : trainer.state()) {
+    for (const auto& [name, tensor] : state.tensors) {
+      values[str(part, '/', name)] = tensor.to(DType::f64).to_vector<double>();
+    }
+  }
+  return values;
+}
+
+Bytes after_steps(Module& model, StageTrainer& trainer, bool shared) {
+  for (int step = 0; step < 5; ++step) trainer.step(shared ? share_of(batch_of(step)) : batch_of(step), step, step);
+  return all_values(model, trainer);
+}
+
+Bytes of_ranks(std::optional<std::int64_t> micro_batch, bool norm) {
+  const auto model = network(norm);
+  StageTrainer trainer(*model, settings(micro_batch), kTask, 1, 10, 10);
+  trainer.share_with(ranks());
+  return after_steps(*model, trainer, true);
+}
+
+Bytes alone(std::int64_t micro_batch, bool norm) {
+  const auto model = network(norm);
+  StageTrainer trainer(*model, settings(micro_batch), kTask, 1, 10, 10);
+  return after_steps(*model, trainer, false);
+}
+
+// Dropout, momentum, clipping, averages and the sum of losses included.
+TEST(RankedStep, HasTheBytesOfOneProcessInMicroBatches) {
+  const Bytes expected = alone(share(), false);
+  EXPECT_EQ(of_ranks({}, false), expected);
+  EXPECT_EQ(of_ranks(kBatch, false), expected) << "a micro-batch is no larger than a rank's share";
+  EXPECT_NE(alone(share() / 2, false), expected);
+}
+
+// Each rank sums its own micro-batches first, so that rounding differs from one process; the random numbers are the same.
+TEST(RankedStep, MicroBatchesOfARankAreCountedOverAllRanks) {
+  const Bytes together = of_ranks(share() / 2, false), expected = alone(share() / 2, false);
+  ASSERT_EQ(together.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(together.at(name).at(i), values[i], 1e-5) << name;
+  }
+}
+
+TEST(RankedStep, AllRanksHoldTheSame) {
+  std::string mine;
+  for (const auto& [name, values] : of_ranks({}, true)) {
+    mine += name;
+    mine.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+  }
+  for (const std::string& other : ranks().all_gather(mine)) EXPECT_EQ(other, mine);
+}
+
+// Of the batch norm; the weights have the bytes of micro-batches, which are normalised as a rank's share is.
+TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
+  const auto model = network(true), reference = network(true);
+  TrainingConfig config = plain_sgd(0.1);
+  StageTrainer trainer(*model, config, kTask, 1, 10, 10);
+  trainer.share_with(ranks());
+  trainer.step(share_of(batch_of(0)), 0, 0);
+  config.micro_batch = share();
+  StageTrainer(*reference, config, kTask, 1, 10, 10).step(batch_of(0), 0, 0);
+  EXPECT_EQ(weights_of(*model), weights_of(*reference));
+
+  std::vector<float> expected;
+  for (int r = 0; r < ranks().size(); ++r) {
+    const auto other = network(true);
+    StageTrainer(*other, plain_sgd(0.1), kTask, 1, 10, 10).step(batch_of(0).slice(r * share(), (r + 1) * share()), 0, 0);
+    const std::vector<float> mean = other->child("norm").buffers().front()->value.to_vector<float>();
+    if (expected.empty()) expected.resize(mean.size());
+    for (std::size_t i = 0; i < mean.size(); ++i) expected[i] += mean[i];
+  }
+  for (float& value : expected) value /= static_cast<float>(ranks().size());
+  EXPECT_EQ(model->child("norm").buffers().front()->value.to_vector<float>(), expected);
+}
+
+// Every rank computes them for itself, of the whole batch.
+TEST(RankedStep, GradientsThatHooksAskForHaveTheBytesOfOneProcess) {
+  const auto gradients = [](StageTrainer& trainer, Module& model) {
+    std::vector<std::vector<float>> all;
+    trainer.with_gradients(batch_of(0), [&] {
+      for (const NamedParameter& entry : named_parameters(model)) all.push_back(entry.parameter->grad().to_vector<float>());
+    });
+    return all;
+  };
+  const auto model = network(true), reference = network(true);
+  StageTrainer trainer(*model, settings(), kTask, 1, 10, 10), other(*reference, settings(share()), kTask, 1, 10, 10);
+  trainer.share_with(ranks());
+  const auto expected = gradients(other, *reference);
+  ASSERT_FALSE(expected.empty());
+  EXPECT_EQ(gradients(trainer, *model), expected);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,13 @@
+// A rank above 0 of a run in several processes: it takes the steps that rank 0 takes (rank_leader.h) and writes nothing.
+#pragma once
+
+#include "core/comm/communicator.h"
+#include "train/run/session.h"
+
+namespace tessera {
+
+// Until rank 0 says how the run ended. The config, the network and where to go on from are rank 0's; the data is read here, and
+// must be the same. `stop` stops all ranks at their next step. Throws what training throws, and Error where the ranks differ.
+RunOutcome follow_rank_0(Communicator& ranks, const StopRequest& stop);
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+#include "train/run/rank_leader.h"
+
+#include <utility>
+
+#include "core/support/error.h"
+#include "train/experiment.h"
+#include "train/run/broken_images.h"
+#include "train/run/environment.h"
+#include "train/run/rank_messages.h"
+
+namespace tessera {
+
+void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config, std::int64_t profile_steps) {
+  if (ranks.size() == 1) return;
+  TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "device is ", config.device,
+                "; several ranks compute on the CPU alone: set device: cpu");
+  TESSERA_CHECK(
+      !skips_bad_images(write(config)), ConfigError,
+      "data.on_bad_image is skip, which several ranks cannot do: each would know only the broken images that it has met");
+  TESSERA_CHECK(profile_steps == 0, ConfigError, "--profile: steps of several ranks are not profiled; start one process");
+}
+
+// Two machines with other processors may differ in the last bit of what every rank computes for itself.
+Value machine_of_rank(const ExperimentConfig& config) {
+  Value machine = describe_environment(config);
+  machine.erase("host");
+  machine.erase("omp_wait_policy");  // it moves clocks, not bytes
+  return machine;
+}
+
+std::int64_t RankLeader::compute_threads() {
+  if (alone()) return 0;
+  tell(ranks_, RankMessageKind::threads);
+  return fair_threads(ranks_);
+}
+
+void RankLeader::begin(const RunState& state, const Value& resolved) {
+  if (alone()) return;
+  tell(ranks_, RankMessageKind::run, to_json(resolved));
+  compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
+  compare_keys(ranks_, state.data_keys(), "the data");
+}
+
+void RankLeader::begin_stage(const RunState& state, const DecisionMap& decisions) {
+  if (alone()) return;
+  untold_.clear();
+  Value manifest = state.manifest();
+  manifest.set("decisions", parse_json(encode_decisions(decisions), "decisions"));
+  tell(ranks_, RankMessageKind::stage, encode_checkpoint(manifest, state.parts()));
+  compare_models(ranks_, state.model());
+}
+
+bool RankLeader::agree_to_stop(bool asked) {
+  if (alone()) return asked;
+  const std::uint64_t flags = ranks_.any((asked ? kStopFlag : 0) | (untold_.empty() ? 0 : kDecisionsFlag));
+  if ((flags & kDecisionsFlag) != 0) tell(ranks_, RankMessageKind::decisions, encode_decisions(std::exchange(untold_, {})));
+  return (flags & kStopFlag) != 0;
+}
+
+void RankLeader::measured(const std::string& key, const std::string& choice) {
+  if (alone()) return;
+  if (in_step_) {
+    tell(ranks_, RankMessageKind::decisions, encode_decisions({{key, choice}}));
+  } else {
+    untold_[key] = choice;
+  }
+}
+
+void RankLeader::compare(const RunState& state) {
+  if (!alone()) compare_models(ranks_, state.model());
+}
+
+void RankLeader::end(bool finished) {
+  if (!alone()) tell(ranks_, finished ? RankMessageKind::finished : RankMessageKind::stopped);
+}
+
+}  // namespace tessera

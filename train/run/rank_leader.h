@@ -1,0 +1,62 @@
+// Rank 0 of a run in several processes: it alone decides, measures, evaluates and writes. It tells the others (rank_follower.h)
+// where each stage begins; then all take the same steps, each on its share of the batches. With one process nothing here does
+// anything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/comm/communicator.h"
+#include "core/device/decisions.h"
+#include "train/run/run_state.h"
+
+namespace tessera {
+
+// Throws ConfigError naming what several ranks cannot do yet: compute on a GPU, leave out broken images, be profiled.
+void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config, std::int64_t profile_steps);
+
+class RankLeader {
+ public:
+  explicit RankLeader(Communicator& ranks) : ranks_(ranks) {}
+  RankLeader(const RankLeader&) = delete;
+  RankLeader& operator=(const RankLeader&) = delete;
+
+  // Of each rank, see fair_threads(); 0 with one process, which is auto.
+  std::int64_t compute_threads();
+  // Before anything is written. The other ranks take over the config, and all compare programs, machines and data: throws Error.
+  void begin(const RunState& state, const Value& resolved);
+  // Where its first step of this process is to be taken: after its passes, which have run here alone. The others load it as they
+  // would a checkpoint. Throws Error where the networks then differ.
+  void begin_stage(const RunState& state, const DecisionMap& decisions);
+  // Before each step: whether any rank is asked to stop.
+  bool agree_to_stop(bool asked);
+  // A choice by a clock, once it is recorded: the others take it too.
+  void measured(const std::string& key, const std::string& choice);
+  // The end of an epoch or a stage: throws Error where the networks are no longer the same.
+  void compare(const RunState& state);
+  void end(bool finished);
+
+  // Lives while a step is taken: the others take it too, and ask for the choices that it measures.
+  class Step {
+   public:
+    explicit Step(RankLeader& leader) : leader_(leader) { leader_.in_step_ = true; }
+    ~Step() { leader_.in_step_ = false; }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    RankLeader& leader_;
+  };
+
+ private:
+  bool alone() const { return ranks_.size() == 1; }
+
+  Communicator& ranks_;
+  bool in_step_ = false;
+  DecisionMap untold_;  // measured where the others did not listen
+};
+
+// What ranks compare before the first step.
+Value machine_of_rank(const ExperimentConfig& config);
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+// What rank 0 of a run in several processes tells the others between the steps that all take together, and what ranks compare.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/comm/communicator.h"
+#include "core/config/value.h"
+#include "core/device/decisions.h"
+#include "core/nn/module.h"
+#include "train/checkpoint/store.h"
+
+namespace tessera {
+
+// What the text of a message is: `threads` nothing, `run` the resolved config as JSON, `stage` a checkpoint of where the stage
+// begins, `decisions` choices by a clock, `finished` and `stopped` nothing.
+enum class RankMessageKind : char { threads = 't', run = 'r', stage = 's', decisions = 'd', finished = 'f', stopped = 'e' };
+
+struct RankMessage {
+  RankMessageKind kind;
+  std::string text;
+};
+
+// Of the flags that ranks exchange before each step.
+inline constexpr std::uint64_t kStopFlag = 1;  // somebody asks for a stop
+inline constexpr std::uint64_t kDecisionsFlag = 2;  // rank 0 tells of decisions next
+
+void tell(Communicator& ranks, RankMessageKind kind, std::string_view text = {});  // by rank 0
+RankMessage hear(Communicator& ranks);  // by the others
+std::string hear(Communicator& ranks, RankMessageKind expected);  // throws InternalError where the message is of another kind
+
+// The manifest and the parts, without files' hashes: they stay in memory.
+std::string encode_checkpoint(const Value& manifest, const std::map<std::string, State>& parts);
+Checkpoint decode_checkpoint(std::string_view text);
+
+std::string encode_decisions(const DecisionMap& decisions);
+DecisionMap decode_decisions(std::string_view text);
+
+// Compute threads of each of the ranks where the config says auto: the processors of their machine by the number of ranks that
+// share them, of the machine with the fewest.
+std::int64_t fair_threads(Communicator& ranks);
+
+// On every rank the same Error, which names the first rank and key whose value is not rank 0's. `mine` is a map with the same
+// keys everywhere; `what` is what they belong to: "the program or machine".
+void compare_keys(Communicator& ranks, const Value& mine, std::string_view what);
+// Of parameters, masks and buffers: names, types, shapes and bytes.
+void compare_models(Communicator& ranks, Module& model);
+
+}  // namespace tessera
