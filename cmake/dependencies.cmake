@@ -14,21 +14,6 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(utf8proc REQUIRED libutf8proc)
 pkg_check_modules(sentencepiece REQUIRED sentencepiece)
 
-# tessera export --layout onnx. Its CMake file names protobuf's targets.
-set(TESSERA_ONNX AUTO CACHE STRING "Models in ONNX: AUTO, ON or OFF")
-set(TESSERA_HAS_ONNX 0)
-if(NOT TESSERA_ONNX STREQUAL "OFF")
-  find_package(Protobuf QUIET)
-  find_package(ONNX QUIET CONFIG)
-  if(Protobuf_FOUND AND ONNX_FOUND)
-    set(TESSERA_HAS_ONNX 1)
-  elseif(TESSERA_ONNX STREQUAL "ON")
-    message(FATAL_ERROR "TESSERA_ONNX is ON, and there is no ONNX: install libonnx-dev and libprotobuf-dev")
-  else()
-    message(STATUS "tessera: without ONNX; libonnx-dev and libprotobuf-dev bring tessera export --layout onnx")
-  endif()
-endif()
-
 find_package(dnnl REQUIRED CONFIG)
 if(NOT dnnl_VERSION VERSION_GREATER_EQUAL 2 OR dnnl_VERSION VERSION_GREATER_EQUAL 3)
   message(FATAL_ERROR "tessera needs oneDNN 2.x (Debian package libdnnl-dev), found ${dnnl_VERSION}: "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
@@ -98,6 +99,30 @@ TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
   write_bytes(folder_ / "rigl.yaml", plain.substr(0, stages) + rigl + plain.substr(rest));
   expect_as_one_process("hooks.yaml", 2, "hooks");
   expect_as_one_process("rigl.yaml", 2, "rigl");
+}
+
+// A hook computes before the first step, on shapes that nobody has timed yet.
+TEST_F(Ranks, WhatIsTimedWhenAStageBeginsIsTold) {
+  const std::string plain = read_bytes(folder_ / "plain.yaml");
+  const std::string pruned =
+      "stages:\n  - {name: pruned, train: 4s, prune: {layers: fc, score: taylor, sparsity: {target: 0.8, schedule: one_shot}}}\n";
+  write_bytes(folder_ / "taylor.yaml", plain.substr(0, plain.find("stages:")) + pruned + plain.substr(plain.find("checkpoint:")));
+  const Outcome outcome = run_ranks(2, train("taylor.yaml", "r"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(read_bytes(run_in("r") + "/decisions.json").find("conv2d.forward n"), std::string::npos);
+}
+
+TEST_F(Ranks, AChoiceThatIsNotOfferedIsWarnedAbout) {
+  const std::vector<std::string> words =
+      train("plain.yaml", "r", {"stages[0].train=4s", "~stages[3]", "~stages[2]", "~stages[1]"});
+  ASSERT_EQ(run_ranks(2, words).exit_code, 0);
+  Value decisions = parse_json(read_bytes(run_in("r") + "/decisions.json"), "decisions.json");
+  Value& choices = *decisions.find("decisions");
+  ASSERT_FALSE(choices.as_map().empty());
+  choices.set(choices.as_map().front().key, "abacus");
+  write_bytes(folder_ / "other.json", to_json(decisions));
+  expect_outcome(run_ranks(2, joined(words, {"--decisions", folder_ / "other.json"})), 0,
+                 "was decided as 'abacus', which is not offered here");
 }
 
 // With batch norms, whose statistics are the ranks' means.

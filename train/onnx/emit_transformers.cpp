@@ -1,7 +1,9 @@
 // What transformers are made of beside linear layers.
 #include <cmath>
+#include <optional>
 
 #include "core/config/read.h"
+#include "core/ops/attention_math.h"
 #include "layers/class_token.h"
 #include "layers/layer_norm.h"
 #include "layers/positions.h"
@@ -100,11 +102,20 @@ Tensor sight_of(const SelfAttention& layer, std::int64_t t) {
   if (!c.causal && c.window == 0 && !c.sparse) return {};
   const std::int64_t heads = c.sparse ? c.heads : 1;
   const Tensor seen = Tensor::zeros({heads, t, t}, DType::u8);
-  const std::int64_t reach = c.sparse ? layer.pattern()->options().band : (c.window > 0 ? c.window : t);
+  const AttentionForm form{.batch = 1,
+                           .queries = t,
+                           .keys = t,
+                           .heads = heads,
+                           .kv_heads = heads,
+                           .width = 1,
+                           .causal = c.causal,
+                           .window = c.sparse ? layer.pattern()->options().band : c.window,
+                           .scale = 1,
+                           .block = c.sparse ? layer.pattern()->options().block : 1};
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t q = 0; q < t; ++q) {
       for (std::int64_t k = 0; k < t; ++k) {
-        const bool near = std::abs(q - k) < reach && (!c.causal || k <= q);
+        const bool near = k >= form.first_key(q) && k < form.end_key(q);
         const bool seen_here = near || (c.sparse && layer.pattern()->sees_beside_band(head, q, k));
         seen.data<std::uint8_t>()[(head * t + q) * t + k] = seen_here ? 1 : 0;
       }
@@ -140,28 +151,34 @@ OnnxValue key_mask(OnnxEmitter& e, std::int64_t t) {
   return e.graph.reshape(mask, {1, 1, 1, 1, t});
 }
 
+// The keys that queries see; nothing where they see all.
+std::optional<OnnxValue> seen_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& q, bool masked) {
+  OnnxBuilder& g = e.graph;
+  const std::int64_t t = q.shape[3];
+  const Tensor sight = sight_of(layer, t);
+  std::optional<OnnxValue> seen;
+  if (sight.defined()) {
+    // Layers of one config see the same pairs.
+    seen = g.tensor(str("sight/", to_json(layer.config()), '/', t), sight);
+    if (sight.rank() == 3) seen = g.reshape(*seen, {1, q.shape[1], q.shape[2], t, t});
+  }
+  if (!masked) return seen;
+  const OnnxValue mask = key_mask(e, t);
+  if (!seen) return mask;
+  return g.apply("And", {mask, *seen}, {1, q.shape[1], q.shape[2], t, t});
+}
+
 OnnxValue emit_self_attention(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   OnnxBuilder& g = e.graph;
   const std::int64_t heads = layer.options().heads, n = x.shape[0], t = x.shape[1];
   const auto [q, k, v] = heads_of(e, layer, x);
   OnnxValue p = g.matmul(q, g.permute(k, {0, 1, 2, 4, 3}));
-  const Tensor sight = sight_of(layer, t);
-  if (sight.defined()) {
-    // Layers of one config see the same pairs.
-    const std::string name = str("sight/", to_json(layer.config()), '/', t);
-    OnnxValue seen = g.tensor(name, sight);
-    if (sight.rank() == 3) seen = g.reshape(seen, {1, q.shape[1], q.shape[2], t, t});
-    p = g.apply("Where", {seen, p, g.number(kLowest)}, p.shape);
-  }
   const bool masked = e.reads_tokens && !layer.options().causal;
-  OnnxValue mask;
-  if (masked) {
-    mask = key_mask(e, t);
-    p = g.apply("Where", {mask, p, g.number(kLowest)}, p.shape);
-  }
+  const std::optional<OnnxValue> seen = seen_pairs(e, layer, q, masked);
+  if (seen) p = g.apply("Where", {*seen, p, g.number(kLowest)}, p.shape);
   p = g.apply("Softmax", {p}, p.shape, {{"axis", std::int64_t{4}}});
   // A query that sees no key gets zeros.
-  if (masked) p = g.apply("Where", {mask, p, g.number(0)}, p.shape);
+  if (masked) p = g.apply("Where", {*seen, p, g.number(0)}, p.shape);
   const std::int64_t width = q.shape[4];
   const OnnxValue y = g.reshape(g.matmul(p, v), {n, heads, t, width});
   return g.reshape(g.permute(y, {0, 2, 1, 3}), {n, t, heads * width});

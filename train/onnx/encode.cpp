@@ -1,66 +1,104 @@
 #include "train/onnx/encode.h"
 
+#include "core/io/protobuf.h"
 #include "core/support/error.h"
-
-#if TESSERA_HAS_ONNX
-#include <onnx/checker.h>
-#include <onnx/onnx_pb.h>
 
 namespace tessera {
 namespace {
 
+using protobuf::head_of_part, protobuf::part, protobuf::real, protobuf::whole_number;
+
 constexpr std::int64_t kMostBytes = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);  // protobuf's limit, less the nodes' share
 
-int type_of(OnnxType type) {
+// Numbers of fields.
+namespace model {
+constexpr std::uint64_t kIrVersion = 1, kProducer = 2, kProducerVersion = 3, kGraph = 7, kOpset = 8, kMetadata = 14;
+}
+namespace opset {
+constexpr std::uint64_t kDomain = 1, kVersion = 2;
+}
+namespace entry {
+constexpr std::uint64_t kKey = 1, kValue = 2;
+}
+namespace graph_field {
+constexpr std::uint64_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
+}
+namespace node_field {
+constexpr std::uint64_t kInput = 1, kOutput = 2, kName = 3, kOp = 4, kAttribute = 5;
+}
+namespace attribute {
+constexpr std::uint64_t kName = 1, kReal = 2, kWhole = 3, kWholes = 8, kType = 20;
+constexpr std::int64_t kOfReal = 1, kOfWhole = 2, kOfWholes = 7;  // values of kType
+}  // namespace attribute
+namespace tensor_field {
+constexpr std::uint64_t kSize = 1, kType = 2, kName = 8, kRaw = 9;
+}
+namespace port_field {
+constexpr std::uint64_t kName = 1, kType = 2;
+constexpr std::uint64_t kTensorType = 1;  // of kType
+constexpr std::uint64_t kElement = 1, kShape = 2;  // of kTensorType
+constexpr std::uint64_t kAxis = 1;  // of kShape
+constexpr std::uint64_t kSize = 1, kSizeName = 2;  // of kAxis
+}  // namespace port_field
+
+std::int64_t type_of(OnnxType type) {
   switch (type) {
-    case OnnxType::f32: return onnx::TensorProto::FLOAT;
-    case OnnxType::i64: return onnx::TensorProto::INT64;
-    case OnnxType::boolean: return onnx::TensorProto::BOOL;
+    case OnnxType::f32: return 1;
+    case OnnxType::i64: return 7;
+    case OnnxType::boolean: return 9;
   }
   throw InternalError("onnx: an unknown type");
 }
 
-void encode_port(const OnnxPort& port, onnx::ValueInfoProto& out) {
-  out.set_name(port.name);
-  onnx::TypeProto::Tensor& tensor = *out.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(type_of(port.type));
+std::string encoded(const OnnxPort& port) {
+  std::string shape;
   for (const OnnxSize& size : port.sizes) {
-    onnx::TensorShapeProto::Dimension& axis = *tensor.mutable_shape()->add_dim();
-    if (const auto* const name = std::get_if<std::string>(&size)) {
-      axis.set_dim_param(*name);
-    } else {
-      axis.set_dim_value(std::get<std::int64_t>(size));
-    }
+    const auto* const name = std::get_if<std::string>(&size);
+    shape += part(port_field::kAxis, name != nullptr ? part(port_field::kSizeName, *name)
+                                                     : whole_number(port_field::kSize, std::get<std::int64_t>(size)));
   }
+  const std::string tensor = whole_number(port_field::kElement, type_of(port.type)) + part(port_field::kShape, shape);
+  return part(port_field::kName, port.name) + part(port_field::kType, part(port_field::kTensorType, tensor));
 }
 
-void encode_tensor(const OnnxTensor& tensor, onnx::TensorProto& out) {
-  out.set_name(tensor.name);
-  out.set_data_type(type_of(tensor.type));
-  for (const std::int64_t size : tensor.values.shape()) out.add_dims(size);
-  out.set_raw_data(tensor.values.raw(), tensor.values.bytes());
+void append(std::string& out, const OnnxTensor& tensor) {
+  std::string head;
+  for (const std::int64_t size : tensor.values.shape()) head += whole_number(tensor_field::kSize, size);
+  head += whole_number(tensor_field::kType, type_of(tensor.type)) + part(tensor_field::kName, tensor.name);
+  head += head_of_part(tensor_field::kRaw, tensor.values.bytes());
+  out += head_of_part(graph_field::kInitializer, head.size() + tensor.values.bytes()) + head;
+  out.append(static_cast<const char*>(tensor.values.raw()), tensor.values.bytes());
 }
 
-void encode_attribute(const std::string& name, const OnnxAttribute& value, onnx::AttributeProto& out) {
-  out.set_name(name);
+std::string encoded(const std::string& name, const OnnxAttribute& value) {
+  std::string bytes = part(attribute::kName, name);
   if (const auto* const number = std::get_if<float>(&value)) {
-    out.set_type(onnx::AttributeProto::FLOAT);
-    out.set_f(*number);
-  } else if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
-    out.set_type(onnx::AttributeProto::INT);
-    out.set_i(*whole);
-  } else {
-    out.set_type(onnx::AttributeProto::INTS);
-    for (const std::int64_t item : std::get<std::vector<std::int64_t>>(value)) out.add_ints(item);
+    return bytes + real(attribute::kReal, *number) + whole_number(attribute::kType, attribute::kOfReal);
   }
+  if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
+    return bytes + whole_number(attribute::kWhole, *whole) + whole_number(attribute::kType, attribute::kOfWhole);
+  }
+  for (const std::int64_t item : std::get<std::vector<std::int64_t>>(value)) bytes += whole_number(attribute::kWholes, item);
+  return bytes + whole_number(attribute::kType, attribute::kOfWholes);
 }
 
-void encode_node(const OnnxNode& node, onnx::NodeProto& out) {
-  out.set_op_type(node.op);
-  out.set_name(node.name);
-  for (const std::string& input : node.inputs) out.add_input(input);
-  for (const std::string& output : node.outputs) out.add_output(output);
-  for (const auto& [name, value] : node.attributes) encode_attribute(name, value, *out.add_attribute());
+std::string encoded(const OnnxNode& node) {
+  std::string bytes;
+  for (const std::string& input : node.inputs) bytes += part(node_field::kInput, input);
+  for (const std::string& output : node.outputs) bytes += part(node_field::kOutput, output);
+  bytes += part(node_field::kName, node.name) + part(node_field::kOp, node.op);
+  for (const auto& [name, value] : node.attributes) bytes += part(node_field::kAttribute, encoded(name, value));
+  return bytes;
+}
+
+std::string encoded(const OnnxGraph& graph) {
+  std::string bytes;
+  for (const OnnxNode& node : graph.nodes) bytes += part(graph_field::kNode, encoded(node));
+  bytes += part(graph_field::kName, "tessera");
+  for (const OnnxTensor& tensor : graph.initializers) append(bytes, tensor);
+  for (const OnnxPort& port : graph.inputs) bytes += part(graph_field::kInput, encoded(port));
+  for (const OnnxPort& port : graph.outputs) bytes += part(graph_field::kOutput, encoded(port));
+  return bytes;
 }
 
 void check_size(const OnnxGraph& graph) {
@@ -73,50 +111,17 @@ void check_size(const OnnxGraph& graph) {
 
 }  // namespace
 
-bool has_onnx() noexcept { return true; }
-
 std::string encode_onnx(const OnnxGraph& graph, const std::string& producer) {
   check_size(graph);
-  onnx::ModelProto model;
-  model.set_ir_version(kOnnxIr);
-  model.set_producer_name("tessera");
-  model.set_producer_version(producer);
-  onnx::OperatorSetIdProto& operators = *model.add_opset_import();
-  operators.set_domain("");
-  operators.set_version(kOnnxOpset);
-  onnx::GraphProto& out = *model.mutable_graph();
-  out.set_name("tessera");
-  for (const OnnxPort& port : graph.inputs) encode_port(port, *out.add_input());
-  for (const OnnxPort& port : graph.outputs) encode_port(port, *out.add_output());
-  for (const OnnxTensor& tensor : graph.initializers) encode_tensor(tensor, *out.add_initializer());
-  for (const OnnxNode& node : graph.nodes) encode_node(node, *out.add_node());
+  std::string bytes =
+      whole_number(model::kIrVersion, kOnnxIr) + part(model::kProducer, "tessera") + part(model::kProducerVersion, producer);
+  bytes += part(model::kOpset, part(opset::kDomain, "") + whole_number(opset::kVersion, kOnnxOpset));
   for (const auto& [key, value] : graph.metadata) {
-    onnx::StringStringEntryProto& entry = *model.add_metadata_props();
-    entry.set_key(key);
-    entry.set_value(value);
+    bytes += part(model::kMetadata, part(entry::kKey, key) + part(entry::kValue, value));
   }
-  try {
-    onnx::checker::check_model(model);
-  } catch (const std::exception& error) {
-    throw InternalError(str("onnx: the checker refuses the model: ", error.what()));
-  }
-  return model.SerializeAsString();
+  const std::string content = encoded(graph);
+  bytes += head_of_part(model::kGraph, content.size());
+  return bytes += content;
 }
 
 }  // namespace tessera
-
-#else
-
-namespace tessera {
-
-bool has_onnx() noexcept { return false; }
-
-std::string encode_onnx(const OnnxGraph&, const std::string&) {
-  throw ConfigError(
-      "export: this build of tessera has no ONNX; install libonnx-dev and libprotobuf-dev, which scripts/install_dependencies "
-      "does, and configure it again");
-}
-
-}  // namespace tessera
-
-#endif

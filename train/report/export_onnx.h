@@ -12,9 +12,9 @@
 namespace tessera {
 
 // One file, atomically, in a folder that is made where there is none. Beside the graph (train/onnx/network.h) its metadata has
-// tessera.version, and of a run's network tessera.task, tessera.precision and, in JSON, what the data set says of its samples
-// and of the answers: tessera.classes, tessera.preprocessing, tessera.text. Throws ConfigError on a file that is there already,
-// in a build without ONNX, and where a layer has no form there; then nothing is written.
+// tessera.version, and of a run's network tessera.task, tessera.precision and, in JSON and as tessera.<key>, what the data set
+// says of its samples and of the answers (keys_of_export() in train/data/splits.h). Throws ConfigError on a file that is there
+// already and where a layer has no form there; then nothing is written.
 void export_onnx(Vfs& vfs, Module& model, const Shape& input, const std::optional<NetworkUse>& use,
                  const std::filesystem::path& file, const OnnxOptions& options = {});
 

@@ -165,7 +165,7 @@ class Smoke {
 
   void save_and_reload(SmokeStage& stage, bool training) {
     begin_in_stage("save");
-    std::map<std::string, State> parts = state_.parts();
+    const std::map<std::string, State> parts = state_.parts();
     Value manifest = state_.manifest();
     manifest.set("decisions", to_value(decisions_->taken()));
     saver_.save(state_.position(), parts, manifest);
@@ -177,7 +177,6 @@ class Smoke {
     RunState again(config_, state_.data());
     again.load(checkpoint);
     if (training) again.begin_training();
-    if (!training) std::erase_if(parts, [](const auto& part) { return part.first != "model" && !Teachers::is_part(part.first); });
     check_equal(parts, again.parts(), "the reloaded state");
     TESSERA_CHECK(again.manifest() == state_.manifest(), InternalError, "the reloaded run stands elsewhere than the saved one");
     for (const auto& [name, state] : parts) {

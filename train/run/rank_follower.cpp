@@ -40,14 +40,12 @@ class Follower {
     state_.emplace(config, load_data(config.data, static_cast<std::uint64_t>(config.seed)), ranks_);
     compare_keys(ranks_, machine_of_rank(config), "the program or machine");
     compare_keys(ranks_, state_->data_keys(), "the data");
-    decisions_ = std::make_unique<DecisionScope>(
-        DecisionPolicy{.measure = !config.deterministic, .ask = [this](const std::string& key) { return choice_of(key); }});
   }
 
   void train_stage(const std::string& text) {
     TESSERA_CHECK(state_, InternalError, "ranks: rank 0 began a stage before the run");
     const Checkpoint checkpoint = decode_checkpoint(text);
-    told_ = recorded_decisions(checkpoint.manifest);
+    decide_as(recorded_decisions(checkpoint.manifest));
     state_->load(checkpoint);
     compare_models(ranks_, state_->model());
     const std::int64_t total = state_->stage_steps();
@@ -60,6 +58,16 @@ class Follower {
       const bool epoch = position.stage_step % state_->steps_per_epoch() == 0;
       if (epoch || position.stage_step == total) compare_models(ranks_, state_->model());
     }
+  }
+
+  // What rank 0 knows when a stage begins; a name that is not offered here is taken as rank 0 takes it.
+  void decide_as(DecisionMap known) {
+    decisions_.reset();  // before the next one: scopes end in the opposite order of their beginnings
+    told_.clear();
+    decisions_ = std::make_unique<DecisionScope>(DecisionPolicy{
+        .measure = !state_->config().deterministic, .known = std::move(known), .ask = [this](const std::string& key) {
+          return choice_of(key);
+        }});
   }
 
   // The counterpart of RankLeader::agree_to_stop().

@@ -59,7 +59,7 @@ bool RankLeader::agree_to_stop(bool asked) {
 
 void RankLeader::measured(const std::string& key, const std::string& choice) {
   if (alone()) return;
-  if (in_step_) {
+  if (together_) {
     tell(ranks_, RankMessageKind::decisions, encode_decisions({{key, choice}}));
   } else {
     untold_[key] = choice;

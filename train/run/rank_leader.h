@@ -36,13 +36,14 @@ class RankLeader {
   void compare(const RunState& state);
   void end(bool finished);
 
-  // Lives while a step is taken: the others take it too, and ask for the choices that it measures.
-  class Step {
+  // Lives while all ranks do the same, a step or what hooks do before the first one: the others ask for the choices that it
+  // measures.
+  class Together {
    public:
-    explicit Step(RankLeader& leader) : leader_(leader) { leader_.in_step_ = true; }
-    ~Step() { leader_.in_step_ = false; }
-    Step(const Step&) = delete;
-    Step& operator=(const Step&) = delete;
+    explicit Together(RankLeader& leader) : leader_(leader) { leader_.together_ = true; }
+    ~Together() { leader_.together_ = false; }
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
 
    private:
     RankLeader& leader_;
@@ -52,7 +53,7 @@ class RankLeader {
   bool alone() const { return ranks_.size() == 1; }
 
   Communicator& ranks_;
-  bool in_step_ = false;
+  bool together_ = false;
   DecisionMap untold_;  // measured where the others did not listen
 };
 

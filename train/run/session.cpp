@@ -177,7 +177,10 @@ RunOutcome Session::run_stage() {
 RunOutcome Session::train_stage() {
   const std::int64_t total = run_->state.stage_steps();
   run_->leader.begin_stage(run_->state, run_->decisions->taken());
-  run_->state.begin_training();
+  {
+    const RankLeader::Together together(run_->leader);
+    run_->state.begin_training();
+  }
   for (const auto& observer : observers_) observer->on_stage_begin();
   profiling_->begin_stage();
   try {
@@ -193,7 +196,7 @@ RunOutcome Session::train_stage() {
 }
 
 void Session::take_step() {
-  const RankLeader::Step step(run_->leader);
+  const RankLeader::Together together(run_->leader);
   profiling_->take_step();
 }
 

@@ -104,10 +104,19 @@ ModelConfig gpt(std::int64_t window, bool sparse) {
   return {.form = form};
 }
 
-ModelConfig bert() {
+ModelConfig gpt_in_blocks() {
+  auto form = small_transformer<models::Gpt>();
+  form.vocabulary = 31;
+  form.length = 72;
+  form.sparse = SparseAttentionKeys{.band = 5, .density = 0.3, .blocks = 16};
+  return {.form = form};
+}
+
+ModelConfig bert(bool sparse) {
   auto form = small_transformer<models::Bert>();
   form.vocabulary = 31;
   form.length = 12;
+  if (sparse) form.sparse = SparseAttentionKeys{.band = 2, .density = 0.3};
   return {.form = form};
 }
 
@@ -136,6 +145,10 @@ void add_convolutional(std::vector<OnnxNetwork>& all) {
       {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "identity", {"layer_norm": {}}, "sigmoid", {"linear": {"out": 6}},
       "swiglu", {"rms_norm": {}}, "flatten", "tanh", {"dropout": {}}, "batch_norm", {"gelu": {"form": "tanh"}}, {"linear": {"out": 3}},
       "gelu"])");
+  add("conv", image, behind(R"({"conv2d": {"out": 6, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2],
+      "groups": 2}})"));
+  add("epsilons", image, R"([{"batch_norm": {"eps": 0.3}}, {"layer_norm": {"eps": 0.2}}, {"rms_norm": {"eps": 0.4}}, "flatten",
+      {"linear": {"out": 3}}])");
   add("image_to_image", image, R"([{"conv2d": {"out": 3, "kernel": 3}}, "relu"])");
   add("nothing", image, R"(["identity"])");
   add("pixels", image, R"(["flatten", {"linear": {"out": 3}}])");
@@ -168,7 +181,9 @@ void add_transformers(std::vector<OnnxNetwork>& all) {
   all.push_back({"gpt_with_a_window", text, of_model(gpt(3, false), text)});
   all.push_back({"gpt_sparse", text, of_model(gpt(0, true), text)});
   all.push_back({"llama", text, of_model(llama(), text)});
-  all.push_back({"bert", text, of_model(bert(), text)});
+  all.push_back({"gpt_in_blocks", {1, 70}, of_model(gpt_in_blocks(), {1, 70})});
+  all.push_back({"bert", text, of_model(bert(false), text)});
+  all.push_back({"bert_sparse", text, of_model(bert(true), text)});
   all.push_back({"vit", image, of_model(vit("class_token"), image)});
   all.push_back({"vit_mean", image, of_model(vit("mean"), image)});
 }

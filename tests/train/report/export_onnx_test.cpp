@@ -28,7 +28,6 @@ TEST(ExportOnnx, NeverReplacesAFile) {
 
 // What protobuf writes of texts is the texts themselves.
 TEST(ExportOnnx, SaysWhatTheRunLearntAndItsSamples) {
-  if (!has_onnx()) return;  // train/OnnxFile.IsThereWhereTheLibraryIs has what is told then
   const TemporaryFolder folder;
   const auto file = folder.path() / "new" / "net.onnx";
   const Value data = parse_json(R"({"classes": ["cat", "dog"], "preprocessing": {"mean": [0.5], "std": [0.25]}})", "test");

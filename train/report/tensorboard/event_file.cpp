@@ -3,8 +3,12 @@
 #include <array>
 #include <bit>
 
+#include "core/io/protobuf.h"
+
 namespace tessera {
 namespace {
+
+using protobuf::little_endian, protobuf::part, protobuf::real, protobuf::whole_number;
 
 constexpr std::array<std::uint32_t, 256> crc_table() {
   std::array<std::uint32_t, 256> table{};
@@ -19,35 +23,6 @@ constexpr std::array<std::uint32_t, 256> kCrcTable = crc_table();
 
 // Checksums of data that holds checksums would be weak: those in files are rotated and moved.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8u; }
-
-template <class Unsigned>
-std::string little_endian(Unsigned value) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof(value); ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xff);
-  return bytes;
-}
-
-// Wire types of Protocol Buffers.
-enum class Wire : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
-}
-std::string key(std::uint64_t field, Wire wire) { return varint(field << 3 | static_cast<std::uint64_t>(wire)); }
-
-std::string whole_number(std::uint64_t field, std::uint64_t value) { return key(field, Wire::varint) + varint(value); }
-std::string real(std::uint64_t field, float value) {
-  return key(field, Wire::fixed32) + little_endian(std::bit_cast<std::uint32_t>(value));
-}
-std::string real(std::uint64_t field, double value) {
-  return key(field, Wire::fixed64) + little_endian(std::bit_cast<std::uint64_t>(value));
-}
-// Texts, and messages inside of messages.
-std::string part(std::uint64_t field, std::string_view content) {
-  return key(field, Wire::bytes) + varint(content.size()) + std::string(content);
-}
 
 std::string record(std::string_view data) {
   const std::string length = little_endian(static_cast<std::uint64_t>(data.size()));
@@ -81,7 +56,7 @@ EventFile::EventFile(double wall_time) : wall_time_(wall_time) { add_event(0, pa
 
 void EventFile::add_event(std::int64_t step, std::string_view content) {
   // A field of value 0 is not written.
-  const std::string at = step == 0 ? std::string() : whole_number(event::kStep, static_cast<std::uint64_t>(step));
+  const std::string at = step == 0 ? std::string() : whole_number(event::kStep, step);
   bytes_ += record(real(event::kWallTime, wall_time_) + at + std::string(content));
 }
 
