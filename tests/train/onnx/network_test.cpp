@@ -238,7 +238,7 @@ TEST(OnnxFile, HoldsWhatTheGraphHolds) {
   graph.initializers = {{"w", OnnxType::i64, Tensor::from(std::vector<std::int64_t>{300}, {1})}};
   graph.metadata = {{"k", "v"}};
   const std::string port =
-      "\x12\x14\x0a\x12\x08\x01\x12\x0e\x0a\x07\x12\x05"
+      "\x12\x13\x0a\x11\x08\x01\x12\x0d\x0a\x07\x12\x05"
       "batch"
       "\x0a\x02\x08\x02";
   const std::string attributes = std::string(
@@ -266,10 +266,10 @@ TEST(OnnxFile, HoldsWhatTheGraphHolds) {
                            "\x12\x07"
                            "tessera" +
                            std::string("\x2a\x11\x08\x01\x10\x07\x42\x01w\x4a\x08\x2c\x01\0\0\0\0\0\0", 19) +
-                           "\x5a\x19\x0a\x01"
+                           "\x5a\x18\x0a\x01"
                            "x" +
                            port +
-                           "\x62\x19\x0a\x01"
+                           "\x62\x18\x0a\x01"
                            "y" +
                            port;
   const std::string model = std::string(
