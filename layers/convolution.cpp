@@ -10,10 +10,25 @@ Var Convolution::add_relu(const Var& x, const Var& residual, const Context& cont
   return run(x, [&] { return forward_relu(x, residual, context); });
 }
 
+namespace {
+
+// In double precision, rounded once. `filters` are [out, ...], contiguous.
+template <class T>
+void scale_filters(const Tensor& filters, const double* scale) {
+  const std::int64_t size = filters.numel() / filters.dim(0);
+  T* filter = filters.data<T>();
+  for (std::int64_t i = 0; i < filters.dim(0); ++i, filter += size) {
+    const double factor = scale[i];
+    for (std::int64_t j = 0; j < size; ++j) filter[j] = static_cast<T>(static_cast<double>(filter[j]) * factor);
+  }
+}
+
+}  // namespace
+
 Tensor scaled_filters(const Tensor& filters, const Tensor& scale) {
-  Tensor result = filters.to(DType::f64).clone();
-  const std::int64_t size = result.numel() / result.dim(0);
-  for (std::int64_t i = 0; i < result.numel(); ++i) result.data<double>()[i] *= scale.data<double>()[i / size];
+  const bool wide = filters.dtype() == DType::f64;
+  const Tensor result = (wide ? filters : filters.to(DType::f32)).clone();
+  wide ? scale_filters<double>(result, scale.data<double>()) : scale_filters<float>(result, scale.data<double>());
   return result.to(filters.dtype());
 }
 
