@@ -13,6 +13,7 @@
 #include "core/support/error.h"
 #include "include/tessera.h"
 #include "train/checkpoint/manifest.h"
+#include "train/compute_threads.h"
 #include "train/run/environment.h"
 
 using namespace tessera;
@@ -23,7 +24,6 @@ struct tessera_network {
 
 namespace {
 
-constexpr std::int32_t kMostThreads = 1024;
 constexpr const char* kNoWords = "out of memory, and none was left for words";
 
 thread_local std::string last_error;
@@ -79,8 +79,8 @@ tessera_status guarded(const char* function, const Body& body) noexcept {
 void check_given(const void* pointer, const char* name) { TESSERA_CHECK(pointer != nullptr, ConfigError, name, " is null"); }
 
 std::int64_t checked_threads(std::int32_t threads) {
-  TESSERA_CHECK(threads >= 0 && threads <= kMostThreads, ConfigError, "threads is ", threads, "; must be 0, every processor, to ",
-                kMostThreads);
+  TESSERA_CHECK(threads >= 0 && threads <= kMostComputeThreads, ConfigError, "threads is ", threads,
+                "; must be 0, every processor, to ", kMostComputeThreads);
   return threads;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/compute_threads.h"
 #include "train/report/bench_network.h"
 #include "train/report/export_onnx.h"
 #include "train/report/inference_choices.h"
@@ -28,7 +29,6 @@ struct ExportArguments {
 };
 
 constexpr std::int64_t kMostSamples = 1'000'000;
-constexpr std::int64_t kMostThreads = 1024;  // as of threads.compute
 
 void export_for_torch(const NetworkToExport& network, const std::string& folder) {
   const Value data = network.use ? network.use->data : Value::map();
@@ -120,14 +120,14 @@ void add_export(Verb program) {
       .one_of({"torch", "huggingface", "tessera", "onnx", "tensorboard"});
   verb.argument("-o,--output", arguments->output,
                 "folder to write model.safetensors to, and model.json or config.json; of onnx the file; for tensorboard a folder "
-                "for each run, "
-                "which is written anew")
+                "for each run, which is written anew")
       .required();
   verb.argument(
       "--batch", arguments->batch,
       "of --layout tessera: a clock chooses now what is fastest in inference with so many samples at once, e.g. 1,32; the "
       "file keeps the choices");
-  verb.argument("--threads", arguments->threads, "compute threads of --batch; 0: every processor").between(0, kMostThreads);
+  verb.argument("--threads", arguments->threads, "compute threads of --batch; 0: every processor")
+      .between(0, kMostComputeThreads);
   verb.flag("--keep-batch-norm", arguments->keep_batch_norm,
             "of onnx: batch norms stay layers of their own, rather than being folded into the convolutions before them");
   verb.footer(

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/config/read.h"
 #include "core/io/npy.h"
+#include "train/compute_threads.h"
 #include "train/report/predict.h"
 
 namespace tessera::cli {
@@ -73,7 +74,7 @@ void add_predict(Verb program) {
   verb.argument("--device", options.device, "auto, cpu, cuda or cuda:N; default: the run's, auto for a file");
   verb.argument("--precision", options.precision, "f32, tf32, bf16 or f16, as the device has it; default: the run's");
   verb.argument("--threads", arguments->threads, "compute threads, 0 for all processors; -1 for those of the run, of a file all")
-      .between(-1, 4096);
+      .between(-1, kMostComputeThreads);
   verb.flag("--json", arguments->json, "a JSON value on each line, for another program to read; docs/json.md lists the keys");
   verb.footer(
       "An input that cannot be read has a line, too, and the exit code is then 1.\n"

@@ -7,6 +7,7 @@
 
 #include "core/device/precision.h"
 #include "core/support/error.h"
+#include "train/compute_threads.h"
 
 namespace tessera {
 
@@ -63,7 +64,7 @@ bool is_plain_name(const std::string& name) {
 void ThreadsConfig::fields(Fields& f) {
   f.add("compute", compute,
         {.help = "OpenMP threads; 0 = every processor, resolved once and stored",
-         .range = between(0, 1024),
+         .range = between(0, kMostComputeThreads),
          .example = "4",
          .observable = "report"});
   f.add("loader", loader,

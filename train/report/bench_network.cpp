@@ -11,6 +11,7 @@
 #include "core/support/text.h"
 #include "layers/decoding.h"
 #include "layers/models/model.h"
+#include "train/compute_threads.h"
 #include "train/config/overrides.h"
 #include "train/plan/check.h"
 #include "train/run/environment.h"
@@ -25,7 +26,6 @@ namespace {
 
 constexpr std::string_view kAllowedOfRuns[]{"report.latency.batch", "threads.compute"};
 constexpr std::int64_t kMost = 1'000'000;  // of batches and sizes
-constexpr std::int64_t kMostThreads = 1024;  // as of threads.compute
 
 std::int64_t parse_count(std::string_view option, std::string_view text, std::int64_t most, std::string_view form) {
   std::int64_t count = 0;
@@ -51,7 +51,7 @@ void set_options(BenchNetwork& network, const BenchOptions& options, const Exper
                 "bench: report.latency.batch is empty; give --batch, e.g. --batch 1,32");
   network.batches = options.batch.empty() ? config.report.latency.batch : parse_counts("--batch", options.batch, kMost);
   network.threads = options.threads.empty() ? std::vector{resolve_compute_threads(config.threads.compute)}
-                                            : parse_counts("--threads", options.threads, kMostThreads);
+                                            : parse_counts("--threads", options.threads, kMostComputeThreads);
 }
 
 BenchNetwork network_of_model(Vfs& vfs, const BenchOptions& options) {

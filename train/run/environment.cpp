@@ -114,15 +114,11 @@ std::vector<std::string> environment_changes(const Value& before, const Value& n
     const Value* current = now.find(key);
     if (old == nullptr && current == nullptr) continue;  // no GPU on either side
     if (old != nullptr && current != nullptr && *old == *current) continue;
-    const char* const none = std::string_view(key) == "ranks" ? "1" : nullptr;
-    changes.push_back(str(key, " was ",
-                          old    ? to_json(*old)
-                          : none ? none
-                                 : "not recorded",
-                          ", is ",
-                          current ? to_json(*current)
-                          : none  ? none
-                                  : "not known"));
+    const bool counts_ranks = std::string_view(key) == "ranks";  // which one process does not record
+    const auto told = [&](const Value* value, const char* unknown) {
+      return value != nullptr ? to_json(*value) : std::string(counts_ranks ? "1" : unknown);
+    };
+    changes.push_back(str(key, " was ", told(old, "not recorded"), ", is ", told(current, "not known")));
   }
   return changes;
 }

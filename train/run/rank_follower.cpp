@@ -19,11 +19,11 @@ class Follower {
 
   RunOutcome run() {
     for (;;) {
-      const RankMessage message = hear(ranks_);
+      RankMessage message = hear(ranks_);
       switch (message.kind) {
         case RankMessageKind::threads: static_cast<void>(fair_threads(ranks_)); break;
         case RankMessageKind::run: begin(message.text); break;
-        case RankMessageKind::stage: train_stage(message.text); break;
+        case RankMessageKind::stage: train_stage(std::move(message.text)); break;
         case RankMessageKind::finished: return RunOutcome::finished;
         case RankMessageKind::stopped: return RunOutcome::stopped;
         case RankMessageKind::decisions: throw InternalError("ranks: rank 0 sent decisions where none were asked for");
@@ -42,11 +42,9 @@ class Follower {
     compare_keys(ranks_, state_->data_keys(), "the data");
   }
 
-  void train_stage(const std::string& text) {
+  void train_stage(std::string text) {
     TESSERA_CHECK(state_, InternalError, "ranks: rank 0 began a stage before the run");
-    const Checkpoint checkpoint = decode_checkpoint(text);
-    decide_as(recorded_decisions(checkpoint.manifest));
-    state_->load(checkpoint);
+    load_stage(std::exchange(text, {}));
     compare_models(ranks_, state_->model());
     const std::int64_t total = state_->stage_steps();
     state_->begin_training();
@@ -58,6 +56,13 @@ class Follower {
       const bool epoch = position.stage_step % state_->steps_per_epoch() == 0;
       if (epoch || position.stage_step == total) compare_models(ranks_, state_->model());
     }
+  }
+
+  // Nothing of what was told is kept but the state.
+  void load_stage(const std::string& text) {
+    const Checkpoint checkpoint = decode_checkpoint(text);
+    decide_as(recorded_decisions(checkpoint.manifest));
+    state_->load(checkpoint);
   }
 
   // What rank 0 knows when a stage begins; a name that is not offered here is taken as rank 0 takes it.

@@ -12,7 +12,7 @@
 #include "core/support/log.h"
 #include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
-#include "tests/train/data/image_tree.h"
+#include "tests/train/data/small_folder.h"
 #include "train/data/builtin.h"
 #include "train/data/image.h"
 #include "train/data/resample.h"
@@ -22,29 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ImageFolderTest : public ::testing::Test {
+class ImageFolderTest : public testing::SmallFolder {
  protected:
-  void SetUp() override {
-    images_.add_split("train", 10);
-    images_.add_split("test", 3, 50);
-    config_.root = images_.root().string();
-    folder_.resize = 10;
-    folder_.crop = 8;
-    config_.batch = 4;
-  }
-  void TearDown() override { set_log_sink({}); }
-
   std::string error() const {
     return message_of([&] { load_data(config_, 1); });
   }
-  std::string path(const std::string& name) const { return images_.path(name); }
-
-  testing::ImageTree images_;
-  DataConfig config_{.form = ImageFolderConfig()};
-  ImageFolderConfig& folder_ = std::get<ImageFolderConfig>(config_.form);
-
- private:
-  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(ImageFolderTest, ClassesAreTheSortedFolders) {

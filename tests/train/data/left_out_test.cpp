@@ -11,7 +11,7 @@
 #include "core/support/log.h"
 #include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
-#include "tests/train/data/image_tree.h"
+#include "tests/train/data/small_folder.h"
 #include "train/data/builtin.h"
 #include "train/data/data_check.h"
 #include "train/data/stand_ins.h"
@@ -21,23 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class LeftOut : public ::testing::Test {
+class LeftOut : public testing::SmallFolder {
  protected:
   void SetUp() override {
-    images_.add_split("train", 10);
-    images_.add_split("test", 3, 50);
-    config_.root = images_.root().string();
-    folder_.resize = 10;
-    folder_.crop = 8;
+    SmallFolder::SetUp();
     folder_.mean = Value::list({0.5, 0.5, 0.5});
     folder_.std = Value::list({0.5, 0.5, 0.5});
     folder_.val = 0;
-    config_.batch = 4;
     set_log_sink([this](LogLevel, std::string_view text) { warnings_ += str(text, '\n'); });
   }
-  void TearDown() override { set_log_sink({}); }
 
-  std::string path(const std::string& name) const { return images_.path(name); }
   void truncate(const std::string& name) const { fs::resize_file(path(name), 80); }
   std::vector<BrokenImage> broken() const { return folder_.undecodable_images(config_.root); }
   void leave_out(const std::vector<BrokenImage>& images) {
@@ -55,13 +48,7 @@ class LeftOut : public ::testing::Test {
     return all;
   }
 
-  testing::ImageTree images_;
-  DataConfig config_{.form = ImageFolderConfig()};
-  ImageFolderConfig& folder_ = std::get<ImageFolderConfig>(config_.form);
   std::string warnings_;
-
- private:
-  const testing::VariableScope cache_{"TESSERA_CACHE", ""};
 };
 
 TEST_F(LeftOut, AFileThatCannotBeDecodedIsToldAsItWasListed) {
