@@ -10,6 +10,7 @@
 #include "layers/activation.h"
 #include "layers/builtin.h"
 #include "layers/sequential.h"
+#include "tests/support/hex.h"
 #include "tests/support/message_of.h"
 #include "tests/train/onnx/onnx_networks.h"
 #include "tests/train/run/weights_files.h"
@@ -237,55 +238,18 @@ TEST(OnnxFile, HoldsWhatTheGraphHolds) {
       {"Elu", "n", {"x"}, {"y"}, {{"alpha", 0.5f}, {"axis", std::int64_t{-1}}, {"pads", std::vector<std::int64_t>{1, 2}}}}};
   graph.initializers = {{"w", OnnxType::i64, Tensor::from(std::vector<std::int64_t>{300}, {1})}};
   graph.metadata = {{"k", "v"}};
-  const std::string port =
-      "\x12\x13\x0a\x11\x08\x01\x12\x0d\x0a\x07\x12\x05"
-      "batch"
-      "\x0a\x02\x08\x02";
-  const std::string attributes = std::string(
-                                     "\x2a\x0f\x0a\x05"
-                                     "alpha"
-                                     "\x15\0\0\0\x3f\xa0\x01\x01",
-                                     17) +
-                                 "\x2a\x14\x0a\x04"
-                                 "axis"
-                                 "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xa0\x01\x02" +
-                                 "\x2a\x0d\x0a\x04"
-                                 "pads"
-                                 "\x40\x01\x40\x02\xa0\x01\x07";
-  const std::string node = std::string(
-                               "\x0a\x01"
-                               "x"
-                               "\x12\x01"
-                               "y"
-                               "\x1a\x01"
-                               "n"
-                               "\x22\x03"
-                               "Elu") +
-                           attributes;
-  const std::string body = "\x0a" + std::string(1, static_cast<char>(node.size())) + node +
-                           "\x12\x07"
-                           "tessera" +
-                           std::string("\x2a\x11\x08\x01\x10\x07\x42\x01w\x4a\x08\x2c\x01\0\0\0\0\0\0", 19) +
-                           "\x5a\x18\x0a\x01"
-                           "x" +
-                           port +
-                           "\x62\x18\x0a\x01"
-                           "y" +
-                           port;
-  const std::string model = std::string(
-                                "\x08\x07\x12\x07"
-                                "tessera"
-                                "\x1a\x01"
-                                "1"
-                                "\x42\x04\x0a\0\x10\x0d",
-                                20) +
-                            "\x72\x06\x0a\x01"
-                            "k"
-                            "\x12\x01"
-                            "v"
-                            "\x3a" +
-                            static_cast<char>(body.size() | 0x80) + '\x01' + body;
-  EXPECT_EQ(encode_onnx(graph, "1"), model);
+  EXPECT_EQ(testing::hex(encode_onnx(graph, "1")),
+            "08071207746573736572611a013142040a00100d"  // version of the format, producer, operators
+            "72060a016b120176"  // metadata
+            "3a9601"  // the graph
+            "0a440a01781201791a016e2203456c75"  // its node
+            "2a0f0a05616c706861150000003fa00101"  // alpha, a real number
+            "2a140a046178697318ffffffffffffffffff01a00102"  // axis, a whole one
+            "2a0d0a047061647340014002a00107"  // pads, a list
+            "120774657373657261"  // name of the graph
+            "2a11080110074201774a082c01000000000000"  // w
+            "5a180a017812130a110801120d0a07120562617463680a020802"  // the input
+            "62180a017912130a110801120d0a07120562617463680a020802");  // the output
 }
 
 }  // namespace

@@ -5,16 +5,12 @@
 #include <limits>
 #include <vector>
 
+#include "tests/support/hex.h"
+
 namespace tessera {
 namespace {
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    for (const int shift : {4, 0}) text += "0123456789abcdef"[(static_cast<unsigned char>(byte) >> shift) & 15];
-  }
-  return text;
-}
+using testing::hex;
 
 // What the file gains behind its first record.
 std::string gained(EventFile& file, const std::vector<EventScalar>& scalars, std::int64_t step) {
