@@ -1,13 +1,15 @@
-// Expected bytes are torchvision's: tests/oracle/resample.py prints them.
+// Expected bytes are torchvision's, which tests/oracle/resample.py prints, or those of plain sums.
 #include "train/data/resample.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <set>
 
 #include "tests/support/image_files.h"
+#include "train/data/resample_passes.h"
 
 namespace tessera {
 namespace {
@@ -48,6 +50,100 @@ TEST(Resample, PartsHaveTheBytesOfTorchvision) {
   check({0, 0, 37, 53}, {24122, {26, 33, 87, 44, 46, 126, 64, 61, 125, 84, 76, 120}, {108, 125, 131, 126, 129, 146}});
   check({36, 52, 1, 1}, {34304, {152, 220, 164, 152, 220, 164, 152, 220, 164, 152, 220, 164}, {152, 220, 164, 152, 220, 164}});
   check({10, 0, 6, 9}, {27259, {70, 112, 131, 74, 123, 139, 77, 133, 159, 80, 145, 191}, {125, 74, 168, 129, 27, 30}});
+}
+
+// One sum behind the other, as it stands in PIL.
+void weigh(const std::uint8_t* from, std::int64_t step, const int* weights, std::int64_t count, std::uint8_t* out) {
+  for (std::int64_t c = 0; c < kResampleChannels; ++c) {
+    int sum = 1 << (kResampleBits - 1);
+    for (std::int64_t i = 0; i < count; ++i) sum += from[i * step + c] * weights[i];
+    out[c] = static_cast<std::uint8_t>(std::clamp(sum >> kResampleBits, 0, 255));
+  }
+}
+
+Bytes plainly_resampled(const Image& image, const Frame& frame, std::int64_t crop) {
+  const Box& box = frame.source;
+  const ResampleAxis across = resample_axis(box.width, frame.width, frame.left, crop);
+  const ResampleAxis down = resample_axis(box.height, frame.height, frame.top, crop);
+  const auto at = [](std::int64_t row, std::int64_t column, std::int64_t width) {
+    return static_cast<std::size_t>((row * width + column) * kResampleChannels);
+  };
+  const auto sums = [&](const ResampleAxis& axis, std::int64_t i, const std::uint8_t* from, std::int64_t step, std::uint8_t* to) {
+    const ResampleAxis::Taps& taps = axis.taps[static_cast<std::size_t>(i)];
+    weigh(from + taps.begin * step, step, &axis.weights[static_cast<std::size_t>(i * axis.stride)], taps.count, to);
+  };
+  Bytes narrow(at(box.height, 0, crop));
+  Bytes out(at(crop, 0, crop));
+  for (std::int64_t y = 0; y < box.height; ++y) {
+    const std::uint8_t* const row = &image.pixels[at(box.top + y, box.left, image.width)];
+    for (std::int64_t x = 0; x < crop; ++x) sums(across, x, row, kResampleChannels, &narrow[at(y, x, crop)]);
+  }
+  for (std::int64_t y = 0; y < crop; ++y) {
+    for (std::int64_t x = 0; x < crop; ++x) sums(down, y, &narrow[at(0, x, crop)], at(1, 0, crop), &out[at(y, x, crop)]);
+  }
+  return out;
+}
+
+enum class Content { noise, grey, white };
+
+Image image_of(std::int64_t height, std::int64_t width, Content content) {
+  std::mt19937 random(static_cast<unsigned>(height * 1000 + width));
+  Image image{height, width, Bytes(static_cast<std::size_t>(height * width * kResampleChannels), 255)};
+  for (std::size_t i = 0; i < image.pixels.size() && content != Content::white; ++i) {
+    const bool repeats = content == Content::grey && i % 3 != 0;
+    image.pixels[i] = repeats ? image.pixels[i - 1] : static_cast<std::uint8_t>(random());
+  }
+  return image;
+}
+
+// Also that nothing around the sample is written.
+void expect_plain_bytes(const Image& image, const Frame& frame, std::int64_t crop) {
+  const auto size = static_cast<std::size_t>(crop * crop * kResampleChannels);
+  constexpr std::size_t kGuard = 64;
+  Bytes guarded(size + 2 * kGuard, 99);
+  resample(image, frame, crop, std::span(guarded).subspan(kGuard, size));
+  const Bytes expected = plainly_resampled(image, frame, crop);
+  const Box& box = frame.source;
+  ASSERT_TRUE(std::equal(expected.begin(), expected.end(), guarded.begin() + kGuard))
+      << box.height << 'x' << box.width << " at " << box.top << ", " << box.left << " of " << image.height << 'x' << image.width
+      << " to " << frame.height << 'x' << frame.width << ", crop " << crop << " at " << frame.top << ", " << frame.left;
+  EXPECT_TRUE(std::all_of(guarded.begin(), guarded.begin() + kGuard, [](auto byte) { return byte == 99; }));
+  EXPECT_TRUE(std::all_of(guarded.end() - kGuard, guarded.end(), [](auto byte) { return byte == 99; }));
+}
+
+// Up and down, of one pixel and of many, to rows of less than a vector, of whole ones and of a part more: 1, 11 and 32 pixels.
+TEST(Resample, VectorsHaveTheBytesOfPlainSums) {
+  for (const std::int64_t height : {1, 2, 5, 13, 37, 64}) {
+    for (const std::int64_t width : {1, 3, 6, 17, 53, 97}) {
+      for (const Content content : {Content::noise, Content::grey, Content::white}) {
+        const Image image = image_of(height, width, content);
+        for (const std::int64_t crop : {1, 3, 11, 32, 43}) {
+          expect_plain_bytes(image, {{0, 0, height, width}, crop, crop, 0, 0}, crop);
+          expect_plain_bytes(image, choose_frame({}, height, width, crop + 4, crop), crop);
+        }
+      }
+    }
+  }
+}
+
+TEST(Resample, PartsHaveTheBytesOfPlainSumsAtEveryEdge) {
+  const Image image = image_of(23, 31, Content::noise);
+  for (const std::int64_t h : {1, 2, 7, 23}) {
+    for (const std::int64_t w : {1, 4, 5, 31}) {
+      for (const std::int64_t top : {std::int64_t{0}, (23 - h) / 2, 23 - h}) {
+        for (const std::int64_t left : {std::int64_t{0}, (31 - w) / 2, 31 - w}) {
+          for (const std::int64_t crop : {5, 16}) expect_plain_bytes(image, {{top, left, h, w}, crop, crop, 0, 0}, crop);
+        }
+      }
+    }
+  }
+}
+
+TEST(Resample, ThousandsOfTapsHaveTheBytesOfPlainSums) {
+  for (const Content content : {Content::noise, Content::white}) {
+    expect_plain_bytes(image_of(3, 5003, content), {{0, 0, 3, 5003}, 2, 2, 0, 0}, 2);
+    expect_plain_bytes(image_of(5003, 3, content), {{0, 0, 5003, 3}, 2, 2, 0, 0}, 2);
+  }
 }
 
 Framing framing(Framing::Kind kind, std::uint64_t epoch, std::uint64_t sample) {
