@@ -11,7 +11,6 @@
 #include "layers/fold.h"
 #include "layers/scores.h"
 #include "train/run/environment.h"
-#include "train/run/saved_use.h"
 
 namespace tessera::capi {
 namespace {
@@ -31,7 +30,7 @@ Runner::Runner(const std::function<TrainedNetwork()>& load, std::int64_t threads
   std::packaged_task<void()> loading([this, &load] {
     TrainedNetwork network = load();
     description_ = to_json(description_of(network));
-    decisions_ = decisions_of(network.use);
+    decisions_ = std::move(network.decisions);
     network.model = for_inference(*network.model);  // described as it was trained, and run as its speed was measured
     network_ = std::move(network);
   });

@@ -10,6 +10,7 @@
 #include "train/data/labelled_images.h"
 #include "train/data/splits.h"
 #include "train/run/import_weights.h"
+#include "train/run/named_fault.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
@@ -64,11 +65,17 @@ void add_optional_inputs(TrainedNetwork& network) {
   }
 }
 
-TrainedNetwork finished(TrainedNetwork network, const Shape& input, const std::string& precision) {
-  if (!precision.empty()) network.use.precision = precision;
-  network.inputs.push_back(first_input(*network.model, input, network.use.data));
-  add_optional_inputs(network);
-  network.compute();  // refuses a precision now, not in the first run
+// `input` is what was saved at `path`. A precision that cannot be is refused now, not in the first run.
+TrainedNetwork finished(TrainedNetwork network, const Shape& input, const std::string& path, const std::string& precision) {
+  naming_the_place(path, [&] {
+    network.inputs.push_back(first_input(*network.model, input, network.use.data));
+    add_optional_inputs(network);
+    network.decisions = decisions_of(network.use);
+    if (precision.empty()) network.compute();
+  });
+  if (precision.empty()) return network;
+  network.use.precision = precision;
+  network.compute();
   return network;
 }
 
@@ -77,11 +84,12 @@ TrainedNetwork from_file(Vfs& vfs, const std::string& path, const LoadOptions& o
   TrainedNetwork network{.model = std::move(file.model)};
   if (file.use) network.use = std::move(*file.use);
   network.origin.set("file", path);
-  return finished(std::move(network), file.input, options.precision);
+  return finished(std::move(network), file.input, path, options.precision);
 }
 
 // `run` is null for a checkpoint that lies in no run.
-TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* run, const LoadOptions& options) {
+TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* run, const std::string& path,
+                               const LoadOptions& options) {
   TrainedNetwork network{.model = evaluation_model(checkpoint)};
   if (run != nullptr) {
     network.use = use_of_run(settings_of(*run, {}, {}, kVerb), checkpoint.manifest);
@@ -93,7 +101,7 @@ TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* ru
   network.origin.set("stage", checkpoint.manifest.at("stage_name"));
   network.origin.set("step", checkpoint.step);
   network.passed_over = checkpoint.damaged;
-  return finished(std::move(network), input_of(checkpoint.manifest), options.precision);
+  return finished(std::move(network), input_of(checkpoint.manifest), path, options.precision);
 }
 
 // The run that a checkpoint's folder lies in.
@@ -132,10 +140,10 @@ TrainedNetwork load_trained(Vfs& vfs, const std::string& path, const LoadOptions
   if (type == fs::file_type::regular) return from_file(vfs, path, options);
   if (whole_run) {
     const RunFolder run = RunFolder::open(vfs, path);
-    return from_checkpoint(load_at(vfs, run, options.at, kVerb), &run, options);
+    return from_checkpoint(load_at(vfs, run, options.at, kVerb), &run, path, options);
   }
   const std::optional<RunFolder> run = run_of(vfs, folder);
-  return from_checkpoint(load_folder(vfs, folder, read_manifest(vfs, folder)), run ? &*run : nullptr, options);
+  return from_checkpoint(load_folder(vfs, folder, read_manifest(vfs, folder)), run ? &*run : nullptr, path, options);
 }
 
 }  // namespace tessera::capi

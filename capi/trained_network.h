@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config/value.h"
+#include "core/device/decisions.h"
 #include "core/io/vfs.h"
 #include "core/nn/module.h"
 #include "train/data/batch.h"
@@ -37,6 +38,7 @@ struct TrainedNetwork {
   std::unique_ptr<Module> model;  // on the CPU, with the weights that the run itself evaluated
   std::vector<Input> inputs = {};  // the first one is what the network reads
   NetworkUse use = {};  // its task is "" where none is known
+  DecisionMap decisions = {};  // of its use
   Value origin = Value::map();
   std::vector<std::string> passed_over = {};  // of each newer checkpoint that is damaged
 
@@ -47,7 +49,7 @@ struct TrainedNetwork {
 
 // Of a run folder, of the folder of one checkpoint, or of a file that holds a network (train/run/network_file.h). Throws
 // ConfigError on a path that is none of them, on `at` beside the latter two, where there is no such checkpoint, and on a
-// precision that the processor cannot compute in; IoError on what is damaged or cannot be looked at.
+// precision that the processor cannot compute in; IoError on what is damaged or cannot be looked at. Messages name the path.
 TrainedNetwork load_trained(Vfs& vfs, const std::string& path, const LoadOptions& options);
 
 // What tessera_describe() gives.

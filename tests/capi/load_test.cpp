@@ -89,8 +89,41 @@ TEST(CLoad, AFileOfARunTellsWhatTheRunTells) {
   Buffer<std::uint8_t> pixels({2, 28, 28, 1}, 9);
   EXPECT_EQ(scores_of(file, pixels), scores_of(run, pixels));
   write_with("f16");
-  expect_in(refusal(TESSERA_BAD_ARGUMENT, path), "tessera_load: f16 is not supported on cpu yet; supported: f32, bf16");
+  expect_in(refusal(TESSERA_BAD_ARGUMENT, path),
+            str("tessera_load: ", path, ": f16 is not supported on cpu yet; supported: f32, bf16"));
   EXPECT_EQ(Loaded(path, 1, "f32").description().at("precision").as_string(), "f32");
+}
+
+// Whatever of it does not fit together.
+TEST(CLoad, AFaultOfAFileNamesTheFile) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "net.safetensors").string();
+  const auto model =
+      build_model(tessera::testing::layers_config(R"(["flatten", {"linear": {"out": 3, "name": "fc"}}])"), {1, 2, 2, 1});
+  initialize(*model, 1);
+  const auto expect_fault = [&](const Shape& input, const NetworkUse& use, const char* fault) {
+    write_network(real_vfs(), *model, input, path, use);
+    const std::string message = refusal(TESSERA_BAD_ARGUMENT, path);
+    EXPECT_TRUE(message.starts_with(str("tessera_load: ", path, ": "))) << message;
+    expect_in(message, fault);
+  };
+  const NetworkUse use{.task = "classification"};
+  expect_fault({1, 2, 3, 1}, use, "linear");
+  NetworkUse changed = use;
+  changed.data = parse_json(R"({"preprocessing": {"mean": [0, 0], "std": [1, 1]}})", "test");
+  expect_fault({1, 2, 2, 1}, changed, "images have 1 channels");
+  changed.data = parse_json(R"({"preprocessing": {"mean": 7, "std": [1]}})", "test");
+  expect_fault({1, 2, 2, 1}, changed, "expected a list");
+  changed = use;
+  changed.decisions = parse_json(R"({"version": 7, "decisions": {}})", "test");
+  expect_fault({1, 2, 2, 1}, changed, "decisions: version is 7; this program reads 1");
+  changed = use;
+  changed.precision = "f99";
+  expect_fault({1, 2, 2, 1}, changed, "'f99' is no precision; choices: ");
+  changed.precision = "f32";
+  write_network(real_vfs(), *model, {1, 2, 2, 1}, path, changed);
+  EXPECT_TRUE(refusal(TESSERA_BAD_ARGUMENT, path, nullptr, "f99").starts_with("tessera_load: 'f99' is no precision"))
+      << "a fault of the caller";
 }
 
 TEST(CLoad, TakesACheckpointThatWasCarriedElsewhere) {
@@ -156,7 +189,8 @@ TEST(CLoad, ARunOfAGpuInF16IsLoadedInAPrecisionOfTheCpu) {
     settings.replace(settings.find(before), std::string_view(before).size(), after);
   }
   write_file_atomically(real_vfs(), run + "/config.resolved.yaml", settings);
-  expect_in(refusal(TESSERA_BAD_ARGUMENT, run), "tessera_load: f16 is not supported on cpu yet; supported: f32, bf16");
+  expect_in(refusal(TESSERA_BAD_ARGUMENT, run),
+            str("tessera_load: ", run, ": f16 is not supported on cpu yet; supported: f32, bf16"));
   tessera_network* network = nullptr;
   const tessera_options options{sizeof(options), 1, nullptr, "f32"};
   ASSERT_EQ(tessera_load(run.c_str(), &options, &network), TESSERA_OK) << tessera_last_error();

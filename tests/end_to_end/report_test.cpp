@@ -138,16 +138,47 @@ TEST_F(Report, WatchEndsWithTheRun) {
   expect_in(read_bytes(file), ">stopped</td>");
 }
 
-// The page in a browser, after a click on the header of the stages' column of steps: what the script makes of it.
+// On paper there is nothing to press, and what is hidden behind a summary is shown.
+TEST_F(Report, PrintsWithoutWhatIsToBePressed) {
+  const std::string text = page({run()});
+  const std::size_t begin = text.find("@media print {");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string print = text.substr(begin, text.find("</style>", begin) - begin), body = text.substr(text.find("<body"));
+  expect_in(print, "nav, .skip, .latex { display: none; }");
+  for (const char* const hidden : {"<nav ", "class=\"skip\"", "class=\"latex\""}) expect_in(body, hidden);
+  expect_in(print, ".scroll { overflow: visible; }");
+  expect_in(body, "class=\"scroll");
+  for (const char* const event : {"'beforeprint'", "'afterprint'"}) expect_in(body, event);
+  expect_in(body, "<details");
+}
+
+bool has_browser() { return std::system("chromium --version >/dev/null 2>&1") == 0; }
+
+// What the page is in a browser once `script` has run behind its own.
+std::string dom_after(std::string page, const std::string& script, const TemporaryFolder& folder) {
+  const std::string end = "</body>", file = folder / "scripted.html";
+  page.replace(page.rfind(end), end.size(), str("<script>", script, "</script></body>"));
+  write_bytes(file, page);
+  return output_of(str("chromium --headless --no-sandbox --disable-gpu --user-data-dir=", folder / "chromium",
+                       " --dump-dom file://", file, " 2>/dev/null"));
+}
+
+TEST_F(Report, OpensForThePrinterInABrowser) {
+  if (!has_browser()) GTEST_SKIP() << "no chromium";
+  const std::string script =
+      "var closed = function () { return document.querySelectorAll('details:not([open])').length; };"
+      "document.querySelector('details').open = true;"
+      "var told = [closed()];"
+      "['beforeprint', 'afterprint'].forEach(function (name) { window.dispatchEvent(new Event(name)); told.push(closed()); });"
+      "document.title = 'closed ' + (told[0] > 0) + ' ' + told[1] + ' ' + (told[2] - told[0]);";
+  expect_in(dom_after(page({run()}), script, *folder_), "<title>closed true 0 0</title>");
+}
+
+// After a click on the header of the stages' column of steps: what the script makes of the page.
 TEST_F(Report, SortsInABrowser) {
-  if (std::system("chromium --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-  std::string text = page({run()});
-  const std::string end = "</body>";
-  text.replace(text.rfind(end), end.size(),
-               "<script>var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();</script></body>");
-  write_bytes(*folder_ / "clicked.html", text);
-  const std::string dom = output_of("chromium --headless --no-sandbox --disable-gpu --user-data-dir=" + (*folder_ / "chromium") +
-                                    " --dump-dom file://" + (*folder_ / "clicked.html") + " 2>/dev/null");
+  if (!has_browser()) GTEST_SKIP() << "no chromium";
+  const std::string dom = dom_after(
+      page({run()}), "var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();", *folder_);
   EXPECT_EQ(dom.find("disabled", dom.find("<body")), std::string::npos) << "the script set the buttons free";
   expect_in(dom, "aria-sort=\"descending\"");
   const std::string rows = dom.substr(dom.find("id=\"stages-0\""));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "core/support/error.h"
 
@@ -12,13 +13,35 @@ namespace fs = std::filesystem;
 
 bool is_passed_over(const std::string& name) { return name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini"; }
 
-void collect(const fs::path& folder, int depth, std::vector<std::string>& images) {
-  TESSERA_CHECK(depth <= kMostImageFolders, IoError, folder.string(), ": is more than ", kMostImageFolders, " folders deep");
-  for (const fs::path& path : image_entries(folder)) {
-    if (is_folder(path)) {
-      collect(path, depth + 1, images);
+struct Entries {
+  std::vector<fs::path> paths;
+  std::string fault;  // why there may be more
+};
+
+Entries entries_of(const fs::path& folder) {
+  std::error_code error;
+  Entries entries;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!is_passed_over(at->path().filename().string())) entries.paths.push_back(at->path());
+  }
+  if (error) entries.fault = str("cannot list: ", error.message());
+  std::ranges::sort(entries.paths, {}, [](const fs::path& path) { return path.string(); });
+  return entries;
+}
+
+void collect(std::vector<fs::path> entries, int depth, std::vector<FoundFile>& found) {
+  for (const fs::path& path : entries) {
+    std::error_code error;
+    const fs::file_type type = fs::status(path, error).type();
+    if (type == fs::file_type::directory) {
+      TESSERA_CHECK(depth < kMostImageFolders, IoError, path.string(), ": is more than ", kMostImageFolders, " folders deep");
+      Entries below = entries_of(path);
+      collect(std::move(below.paths), depth + 1, found);
+      if (!below.fault.empty()) found.push_back({path.string(), below.fault});
     } else if (is_named_like_an_image(path)) {
-      images.push_back(path.string());
+      found.push_back({path.string()});
+    } else if (error) {
+      found.push_back({path.string(), str("cannot tell whether it is a folder: ", error.message())});
     }
   }
 }
@@ -37,21 +60,16 @@ bool is_folder(const fs::path& path) {
 }
 
 std::vector<fs::path> image_entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!is_passed_over(at->path().filename().string())) paths.push_back(at->path());
-  }
-  TESSERA_CHECK(!error, IoError, folder.string(), ": cannot list: ", error.message());
-  std::ranges::sort(paths, {}, [](const fs::path& path) { return path.string(); });
-  return paths;
+  Entries entries = entries_of(folder);
+  TESSERA_CHECK(entries.fault.empty(), IoError, folder.string(), ": ", entries.fault);
+  return std::move(entries.paths);
 }
 
-std::vector<std::string> images_below(const fs::path& folder) {
-  std::vector<std::string> images;
-  collect(folder, 0, images);
-  TESSERA_CHECK(!images.empty(), IoError, folder.string(), ": has no .jpg, .jpeg or .png file");
-  return images;
+std::vector<FoundFile> images_below(const fs::path& folder) {
+  std::vector<FoundFile> found;
+  collect(image_entries(folder), 0, found);
+  TESSERA_CHECK(!found.empty(), IoError, folder.string(), ": has no .jpg, .jpeg or .png file");
+  return found;
 }
 
 }  // namespace tessera

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "train/data/found_file.h"
+
 namespace tessera {
 
 // How many folders lie in each other at most: a link to a folder above would never end.
@@ -17,7 +19,9 @@ bool is_folder(const std::filesystem::path& path);  // links are followed; one t
 // cannot be listed.
 std::vector<std::filesystem::path> image_entries(const std::filesystem::path& folder);
 
-// The images in a folder and in those below it, folder after folder by byte. Throws IoError "path: reason" where there is none.
-std::vector<std::string> images_below(const std::filesystem::path& folder);
+// The images in a folder and in those below it, folder after folder by byte. Among them, with their faults, folders below it that
+// cannot be listed and what cannot be told to be a folder. Throws IoError "path: reason" where there is nothing of both, where
+// the folder itself cannot be listed, and where folders lie too deep.
+std::vector<FoundFile> images_below(const std::filesystem::path& folder);
 
 }  // namespace tessera

@@ -104,10 +104,10 @@ class ArraySamples final : public NewSamples {
 }  // namespace
 
 NewImages::NewImages(const Value& description, const Shape& input) {
-  TESSERA_CHECK(input.rank() == 4, ConfigError, "predict: the network takes ", input, "; an image is [1, h, w, c]");
+  TESSERA_CHECK(input.rank() == 4, ConfigError, "the network takes ", input, "; an image is [1, h, w, c]");
   sample_ = input.erase(0);
   const Value* const kept = description.find(kPreprocessingKey);
-  TESSERA_CHECK(kept != nullptr, ConfigError, "predict: the network was saved without '", kPreprocessingKey,
+  TESSERA_CHECK(kept != nullptr, ConfigError, "the network was saved without '", kPreprocessingKey,
                 "', which tells how images are brought to it");
   const auto preprocessing = read<Preprocessing>(*kept, kPreprocessingKey);
   table_.emplace(preprocessing.normalization, sample_[2]);

@@ -20,6 +20,7 @@
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/import_weights.h"
+#include "train/run/named_fault.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
@@ -86,12 +87,8 @@ std::vector<Answer> likeliest(std::span<const float> scores, std::int64_t top, c
 // Samples of one shape are gathered until they are a batch. Rows leave in the order in which they came.
 class Batches {
  public:
-  Batches(Network& network, const Prediction& prediction, const PredictOptions& options, const TakePredicted& take)
-      : network_(network),
-        prediction_(prediction),
-        options_(options),
-        take_(take),
-        compute_(compute_dtype(network.use.precision, device_of(*network.model))) {}
+  Batches(Network& network, const Prediction& prediction, DType compute, const PredictOptions& options, const TakePredicted& take)
+      : network_(network), prediction_(prediction), options_(options), take_(take), compute_(compute) {}
 
   void fail(const std::string& input, std::string_view reason, std::optional<std::int64_t> sample = {}) {
     const std::string prefix = input + ": ";
@@ -168,12 +165,14 @@ struct Opened {
 };
 
 // On the OpenMP threads: an image costs as much as a small network's answer to it.
-std::vector<Opened> open_all(std::span<const std::string> files, const Prediction& prediction) {
+std::vector<Opened> open_all(std::span<const FoundFile> files, const Prediction& prediction) {
   std::vector<Opened> opened(files.size());
   cpu::parallel_for(std::ssize(opened), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      opened[i].fault = files[i].fault;
+      if (!opened[i].fault.empty()) continue;
       try {
-        opened[i].samples = prediction.open(files[i]);
+        opened[i].samples = prediction.open(files[i].path);
       } catch (const IoError& error) {
         opened[i].fault = error.what();
       }
@@ -190,16 +189,16 @@ void take(const std::string& name, const Opened& opened, Batches& batches) {
   }
 }
 
-void take_files(std::span<const std::string> files, const Prediction& prediction, std::int64_t at_once, Batches& batches) {
+void take_files(std::span<const FoundFile> files, const Prediction& prediction, std::int64_t at_once, Batches& batches) {
   for (std::size_t begin = 0; begin < files.size(); begin += static_cast<std::size_t>(at_once)) {
     const auto part = files.subspan(begin, std::min(static_cast<std::size_t>(at_once), files.size() - begin));
     std::vector<Opened> opened = open_all(part, prediction);
-    for (std::size_t i = 0; i < part.size(); ++i) take(part[i], opened[i], batches);
+    for (std::size_t i = 0; i < part.size(); ++i) take(part[i].path, opened[i], batches);
   }
 }
 
 void take_inputs(const PredictOptions& options, const Prediction& prediction, Batches& batches) {
-  std::vector<std::string> files;  // of inputs that follow each other, so that many single ones are opened at once, too
+  std::vector<FoundFile> files;  // of inputs that follow each other, so that many single ones are opened at once, too
   for (const std::string& input : options.inputs) {
     try {
       std::ranges::move(prediction.files(input), std::back_inserter(files));
@@ -238,16 +237,19 @@ PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredic
   Network network = is_file ? network_of_file(vfs, options) : network_of_run(vfs, options);
   const NetworkUse& use = network.use;
   const Device device = resolve_device(network.device);
-  const std::unique_ptr<Prediction> prediction =
-      builtin_task(use.task).prediction(use.data, network.input, network.model->output_shape(network.input));
+  const std::unique_ptr<Prediction> prediction = naming_the_place(options.network, [&] {
+    return builtin_task(use.task).prediction(use.data, network.input, network.model->output_shape(network.input));
+  });
+  const auto precision = [&] { return compute_dtype(use.precision, device); };
+  const DType compute = options.precision.empty() ? naming_the_place(options.network, precision) : precision();
   set_compute_threads(network.threads);
   move_to(*network.model, device);
   const NoGrad no_grad;
   const Tf32Products products(use.precision == "tf32");
-  const DecisionScope fixed({.known = decisions_of(use)});
+  const DecisionScope fixed({.known = naming_the_place(options.network, [&] { return decisions_of(use); })});
   const ConstantWeights constant;
   const Opened text = open_text(options, *prediction);
-  Batches batches(network, *prediction, options, take_predicted);
+  Batches batches(network, *prediction, compute, options, take_predicted);
   take_inputs(options, *prediction, batches);
   if (!options.text.empty()) take(kTextName, text, batches);
   batches.flush();

@@ -15,6 +15,7 @@
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "layers/self_attention.h"
+#include "train/run/named_fault.h"
 #include "train/run/saved_model.h"
 #include "train/run/weights_source.h"
 #include "train/torch/huggingface_config.h"
@@ -344,7 +345,7 @@ FileNetwork file_network(Vfs& vfs, const std::string& path) {
       source.input, ConfigError, path,
       ": holds no network and its input; give a run folder or a file of tessera compress or tessera export --layout tessera");
   const ModelConfig config{.form = models::Saved(), .weights = path};
-  FileNetwork network{rebuilt(source, *source.input), *source.input, source.use};
+  FileNetwork network{naming_the_place(path, [&] { return rebuilt(source, *source.input); }), *source.input, source.use};
   Importer(*network.model, config, network.input, std::move(source)).run();
   return network;
 }

@@ -39,8 +39,8 @@ InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& inp
 // config.weights tells, or where that tells none.
 InitialModel trained_model(Vfs& vfs, const ModelConfig& config, const Shape& input);
 
-// The network of a file that holds one, and the input that it says. Throws ConfigError on any other file, and what
-// initial_model() throws.
+// The network of a file that holds one, and the input that it says. Throws ConfigError on any other file and where the network
+// takes no such input, and what initial_model() throws; all messages name the file.
 struct FileNetwork {
   std::unique_ptr<Module> model;
   Shape input;  // of one sample

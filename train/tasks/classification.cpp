@@ -47,8 +47,8 @@ class ClassPrediction final : public Prediction {
   ClassPrediction(std::vector<std::string> names, const Value& description, const Shape& input)
       : names_(std::move(names)), images_(description, input) {}
 
-  std::vector<std::string> files(const std::string& path) const override {
-    return is_folder(path) ? images_below(path) : std::vector{path};
+  std::vector<FoundFile> files(const std::string& path) const override {
+    return is_folder(path) ? images_below(path) : std::vector{FoundFile{path}};
   }
   std::unique_ptr<NewSamples> open(const std::string& file) const override { return images_.open(file); }
   std::unique_ptr<NewSamples> open_text(const std::string&, const std::string& name) const override {
@@ -111,7 +111,7 @@ std::unique_ptr<TaskDetails> Classification::details(const Subset& split, const 
 
 std::unique_ptr<Prediction> Classification::prediction(const Value& description, const Shape& input, const Shape& output) const {
   std::vector<std::string> names = class_names(description);
-  TESSERA_CHECK(!names.empty() && output == (Shape{1, std::ssize(names)}), ConfigError, "predict: the network gives ", output,
+  TESSERA_CHECK(!names.empty() && output == (Shape{1, std::ssize(names)}), ConfigError, "the network gives ", output,
                 " for one image, but was saved with ", names.size(), " classes");
   return std::make_unique<ClassPrediction>(std::move(names), description, input);
 }

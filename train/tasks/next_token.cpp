@@ -104,7 +104,7 @@ std::unique_ptr<TaskDetails> NextToken::details(const Subset& split, const Detai
 std::unique_ptr<Prediction> NextToken::prediction(const Value& description, const Shape& input, const Shape& output) const {
   auto tokenizer = tokenizer_of(text_description(description));
   TESSERA_CHECK(input.rank() == 2 && output.rank() == 3 && output[2] >= tokenizer->vocabulary(), ConfigError,
-                "predict: the network takes ", input, " and gives ", output, "; tokenizer ", tokenizer->name(), " has ",
+                "the network takes ", input, " and gives ", output, "; tokenizer ", tokenizer->name(), " has ",
                 tokenizer->vocabulary(), " tokens, so it must be [1, t] and [1, t, ", tokenizer->vocabulary(), "] or wider");
   return std::make_unique<TokenPrediction>(std::move(tokenizer), input[1]);
 }

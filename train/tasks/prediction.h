@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "train/data/found_file.h"
 #include "train/data/new_samples.h"
 
 namespace tessera {
@@ -16,7 +17,7 @@ class Prediction {
   virtual ~Prediction() = default;
 
   // The files that a path of the command line stands for, in their order. Throws IoError "path: reason".
-  virtual std::vector<std::string> files(const std::string& path) const { return {path}; }
+  virtual std::vector<FoundFile> files(const std::string& path) const { return {{path}}; }
   // May be called from several threads at once. Throws IoError "file: reason". What it gives must not outlive this.
   virtual std::unique_ptr<NewSamples> open(const std::string& file) const = 0;
   // Of a text that the command line gives, called `name`. Throws ConfigError where the network reads none.

@@ -86,7 +86,7 @@ class Task {
 };
 
 inline std::unique_ptr<Prediction> Task::prediction(const Value&, const Shape&, const Shape&) const {
-  throw ConfigError(str("predict: the network learnt the task ", name(), ", which has no answer to a sample alone"));
+  throw ConfigError(str("the network learnt the task ", name(), ", which has no answer to a sample alone"));
 }
 
 }  // namespace tessera

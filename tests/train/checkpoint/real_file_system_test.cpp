@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tests/core/io/expect_error.h"
+#include "tests/support/unprivileged.h"
 #include "tests/train/checkpoint/store_fixture.h"
 
 namespace tessera {
@@ -96,22 +97,6 @@ TEST_F(RealFileSystem, AReadOnlyOneIsReadAndNotWritten) {
   expect_intact({1, 2});
 }
 
-// Root may read and write everything: as somebody else while it lives.
-class Unprivileged {
- public:
-  Unprivileged() : root_(::geteuid() == 0), given_up_(!root_ || ::seteuid(65534) == 0) {}
-  Unprivileged(const Unprivileged&) = delete;
-  Unprivileged& operator=(const Unprivileged&) = delete;
-  ~Unprivileged() {
-    if (root_ && given_up_) static_cast<void>(::seteuid(0));
-  }
-  bool given_up() const noexcept { return given_up_; }
-
- private:
-  bool root_;
-  bool given_up_;
-};
-
 class Permissions : public RealFileSystem {
  protected:
   void SetUp() override {
@@ -131,7 +116,7 @@ class Permissions : public RealFileSystem {
 TEST_F(Permissions, AFolderThatMayNotBeWritten) {
   CheckpointStore store = writer();
   allow(folder, 0555);
-  const Unprivileged user;
+  const testing::Unprivileged user;
   if (!user.given_up()) GTEST_SKIP() << "root cannot become another user";
   expect_io_error([&] { store.save(3, parts_at(3), extra_at(3)); },
                   {"vfs: mkdir failed: path is ", folder.string(), ": Permission denied"});
@@ -140,7 +125,7 @@ TEST_F(Permissions, AFolderThatMayNotBeWritten) {
 
 TEST_F(Permissions, ACheckpointThatMayNotBeReadIsPassedOver) {
   allow(folder / "step-00000002", 0);
-  const Unprivileged user;
+  const testing::Unprivileged user;
   if (!user.given_up()) GTEST_SKIP() << "root cannot become another user";
   const Checkpoint checkpoint = reader().load_latest();
   expect_checkpoint(checkpoint, 1);
@@ -151,7 +136,7 @@ TEST_F(Permissions, ACheckpointThatMayNotBeReadIsPassedOver) {
 // Not the same as an empty folder: a run must not start anew because its checkpoints could not be seen.
 TEST_F(Permissions, AFolderThatMayNotBeReadIsAnError) {
   allow(folder, 0);
-  const Unprivileged user;
+  const testing::Unprivileged user;
   if (!user.given_up()) GTEST_SKIP() << "root cannot become another user";
   expect_io_error([&] { reader().load_latest(); }, {"vfs: list failed: path is ", folder.string(), ": Permission denied"});
   expect_io_error([&] { reader().steps(); }, {"vfs: list failed", "Permission denied"});

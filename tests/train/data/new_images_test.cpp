@@ -6,6 +6,7 @@
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/unprivileged.h"
 #include "tests/train/data/image_tree.h"
 #include "train/data/image_folder.h"
 #include "train/data/image_names.h"
@@ -155,8 +156,8 @@ TEST_F(NewImagesTest, WhatDoesNotDescribeThemIsRefused) {
     return message_of<ConfigError>([&] { NewImages(description, input); });
   };
   EXPECT_EQ(message(Value::map(), {1, 4, 4, 3}),
-            "predict: the network was saved without 'preprocessing', which tells how images are brought to it");
-  EXPECT_EQ(message(kGrey, {1, 7}), "predict: the network takes [1, 7]; an image is [1, h, w, c]");
+            "the network was saved without 'preprocessing', which tells how images are brought to it");
+  EXPECT_EQ(message(kGrey, {1, 7}), "the network takes [1, 7]; an image is [1, h, w, c]");
   EXPECT_NE(message(kGrey, {1, 4, 4, 3}).find("images have 3 channels"), std::string::npos);
   EXPECT_NE(message(described(R"({"mean": [0], "std": [0]})"), {1, 4, 4, 1}).find("must be positive"), std::string::npos);
   EXPECT_NE(message(described(R"({"mean": [0], "std": [1], "crop": 4})"), {1, 4, 4, 1}).find("needs both of resize and crop"),
@@ -169,12 +170,30 @@ TEST_F(NewImagesTest, WhatDoesNotDescribeThemIsRefused) {
 
 TEST_F(NewImagesTest, AFolderStandsForTheImagesBelowItByName) {
   for (const char* name : {"b.PNG", "a.jpg", "sub/c.jpeg", ".hidden.png", "notes.txt", "x.npy"}) tree_.write(name, "x");
-  EXPECT_EQ(images_below(tree_.root()), (std::vector{tree_.path("a.jpg"), tree_.path("b.PNG"), tree_.path("sub/c.jpeg")}));
+  EXPECT_EQ(images_below(tree_.root()),
+            (std::vector<FoundFile>{{tree_.path("a.jpg")}, {tree_.path("b.PNG")}, {tree_.path("sub/c.jpeg")}}));
   tree_.write("empty/notes.txt", "x");
   EXPECT_EQ(message_of<IoError>([&] { images_below(tree_.path("empty")); }),
             tree_.path("empty") + ": has no .jpg, .jpeg or .png file");
   std::filesystem::create_directory_symlink(tree_.root(), tree_.root() / "sub/again");
   EXPECT_NE(message_of<IoError>([&] { images_below(tree_.root()); }).find("is more than 16 folders deep"), std::string::npos);
+}
+
+TEST_F(NewImagesTest, AFolderBelowThatMayNotBeListedIsNamed) {
+  for (const char* name : {"a.jpg", "sub/b.jpg", "z.jpg"}) tree_.write(name, "x");
+  namespace fs = std::filesystem;
+  fs::permissions(tree_.root(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(tree_.root() / "sub", fs::perms::none);
+  {
+    const testing::Unprivileged user;
+    if (!user.given_up()) GTEST_SKIP() << "root cannot become another user";
+    EXPECT_EQ(images_below(tree_.root()),
+              (std::vector<FoundFile>{
+                  {tree_.path("a.jpg")}, {tree_.path("sub"), "cannot list: Permission denied"}, {tree_.path("z.jpg")}}));
+    EXPECT_EQ(message_of<IoError>([&] { images_below(tree_.root() / "sub"); }),
+              tree_.path("sub") + ": cannot list: Permission denied");
+  }
+  fs::permissions(tree_.root() / "sub", fs::perms::owner_all);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/io/npy.h"
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/image_files.h"
 #include "tests/support/message_of.h"
 #include "tests/train/run/weights_files.h"
 #include "train/report/export.h"
@@ -135,6 +136,31 @@ TEST_F(Predict, WhatCannotBeReadHasALineInItsPlace) {
   EXPECT_EQ(rows[4].predicted.error, std::nullopt);
 }
 
+// What is beside it is answered, in its place.
+TEST_F(Predict, WhatCannotBeLookedIntoInAFolderHasALine) {
+  use_.data.set("preprocessing", parse_json(R"({"mean": [0.5], "std": [0.5]})", "test"));
+  const std::filesystem::path images = folder_.path() / "images";
+  std::filesystem::create_directories(images / "b");
+  const testing::Bytes pixels{0, 50, 100, 255};
+  for (const char* name : {"a.png", "b/1.png", "d.png"}) {
+    write_file_atomically(real_vfs(), images / name, testing::encode_png(2, 2, pixels, {.kind = testing::PngKind::grey}));
+  }
+  std::filesystem::create_directory_symlink(folder_.path() / "moved", images / "b/2");
+  std::filesystem::create_directory_symlink("c", images / "c");
+  const auto rows = predicted(options({images.string()}));
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(summary_.failed, 2);
+  const auto expect_row = [&](std::size_t i, const char* name, const char* reason) {
+    EXPECT_EQ(rows[i].predicted.input, (images / name).string());
+    EXPECT_EQ(rows[i].predicted.error.value_or(""), reason);
+  };
+  expect_row(0, "a.png", "");
+  expect_row(1, "b/1.png", "");
+  expect_row(2, "b/2", "cannot tell whether it is a folder: No such file or directory");
+  expect_row(3, "c", "cannot tell whether it is a folder: Too many levels of symbolic links");
+  expect_row(4, "d.png", "");
+}
+
 TEST_F(Predict, RowsHaveTheKeysThatAreDocumented) {
   Predicted row{.input = "a\xff.png", .sample = {}, .error = {}, .answers = {{"bee\n", 1, 0.75, "bee?"}}};
   EXPECT_EQ(to_json(write(row)),
@@ -156,16 +182,46 @@ TEST_F(Predict, RefusesWhatCannotAnswer) {
   at.at = "dense";
   EXPECT_NE(refusal(at).find("--at chooses a checkpoint of a run"), std::string::npos);
   use_.data.set("classes", Value::list({"ant", "bee"}));
-  EXPECT_EQ(refusal(options({path})), "predict: the network gives [1, 3] for one image, but was saved with 2 classes");
+  const std::string file = file_.string() + ": ";
+  EXPECT_EQ(refusal(options({path})), file + "the network gives [1, 3] for one image, but was saved with 2 classes");
   use_.task = "masked-token";
-  EXPECT_EQ(refusal(options({path})), "predict: the network learnt the task masked-token, which has no answer to a sample alone");
+  EXPECT_EQ(refusal(options({path})), file + "the network learnt the task masked-token, which has no answer to a sample alone");
   use_.task = "chess";
-  EXPECT_EQ(refusal(options({path})), "no task 'chess'");
+  EXPECT_EQ(refusal(options({path})), file + "no task 'chess'");
   write_network(real_vfs(), *model_, kInput, file_);
   EXPECT_EQ(
       message_of<ConfigError>([&] { predict(real_vfs(), options({path}), [](const Predicted&, std::span<const float>) {}); }),
       str("predict: ", file_.string(),
           " does not tell what its network learnt; tessera export RUN --layout tessera writes a file that does"));
+}
+
+TEST_F(Predict, AFaultOfTheFileNamesTheFile) {
+  const std::string path = array("x.npy", {1, 2, 3, 4}), file = file_.string() + ": ";
+  const auto expect_fault = [&](const std::string& fault) {
+    const std::string message = refusal(options({path}));
+    EXPECT_TRUE(message.starts_with(file)) << message;
+    EXPECT_NE(message.find(fault), std::string::npos) << message;
+    EXPECT_EQ(message.find(file, 1), std::string::npos) << "named once: " << message;
+  };
+  const NetworkUse whole = use_;
+  use_.data.erase("preprocessing");
+  expect_fault("the network was saved without 'preprocessing'");
+  use_.data.set("preprocessing", parse_json(R"({"mean": [0.5], "std": [0.5], "crop": 2})", "test"));
+  expect_fault("preprocessing: needs both of resize and crop, or none");
+  use_.data.set("preprocessing", parse_json(R"({"mean": [0.5], "std": [0.5], "scale": 2})", "test"));
+  expect_fault("preprocessing.scale: unknown key");
+  use_ = whole;
+  use_.data.set("classes", 7);
+  expect_fault("expected a list");
+  use_ = whole;
+  use_.decisions = parse_json(R"({"version": 7, "decisions": {}})", "test");
+  expect_fault("decisions: version is 7; this program reads 1");
+  use_ = whole;
+  use_.precision = "f99";
+  expect_fault("'f99' is no precision; choices: ");
+  PredictOptions asked = options({path});
+  asked.precision = "f98";
+  EXPECT_TRUE(refusal(asked).starts_with("'f98' is no precision")) << "a fault of the command line: " << refusal(asked);
 }
 
 // The exported file is the one that answers.

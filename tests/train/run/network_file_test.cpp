@@ -84,6 +84,11 @@ TEST_F(NetworkFile, SaysItsOwnInput) {
                           .metadata = {{kLayoutKey, "OHWI"}, {kNetworkKey, tree}, {kInputKey, input}}});
     return message_of<IoError>([&] { file_network(real_vfs(), path_.string()); });
   };
+  testing::save(path_, {.tensors = model_state(*model_).tensors,
+                        .metadata = {{kLayoutKey, "OHWI"}, {kNetworkKey, tree}, {kInputKey, "[1,9,9,2]"}}});
+  const std::string unfit = message_of<ConfigError>([&] { file_network(real_vfs(), path_.string()); });
+  EXPECT_TRUE(unfit.starts_with(path_.string() + ": ")) << unfit;
+  EXPECT_NE(unfit.find("input channels differ"), std::string::npos) << unfit;
   for (const char* input : {"[1,0]", "7", "[1,9.5]", "[1,9,9,1,1]"}) {
     EXPECT_EQ(fault_of(input), str(path_.string(), ": tessera.input is ", input, "; must be a list of up to 4 sizes"));
   }
