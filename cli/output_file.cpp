@@ -6,14 +6,26 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/io/vfs.h"
+#include "core/io/atomic_file.h"
 #include "core/support/error.h"
 
 namespace tessera::cli {
+namespace {
+
+// Of the file that is written.
+std::filesystem::path folder_of(const std::string& option, const std::string& path) {
+  try {
+    return std::filesystem::absolute(written_file(path)).parent_path();
+  } catch (const IoError& error) {
+    throw ConfigError(str(option, ": ", error.what()));
+  }
+}
+
+}  // namespace
 
 void check_output(const std::string& option, const std::string& path) {
   if (path.empty()) return;
-  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  const std::filesystem::path parent = folder_of(option, path);
   TESSERA_CHECK(std::filesystem::is_directory(parent), ConfigError, option, ": there is no folder ", parent.string());
   TESSERA_CHECK(access(parent.c_str(), W_OK) == 0, ConfigError, option, ": cannot write into ", parent.string(), ": ",
                 std::strerror(errno));

@@ -20,16 +20,30 @@ std::string temporary_prefix(const fs::path& path) { return str(".", path.filena
 
 }  // namespace
 
+fs::path written_file(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  fs::path file = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(file, error)); ++links) {
+    TESSERA_CHECK(links < kMostLinks, IoError, path.string(), ": is a symbolic link that leads to no end");
+    const fs::path target = fs::read_symlink(file, error);
+    TESSERA_CHECK(!error, IoError, path.string(), ": cannot read the symbolic link ", file.string(), ": ", error.message());
+    file = folder_of(file) / target;
+  }
+  return file;
+}
+
 void write_atomically(Vfs& vfs, const fs::path& path, const std::function<void(WritableFile&)>& write) {
   static std::atomic<unsigned> counter{0};
-  const fs::path parent = folder_of(path);
-  const fs::path temporary = parent / str(temporary_prefix(path), ::getpid(), "-", counter++);
+  const fs::path file_path = written_file(path);
+  const fs::path parent = folder_of(file_path);
+  const fs::path temporary = parent / str(temporary_prefix(file_path), ::getpid(), "-", counter++);
   try {
     const std::unique_ptr<WritableFile> file = vfs.create(temporary);
     write(*file);
     file->sync();
     file->close();
-    vfs.replace(temporary, path);
+    vfs.replace(temporary, file_path);
   } catch (...) {
     try {
       vfs.remove(temporary);
@@ -42,10 +56,12 @@ void write_atomically(Vfs& vfs, const fs::path& path, const std::function<void(W
 
 void remove_unfinished(const fs::path& path) {
   const auto latest = fs::file_time_type::clock::now() - std::chrono::days(1);
-  const std::string prefix = temporary_prefix(path);
-  for (const DirectoryEntry& entry : real_vfs().list(folder_of(path))) {
+  const fs::path file = written_file(path);
+  const fs::path folder = folder_of(file);
+  const std::string prefix = temporary_prefix(file);
+  for (const DirectoryEntry& entry : real_vfs().list(folder)) {
     if (!entry.name.starts_with(prefix)) continue;
-    const fs::path leftover = folder_of(path) / entry.name;
+    const fs::path leftover = folder / entry.name;
     std::error_code ignored;  // another process may have been faster
     const auto written = fs::last_write_time(leftover, ignored);
     if (!ignored && written < latest) fs::remove(leftover, ignored);

@@ -8,9 +8,13 @@
 
 namespace tessera {
 
+// The file that a write to `path` makes or replaces: where the path is a symbolic link, the one at the end of its links, which
+// need not be there yet. Throws IoError naming the path where they lead to no end.
+std::filesystem::path written_file(const std::filesystem::path& path);
+
 // Creates or replaces a file, which `write` writes in parts, so that a reader sees the old bytes or the new ones, also after a
 // power cut: temporary file .<name>.tmp-<process>-<number> beside it, fsync, rename, fsync of the directory. The temporary file
-// is removed when a step fails, `write` among them.
+// is removed when a step fails, `write` among them. A symbolic link stays one: written_file() of it is written.
 void write_atomically(Vfs& vfs, const std::filesystem::path& path, const std::function<void(WritableFile&)>& write);
 
 // Removes the temporary files of `path` that killed processes left: those which nobody has written to for a day. A younger one

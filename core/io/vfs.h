@@ -76,8 +76,8 @@ class RealVfs final : public Vfs {
 
 Vfs& real_vfs();
 
-// Creates or replaces a small file so that a reader sees the old bytes or the new ones, also after a power cut: temporary
-// file beside it, fsync, rename, fsync of the directory. The temporary file is removed when a step fails.
+// Creates or replaces a small file, or that at the end of a symbolic link, so that a reader sees the old bytes or the new ones,
+// also after a power cut: write_atomically() (core/io/atomic_file.h) of all of its bytes at once.
 void write_file_atomically(Vfs& vfs, const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace tessera

@@ -155,6 +155,22 @@ TEST_F(PredictFiles, AnUnreadableOneInTheMiddleIsALineAndTheRestIsAnswered) {
   }
 }
 
+TEST_F(PredictFiles, ScoresAreWrittenThroughALink) {
+  const std::string kept = *folder_ / "kept", link = *folder_ / "link.npy";
+  fs::create_directory(kept);
+  fs::create_symlink("kept/scores.npy", link);
+  for (const std::int64_t samples : {1, 2}) {  // made, then replaced
+    std::vector<std::string> arguments{"--npy", link};
+    for (std::int64_t i = 0; i < samples; ++i) arguments.push_back(image(i));
+    expect_outcome(predict(run(), arguments), 0, "wrote " + link);
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_EQ(NpyFile(kept + "/scores.npy").shape(), (Shape{samples, 10}));
+  }
+  const std::string input = *folder_ / "input.png";
+  fs::create_symlink(image(0), input);
+  expect_outcome(predict(run(), {image(0), "--npy", input}), 2, "is an input, too, which it would replace");
+}
+
 TEST_F(PredictFiles, AnExportedNetworkSaysTheSameWithoutTheRun) {
   const std::string out = *folder_ / "out", file = out + "/model.safetensors";
   expect_outcome(run_program({"export", run(), "--layout", "tessera", "--output", out}), 0,
@@ -212,6 +228,12 @@ TEST_F(PredictFiles, RefusesWhatCannotBe) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   expect_outcome(predict(run(), {image(0), "--npy", pipe}), 2, "is a device, pipe or socket; name a file");
   EXPECT_TRUE(fs::is_fifo(pipe));
+  const std::string circle = *folder_ / "circle", astray = *folder_ / "astray";
+  fs::create_symlink("circle", circle);
+  fs::create_symlink("none/x.npy", astray);
+  expect_outcome(predict(run(), {image(0), "--npy", circle}), 2,
+                 "--npy: " + circle + ": is a symbolic link that leads to no end");
+  expect_outcome(predict(run(), {image(0), "--npy", astray}), 2, "--npy: there is no folder " + *folder_ / "none");
   expect_outcome(predict(run(), {"-", "-"}), 2, "- is given more than once");
   EXPECT_EQ(predict(run(), {image(0), "--text", "To be"}).output.find("00.png: "), std::string::npos)
       << "refused before it answers";

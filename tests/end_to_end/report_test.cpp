@@ -121,6 +121,14 @@ TEST_F(Report, DamageIsNamedWithFileAndLine) {
   expect_outcome(run_program({"report", run(), run() + "/."}), 2, "are the same; give it once");
 }
 
+TEST_F(Report, IsWrittenThroughALink) {
+  const std::string text = page({run()}), link = *folder_ / "link.html", file = *folder_ / "behind.html";
+  fs::create_symlink("behind.html", link);
+  expect_outcome(run_program({"report", run(), "--output", link}), 0, "wrote " + link);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(read_bytes(file), text);
+}
+
 TEST_F(Report, WatchEndsWithTheRun) {
   expect_outcome(run_program({"report", run(), "--watch"}), 2, "name it with --output");
   EXPECT_EQ(page({run()}, {"--watch"}).find("http-equiv"), std::string::npos) << "finished before it began";

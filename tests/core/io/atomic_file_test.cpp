@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
 
 #include "tests/core/io/faulty_calls.h"
 #include "tests/core/io/temporary_folder.h"
+#include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
@@ -53,6 +55,62 @@ TEST(WriteAtomically, ClosesTheFileOfACallersException) {
                std::invalid_argument);
   EXPECT_EQ(calls.open_handles(), 0u);
   EXPECT_TRUE(real_vfs().list(folder.path()).empty());
+}
+
+namespace fs = std::filesystem;
+
+class WriteThroughALink : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"kept", "links"}) fs::create_directory(at(name));
+  }
+  fs::path at(const std::string& name) const { return folder_.path() / name; }
+  void link(const std::string& name, const fs::path& target) const { fs::create_symlink(target, at(name)); }
+  std::size_t entries_of(const std::string& name) const { return real_vfs().list(at(name)).size(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(WriteThroughALink, ReplacesTheFileThatItLeadsTo) {
+  write_file_atomically(real_vfs(), at("kept/x"), "old");
+  link("links/near", "../kept/x");
+  link("links/far", "near");
+  link("links/whole", at("links/far"));
+  for (const char* name : {"links/near", "links/far", "links/whole"}) {
+    write_file_atomically(real_vfs(), at(name), name);
+    EXPECT_EQ(real_vfs().read_file(at("kept/x")), name);
+    EXPECT_TRUE(fs::is_symlink(at(name))) << name;
+    EXPECT_FALSE(fs::is_symlink(at("kept/x")));
+  }
+  EXPECT_EQ(entries_of("kept"), 1u) << "the temporary file is gone";
+  EXPECT_EQ(entries_of("links"), 3u);
+}
+
+TEST_F(WriteThroughALink, MakesTheFileWhereThereIsNone) {
+  link("links/x", "../kept/new");
+  write_file_atomically(real_vfs(), at("links/x"), "bytes");
+  EXPECT_EQ(real_vfs().read_file(at("kept/new")), "bytes");
+  EXPECT_TRUE(fs::is_symlink(at("links/x")));
+}
+
+TEST_F(WriteThroughALink, RemovesWhatWasLeftBesideTheFile) {
+  link("links/x", "../kept/y");
+  const fs::path leftover = at("kept/.y.tmp-1-0");
+  write_file_atomically(real_vfs(), leftover, "half");
+  fs::last_write_time(leftover, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  remove_unfinished(at("links/x"));
+  EXPECT_EQ(entries_of("kept"), 0u);
+}
+
+TEST_F(WriteThroughALink, WithoutAnEndIsRefused) {
+  link("links/x", "y");
+  link("links/y", "x");
+  EXPECT_EQ(message_of<IoError>([&] { write_file_atomically(real_vfs(), at("links/x"), "bytes"); }),
+            at("links/x").string() + ": is a symbolic link that leads to no end");
+  link("links/lost", "../none/x");
+  EXPECT_NE(message_of<IoError>([&] { write_file_atomically(real_vfs(), at("links/lost"), "bytes"); }).find("No such file"),
+            std::string::npos);
+  EXPECT_EQ(entries_of("links"), 3u);
 }
 
 }  // namespace

@@ -26,6 +26,16 @@ TEST(ExportOnnx, NeverReplacesAFile) {
   EXPECT_EQ(real_vfs().read_file(file), "mine");
 }
 
+TEST(ExportOnnx, NeverReplacesALink) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "net.onnx";
+  std::filesystem::create_symlink("elsewhere.onnx", file);
+  EXPECT_EQ(message_of<ConfigError>([&] { export_linear(file); }),
+            str("export: ", file.string(), " is there already; give another file"));
+  EXPECT_TRUE(std::filesystem::is_symlink(file));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "elsewhere.onnx"));
+}
+
 // What protobuf writes of texts is the texts themselves.
 TEST(ExportOnnx, SaysWhatTheRunLearntAndItsSamples) {
   const TemporaryFolder folder;

@@ -77,7 +77,8 @@ bool is_export(const std::string& name) {
 // Two folders deep there are files of exports, and nothing else anywhere.
 void refuse_other_things(Vfs& vfs, const fs::path& folder, int depth = 0) {
   for (const DirectoryEntry& entry : vfs.list(folder)) {
-    const bool ours = depth < 2 ? entry.is_directory : !entry.is_directory && is_export(entry.name);
+    const bool link = fs::is_symlink(folder / entry.name);  // which no export is
+    const bool ours = depth < 2 ? entry.is_directory : !entry.is_directory && !link && is_export(entry.name);
     TESSERA_CHECK(ours, ConfigError, "export: ", (folder / entry.name).string(),
                   " is no export for TensorBoard; give a folder that holds nothing else");
     if (depth < 2) refuse_other_things(vfs, folder / entry.name, depth + 1);

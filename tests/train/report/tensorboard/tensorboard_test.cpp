@@ -117,6 +117,12 @@ TEST_F(TensorBoard, AFolderOfOtherThingsIsLeftAlone) {
   }
   fs::create_directories(out() / "x/1/deeper");
   refused(out() / "x/1/deeper");
+  const std::string event_file = str("x/1/", kEventFileName);
+  for (const std::string& link : {std::string("x"), std::string("x/1"), event_file, std::string("x/1/export.unfinished")}) {
+    fs::create_directories((out() / link).parent_path());
+    fs::create_symlink("elsewhere", out() / link);
+    refused(out() / link);
+  }
   write_file_atomically(real_vfs(), out(), "a file");
   EXPECT_EQ(refusal({good}), str("export: ", out().string(), " is a file; name a folder"));
 }
