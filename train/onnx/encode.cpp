@@ -1,5 +1,7 @@
 #include "train/onnx/encode.h"
 
+#include <utility>
+
 #include "core/io/protobuf.h"
 #include "core/support/error.h"
 
@@ -61,13 +63,13 @@ std::string encoded(const OnnxPort& port) {
   return part(port_field::kName, port.name) + part(port_field::kType, part(port_field::kTensorType, tensor));
 }
 
-void append(std::string& out, const OnnxTensor& tensor) {
+// Without its values, which stand behind it.
+std::string encoded(const OnnxTensor& tensor) {
   std::string head;
   for (const std::int64_t size : tensor.values.shape()) head += whole_number(tensor_field::kSize, size);
   head += whole_number(tensor_field::kType, type_of(tensor.type)) + part(tensor_field::kName, tensor.name);
   head += head_of_part(tensor_field::kRaw, tensor.values.bytes());
-  out += head_of_part(graph_field::kInitializer, head.size() + tensor.values.bytes()) + head;
-  out.append(static_cast<const char*>(tensor.values.raw()), tensor.values.bytes());
+  return head_of_part(graph_field::kInitializer, head.size() + tensor.values.bytes()) + head;
 }
 
 std::string encoded(const std::string& name, const OnnxAttribute& value) {
@@ -91,14 +93,24 @@ std::string encoded(const OnnxNode& node) {
   return bytes;
 }
 
-std::string encoded(const OnnxGraph& graph) {
+std::vector<OnnxPiece> encoded(const OnnxGraph& graph) {
+  std::vector<OnnxPiece> pieces;
   std::string bytes;
   for (const OnnxNode& node : graph.nodes) bytes += part(graph_field::kNode, encoded(node));
   bytes += part(graph_field::kName, "tessera");
-  for (const OnnxTensor& tensor : graph.initializers) append(bytes, tensor);
+  for (const OnnxTensor& tensor : graph.initializers) {
+    pieces.push_back({std::exchange(bytes, {}) + encoded(tensor), tensor.values});
+  }
   for (const OnnxPort& port : graph.inputs) bytes += part(graph_field::kInput, encoded(port));
   for (const OnnxPort& port : graph.outputs) bytes += part(graph_field::kOutput, encoded(port));
-  return bytes;
+  pieces.push_back({std::move(bytes)});
+  return pieces;
+}
+
+std::size_t size_of(const std::vector<OnnxPiece>& pieces) {
+  std::size_t size = 0;
+  for (const OnnxPiece& piece : pieces) size += piece.text.size() + (piece.values.defined() ? piece.values.bytes() : 0);
+  return size;
 }
 
 void check_size(const OnnxGraph& graph) {
@@ -111,7 +123,7 @@ void check_size(const OnnxGraph& graph) {
 
 }  // namespace
 
-std::string encode_onnx(const OnnxGraph& graph, const std::string& producer) {
+std::vector<OnnxPiece> encode_onnx(const OnnxGraph& graph, const std::string& producer) {
   check_size(graph);
   std::string bytes =
       whole_number(model::kIrVersion, kOnnxIr) + part(model::kProducer, "tessera") + part(model::kProducerVersion, producer);
@@ -119,9 +131,9 @@ std::string encode_onnx(const OnnxGraph& graph, const std::string& producer) {
   for (const auto& [key, value] : graph.metadata) {
     bytes += part(model::kMetadata, part(entry::kKey, key) + part(entry::kValue, value));
   }
-  const std::string content = encoded(graph);
-  bytes += head_of_part(model::kGraph, content.size());
-  return bytes += content;
+  std::vector<OnnxPiece> pieces = encoded(graph);
+  pieces.front().text.insert(0, bytes + head_of_part(model::kGraph, size_of(pieces)));
+  return pieces;
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "train/onnx/graph.h"
 
@@ -10,8 +11,14 @@ namespace tessera {
 inline constexpr int kOnnxOpset = 13;
 inline constexpr int kOnnxIr = 7;  // the version of the format
 
-// The bytes of a model of opset 13 and version 7 of the format, which runtimes have read since 2020. `producer` is the program's
-// version. Throws ConfigError where the model would be larger than the 2 GiB that a file holds.
-std::string encode_onnx(const OnnxGraph& graph, const std::string& producer);
+// The bytes of `text`, and behind them those of `values`, where it is defined: a tensor of the graph, which is copied nowhere.
+struct OnnxPiece {
+  std::string text;
+  Tensor values = {};
+};
+
+// A model of opset 13 and version 7 of the format, which runtimes have read since 2020: its pieces one behind the other are the
+// file. `producer` is the program's version. Throws ConfigError where the model would be larger than the 2 GiB that a file holds.
+std::vector<OnnxPiece> encode_onnx(const OnnxGraph& graph, const std::string& producer);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/config/value.h"
+#include "core/finite.h"
 #include "core/support/error.h"
 
 namespace tessera {
@@ -61,6 +62,7 @@ OnnxValue OnnxBuilder::tensor(const std::string& name, const Tensor& values) {
     initializer.values = initializer.values.to(DType::f32);
   }
   initializer.values = initializer.values.contiguous();
+  TESSERA_CHECK(all_finite(initializer.values), NumericError, "export: '", name, "' contains NaN or Inf");
   graph_.initializers.push_back(std::move(initializer));
   return tensors_.emplace(name, OnnxValue{.name = name, .shape = values.shape(), .batched = false}).first->second;
 }

@@ -66,7 +66,8 @@ class OnnxBuilder {
   OnnxValue input(const std::string& name, OnnxType type, const Shape& shape);
   // An initialiser that a caller may give in place of: its first axis, of size 1, is named `first`.
   OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::string& first);
-  // f32, or i64 and u8 (a boolean) as they are. A name that is there already is the tensor of that name.
+  // f32, or i64 and u8 (a boolean) as they are. A name that is there already is the tensor of that name. Throws NumericError
+  // naming it where it holds NaN or Inf.
   OnnxValue tensor(const std::string& name, const Tensor& values);
   OnnxValue number(double value);
   OnnxValue integers(const std::vector<std::int64_t>& values);  // i64 [size]

@@ -22,7 +22,8 @@ struct OnnxOptions {
 // false where there is padding; without it there is none. Factored layers are the chains of operators that they compute, sparse
 // ones dense with their zeros. A metadata entry "tessera.sparsity", where there are masks, is a JSON map from an initialiser to
 // {elements, kept, mask}: the mask in base64, element i of the initialiser in bit i % 8, from the lowest, of byte i / 8.
-// Throws ConfigError naming a layer whose kind has no form in ONNX, NumericError where folding finds NaN or Inf.
+// Throws ConfigError naming a layer whose kind has no form in ONNX, NumericError naming a tensor that holds NaN or Inf, before or
+// behind folding.
 OnnxGraph onnx_graph(Module& network, const Shape& input, const OnnxOptions& options = {});
 
 std::string base64(std::string_view bytes);  // RFC 4648, section 4

@@ -1,5 +1,6 @@
 #include "train/report/export_onnx.h"
 
+#include "core/io/atomic_file.h"
 #include "core/support/error.h"
 #include "train/onnx/encode.h"
 #include "train/run/environment.h"
@@ -16,11 +17,16 @@ void export_onnx(Vfs& vfs, Module& model, const Shape& input, const std::optiona
     graph.metadata["tessera.precision"] = use->precision;
     for (const Value::Entry& entry : use->data.as_map()) graph.metadata["tessera." + entry.key] = to_json(entry.value);
   }
-  const std::string bytes = encode_onnx(graph, version_text());
+  const std::vector<OnnxPiece> pieces = encode_onnx(graph, version_text());
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   TESSERA_CHECK(!error, IoError, "export: cannot create ", file.parent_path().string(), ": ", error.message());
-  write_file_atomically(vfs, file, bytes);
+  write_atomically(vfs, file, [&pieces](WritableFile& out) {
+    for (const OnnxPiece& piece : pieces) {
+      out.write(piece.text);
+      if (piece.values.defined()) out.write({static_cast<const char*>(piece.values.raw()), piece.values.bytes()});
+    }
+  });
 }
 
 }  // namespace tessera

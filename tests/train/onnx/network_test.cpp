@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <set>
 
 #include "core/mask_bits.h"
@@ -224,6 +226,29 @@ TEST(OnnxGraph, AnInputWithoutABatchIsRefused) {
             "export: the network's input is [24]; needs [n, ...]");
 }
 
+TEST(OnnxGraph, AWeightThatIsNotFiniteIsNamed) {
+  const auto fault_of = [](const std::function<void(Module&)>& spoil, const OnnxOptions& options) {
+    const auto model = build_model(
+        testing::layers_config(R"([{"conv2d": {"out": 2, "kernel": 3, "name": "conv"}}, {"batch_norm": {"name": "bn"}}])"),
+        {1, 5, 5, 1});
+    testing::randomise(*model);
+    spoil(*model);
+    return message_of<NumericError>([&] { onnx_graph(*model, {1, 5, 5, 1}, options); });
+  };
+  const OnnxOptions kept{.keep_batch_norm = true};
+  const auto spoil_weight = [](Module& model) { model.child("conv").parameter("weight").value().fill(INFINITY); };
+  EXPECT_EQ(fault_of(spoil_weight, kept), "export: 'conv.weight' contains NaN or Inf");
+  EXPECT_EQ(fault_of(spoil_weight, {}), "fold: 'conv.weight' contains NaN or Inf");
+  const auto spoil_statistics = [](Module& model) { model.child("bn").buffers().front()->value.fill(NAN); };
+  EXPECT_EQ(fault_of(spoil_statistics, kept), "export: 'bn.running_mean' contains NaN or Inf");
+  const auto large = [](Module& model) {
+    model.child("conv").parameter("weight").value().fill(1e30);
+    model.child("bn").parameter("weight").value().fill(1e30);
+  };
+  EXPECT_EQ(fault_of(large, {}), "export: 'conv.weight' contains NaN or Inf") << "which folding made";
+  EXPECT_EQ(fault_of(large, kept), "");
+}
+
 TEST(OnnxBase64, IsThatOfTheStandard) {
   const std::vector<std::pair<std::string, std::string>> vectors{{"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
                                                                  {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
@@ -238,7 +263,12 @@ TEST(OnnxFile, HoldsWhatTheGraphHolds) {
       {"Elu", "n", {"x"}, {"y"}, {{"alpha", 0.5f}, {"axis", std::int64_t{-1}}, {"pads", std::vector<std::int64_t>{1, 2}}}}};
   graph.initializers = {{"w", OnnxType::i64, Tensor::from(std::vector<std::int64_t>{300}, {1})}};
   graph.metadata = {{"k", "v"}};
-  EXPECT_EQ(testing::hex(encode_onnx(graph, "1")),
+  const std::vector<OnnxPiece> pieces = encode_onnx(graph, "1");
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_TRUE(pieces[0].values.shares_storage(graph.initializers[0].values)) << "weights are not in memory once more";
+  EXPECT_FALSE(pieces[1].values.defined());
+  const std::string values(static_cast<const char*>(pieces[0].values.raw()), pieces[0].values.bytes());
+  EXPECT_EQ(testing::hex(pieces[0].text + values + pieces[1].text),
             "08071207746573736572611a013142040a00100d"  // version of the format, producer, operators
             "72060a016b120176"  // metadata
             "3a9601"  // the graph
