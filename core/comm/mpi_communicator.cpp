@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <thread>
 
 #include "core/support/error.h"
 
@@ -22,6 +24,21 @@ void check_mpi(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
   throw Error(str(call, " failed: ", std::string_view(text.data(), static_cast<std::size_t>(length))));
+}
+
+// A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
+// After kBusy each sleep is a tenth of what has been waited, up to kLongestSleep.
+void wait(MPI_Request& request, const char* call) {
+  using Clock = std::chrono::steady_clock;
+  constexpr Clock::duration kBusy = std::chrono::microseconds(200), kLongestSleep = std::chrono::milliseconds(1);
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+    if (done != 0) return;
+    const Clock::duration waited = Clock::now() - begin;
+    if (waited > kBusy) std::this_thread::sleep_for(std::min(waited / 10, kLongestSleep));
+  }
 }
 
 // FNV-1a, of a text of a few words.
@@ -48,7 +65,15 @@ class MpiCommunicator final : public Communicator {
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
-  ~MpiCommunicator() override { MPI_Finalize(); }
+  ~MpiCommunicator() override {
+    MPI_Request all_here = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+    try {
+      wait(all_here, "MPI_Ibarrier");
+    } catch (const Error&) {  // MPI_Finalize waits in its own way
+    }
+    MPI_Finalize();
+  }
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
@@ -116,12 +141,14 @@ class MpiCommunicator final : public Communicator {
 
  private:
   // Every collective function begins with this one call of MPI, of one size, so that ranks that do not call the same thing find
-  // out.
+  // out. Here a rank waits for the others; behind it all are there.
   void agree(const std::string& call) const {
     const std::uint64_t hash = hash_of(call);
     const std::array<std::uint64_t, 2> mine{hash, ~hash};
     std::array<std::uint64_t, 2> most{};
-    check_mpi(MPI_Allreduce(mine.data(), most.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallreduce(mine.data(), most.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request), "MPI_Iallreduce");
+    wait(request, "MPI_Iallreduce");
     if (most[0] == ~most[1]) return;
     std::array<char, kCallText> text{};
     std::memcpy(text.data(), call.data(), std::min(call.size(), text.size() - 1));

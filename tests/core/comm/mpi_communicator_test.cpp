@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <ctime>
+#include <thread>
 
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -84,6 +87,22 @@ TEST(MpiCommunicator, AFlagOfOneRankIsEveryRanks) {
   const std::uint64_t every = (std::uint64_t{1} << ranks().size()) - 1;
   EXPECT_EQ(ranks().any(std::uint64_t{1} << ranks().rank()), every);
   ranks().barrier();
+}
+
+double processor_seconds() {
+  std::timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A wait that keeps the processor busy takes all of the second that rank 0 sleeps, one that sleeps some hundredths. It does not
+// depend on what else the machine does.
+TEST(MpiCommunicator, ARankThatWaitsLeavesTheProcessorToOthers) {
+  ranks().barrier();
+  const double before = processor_seconds();
+  if (ranks().rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  ranks().barrier();
+  EXPECT_LT(processor_seconds() - before, 0.5);
 }
 
 // MPI alone lets one rank pass with another's size, or mixes up two calls.
