@@ -37,7 +37,7 @@ ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
 REPRODUCED = "configs/tables/results"
 
 
-NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20", "gpt": "a GPT of 4 layers, 128 wide, 4 heads, 256 tokens,",
+NETWORKS = {"resnet18": "ResNet-18", "resnet20": "ResNet-20", "gpt": "a GPT of 4 layers, 128 wide, 4 heads",
             "gpt2": "GPT-2 small", "vit": "ViT-Ti/16"}
 
 
