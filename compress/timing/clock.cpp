@@ -79,6 +79,28 @@ std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Devi
   return readings;
 }
 
+// Each once, in the order of the round. `kept`: where the times go, if anywhere.
+double milliseconds_of_round(std::span<const Reading> readings, std::int64_t round, Device device, Timings* kept) {
+  double all = 0;
+  for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
+    const auto i = static_cast<std::size_t>(side);
+    const double ms = readings[i].milliseconds(device);
+    if (kept != nullptr) kept->ms[i].push_back(ms);
+    all += ms;
+  }
+  return all;
+}
+
+// Rounds that take no time, as under a clock of tests, would never fill any.
+void run_for(double milliseconds, const std::function<double(std::int64_t round)>& round_of) {
+  double spent = 0;
+  for (std::int64_t round = 0; spent < milliseconds; ++round) {
+    const double ms = round_of(round);
+    if (ms <= 0) return;
+    spent += ms;
+  }
+}
+
 }  // namespace
 
 std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds_of) {
@@ -97,16 +119,15 @@ std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds
 Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns) {
   std::vector<Reading> readings;
   for (const Contender& contender : contenders) readings.push_back({.work = contender});
-  for (int round = 0; round < turns.warm_up; ++round) {
-    for (const Reading& reading : readings) reading.milliseconds(turns.device);
-  }
+  const auto unkept_round = [&](std::int64_t round) { return milliseconds_of_round(readings, round, turns.device, nullptr); };
+  for (int round = 0; round < turns.warm_up; ++round) unkept_round(round);
   Timings timings;
   if (turns.device.is_cuda()) readings = readings_on_gpu(contenders, turns.device, timings.replayed);
   timings.ms.resize(readings.size());
-  for (std::int64_t round = 0; round < turns.rounds; ++round) {
-    for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
-      const auto i = static_cast<std::size_t>(side);
-      timings.ms[i].push_back(readings[i].milliseconds(turns.device));
+  for (std::int64_t batch = 0; batch < turns.batches; ++batch) {
+    if (batch > 0) run_for(1e3 * kBetweenSeconds, unkept_round);
+    for (std::int64_t round = batch * turns.rounds; round < (batch + 1) * turns.rounds; ++round) {
+      milliseconds_of_round(readings, round, turns.device, &timings);
     }
   }
   return timings;

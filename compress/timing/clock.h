@@ -19,21 +19,25 @@ struct Contender {
 struct Turns {
   Device device = {};
   int warm_up = 0;  // rounds that are not kept: algorithms are chosen in them
-  std::int64_t rounds = 1;
+  std::int64_t rounds = 1;  // of a batch
+  std::int64_t batches = 1;
 };
 
 struct Timings {
-  std::vector<std::vector<double>> ms;  // milliseconds of a run, of each round, by contender
+  std::vector<std::vector<double>> ms;  // milliseconds of a run, of each round of one batch after another, by contender
   bool replayed = false;  // on a GPU: runs were recorded as graphs, and replaying those was timed
 };
 
-// Each round is in an order of its own (core/device/turn_order.h). On the CPU each reading of the clock is one run. On a GPU
+// Each round is in an order of its own (core/device/turn_order.h). Between two batches all run in turn for kBetweenSeconds, at
+// least one round, which is not kept: the batches lie apart in time, and none begins on cold caches. On the CPU each reading of
+// the clock is one run. On a GPU
 // every contender runs as it is in the warm-up; then as many runs as make a reading of kReadingSeconds are recorded as one graph
 // (core/device/device_work.h), and a reading is one replay of it: work that the device finds in its queue, as in a captured
 // training step. Where a contender cannot be recorded, which is warned about, a reading is as many runs as they are, of all
 // contenders, and the host that queues them may be what is timed.
 Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns);
 
+inline constexpr double kBetweenSeconds = 25e-3;
 inline constexpr double kReadingSeconds = 1e-3;  // events tell 0.5 us apart, and a graph's launch takes some 5 us
 inline constexpr std::int64_t kMostRuns = 1000;
 

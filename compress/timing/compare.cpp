@@ -8,12 +8,35 @@ namespace {
 
 constexpr int kWarmUp = 5;
 
-Turns turns_of(const TimingOptions& options) { return {.device = options.device, .warm_up = kWarmUp, .rounds = options.rounds}; }
+constexpr std::int64_t kLeastBatches = 6;  // of fewer no interval of 95 % is known
+
+Turns turns_of(const TimingOptions& options) {
+  return {.device = options.device, .warm_up = kWarmUp, .rounds = options.sampling.rounds, .batches = options.sampling.batches};
+}
+
+// Of each round of one batch, or of each batch from `first` to before `last`.
+std::vector<double> ratios_of(const PairedTimes& times, std::int64_t first, std::int64_t last) {
+  const auto ratio = [&](std::int64_t round) {
+    return times.dense[static_cast<std::size_t>(round)] / times.compressed[static_cast<std::size_t>(round)];
+  };
+  const std::int64_t rounds = times.sampling.rounds;
+  std::vector<double> ratios;
+  for (std::int64_t batch = first; batch < last; ++batch) {
+    std::vector<double> of_batch;
+    for (std::int64_t round = batch * rounds; round < (batch + 1) * rounds; ++round) of_batch.push_back(ratio(round));
+    if (last - first == 1) return of_batch;
+    ratios.push_back(median_ratio(std::move(of_batch)));
+  }
+  return ratios;
+}
 
 PairedTimes in_turn(const Contender& dense, const Contender& compressed, const TimingOptions& options) {
   const Contender contenders[]{dense, compressed};
   Timings timings = time_in_turn(contenders, turns_of(options));
-  return {.dense = std::move(timings.ms[0]), .compressed = std::move(timings.ms[1]), .replayed = timings.replayed};
+  return {.dense = std::move(timings.ms[0]),
+          .compressed = std::move(timings.ms[1]),
+          .sampling = options.sampling,
+          .replayed = timings.replayed};
 }
 
 // Leaves them as they were.
@@ -52,14 +75,24 @@ class Exchange {
 
 }  // namespace
 
+Sampling Sampling::told_in(std::int64_t rounds) {
+  const Sampling usual;
+  const std::int64_t batches = (rounds + usual.rounds - 1) / usual.rounds;
+  if (batches < kLeastBatches) return {.rounds = rounds, .batches = 1, .told = 0};
+  return {.rounds = usual.rounds, .batches = batches, .told = 0};
+}
+
 Speed speed_of(const PairedTimes& times) {
-  std::vector<double> ratios(times.dense.size());
-  for (std::size_t round = 0; round < ratios.size(); ++round) ratios[round] = times.dense[round] / times.compressed[round];
-  const MedianInterval ratio = median_interval(std::move(ratios));
-  return {.dense_ms = quantile(times.dense, 0.5),
-          .compressed_ms = quantile(times.compressed, 0.5),
-          .ratio = ratio,
-          .faster = ratio.low > kFasterRatio};
+  const Sampling& sampling = times.sampling;
+  const std::int64_t first_told = sampling.told > 0 ? sampling.batches - sampling.told : 0;
+  const std::int64_t deciding = first_told > 0 ? first_told : sampling.batches;
+  const auto median_told = [&](const std::vector<double>& ms) {
+    return quantile({ms.begin() + first_told * sampling.rounds, ms.end()}, 0.5);
+  };
+  return {.dense_ms = median_told(times.dense),
+          .compressed_ms = median_told(times.compressed),
+          .ratio = ratio_interval(ratios_of(times, first_told, sampling.batches)),
+          .faster = ratio_interval(ratios_of(times, 0, deciding)).low > kFasterRatio};
 }
 
 PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options) {

@@ -21,10 +21,25 @@ struct Replaced {
   std::optional<Speed> speed = {};  // of the layer alone, where a veto timed it
 };
 
+// How often a comparison reads the clock. Rounds that follow each other are alike, so what counts is batches of a few rounds that
+// lie apart in time (compress/timing/clock.h).
+struct Sampling {
+  std::int64_t rounds = 4;  // of a batch
+  std::int64_t batches = 16;
+  // Of the batches, the last ones. Those in front of them decide: what made a layer look fast in the rounds that it was chosen by
+  // is not told. 0: all decide, and all are told.
+  std::int64_t told = 6;
+
+  // As many rounds at least, of which all are told. Below 24 they are one batch.
+  static Sampling told_in(std::int64_t rounds);
+  std::int64_t all_rounds() const { return rounds * batches; }
+};
+
 // Milliseconds of each round's run.
 struct PairedTimes {
   std::vector<double> dense;
   std::vector<double> compressed;
+  Sampling sampling;  // in which they were taken
   bool replayed = false;  // as Timings say
 };
 struct DenseTimes {
@@ -32,7 +47,9 @@ struct DenseTimes {
   bool replayed = false;
 };
 
-// Faster means: the lower end of the 95 % confidence interval of the median ratio is above kFasterRatio.
+// Faster means: of the batches that decide, the lower end of the 95 % confidence interval of the median over batches of their
+// median ratio is above kFasterRatio. The times and the ratio are of the batches that are told, its interval over these. Of one
+// batch all of this is over its rounds.
 Speed speed_of(const PairedTimes& times);
 
 struct TimingOptions {
@@ -40,7 +57,7 @@ struct TimingOptions {
   DType compute = DType::f32;  // what activations are in
   Device device = {};  // where the modules are
   bool recompute = false;  // in training, as in Context
-  std::int64_t rounds = 60;
+  Sampling sampling = {};
   // What inference and decode with a module are timed on: a copy with its batch norms folded, for dense and compressed alike, and
   // with what kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
   std::function<std::unique_ptr<Module>(const Module&)> folded = {};

@@ -13,6 +13,11 @@ double quantile_of_sorted(const std::vector<double>& samples, double share) {
   return samples[below] + (at - std::floor(at)) * (samples[above] - samples[below]);
 }
 
+std::vector<double> logarithms(std::vector<double> ratios) {
+  for (double& ratio : ratios) ratio = std::log(ratio);
+  return ratios;
+}
+
 double log_binomial(double n, double k) { return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1); }
 
 // How many of the smallest of n samples may be left out: the largest k with P(binomial(n, 1/2) < k) <= 0.025.
@@ -50,6 +55,13 @@ MedianInterval median_interval(std::vector<double> samples) {
   const std::size_t outside = outside_interval(samples.size());
   const std::size_t low = outside > 0 ? outside - 1 : 0;
   return {quantile_of_sorted(samples, 0.5), samples[low], samples[samples.size() - 1 - low]};
+}
+
+double median_ratio(std::vector<double> ratios) { return std::exp(quantile(logarithms(std::move(ratios)), 0.5)); }
+
+MedianInterval ratio_interval(std::vector<double> ratios) {
+  const MedianInterval interval = median_interval(logarithms(std::move(ratios)));
+  return {std::exp(interval.median), std::exp(interval.low), std::exp(interval.high)};
 }
 
 }  // namespace tessera

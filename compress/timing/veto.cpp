@@ -169,7 +169,7 @@ std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& w
 // Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
 Speed Veto::timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const {
   TimingOptions options = timing_in(timing.phase);
-  options.rounds = std::min(options.rounds, rounds);
+  if (rounds < options.sampling.all_rounds()) options.sampling = Sampling::told_in(rounds);
   return timed(what, [&] {
     const DecisionScope aside({.measure = true, .known = aside_});
     PairedTimes times = timing.time(options);

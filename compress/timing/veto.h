@@ -63,7 +63,8 @@ struct NetworkVerdict {
   std::string reason = {};  // of each of those
 };
 
-// Faster means: the lower end of the 95 % confidence interval of the median of 60 paired, interleaved ratios is above 1.02.
+// Faster means what speed_of() says. settle() looks at the network anew after each layer that went back, and each look may err:
+// of a network that is never faster, about one look in fifty takes it for faster.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}

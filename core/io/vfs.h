@@ -34,16 +34,16 @@ class Vfs {
   virtual ~Vfs() = default;
 
   virtual std::string read_file(const Path& path) = 0;
-  virtual std::unique_ptr<WritableFile> create(const Path& path) = 0;   // fails when the path exists
+  virtual std::unique_ptr<WritableFile> create(const Path& path) = 0;  // fails when the path exists
   virtual std::vector<DirectoryEntry> list(const Path& directory) = 0;  // sorted by name
   virtual bool exists(const Path& path) = 0;
   virtual std::uint64_t file_size(const Path& path) = 0;
   virtual std::uint64_t free_space(const Path& path) = 0;  // bytes an unprivileged process may still write
 
-  virtual void rename(const Path& from, const Path& to) = 0;   // fails when `to` exists
+  virtual void rename(const Path& from, const Path& to) = 0;  // fails when `to` exists
   virtual void replace(const Path& from, const Path& to) = 0;  // atomically takes the place of `to`
-  virtual void remove(const Path& path) = 0;                   // a file or an empty directory
-  virtual void make_directory(const Path& path) = 0;           // fails when the path exists
+  virtual void remove(const Path& path) = 0;  // a file or an empty directory
+  virtual void make_directory(const Path& path) = 0;  // fails when the path exists
   // Makes the names in a directory durable. Part of creating, renaming and removing, but batched by the caller.
   virtual void sync_directory(const Path& path) = 0;
 

@@ -249,8 +249,8 @@ TEST(CompressedTransformers, ATrainOfTokensDecodesAndIsTimed) {
   const std::unique_ptr<Module> dense = as_compressed(tokens)->to_dense();
   for (const DType compute : {DType::f32, DType::bf16}) {
     for (const Phase phase : {Phase::inference, Phase::decode, Phase::training}) {
-      const PairedTimes times =
-          time_layer(*dense, tokens, kTokens, /*input_gradient=*/false, {.phase = phase, .compute = compute, .rounds = 2});
+      const PairedTimes times = time_layer(*dense, tokens, kTokens, /*input_gradient=*/false,
+                                           {.phase = phase, .compute = compute, .sampling = Sampling::told_in(2)});
       EXPECT_EQ(times.dense.size(), 2U);
       EXPECT_EQ(times.compressed.size(), 2U);
     }

@@ -185,8 +185,8 @@ TEST_F(Report, OpensForThePrinterInABrowser) {
 // After a click on the header of the stages' column of steps: what the script makes of the page.
 TEST_F(Report, SortsInABrowser) {
   if (!has_browser()) GTEST_SKIP() << "no chromium";
-  const std::string dom = dom_after(
-      page({run()}), "var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();", *folder_);
+  const std::string dom =
+      dom_after(page({run()}), "var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();", *folder_);
   EXPECT_EQ(dom.find("disabled", dom.find("<body")), std::string::npos) << "the script set the buttons free";
   expect_in(dom, "aria-sort=\"descending\"");
   const std::string rows = dom.substr(dom.find("id=\"stages-0\""));

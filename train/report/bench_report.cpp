@@ -20,6 +20,7 @@ std::string where_timed(const BenchReport& report, const BenchPart& part) {
 
 BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const std::function<void(const std::string&)>& before) {
   const bool on_gpu = network.device.is_cuda();
+  const Sampling sampling = Sampling::told_in(options.rounds);
   BenchReport report{.target = network.target,
                      .state = network.state,
                      .setup = setup_text(network.device),
@@ -28,12 +29,12 @@ BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const s
                      .phase = options.phase,
                      .compute = network.compute,
                      .tf32 = network.tf32,
-                     .rounds = options.rounds,
+                     .rounds = sampling.all_rounds(),
                      .parts = {}};
   const TimingOptions timing{.phase = options.phase,
                              .compute = network.compute,
                              .device = network.device,
-                             .rounds = options.rounds,
+                             .sampling = sampling,
                              .folded = for_inference};
   const Tf32Products products(network.tf32);
   for (const std::int64_t threads : network.threads) {

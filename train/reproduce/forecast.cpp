@@ -27,7 +27,8 @@ double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
   Shape input = sample_shape(inputs.data);
   input.set(0, config.data.batch);
   const DecisionScope fastest({.measure = true});
-  const TimingOptions options{.phase = Phase::training, .compute = compute_dtype_of(config), .device = device, .rounds = 5};
+  const TimingOptions options{
+      .phase = Phase::training, .compute = compute_dtype_of(config), .device = device, .sampling = Sampling::told_in(5)};
   return quantile(time_dense(*model, input, false, options).dense, 0.5) / 1000;
 }
 

@@ -84,7 +84,7 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     VetoOptions options = each.veto.value_or(VetoOptions{});
     options.timing.compute = compute_dtype_of(config_);
     options.timing.device = device_;
-    options.timing.rounds = timings.value_or(options.timing.rounds);
+    if (timings) options.timing.sampling = Sampling::told_in(*timings);
     if (hooks.before) options.before_timing = [&](const std::string& what) { hooks.before(each.key, what); };
     options.after_timing = hooks.after;
     options.kept_for = timing_environment(config_.device, config_.threads.compute);

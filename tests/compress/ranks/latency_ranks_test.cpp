@@ -72,7 +72,7 @@ class LatencyRanksTest : public ::testing::Test {
   static VetoOptions quick() {
     VetoOptions options;
     options.only_faster = false;
-    options.timing.rounds = 1;
+    options.timing.sampling = Sampling::told_in(1);
     return options;
   }
   static Veto veto() { return Veto(quick()); }

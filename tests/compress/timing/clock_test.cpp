@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "core/device/device_work.h"
+
 namespace tessera {
 namespace {
 
@@ -11,19 +13,49 @@ TEST(Clock, PreparesEachRunOutsideTheClockAndTakesTheRoundsInAnyOrder) {
   std::string order;
   const Contender contenders[]{{.run = [&] { order += 'a'; }, .prepare = [&] { order += '<'; }}, {.run = [&] { order += 'b'; }}};
   const Timings timings = time_in_turn(contenders, {.warm_up = 1, .rounds = 24});
-  EXPECT_EQ(order.substr(0, 3), "<ab");
+  EXPECT_EQ(order.substr(0, 15), "<ab<abb<ab<a<ab") << "a warm-up, then the rounds";
   int turned = 0;
   for (std::size_t round = 1; round <= 24; ++round) {
     const std::string turns = order.substr(3 * round, 3);
     EXPECT_TRUE(turns == "<ab" || turns == "b<a") << turns;
     turned += turns == "b<a" ? 1 : 0;
   }
-  EXPECT_GE(turned, 6);
-  EXPECT_LE(turned, 18);
+  EXPECT_EQ(turned, 12);
   EXPECT_EQ(order.size(), 75u);
   EXPECT_EQ(timings.ms.at(0).size(), 24u);
   EXPECT_EQ(timings.ms.at(1).size(), 24u);
   EXPECT_FALSE(timings.replayed) << "nothing is recorded on the CPU";
+}
+
+// Of 2 and 3 ms under a clock of the test's: five rounds fill the 25 ms between two batches.
+TEST(Clock, BetweenTwoBatchesAllRunUntimed) {
+  double now = 0;
+  const HostClock clock([&] { return now; });
+  std::string order;
+  const Contender contenders[]{{.run =
+                                    [&] {
+                                      order += 'a';
+                                      now += 2e-3;
+                                    }},
+                               {.run = [&] {
+                                 order += 'b';
+                                 now += 3e-3;
+                               }}};
+  const Timings timings = time_in_turn(contenders, {.warm_up = 1, .rounds = 4, .batches = 3});
+  ASSERT_EQ(timings.ms.at(0).size(), 12u);
+  EXPECT_EQ(order.size(), 2u + 3 * 8 + 2 * 2 * 5);
+  EXPECT_EQ(order.substr(2, 8), "abbabaab");
+  EXPECT_EQ(order.substr(20, 8), "baababba") << "the second batch begins with the other side";
+  for (const double ms : timings.ms[0]) EXPECT_NEAR(ms, 2, 1e-9);
+  for (const double ms : timings.ms[1]) EXPECT_NEAR(ms, 3, 1e-9);
+}
+
+TEST(Clock, WorkOfNoTimeEndsBetweenBatches) {
+  const HostClock clock([] { return 0.0; });
+  int runs = 0;
+  const Contender contender{.run = [&] { ++runs; }};
+  time_in_turn({&contender, 1}, {.rounds = 1, .batches = 3});
+  EXPECT_EQ(runs, 5);
 }
 
 // What a device of constant speed tells, and how often it is asked.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "compress/timing/veto.h"
 #include "layers/sequential.h"
@@ -11,34 +12,72 @@
 namespace tessera::testing {
 namespace {
 
-// 60 rounds with a median ratio of 1.05. The lower end of its interval is the 22nd smallest ratio (Summary's tests).
-PairedTimes with_lower_end(double ratio) {
-  PairedTimes times{.dense = std::vector<double>(60, 1.05), .compressed = std::vector<double>(60, 1.0)};
-  for (std::size_t round = 0; round < 22; ++round) times.dense[(round * 7) % 60] = round < 21 ? 0.9 : ratio;
+// Ten batches that decide and six that are told, each of four rounds at this ratio.
+PairedTimes in_batches(const std::vector<double>& ratios) {
+  PairedTimes times;
+  for (const double ratio : ratios) {
+    times.dense.insert(times.dense.end(), 4, ratio);
+    times.compressed.insert(times.compressed.end(), 4, 1.0);
+  }
   return times;
 }
 
-TEST(SpeedOf, TheLowerEndOfTheIntervalDecides) {
-  for (const auto& [low, faster] : {std::pair(1.019, false), {kFasterRatio, false}, {1.021, true}}) {
-    const Speed speed = speed_of(with_lower_end(low));
-    EXPECT_EQ(speed.ratio.median, 1.05);
-    EXPECT_EQ(speed.ratio.low, low);
-    EXPECT_EQ(speed.dense_ms, 1.05);
-    EXPECT_EQ(speed.compressed_ms, 1.0);
-    EXPECT_EQ(speed.faster, faster) << "lower end " << low;
+// Of ten the interval's lower end is the second smallest (Summary's tests).
+TEST(SpeedOf, TheSecondLowestBatchOfThoseThatDecideDecides) {
+  for (const auto& [low, faster] : {std::pair(1.019, false), {kFasterRatio - 1e-9, false}, {1.021, true}}) {
+    std::vector<double> ratios(16, 1.05);
+    ratios[3] = 0.9;
+    ratios[8] = low;
+    EXPECT_EQ(speed_of(in_batches(ratios)).faster, faster) << "lower end " << low;
   }
   EXPECT_EQ(kFasterRatio, 1.02);
 }
 
+TEST(SpeedOf, WhatIsToldIsOfRoundsThatDidNotDecide) {
+  std::vector<double> ratios(16, 1.5);
+  std::fill(ratios.begin() + 10, ratios.end(), 1.25);
+  ratios[12] = 1.125;
+  const Speed speed = speed_of(in_batches(ratios));
+  EXPECT_TRUE(speed.faster);
+  EXPECT_DOUBLE_EQ(speed.ratio.median, 1.25);
+  EXPECT_DOUBLE_EQ(speed.ratio.low, 1.125) << "the least of six";
+  EXPECT_EQ(speed.dense_ms, 1.25);
+  EXPECT_EQ(speed.compressed_ms, 1.0);
+
+  std::fill(ratios.begin() + 10, ratios.end(), 0.5);
+  EXPECT_TRUE(speed_of(in_batches(ratios)).faster) << "decided by the first ten";
+  std::fill(ratios.begin(), ratios.begin() + 10, 1.0);
+  std::fill(ratios.begin() + 10, ratios.end(), 2.0);
+  EXPECT_FALSE(speed_of(in_batches(ratios)).faster);
+}
+
+TEST(SpeedOf, ARatioAndItsInverseWeighTheSame) {
+  PairedTimes times{.dense = {4, 4, 4, 1, 1, 1}, .compressed = {1, 1, 1, 4, 4, 4}, .sampling = Sampling::told_in(6)};
+  EXPECT_DOUBLE_EQ(speed_of(times).ratio.median, 1.0) << "of rounds";
+  times = in_batches(std::vector<double>(16, 1.0));
+  for (std::size_t round = 0; round < times.dense.size(); ++round) times.dense[round] = round % 2 == 0 ? 4 : 0.25;
+  EXPECT_DOUBLE_EQ(speed_of(times).ratio.median, 1.0) << "of batches";
+}
+
 TEST(SpeedOf, RatiosAreOfTheSameRound) {  // both medians are 1, and one round's ratio in three is below it
-  PairedTimes times;
-  for (int round = 0; round < 20; ++round) {
+  PairedTimes times{.dense = {}, .compressed = {}, .sampling = Sampling::told_in(9)};
+  for (int round = 0; round < 3; ++round) {
     times.dense.insert(times.dense.end(), {0.5, 1, 2});
     times.compressed.insert(times.compressed.end(), {0.4, 2, 1});
   }
   EXPECT_EQ(speed_of(times).dense_ms, 1.0);
   EXPECT_EQ(speed_of(times).compressed_ms, 1.0);
   EXPECT_DOUBLE_EQ(speed_of(times).ratio.median, 1.25);
+}
+
+TEST(Sampling, ManyRoundsAreBatchesOfFour) {
+  for (const auto& [asked, rounds, batches] :
+       {std::tuple(1, 1, 1), {6, 6, 1}, {20, 20, 1}, {21, 4, 6}, {24, 4, 6}, {60, 4, 15}, {61, 4, 16}}) {
+    const Sampling sampling = Sampling::told_in(asked);
+    EXPECT_EQ(sampling.rounds, rounds) << asked;
+    EXPECT_EQ(sampling.batches, batches) << asked;
+    EXPECT_EQ(sampling.told, 0) << asked;
+  }
 }
 
 class Calls {
@@ -53,6 +92,7 @@ constexpr Microseconds kNoTime{0};
 
 // At least 50 rounds (docs/report.md), and a default Veto times layers and the network in as many.
 TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
+  const PlannedClock clock;
   Busy dense("dense", kNoTime);
   Busy compressed("factored", kNoTime);
   const Calls calls;

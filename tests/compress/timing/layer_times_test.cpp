@@ -26,7 +26,7 @@ TEST(LayerTimes, CompressedLayersStandBesideWhatTheyReplaceAndTheNetworkComesLas
   const Module* const factored = &root->child("b");
   const Module* const dense = replaced[0].dense.get();
 
-  const std::vector<LayerTiming> rows = time_layers(root, replaced, {3, 4}, {.rounds = kRounds});
+  const std::vector<LayerTiming> rows = time_layers(root, replaced, {3, 4}, {.sampling = Sampling::told_in(kRounds)});
 
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].path, "a");
@@ -55,7 +55,7 @@ TEST(LayerTimes, OfADenseNetworkThereIsOneSide) {
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
   root->add_child("a", std::make_unique<Busy>("dense", kQuick));
   Busy::calls = 0;
-  const std::vector<LayerTiming> rows = time_layers(root, {}, {3, 4}, {.rounds = kRounds});
+  const std::vector<LayerTiming> rows = time_layers(root, {}, {3, 4}, {.sampling = Sampling::told_in(kRounds)});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_FALSE(rows[0].compressed || rows[1].compressed);
   constexpr int kWarmUpAndCount = 5 + 2;
@@ -77,13 +77,14 @@ TEST(LayerTimes, WorkIsThatOfTheBatchAndInTrainingOfTheGradientsThatAreAsked) {
   constexpr std::int64_t kMacs = 5 * 7 * 9 * 4 * 4;
   const Shape input{kBatch, 5, 7, 4};
   std::unique_ptr<Module> root = two_convolutions();
-  const std::vector<LayerTiming> forward = time_layers(root, {}, input, {.rounds = kRounds});
+  const std::vector<LayerTiming> forward = time_layers(root, {}, input, {.sampling = Sampling::told_in(kRounds)});
   EXPECT_EQ(forward[0].dense.macs, kMacs);
   EXPECT_EQ(forward[0].dense.flops, 2 * kBatch * kMacs);
   EXPECT_EQ(forward[1].dense.flops, 0);
   EXPECT_EQ(forward[3].dense.macs, 2 * kMacs);
   EXPECT_EQ(forward[3].dense.flops, 4 * kBatch * kMacs);
-  const std::vector<LayerTiming> training = time_layers(root, {}, input, {.phase = Phase::training, .rounds = kRounds});
+  const std::vector<LayerTiming> training =
+      time_layers(root, {}, input, {.phase = Phase::training, .sampling = Sampling::told_in(kRounds)});
   EXPECT_EQ(training[0].dense.flops, 2 * 2 * kBatch * kMacs) << "nobody asks for the gradient of the images";
   EXPECT_EQ(training[2].dense.flops, 3 * 2 * kBatch * kMacs);
   for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
@@ -97,7 +98,8 @@ TEST(LayerTimes, InDecodeTheWorkIsThatOfTheLastPosition) {
   root->add_child("out", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 6}));
   initialize(*root, 1);
   for (const std::int64_t length : {1, 5}) {
-    const std::vector<LayerTiming> rows = time_layers(root, {}, {3, length}, {.phase = Phase::decode, .rounds = kRounds});
+    const std::vector<LayerTiming> rows =
+        time_layers(root, {}, {3, length}, {.phase = Phase::decode, .sampling = Sampling::told_in(kRounds)});
     ASSERT_EQ(rows.size(), 4u);
     EXPECT_EQ(rows[1].dense.macs, 2 * length * 4);
     EXPECT_EQ(rows[2].dense.macs, 4 * 6);
@@ -113,7 +115,7 @@ TEST(LayerTimes, InferenceIsTimedOnFoldedCopiesAndTrainingIsNot) {
   root->add_child("a", std::make_unique<Busy>("factored", kQuick));
   std::vector<Replaced> replaced;
   replaced.push_back({"a", std::make_unique<Busy>("dense", kQuick)});
-  TimingOptions options{.rounds = kRounds, .folded = [](const Module& module) -> std::unique_ptr<Module> {
+  TimingOptions options{.sampling = Sampling::told_in(kRounds), .folded = [](const Module& module) -> std::unique_ptr<Module> {
                           const Module& layer = module.children().empty() ? module : module.child("a");
                           return std::make_unique<Busy>("copy", layer.kind() == "dense" ? 4 * kSlow : kSlow);
                         }};

@@ -41,5 +41,14 @@ TEST(Summary, FewSamplesGiveTheirExtremesAndManyDoNotUnderflow) {
   EXPECT_NEAR(many.high, 5099, 2);
 }
 
+TEST(Summary, RatiosAreWeighedByTheirLogarithms) {
+  EXPECT_DOUBLE_EQ(median_ratio({2, 0.5}), 1);
+  EXPECT_DOUBLE_EQ(median_ratio({4, 4, 4, 0.25, 0.25, 0.25}), 1);
+  const MedianInterval of_ten = ratio_interval({0.25, 0.5, 1, 1, 1, 4, 4, 4, 8, 16});
+  EXPECT_DOUBLE_EQ(of_ten.median, 2);
+  EXPECT_DOUBLE_EQ(of_ten.low, 0.5) << "the second smallest of ten";
+  EXPECT_DOUBLE_EQ(of_ten.high, 8);
+}
+
 }  // namespace
 }  // namespace tessera

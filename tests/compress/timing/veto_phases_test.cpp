@@ -78,7 +78,7 @@ class VetoPhases : public ::testing::Test {
   static VetoOptions decode() {
     VetoOptions options{.batch = 3};
     options.timing.phase = Phase::decode;
-    options.timing.rounds = 20;
+    options.timing.sampling = Sampling::told_in(20);
     return options;
   }
   // Told beside it.

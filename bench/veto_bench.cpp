@@ -1,0 +1,223 @@
+// How often `keep: faster` errs, by the clock of the machine that it runs on.
+// Against itself: a dense layer is judged against a copy of itself in --trials trials; at most one in twenty may be accepted.
+// Agreement: --processes processes, one after another, judge the same layers in Tucker-2 form. Layers whose ratio is more than
+// 0.05 from what the veto asks for have to get one verdict in nineteen of twenty processes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "bench/child_process.h"
+#include "bench/result_lines.h"
+#include "compress/timing/veto.h"
+#include "core/device/decisions.h"
+#include "core/device/device_choice.h"
+#include "core/support/error.h"
+#include "layers/conv2d.h"
+#include "layers/fold.h"
+#include "layers/linear.h"
+#include "layers/tucker2_conv2d.h"
+#include "train/run/environment.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kMostAccepted = 0.05;  // of the trials of a layer against itself
+constexpr double kLeastAgreeing = 0.95;  // of the processes
+constexpr double kUndecided = 0.05;  // ratios as close to what is asked for may get either verdict
+
+struct Options {
+  CommonOptions common{.results = TESSERA_BENCH_DIR "/results/veto_bench.jsonl"};
+  std::string part = "all";
+  std::int64_t trials = 200;
+  std::int64_t processes = 20;
+};
+
+// A layer that is judged, and at which batch.
+struct Judged {
+  const char* name;
+  std::unique_ptr<Module> (*dense)();
+  Shape input;
+  std::int64_t batch;
+  Tucker2Ranks ranks = {};  // of the compressed one, in agreement()
+};
+
+std::unique_ptr<Module> linear_1024() { return std::make_unique<Linear>(LinearConfig{.in = 1024, .out = 1024}); }
+std::unique_ptr<Module> linear_256() { return std::make_unique<Linear>(LinearConfig{.in = 256, .out = 256}); }
+template <std::int64_t kChannels>
+std::unique_ptr<Module> conv() {
+  return std::make_unique<Conv2d>(Conv2dConfig{.in = kChannels, .out = kChannels, .padding = {1, 1}, .bias = false});
+}
+
+const Judged kAgainstItself[]{{"linear 1024, batch 1", linear_1024, {1, 1024}, 1},
+                              {"linear 256, batch 32", linear_256, {1, 256}, 32},
+                              {"conv 64, 14x14, batch 1", conv<64>, {1, 14, 14, 64}, 1},
+                              {"conv 16, 32x32, batch 32", conv<16>, {1, 32, 32, 16}, 32}};
+
+// From clearly slower to clearly faster.
+const Judged kAgreed[]{{"conv 16, 32x32, ranks 12", conv<16>, {1, 32, 32, 16}, 32, {12, 12}},
+                       {"conv 32, 16x16, ranks 24", conv<32>, {1, 16, 16, 32}, 32, {24, 24}},
+                       {"conv 64, 14x14, ranks 48", conv<64>, {1, 14, 14, 64}, 8, {48, 48}},
+                       {"conv 64, 14x14, ranks 32", conv<64>, {1, 14, 14, 64}, 8, {32, 32}},
+                       {"conv 128, 14x14, ranks 64", conv<128>, {1, 14, 14, 128}, 8, {64, 64}},
+                       {"conv 128, 14x14, ranks 32", conv<128>, {1, 14, 14, 128}, 8, {32, 32}},
+                       {"conv 128, 7x7, ranks 48", conv<128>, {1, 7, 7, 128}, 1, {48, 48}},
+                       {"conv 256, 14x14, ranks 64", conv<256>, {1, 14, 14, 256}, 1, {64, 64}}};
+
+std::unique_ptr<Module> initialised(const Judged& layer) {
+  std::unique_ptr<Module> module = layer.dense();
+  initialize(*module, 1);
+  return module;
+}
+
+Speed judged(const Judged& layer, Module& dense, Module& compressed) {
+  const Veto veto({.batch = layer.batch, .timing = {.folded = for_inference}});
+  const DecisionScope fastest({.measure = true});  // anew, as in a process of its own
+  return veto.judge(dense, compressed, layer.input, /*first=*/false).speed.value();
+}
+
+// P(binomial(n, p) <= k)
+double at_most(std::int64_t k, std::int64_t n, double p) {
+  double sum = 0;
+  const auto trials = static_cast<double>(n);
+  for (std::int64_t i = 0; i <= k; ++i) {
+    const auto hits = static_cast<double>(i);
+    const double ways = std::lgamma(trials + 1) - std::lgamma(hits + 1) - std::lgamma(trials - hits + 1);
+    sum += std::exp(ways + hits * std::log(p) + (trials - hits) * std::log1p(-p));
+  }
+  return sum;
+}
+
+// The upper end of the 95 % interval of Clopper and Pearson, one-sided.
+double upper_bound(std::int64_t hits, std::int64_t trials) {
+  double low = static_cast<double>(hits) / static_cast<double>(trials);
+  double high = 1;
+  while (high - low > 1e-6) {
+    const double middle = (low + high) / 2;
+    (at_most(hits, trials, middle) > 0.05 ? low : high) = middle;
+  }
+  return high;
+}
+
+void against_itself(const Options& options, const Value& surroundings) {
+  std::int64_t all_accepted = 0;
+  std::int64_t all_trials = 0;
+  for (const Judged& layer : kAgainstItself) {
+    const std::unique_ptr<Module> dense = initialised(layer);
+    const std::unique_ptr<Module> copy = initialised(layer);
+    const std::int64_t trials = (options.trials + std::ssize(kAgainstItself) - 1) / std::ssize(kAgainstItself);
+    std::int64_t accepted = 0;
+    std::int64_t above_one = 0;
+    std::vector<double> ratios;
+    for (std::int64_t trial = 0; trial < trials; ++trial) {
+      const Speed speed = judged(layer, *dense, *copy);
+      accepted += speed.faster ? 1 : 0;
+      above_one += speed.ratio.median > 1 ? 1 : 0;
+      ratios.push_back(speed.ratio.median);
+    }
+    const Summary ratio = summarise(ratios);
+    fmt::print("{} against itself: {} of {} accepted; told ratio {:.3f} ({:.3f}-{:.3f}), above 1 in {}\n", layer.name, accepted,
+               trials, ratio.median, ratio.p10, ratio.p90, above_one);
+    Value row = Value::map();
+    row.set("part", "against itself");
+    row.set("layer", layer.name);
+    row.set("trials", trials);
+    row.set("accepted", accepted);
+    row.set("above_one", above_one);
+    row.set("ratio", to_value(ratio));
+    publish(options.common, surroundings, row);
+    all_accepted += accepted;
+    all_trials += trials;
+  }
+  const double rate = static_cast<double>(all_accepted) / static_cast<double>(all_trials);
+  print_verdict(
+      fmt::format("a layer against itself: {} of {} accepted, at most {:.1f} % of all with a confidence of 95 %; {:.0f} % "
+                  "allowed: {}",
+                  all_accepted, all_trials, 100 * upper_bound(all_accepted, all_trials), 100 * kMostAccepted,
+                  rate <= kMostAccepted ? "reached" : "missed"));
+}
+
+// What a process of agreement() answers: a line of verdicts and ratios in the order of kAgreed.
+void answer(std::int64_t threads) {
+  set_compute_threads(threads);
+  Value::List verdicts;
+  for (const Judged& layer : kAgreed) {
+    const std::unique_ptr<Module> dense = initialised(layer);
+    const std::unique_ptr<Module> compressed = Tucker2Conv2d::from_dense(dynamic_cast<const Conv2d&>(*dense), layer.ranks);
+    verdicts.emplace_back(to_text(judged(layer, *dense, *compressed)));
+  }
+  std::cout << to_json(Value::list(std::move(verdicts))) << std::endl;
+}
+
+std::vector<Speed> asked_of_a_process(std::int64_t threads) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  ChildProcess child({self, "--part", "answer", "--threads", std::to_string(threads), "--dry-run"}, {});
+  std::vector<Speed> speeds;
+  for (const Value& text : parse_json(child.read_line(), "a process of veto_bench").as_list()) {
+    speeds.push_back(speed_from(text.as_string()));
+  }
+  return speeds;
+}
+
+void agreement(const Options& options, const Value& surroundings) {
+  std::vector<std::vector<Speed>> by_layer(std::size(kAgreed));
+  for (std::int64_t process = 0; process < options.processes; ++process) {
+    const std::vector<Speed> speeds = asked_of_a_process(options.common.threads);
+    for (std::size_t i = 0; i < by_layer.size(); ++i) by_layer[i].push_back(speeds.at(i));
+  }
+  std::int64_t decided = 0;
+  std::int64_t agreed = 0;
+  for (std::size_t i = 0; i < by_layer.size(); ++i) {
+    std::vector<double> ratios;
+    for (const Speed& speed : by_layer[i]) ratios.push_back(speed.ratio.median);
+    const Summary ratio = summarise(ratios);
+    const std::int64_t faster = std::ranges::count(by_layer[i], true, &Speed::faster);
+    const std::int64_t most = std::max(faster, options.processes - faster);
+    const bool counts = std::abs(ratio.median - kFasterRatio) > kUndecided;
+    const bool agrees = static_cast<double>(most) >= kLeastAgreeing * static_cast<double>(options.processes);
+    decided += counts ? 1 : 0;
+    agreed += counts && agrees ? 1 : 0;
+    fmt::print("{}: faster in {} of {} processes; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", kAgreed[i].name, faster,
+               options.processes, ratio.median, ratio.p10, ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
+    Value row = Value::map();
+    row.set("part", "agreement");
+    row.set("layer", kAgreed[i].name);
+    row.set("processes", options.processes);
+    row.set("faster", faster);
+    row.set("counted", counts);
+    row.set("ratio", to_value(ratio));
+    publish(options.common, surroundings, row);
+  }
+  print_verdict(fmt::format("{} processes: {} of {} layers away from 1.02 get one verdict in {:.0f} % of them: {}",
+                            options.processes, agreed, decided, 100 * kLeastAgreeing, agreed == decided ? "reached" : "missed"));
+}
+
+void measure(const Options& options) {
+  if (options.part == "answer") return answer(options.common.threads);
+  TESSERA_CHECK(options.part == "all" || options.part == "self" || options.part == "agreement", ConfigError,
+                "veto_bench: there is no part '", options.part, "'; there are self, agreement and all");
+  set_compute_threads(options.common.threads);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  if (options.part != "agreement") against_itself(options, surroundings);
+  if (options.part != "self") agreement(options, surroundings);
+}
+
+int run_program(const std::vector<std::string_view>& words) {
+  Options options;
+  Arguments arguments("veto_bench", "counts how often `keep: faster` errs");
+  add_common(arguments, options.common);
+  arguments.text("--part", options.part, "self, agreement or all");
+  arguments.count("--trials", options.trials, "of layers against themselves, in all");
+  arguments.count("--processes", options.processes, "that judge the same layers");
+  return run_benchmark(arguments, words, [&] { measure(options); });
+}
+
+}  // namespace
+}  // namespace tessera::bench
+
+int main(int argc, char** argv) { return tessera::bench::run_program({argv + 1, argv + argc}); }
