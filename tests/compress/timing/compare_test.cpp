@@ -88,13 +88,13 @@ class Calls {
   int before_ = Busy::calls;
 };
 
-constexpr Microseconds kNoTime{0};
+constexpr Microseconds kPlanned{5000};
 
 // At least 50 rounds (docs/report.md), and a default Veto times layers and the network in as many.
 TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   const PlannedClock clock;
-  Busy dense("dense", kNoTime);
-  Busy compressed("factored", kNoTime);
+  Busy dense("dense", kPlanned);
+  Busy compressed("factored", kPlanned);
   const Calls calls;
   const PairedTimes times = time_layer(dense, compressed, {3, 4}, true, {});
   EXPECT_GE(times.dense.size(), 50u);
@@ -108,9 +108,9 @@ TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   EXPECT_EQ(of_layer.since(), of_one);
 
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
-  root->add_child("a", std::make_unique<Busy>("factored", kNoTime));
+  root->add_child("a", std::make_unique<Busy>("factored", kPlanned));
   std::vector<Replaced> replaced;
-  replaced.push_back({"a", std::make_unique<Busy>("dense", kNoTime)});
+  replaced.push_back({"a", std::make_unique<Busy>("dense", kPlanned)});
   const Calls of_network;
   veto.settle(root, replaced, {1, 4});
   EXPECT_EQ(of_network.since(), of_one);

@@ -182,7 +182,9 @@ TEST_F(NewImagesTest, AFolderStandsForTheImagesBelowItByName) {
 TEST_F(NewImagesTest, AFolderBelowThatMayNotBeListedIsNamed) {
   for (const char* name : {"a.jpg", "sub/b.jpg", "z.jpg"}) tree_.write(name, "x");
   namespace fs = std::filesystem;
-  fs::permissions(tree_.root(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  constexpr auto kEveryoneReads =
+      fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec;
+  fs::permissions(tree_.root(), kEveryoneReads);
   fs::permissions(tree_.root() / "sub", fs::perms::none);
   {
     const testing::Unprivileged user;

@@ -9,6 +9,7 @@
 
 #include "core/cpu/onednn_version.h"
 #include "core/device/decisions.h"
+#include "core/ops/conv2d_ways.h"
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 #include "train/config/yaml.h"
@@ -79,9 +80,9 @@ TEST(PlanMemory, IsWhatAStepTakesAtADoubledSize) {
                 0.01);
 }
 
-// Of steps of the last stage, after its passes, with the algorithms that a clock chooses.
-std::int64_t measured_peak_of_run(const Experiment& experiment) {
-  const DecisionScope by_clock({.measure = true});
+// Of steps of the last stage, after its passes, with the algorithms that `how` chooses.
+std::int64_t measured_peak_of_run(const Experiment& experiment, const DecisionPolicy& how) {
+  const DecisionScope choosing(how);
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   RunState state(experiment.config, load_data(experiment.config.data, 0));
   state.start(initial_model(real_vfs(), experiment.config, state.data()));
@@ -93,21 +94,38 @@ std::int64_t measured_peak_of_run(const Experiment& experiment) {
   return static_cast<std::int64_t>(memory_stats(Device::cpu()).peak) - in_use;
 }
 
-TEST(PlanMemory, HoldsForRunsWhoseConvolutionsAClockChooses) {
+std::vector<std::string> networks_of_convolutions() {
   const auto compressed = [](const char* model, const char* factorise) {
     return str("model: {name: ", model, "}\nstages: [{name: a, train: 1e, factorise: {keep: always, ", factorise, "}}]\n");
   };
-  for (const std::string& text : {str("model: {name: lenet5}\n", kTrain), str("model: {name: resnet8}\n", kTrain),
-                                  str("model: {name: mlp, hidden: [300]}\n", kTrain),
-                                  compressed("resnet8", "layers: 'layer*.conv*', format: spatial_svd, ranks: {macs: 0.5}"),
-                                  compressed("resnet8", "layers: 'layer[23].*.conv*', format: tucker2, ranks: {macs: 0.4}")}) {
+  return {str("model: {name: lenet5}\n", kTrain), str("model: {name: resnet8}\n", kTrain),
+          str("model: {name: mlp, hidden: [300]}\n", kTrain),
+          compressed("resnet8", "layers: 'layer*.conv*', format: spatial_svd, ranks: {macs: 0.5}"),
+          compressed("resnet8", "layers: 'layer[23].*.conv*', format: tucker2, ranks: {macs: 0.4}")};
+}
+
+double planned_peak(const Experiment& experiment) { return static_cast<double>(make_plan(experiment).stages[0].memory->peak()); }
+
+TEST(PlanMemory, UnderAClockIsThatOfTheWayThatTakesMost) {
+  for (const std::string& text : networks_of_convolutions()) {
     SCOPED_TRACE(text);
     const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
-    const auto plan = static_cast<double>(make_plan(planned).stages[0].memory->peak());
-    const auto measured = static_cast<double>(measured_peak_of_run(planned));
-    // The way that takes most in every layer is not quite that of every mixture of ways, and a clock may choose none of them.
-    EXPECT_GT(plan / measured, 0.9) << "planned " << plan << ", measured " << measured;
-    EXPECT_LT(plan / measured, 1.2) << "planned " << plan << ", measured " << measured;
+    std::int64_t most = 0;
+    for (const char* const way : kBufferedConv2dWays) most = std::max(most, measured_peak_of_run(planned, {.forced = way}));
+    const double plan = planned_peak(planned);
+    EXPECT_NEAR(plan / static_cast<double>(most), 1, 0.1) << "planned " << plan << ", measured " << most;
+  }
+}
+
+// How far a run lies below the way that takes most depends on what the processor runs fastest. A mixture of ways may lie above
+// it.
+TEST(PlanMemory, IsRarelyExceededByRunsWhoseConvolutionsAClockChooses) {
+  for (const std::string& text : networks_of_convolutions()) {
+    SCOPED_TRACE(text);
+    const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
+    const double plan = planned_peak(planned);
+    const auto measured = static_cast<double>(measured_peak_of_run(planned, {.measure = true}));
+    EXPECT_GT(plan / measured, 0.75) << "planned " << plan << ", measured " << measured;
   }
 }
 
