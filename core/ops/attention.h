@@ -33,9 +33,10 @@ struct AttentionOptions {
 // the last key. y = softmax(scale q k^T) v over the keys that a query sees; zeros where it sees none. Queries and keys are taken
 // in blocks, in which a hidden pair weighs 0: a NaN or Inf in a row of v, of which 0 times is NaN, may reach any query of a
 // block that reads its block of keys; one in a row of k does not. Saves q, k, v, y and a number for each query and head; the
-// backward computes the probabilities again. Throws ShapeError on operands that do not fit, the pattern included, DTypeError
-// unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError unless 0 <= dropout < 1 and
-// window >= 0, or where causal or window stand beside a pattern.
+// backward computes the probabilities again. Of bf16, on a CPU with AVX512_BF16, queries times the scale, probabilities and
+// gradients of scores are rounded to bf16 before they are multiplied; sums are f32. Throws ShapeError on operands that do not
+// fit, the pattern included, DTypeError unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError
+// unless 0 <= dropout < 1 and window >= 0, or where causal or window stand beside a pattern.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
 
 // The same of projections that lie side by side: qkv [batch, positions, (heads + 2 kv_heads) width], first the heads of q, then

@@ -17,10 +17,15 @@
 namespace tessera::cpu {
 namespace {
 
-using attention::kernels;
 using attention::kKeys;
 using attention::kLanes;
 using attention::kQueries;
+using attention::Pair;
+
+template <class T>
+const attention::Kernels& kernels_for() {
+  return std::is_same_v<T, bfloat16> ? attention::kernels_of_bf16() : attention::kernels();
+}
 
 attention::Dropout dropout_of(const AttentionOperands& operands) {
   if (operands.dropout == 0) return {};
@@ -99,6 +104,7 @@ class Worker {
     memory_ = Tensor::empty({(backwards ? 4 : 2) * keys + 3 * rows + 3 * tile + scratch + 2 * kQueries});
     float* at = memory_.template data<float>();
     const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
+    if (kernels_.pair_down != nullptr) take_pairs(backwards);
     k_ = take(keys), v_ = take(keys);
     if (backwards) grad_k_ = take(keys), grad_v_ = take(keys);
     q_rows_ = take(rows), g_rows_ = take(rows), y_rows_ = take(rows);
@@ -112,12 +118,16 @@ class Worker {
     held_ = unit;
     copy_rows<T>(rows_of<T>(o_.k, unit / f_.kv_heads, unit % f_.kv_heads), 0, f_.keys, f_.width, 1, k_, pitch_);
     copy_rows<T>(rows_of<T>(o_.v, unit / f_.kv_heads, unit % f_.kv_heads), 0, f_.keys, f_.width, 1, v_, pitch_);
+    pair_rows(k_, f_.keys, pairs_.k);
+    pair_rows(v_, f_.keys, pairs_.v);
+    pair_down(k_, f_.keys, pitch_, pairs_.k_down);
+    pair_down(v_, f_.keys, pitch_, pairs_.v_down);
   }
 
   void forward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results) {
     const attention::Queries queries = take_queries(batch, head, first);
-    kernels().forward({f_, dropout_, keys(batch), queries, far(batch, head, queries), scores_, out_, log_sums_});
-    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    kernels_.forward({f_, dropout_, keys(batch), queries, far(batch, head, queries), scores_, out_, log_sums_, pairs_});
+    kernels_.turn_back(out_, f_.width, y_rows_, pitch_);
     write_lanes(y_rows_, 1, queries, rows_of<T>(results.y, batch, head));
     std::copy(log_sums_ + queries.begin, log_sums_ + queries.end, results.log_sums.data<float>() + queries.row + queries.begin);
   }
@@ -131,7 +141,9 @@ class Worker {
                 const Tensor& grad_q) {
     const attention::Queries queries = take_queries(batch, head, first);
     take_lanes(rows_of<T>(grad_y, batch, head), queries, 1, g_rows_);
-    kernels().turn(g_rows_, pitch_, f_.width, g_);
+    kernels_.turn(g_rows_, pitch_, f_.width, g_);
+    pair_down(g_, f_.width, kQueries, pairs_.grad_y);
+    pair_down(g_rows_, kQueries, pitch_, pairs_.grad_y_down);
     take_lanes(rows_of<T>(results.y, batch, head), queries, 1, y_rows_);
     std::fill_n(inner_, kQueries, 0.0F);
     std::fill_n(log_sums_, kQueries, 0.0F);
@@ -142,9 +154,9 @@ class Worker {
       inner_[i] = sum;
       log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
     }
-    kernels().backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,
-                        out_, grad_k_, grad_v_});
-    kernels().turn_back(out_, f_.width, y_rows_, pitch_);
+    kernels_.backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,
+                       out_, grad_k_, grad_v_, pairs_});
+    kernels_.turn_back(out_, f_.width, y_rows_, pitch_);
     write_lanes(y_rows_, static_cast<float>(f_.scale), queries, rows_of<T>(grad_q, batch, head));
   }
 
@@ -158,6 +170,26 @@ class Worker {
   void copy_gradients(float* to) const { std::copy_n(grad_v_, f_.keys * pitch_, std::copy_n(grad_k_, f_.keys * pitch_, to)); }
 
  private:
+  void take_pairs(bool backwards) {
+    const std::int64_t in_rows = f_.keys * pitch_ / 2, down = (f_.keys + 1) / 2 * pitch_;
+    const std::int64_t turned = (f_.width + 1) / 2 * kQueries, rows = kQueries / 2 * pitch_;
+    const std::int64_t scratch = (backwards ? 3 : 1) * kKeys * kQueries / 2;
+    const std::int64_t all = in_rows + down + turned + scratch + (backwards ? in_rows + turned + 2 * rows : 0);
+    pair_memory_ = Tensor::empty({2 * all}, DType::bf16);
+    auto* at = static_cast<Pair*>(pair_memory_.raw());
+    const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
+    pairs_.k = take(in_rows), pairs_.q = take(turned), pairs_.scores = take(scratch);
+    (backwards ? pairs_.k_down : pairs_.v_down) = take(down);
+    if (!backwards) return;
+    pairs_.v = take(in_rows), pairs_.grad_y = take(turned);
+    pairs_.q_down = take(rows), pairs_.grad_y_down = take(rows);
+  }
+  void pair_rows(const float* rows, std::int64_t count, Pair* to) const {
+    if (to != nullptr) kernels_.pair_rows(rows, count, pitch_, pitch_, to);
+  }
+  void pair_down(const float* rows, std::int64_t count, std::int64_t pitch, Pair* to) const {
+    if (to != nullptr) kernels_.pair_down(rows, count, pitch, pitch, to);
+  }
   attention::Keys keys(std::int64_t batch) const {
     const bool masked = o_.key_mask.defined();
     return {k_, v_, pitch_, masked ? o_.key_mask.data<std::uint8_t>() + batch * f_.keys : nullptr};
@@ -171,7 +203,9 @@ class Worker {
                                      q_,
                                      q_rows_};
     take_lanes(rows_of<T>(o_.q, batch, head), queries, static_cast<float>(f_.scale), q_rows_);
-    kernels().turn(q_rows_, pitch_, f_.width, q_);
+    kernels_.turn(q_rows_, pitch_, f_.width, q_);
+    pair_down(q_, f_.width, kQueries, pairs_.q);
+    pair_down(q_rows_, kQueries, pitch_, pairs_.q_down);
     return queries;
   }
 
@@ -214,10 +248,12 @@ class Worker {
 
   const AttentionOperands& o_;
   const AttentionForm& f_;
+  const attention::Kernels& kernels_ = kernels_for<T>();
   attention::ChosenElements chosen_;
   attention::Dropout dropout_;
   std::int64_t pitch_;
-  Tensor memory_;
+  Tensor memory_, pair_memory_;
+  attention::PairedTile pairs_;  // what the worker's pass does not read is null
   std::int64_t held_ = -1;
   float *k_, *v_, *grad_k_ = nullptr, *grad_v_ = nullptr, *q_rows_, *g_rows_, *y_rows_, *q_, *g_, *out_, *scores_, *log_sums_,
                   *inner_;

@@ -34,8 +34,8 @@ struct MemoryPlan {
 // Takes real steps of a copy of the model, with micro-batches of one or two sizes up to kDrySamples, records the bytes in use
 // after each allocation, and extrapolates every one of them linearly to the micro-batch; the peak is the highest. Exact, on the
 // CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size. Where a clock will choose how
-// each convolution runs, it is the peak of all in the way that takes most of those that are offered: a run whose clock chooses others
-// takes less, and seldom one of a mixture of them more.
+// each convolution runs, it is the peak of all in the way that takes most of those that are offered: a run whose clock chooses
+// others takes less, and seldom one of a mixture of them more.
 // `hooks`: those of the stage beside the ones of `training`; `teachers`: bytes of the networks that are kept to teach. Validation
 // between epochs is not counted, nor is what hooks do between steps.
 inline constexpr std::int64_t kDrySamples = 32;

@@ -25,29 +25,74 @@ void score_gradients(const Sight<W>& sight, const KeyTile& keys, const BackwardT
   }
 }
 
+// The probabilities p and the gradients of the scores, of a tile of keys: [count][kQueries].
+struct ScoreGradients {
+  float *p, *grads;
+};
+
 template <int W>
-void backward_keys(const BackwardTile& t, const Sight<W>& sight, const KeyTile& keys, bool all) {
+void multiply_scores(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& to, const float*) {
+  const std::int64_t pitch = t.keys.pitch, first = keys.first * pitch;
+  const Extents extents{.rows = keys.count, .columns = keys.lanes, .depth = t.form.width};
+  multiply<W>(extents, {.at = t.keys.k + first, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries, to.p + keys.lane,
+              kQueries, false);
+  multiply<W>(extents, {.at = t.keys.v + first, .row = pitch, .step = 1}, t.grad_y + keys.lane, kQueries, to.grads + keys.lane,
+              kQueries, false);
+}
+template <int W>
+void multiply_scores(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& to, const Pair*) {
+  const std::int64_t pitch = t.keys.pitch / 2, first = keys.first * pitch;
+  const Extents extents{.rows = keys.count, .columns = keys.lanes, .depth = steps_of<Pair>(t.form.width)};
+  multiply<W>(extents, {.at = t.paired.k + first, .row = pitch, .step = 1}, t.paired.q + keys.lane, kQueries, to.p + keys.lane,
+              kQueries, false);
+  multiply<W>(extents, {.at = t.paired.v + first, .row = pitch, .step = 1}, t.paired.grad_y + keys.lane, kQueries,
+              to.grads + keys.lane, kQueries, false);
+}
+
+template <int W>
+void add_tile_gradients(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& from, const float*) {
   const std::int64_t width = t.form.width, pitch = t.keys.pitch, first = keys.first * pitch;
-  float* const p = t.scores;
-  float* const grads = p + kKeys * kQueries;
-  float* const factors = grads + kKeys * kQueries;
-  const Scalars k{.at = t.keys.k + first, .row = pitch, .step = 1}, v{.at = t.keys.v + first, .row = pitch, .step = 1};
-  const Extents scores{.rows = keys.count, .columns = keys.lanes, .depth = width};
   const Extents rows{.rows = keys.count, .columns = pitch, .depth = keys.lanes};
-  multiply<W>(scores, k, t.queries.q + keys.lane, kQueries, p + keys.lane, kQueries, false);
-  multiply<W>(scores, v, t.grad_y + keys.lane, kQueries, grads + keys.lane, kQueries, false);
+  multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count}, {.at = t.keys.k + first, .row = 1, .step = pitch},
+              from.grads + keys.lane, kQueries, t.grad_q + keys.lane, kQueries, true);
+  multiply<W>(rows, {.at = from.grads + keys.lane, .row = kQueries, .step = 1}, t.queries.rows + keys.lane * pitch, pitch,
+              t.grad_k + first, pitch, true);
+  multiply<W>(rows, {.at = from.p + keys.lane, .row = kQueries, .step = 1}, t.grad_y_rows + keys.lane * pitch, pitch,
+              t.grad_v + first, pitch, true);
+}
+template <int W>
+void add_tile_gradients(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& from, const Pair*) {
+  const std::int64_t width = t.form.width, pitch = t.keys.pitch, first = keys.first * pitch, lane = keys.lane / 2;
+  const Extents rows{.rows = keys.count, .columns = pitch, .depth = keys.lanes / 2};
+  Pair* const p = t.paired.scores;
+  Pair* const grads = p + kKeys * kQueries / 2;
+  Pair* const grads_down = grads + kKeys * kQueries / 2;
+  pair_rows<W>(from.p + keys.lane, keys.count, keys.lanes, kQueries, p + lane);
+  pair_rows<W>(from.grads + keys.lane, keys.count, keys.lanes, kQueries, grads + lane);
+  pair_down<W>(from.grads + keys.lane, keys.count, keys.lanes, kQueries, grads_down + keys.lane);
+  multiply<W>({.rows = width, .columns = keys.lanes, .depth = steps_of<Pair>(keys.count)},
+              {.at = t.paired.k_down + first / 2, .row = 1, .step = pitch}, grads_down + keys.lane, kQueries,
+              t.grad_q + keys.lane, kQueries, true);
+  multiply<W>(rows, {.at = grads + lane, .row = kQueries / 2, .step = 1}, t.paired.q_down + lane * pitch, pitch, t.grad_k + first,
+              pitch, true);
+  multiply<W>(rows, {.at = p + lane, .row = kQueries / 2, .step = 1}, t.paired.grad_y_down + lane * pitch, pitch,
+              t.grad_v + first, pitch, true);
+}
+
+template <int W, class T>
+void backward_keys(const BackwardTile& t, const Sight<W>& sight, const KeyTile& keys, bool all) {
+  constexpr const T* kOperands = nullptr;
+  const ScoreGradients scores{t.scores, t.scores + kKeys * kQueries};
+  float* const factors = scores.grads + kKeys * kQueries;
+  multiply_scores<W>(t, keys, scores, kOperands);
   if (t.dropout.rate > 0) {
     drop_factors(t.dropout, t.form, t.queries, keys, factors);
-    multiply_lanes(factors, keys, grads);
+    multiply_lanes(factors, keys, scores.grads);
   }
-  all ? score_gradients<W, true>(sight, keys, t, p, grads) : score_gradients<W, false>(sight, keys, t, p, grads);
-  multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count}, {.at = t.keys.k + first, .row = 1, .step = pitch},
-              grads + keys.lane, kQueries, t.grad_q + keys.lane, kQueries, true);
-  multiply<W>(rows, {.at = grads + keys.lane, .row = kQueries, .step = 1}, t.queries.rows + keys.lane * pitch, pitch,
-              t.grad_k + first, pitch, true);
-  if (t.dropout.rate > 0) multiply_lanes(factors, keys, p);
-  multiply<W>(rows, {.at = p + keys.lane, .row = kQueries, .step = 1}, t.grad_y_rows + keys.lane * pitch, pitch, t.grad_v + first,
-              pitch, true);
+  all ? score_gradients<W, true>(sight, keys, t, scores.p, scores.grads)
+      : score_gradients<W, false>(sight, keys, t, scores.p, scores.grads);
+  if (t.dropout.rate > 0) multiply_lanes(factors, keys, scores.p);
+  add_tile_gradients<W>(t, keys, scores, kOperands);
 }
 
 }  // namespace

@@ -42,27 +42,40 @@ void multiply_rows(const Vec<W>* factors, std::int64_t vectors, std::int64_t row
   }
 }
 
-template <int W>
+template <int W, class T>
 void forward_keys(const ForwardTile& t, const Sight<W>& sight, const KeyTile& keys, bool all, Running<W>* running) {
   const std::int64_t width = t.form.width, pitch = t.keys.pitch;
-  multiply<W>({.rows = keys.count, .columns = keys.lanes, .depth = width},
-              {.at = t.keys.k + keys.first * pitch, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries,
-              t.scores + keys.lane, kQueries, false);
+  const Extents of_scores{.rows = keys.count, .columns = keys.lanes, .depth = steps_of<T>(width)};
+  const Extents of_sums{.rows = width, .columns = keys.lanes, .depth = steps_of<T>(keys.count)};
+  float* const scores = t.scores + keys.lane;
+  float* const y = t.y + keys.lane;
+  if constexpr (std::is_same_v<T, Pair>) {
+    multiply<W>(of_scores, {.at = t.paired.k + keys.first * pitch / 2, .row = pitch / 2, .step = 1}, t.paired.q + keys.lane,
+                kQueries, scores, kQueries, false);
+  } else {
+    multiply<W>(of_scores, {.at = t.keys.k + keys.first * pitch, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries,
+                scores, kQueries, false);
+  }
   Vec<W> rescale[kQueries / W];
   for (std::int64_t v = 0; v < keys.lanes / W; ++v) {
     const std::int64_t lane = keys.lane + v * W;
     rescale[v] = all ? exponentials<W, true>(sight, keys, lane, t.scores, running[lane / W])
                      : exponentials<W, false>(sight, keys, lane, t.scores, running[lane / W]);
   }
-  multiply_rows<W>(rescale, keys.lanes / W, width, t.y + keys.lane);
+  multiply_rows<W>(rescale, keys.lanes / W, width, y);
   if (t.dropout.rate > 0) {
     float* const factors = t.scores + kKeys * kQueries;
     drop_factors(t.dropout, t.form, t.queries, keys, factors);
     multiply_lanes(factors, keys, t.scores);
   }
-  multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count},
-              {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, t.scores + keys.lane, kQueries, t.y + keys.lane,
-              kQueries, true);
+  if constexpr (std::is_same_v<T, Pair>) {
+    Pair* const p = t.paired.scores + keys.lane;
+    pair_down<W>(scores, keys.count, keys.lanes, kQueries, p);
+    multiply<W>(of_sums, {.at = t.paired.v_down + keys.first / 2 * pitch, .row = 1, .step = pitch}, p, kQueries, y, kQueries,
+                true);
+  } else {
+    multiply<W>(of_sums, {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, scores, kQueries, y, kQueries, true);
+  }
 }
 
 }  // namespace

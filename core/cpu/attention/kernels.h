@@ -1,5 +1,5 @@
 // Attention of a tile of queries over all keys. Included only by the files that build it for one instruction set each; W, the
-// lanes of a vector, tells their instances apart.
+// lanes of a vector, and T, what the products of tiles of keys multiply (float or Pair), tell their instances apart.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@
 namespace tessera::cpu::attention {
 namespace {
 
-template <int W>
+template <int W, class T>
 void forward(const ForwardTile& t) {
   constexpr std::int64_t kVectors = kQueries / W;
   const Sight<W> sight(t.form, t.queries, t.keys.mask);
@@ -29,7 +29,7 @@ void forward(const ForwardTile& t) {
   } else {
     fill(t.y, t.form.width * kQueries, 0);
   }
-  const auto keys = [&](const KeyTile& tile, bool all) { forward_keys<W>(t, sight, tile, all, running); };
+  const auto keys = [&](const KeyTile& tile, bool all) { forward_keys<W, T>(t, sight, tile, all, running); };
   for_each_far_block(sight, t.far.blocks, t.form.keys, keys);
   for_each_tile(sight, keys);
   Vec<W> inverse[kVectors];
@@ -41,7 +41,7 @@ void forward(const ForwardTile& t) {
   multiply_rows<W>(inverse, kVectors, t.form.width, t.y);
 }
 
-template <int W>
+template <int W, class T>
 void backward(const BackwardTile& t) {
   const Sight<W> sight(t.form, t.queries, t.keys.mask);
   if (t.far.elements.runs > 0) {
@@ -49,15 +49,15 @@ void backward(const BackwardTile& t) {
   } else {
     fill(t.grad_q, t.form.width * kQueries, 0);
   }
-  const auto keys = [&](const KeyTile& tile, bool all) { backward_keys<W>(t, sight, tile, all); };
+  const auto keys = [&](const KeyTile& tile, bool all) { backward_keys<W, T>(t, sight, tile, all); };
   for_each_far_block(sight, t.far.blocks, t.form.keys, keys);
   for_each_tile(sight, keys);
 }
 
-template <int W>
+template <int W, class T = float>
 constexpr Kernels kernels_of() {
-  return {.forward = attention::forward<W>,
-          .backward = attention::backward<W>,
+  return {.forward = attention::forward<W, T>,
+          .backward = attention::backward<W, T>,
           .turn = attention::turn<W>,
           .turn_back = attention::turn_back<W>,
           .see_chunk = attention::see_chunk<W, float>,

@@ -62,6 +62,21 @@ struct Far {
   float* rows;  // scratch [kQueries][pitch]
 };
 
+// Two neighbours along the depth of a product.
+struct Pair {
+  bfloat16 first, second;
+};
+
+// What products in bf16 read in the place of keys, queries and gradients in f32. In a row: [rows][pitch / 2]. Down: neighbouring
+// rows, [rows / 2][pitch], with zeros behind the last one.
+struct PairedTile {
+  Pair *k = nullptr, *v = nullptr;  // in a row
+  Pair *k_down = nullptr, *v_down = nullptr;
+  Pair *q = nullptr, *grad_y = nullptr;  // down, of those with queries in lanes
+  Pair *q_down = nullptr, *grad_y_down = nullptr;  // of queries as rows
+  Pair* scores = nullptr;  // scratch [3 kKeys][kQueries / 2]
+};
+
 struct ForwardTile {
   AttentionForm form;
   Dropout dropout;
@@ -71,6 +86,7 @@ struct ForwardTile {
   float* scores;  // scratch [2 kKeys][kQueries]
   float* y;  // [width][kQueries]
   float* log_sums;  // [kQueries]
+  PairedTile paired;  // k, v_down, q and scores, where the kernels are those of bf16
 };
 
 struct BackwardTile {
@@ -87,6 +103,7 @@ struct BackwardTile {
   float* grad_q;  // [width][kQueries], written; to be multiplied by the scale
   float* grad_k;  // [keys][pitch], added to
   float* grad_v;
+  PairedTile paired;  // all but v_down, where the kernels are those of bf16
 };
 
 inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; with eight the tiles are as fast
@@ -138,11 +155,18 @@ struct Kernels {
   // tops and totals [chunks, rounded up to kLanes] of a row, of which the totals are overwritten; y [width]. Returns the log of
   // the sum of exp(scores), 0 where no key was seen.
   float (*join_chunks)(const float* tops, float* totals, const ChunkSums& chunks, float* y);
+  // Of kernels of bf16, null in the others: pairs in a row, and down (PairedTile), of the first `columns`, a multiple of kLanes,
+  // of rows [count][pitch].
+  void (*pair_rows)(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) = nullptr;
+  void (*pair_down)(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) = nullptr;
 };
 
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+extern const Kernels kAvx512Bf16Kernels;
 
 const Kernels& kernels();  // of isa()
+// For tensors of bf16: forward and backward multiply in bf16 and add in f32 where isa() and the processor have AVX512_BF16.
+const Kernels& kernels_of_bf16();
 
 }  // namespace tessera::cpu::attention

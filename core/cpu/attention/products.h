@@ -1,8 +1,10 @@
-// Small dense products in registers, of a matrix read element by element with one read in vectors. Included like kernels.h.
+// Small dense products in registers, of a matrix read element by element with one read in vectors. Elements are floats, or pairs
+// of bf16 (pairs.h): then the depth counts pairs. Included like kernels.h.
 #pragma once
 
 #include <cstdint>
 
+#include "core/cpu/attention/pairs.h"
 #include "core/cpu/vectors.h"
 
 namespace tessera::cpu::attention {
@@ -13,13 +15,14 @@ struct Extents {
 };
 
 // Element (row, k) lies at[row * this->row + k * step].
+template <class T>
 struct Scalars {
-  const float* at;
+  const T* at;
   std::int64_t row, step;
 };
 
-template <int W, int R, int V>
-void multiply_block(std::int64_t depth, const Scalars& a, const float* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch,
+template <int W, int R, int V, class T>
+void multiply_block(std::int64_t depth, const Scalars<T>& a, const T* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch,
                     bool add) {
   Vec<W> sum[R][V]{};
   if (add) {
@@ -29,18 +32,18 @@ void multiply_block(std::int64_t depth, const Scalars& a, const float* b, std::i
       for (int v = 0; v < V; ++v) sum[r][v] = load<W>(c + r * c_pitch + v * W);
     }
   }
-  const float* row[R];
+  const T* row[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) row[r] = a.at + r * a.row;
   for (std::int64_t k = 0; k < depth; ++k) {
-    Vec<W> x[V];
+    decltype(load_operand<W>(b)) x[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) x[v] = load<W>(b + k * b_pitch + v * W);
+    for (int v = 0; v < V; ++v) x[v] = load_operand<W>(b + k * b_pitch + v * W);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const float factor = row[r][k * a.step];
+      const T factor = row[r][k * a.step];
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[r][v] += factor * x[v];
+      for (int v = 0; v < V; ++v) add_product<W>(sum[r][v], factor, x[v]);
     }
   }
 #pragma GCC unroll 8
@@ -52,12 +55,12 @@ void multiply_block(std::int64_t depth, const Scalars& a, const float* b, std::i
 
 inline constexpr int kRows = 6;  // of sums in registers
 
-template <int W, int V>
-void multiply_columns(const Extents& e, Scalars a, const float* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch,
+template <int W, int V, class T>
+void multiply_columns(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch,
                       bool add) {
   std::int64_t r = 0;
   const auto block = [&]<int R>() {
-    multiply_block<W, R, V>(e.depth, {a.at + r * a.row, a.row, a.step}, b, b_pitch, c + r * c_pitch, c_pitch, add);
+    multiply_block<W, R, V, T>(e.depth, {a.at + r * a.row, a.row, a.step}, b, b_pitch, c + r * c_pitch, c_pitch, add);
   };
   for (; r + kRows <= e.rows; r += kRows) block.template operator()<kRows>();
   switch (e.rows - r) {
@@ -71,19 +74,18 @@ void multiply_columns(const Extents& e, Scalars a, const float* b, std::int64_t 
 }
 
 // c [rows][columns] = a [rows, depth] b [depth][columns], added to what is there with `add`.
-template <int W>
-void multiply(const Extents& e, const Scalars& a, const float* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch,
-              bool add) {
+template <int W, class T>
+void multiply(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch, bool add) {
   constexpr int kVectors = W == 16 ? 4 : 2;  // with kRows sums of each they fill the registers
   std::int64_t n = 0;
   for (; n + kVectors * W <= e.columns; n += kVectors * W) {
-    multiply_columns<W, kVectors>(e, a, b + n, b_pitch, c + n, c_pitch, add);
+    multiply_columns<W, kVectors, T>(e, a, b + n, b_pitch, c + n, c_pitch, add);
   }
   if constexpr (W == 16) {
-    if (e.columns - n == 3 * W) return multiply_columns<W, 3>(e, a, b + n, b_pitch, c + n, c_pitch, add);
-    if (e.columns - n == 2 * W) return multiply_columns<W, 2>(e, a, b + n, b_pitch, c + n, c_pitch, add);
+    if (e.columns - n == 3 * W) return multiply_columns<W, 3, T>(e, a, b + n, b_pitch, c + n, c_pitch, add);
+    if (e.columns - n == 2 * W) return multiply_columns<W, 2, T>(e, a, b + n, b_pitch, c + n, c_pitch, add);
   }
-  if (e.columns - n == W) multiply_columns<W, 1>(e, a, b + n, b_pitch, c + n, c_pitch, add);
+  if (e.columns - n == W) multiply_columns<W, 1, T>(e, a, b + n, b_pitch, c + n, c_pitch, add);
 }
 
 }  // namespace
