@@ -158,9 +158,8 @@ std::vector<Speed> asked_of_a_process(std::int64_t threads) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   ChildProcess child({self, "--part", "answer", "--threads", std::to_string(threads), "--dry-run"}, {});
   std::vector<Speed> speeds;
-  for (const Value& text : parse_json(child.read_line(), "a process of veto_bench").as_list()) {
-    speeds.push_back(speed_from(text.as_string()));
-  }
+  const Value verdicts = parse_json(child.read_line(), "a process of veto_bench");
+  for (const Value& text : verdicts.as_list()) speeds.push_back(speed_from(text.as_string()));
   return speeds;
 }
 
