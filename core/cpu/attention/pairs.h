@@ -26,10 +26,8 @@ template <int W>
   return load<W>(from);
 }
 template <int W>
-[[gnu::always_inline]] inline IntVec<W> load_operand(const Pair* from) {
-  IntVec<W> pairs;
-  std::memcpy(&pairs, from, sizeof pairs);
-  return pairs;
+[[gnu::always_inline]] inline Vec<W> load_operand(const Pair* from) {  // a pair in the bits of each lane
+  return load<W>(reinterpret_cast<const float*>(from));
 }
 
 template <int W>
@@ -38,7 +36,7 @@ template <int W>
 }
 // The two products of a lane are added one after the other, without rounding between; denormal numbers count as 0.
 template <int W>
-[[gnu::always_inline]] inline void add_product(Vec<W>& sum, Pair factor, const IntVec<W>& x) {
+[[gnu::always_inline]] inline void add_product(Vec<W>& sum, Pair factor, const Vec<W>& x) {
   const IntVec<W> factors = IntVec<W>{} + std::bit_cast<std::int32_t>(factor);
   const __m512 added = _mm512_dpbf16_ps(reinterpret_cast<const __m512&>(sum), reinterpret_cast<const __m512bh&>(factors),
                                         reinterpret_cast<const __m512bh&>(x));

@@ -36,7 +36,7 @@ void multiply_block(std::int64_t depth, const Scalars<T>& a, const T* b, std::in
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) row[r] = a.at + r * a.row;
   for (std::int64_t k = 0; k < depth; ++k) {
-    decltype(load_operand<W>(b)) x[V];
+    Vec<W> x[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) x[v] = load_operand<W>(b + k * b_pitch + v * W);
 #pragma GCC unroll 8

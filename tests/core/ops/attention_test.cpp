@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "core/autograd/backward.h"
+#include "core/cpu/attention/problem.h"
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/device/memory_history.h"
 #include "core/device/step_state.h"
@@ -56,6 +58,11 @@ TEST(Attention, InBf16TheErrorIsThatOfRounding) {
     testing::expect_close(testing::attention_answer(q, kv, options, DType::bf16),
                           testing::attention_answer(q, kv, options, DType::f64), 3 * testing::kBf16Rounding);
   }
+}
+
+TEST(Attention, MultipliesInBf16WhereTheProcessorDoes) {
+  const bool wide = cpu::isa() == cpu::Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  EXPECT_EQ(&cpu::attention::kernels_of_bf16() != &cpu::attention::kernels(), wide);
 }
 
 TEST(Attention, DropsTheStatedShareOfProbabilities) {
