@@ -42,7 +42,3 @@ std::common_type_t<A, B> max(A a, B b) {
   return a < b ? b : a;
 }
 
-template <class... Parameters>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
-  return ::cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
-}

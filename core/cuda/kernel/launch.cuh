@@ -23,11 +23,7 @@ void launch(const char* name, Device device, const LaunchShape& shape, void (*ke
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;  // an error to CUDA, valid input to us
   const Range range(name);
   const cudaStream_t stream = stream_of(device);
-  if (shape.shared > 48 * 1024) {
-    // All that a block may have, never less: a recorded graph may hold the kernel with more than this launch asks for.
-    const auto most = static_cast<int>(limits_of(device).shared_per_block);
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), name);
-  }
+  if (shape.shared != 0) allow_shared(reinterpret_cast<const void*>(kernel), shape.shared, device, name);
   start_kernel<Parameters...>(shape.grid, shape.block, shape.shared, stream, kernel, static_cast<Parameters>(arguments)...);
   check(cudaGetLastError(), name);
 }

@@ -86,6 +86,14 @@ cudaStream_t stream_of(Device device) { return enter(device).compute.get(); }
 cudaStream_t copy_stream_of(Device device) { return enter(device).copies.get(); }
 const Limits& limits_of(Device device) { return enter(device).limits; }
 
+void allow_shared(const void* kernel, std::size_t dynamic, Device device, const char* operation) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), operation);
+  const std::size_t most = shared_to_allow(dynamic, attributes.sharedSizeBytes, limits_of(device));
+  if (most == 0) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)), operation);
+}
+
 void wait(Device device, const char* operation) {
   count_transfer(Transfer::synchronization);
   check(cudaStreamSynchronize(stream_of(device)), operation);

@@ -18,4 +18,15 @@ struct Limits {
   int memory_bits = 0;  // of the memory's bus
 };
 
+// What every kernel's block may have, static and dynamic together, without an attribute; bytes.
+constexpr std::size_t kSharedUnasked = 48 * 1024;
+
+// The dynamic shared memory that a kernel with `fixed` bytes of static one must be allowed before a launch with `dynamic`; 0: no
+// need to ask. It is all that a block may have, never less: a recorded graph may hold the kernel with more than this launch asks
+// for. More than the GPU has stays more, so that the launch fails.
+constexpr std::size_t shared_to_allow(std::size_t dynamic, std::size_t fixed, const Limits& limits) {
+  if (dynamic + fixed <= kSharedUnasked) return 0;
+  return dynamic + fixed <= limits.shared_per_block ? limits.shared_per_block - fixed : dynamic;
+}
+
 }  // namespace tessera::cuda
