@@ -3,7 +3,10 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "core/cuda/runtime/context.h"
 #include "core/cuda/runtime/error.h"
@@ -41,13 +44,18 @@ void give_segment(void* segment) {
   if (cudaFree(segment) != cudaSuccess) forget_error();
 }
 
+BlockPool::Segments main_segments() {
+  const char* const asked = std::getenv("TESSERA_POOL");
+  return asked != nullptr && std::string_view(asked) == "0" ? BlockPool::Segments::own : BlockPool::Segments::shared;
+}
+
 }  // namespace
 
-Allocator::Allocator(Device device) : device_(device), main_(make_pool()), current_(main_) {}
+Allocator::Allocator(Device device) : device_(device), main_(make_pool(main_segments())) {}
 
-Allocator::Pool Allocator::make_pool() {
+Allocator::Pool Allocator::make_pool(BlockPool::Segments segments) {
   const auto sizes = std::make_shared<std::map<void*, std::size_t>>();
-  return std::make_shared<BlockPool>(BlockPool::Source{
+  BlockPool::Source source{
       .take =
           [this, sizes](std::size_t bytes) -> void* {
         if (limit_ != 0 && reserved_ + bytes > limit_) return nullptr;
@@ -62,7 +70,8 @@ Allocator::Pool Allocator::make_pool() {
         reserved_ -= sizes->at(segment);
         sizes->erase(segment);
         give_segment(segment);
-      }});
+      }};
+  return std::make_shared<BlockPool>(std::move(source), segments);
 }
 
 void Allocator::refuse(std::size_t bytes) const {
@@ -75,20 +84,25 @@ void Allocator::refuse(std::size_t bytes) const {
   throw OutOfMemoryError::at_limit(str(asked, free, " of ", total, " bytes of the GPU free"));
 }
 
-void* Allocator::take(std::size_t bytes) {
-  void* block = current_->allocate(bytes);
+const Allocator::Pool& Allocator::pool_of_this_thread() const {
+  return recorded_ && recorder_ == std::this_thread::get_id() ? recorded_ : main_;
+}
+
+void* Allocator::take(BlockPool& pool, std::size_t bytes) {
+  void* block = pool.allocate(bytes);
   if (block != nullptr) return block;
   main_->trim();
-  return current_->allocate(bytes);
+  return pool.allocate(bytes);
 }
 
 void* Allocator::allocate(std::size_t bytes) {
   static_cast<void>(stream_of(device_));  // makes the device current
   const std::lock_guard lock(mutex_);
-  void* const block = take(bytes);
+  const Pool& pool = pool_of_this_thread();
+  void* const block = take(*pool, bytes);
   if (block == nullptr) refuse(bytes);
-  if (current_ != main_) of_graphs_.emplace(block, current_);
-  stats_.in_use += current_->size_of(block);
+  if (pool != main_) of_graphs_.emplace(block, pool);
+  stats_.in_use += pool->size_of(block);
   stats_.peak = std::max(stats_.peak, stats_.in_use);
   if (record_ != nullptr) record_->push_back(stats_.in_use);
   return block;
@@ -134,12 +148,13 @@ void Allocator::trim() {
 
 std::shared_ptr<BlockPool> Allocator::begin_pool() {
   const std::lock_guard lock(mutex_);
-  return current_ = make_pool();
+  recorder_ = std::this_thread::get_id();
+  return recorded_ = make_pool(BlockPool::Segments::shared);
 }
 
 void Allocator::end_pool() {
   const std::lock_guard lock(mutex_);
-  current_ = main_;
+  recorded_ = nullptr;
 }
 
 Allocator& allocator_of(Device device) {

@@ -49,7 +49,27 @@ char* BlockPool::add_segment(std::size_t size) {
   return at;
 }
 
+void* BlockPool::allocate_own(std::size_t bytes) {
+  const std::size_t size = std::max(bytes, std::size_t{1});
+  auto* const at = static_cast<char*>(source_.take(size));
+  if (at == nullptr) return nullptr;
+  segments_.emplace(at, Segment{size, false});
+  used_.emplace(at, Block{size, at});
+  reserved_ += size;
+  in_use_ += size;
+  return at;
+}
+
+void BlockPool::release_own(Blocks::iterator block) {
+  source_.give(block->first);
+  segments_.erase(block->first);
+  reserved_ -= block->second.size;
+  in_use_ -= block->second.size;
+  used_.erase(block);
+}
+
 void* BlockPool::allocate(std::size_t bytes) {
+  if (kind_ == Segments::own) return allocate_own(bytes);
   const std::size_t size = rounded(bytes);
   auto& candidates = by_size_[size <= kSmall ? 0 : 1];
   auto best = candidates.lower_bound({size, nullptr});
@@ -69,6 +89,7 @@ void* BlockPool::allocate(std::size_t bytes) {
 
 void BlockPool::release(void* block) {
   const auto found = used_.find(static_cast<char*>(block));
+  if (kind_ == Segments::own) return release_own(found);
   char* at = found->first;
   Block joined = found->second;
   used_.erase(found);

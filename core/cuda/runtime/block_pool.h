@@ -17,10 +17,14 @@ class BlockPool {
     std::function<void(void* segment)> give;  // must not throw
   };
 
+  // Blocks are cut from segments that many share, or each is a segment of the bytes asked, given back when it is released: slow,
+  // but what watches the source's memory sees every access beyond a block.
+  enum class Segments { shared, own };
+
   static constexpr std::size_t kAlignment = 512;  // of blocks and of their sizes; vector loads and library workspaces want 256
   static constexpr std::size_t kSmall = std::size_t{1} << 20;  // blocks up to here come from segments of their own kind
 
-  explicit BlockPool(Source source) : source_(std::move(source)) {}
+  explicit BlockPool(Source source, Segments kind = Segments::shared) : source_(std::move(source)), kind_(kind) {}
   ~BlockPool();  // gives every segment back
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -53,8 +57,11 @@ class BlockPool {
   void insert_free(char* at, Block block);
   void erase_free(Blocks::iterator block);
   char* add_segment(std::size_t size);
+  void* allocate_own(std::size_t bytes);
+  void release_own(Blocks::iterator block);
 
   Source source_;
+  Segments kind_;
   std::map<char*, Segment> segments_;
   Blocks free_;  // by address; two of a segment never touch
   Blocks used_;

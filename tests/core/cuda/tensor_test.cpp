@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "core/autograd/accumulate.h"
 #include "core/device/device_choice.h"
@@ -202,6 +203,29 @@ TEST_F(CudaGraph, WhatEagerWorkLeftCachedGoesBackBeforeARecording) {
   EXPECT_GE(memory_stats(gpu()).cached, std::size_t{48} << 20);
   const auto graph = record_graph(gpu(), work);
   EXPECT_LT(memory_stats(gpu()).cached, std::size_t{90} << 20);  // the graph's own
+}
+
+// What the graph's pool gives back goes to the driver; what another thread took meanwhile is not of this pool.
+TEST_F(CudaGraph, AnotherThreadsMemoryIsNotTheGraphs) {
+  const std::size_t before = memory_stats(gpu()).cached;
+  auto graph = record_graph(gpu(), [] { std::thread([] { Tensor::empty({48 << 20}, DType::u8, gpu()); }).join(); });
+  graph.reset();
+  EXPECT_GE(memory_stats(gpu()).cached, before + (std::size_t{48} << 20));
+}
+
+TEST_F(CudaGraph, CachedMemoryGoesBackWhileARecordingNeedsIt) {
+  Tensor held = Tensor::full({48 << 20}, 1.0, DType::u8, gpu());
+  const MemoryStats stats = memory_stats(gpu());
+  set_memory_limit(gpu(), stats.in_use + (std::size_t{16} << 20));
+  Tensor taken;
+  const auto graph = record_graph(gpu(), [&] {
+    held = Tensor();
+    taken = Tensor::empty({48 << 20}, DType::u8, gpu());
+    taken.fill(7);
+  });
+  set_memory_limit(gpu(), 0);
+  graph->replay();
+  EXPECT_EQ(taken.to_vector<std::uint8_t>().back(), 7);
 }
 
 // By the host's calls: of short work there are some to run and to record it, and none to read the clock again.

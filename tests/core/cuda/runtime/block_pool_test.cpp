@@ -101,6 +101,23 @@ TEST(BlockPool, TrimGivesBackWhatNobodyUses) {
   EXPECT_EQ(space.segments(), 0u);
 }
 
+TEST(BlockPool, SegmentsOfTheirOwnHoldOneBlockEach) {
+  Space space;
+  BlockPool pool(space.source(), BlockPool::Segments::own);
+  void* const a = pool.allocate(4001);
+  void* const b = pool.allocate(0);
+  EXPECT_EQ(space.segments(), 2u);
+  EXPECT_EQ(space.taken(), 4002u);
+  EXPECT_EQ(pool.size_of(a), 4001u);
+  EXPECT_EQ(pool.in_use(), pool.reserved());
+  pool.release(a);
+  EXPECT_EQ(space.taken(), 1u);
+  pool.trim();
+  pool.release(b);
+  EXPECT_EQ(space.segments(), 0u);
+  EXPECT_EQ(pool.reserved(), 0u);
+}
+
 TEST(BlockPool, IsNullWhereTheSourceHasNoMore) {
   Space space(20 * kMiB);
   BlockPool pool(space.source());
