@@ -1,12 +1,15 @@
 """What the lines of scripts/gpu_check gave: results of GoogleTest programs, rows of the op table, the table at the end."""
 import fnmatch
+import io
 import itertools
 import json
+import tarfile
 
 # The rows of the op table, by device: the part of the name behind the slash is the row.
 OP_ROWS = {"cpu": "Cpu/OpTable.ForwardMatchesReference/", "cuda": "Cuda/OpTable.ForwardMatchesReference/"}
 STATES = ("passed", "failed", "timed out", "not run", "skipped")
 GOOD = ("passed", "skipped")
+LOG_BYTES = 64 << 10  # of each log's end that is packed
 
 
 def cases_of(report):
@@ -100,11 +103,42 @@ def table(results):
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = ["  ".join([*(row[i].rjust(widths[i]) if i == 3 else row[i].ljust(widths[i]) for i in range(4)), row[4]]).rstrip()
              for row in rows]
-    counts = [f"{sum(result['state'] == state for result in results)} {state}" for state in STATES]
-    return "\n".join([*lines, ", ".join(counts)])
+    return "\n".join([*lines, counts_of(results)])
+
+
+def counts_of(results):
+    return ", ".join(f"{sum(result['state'] == state for result in results)} {state}" for state in STATES)
 
 
 def append_json(path, rows):
     with open(path, "a", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row) + "\n")
+
+
+def summary(results, shared):
+    """A page for those who were not there: what ran where, then each line, the bad ones of a part before the good ones."""
+    lines = [f"commit {shared['commit']}, {shared['gpu']}, driver {shared['driver']}", counts_of(results)]
+    for part, of_part in itertools.groupby(results, key=lambda result: result["part"]):
+        chosen = sorted(of_part, key=lambda result: result["state"] in GOOD)
+        lines += ["", f"{part}: {counts_of(chosen)}"]
+        lines += [f"  {result['state']:<9}  {result['name']}  {result['detail']}" for result in chosen]
+    return "\n".join(lines) + "\n"
+
+
+def pack(folder, page):
+    """Writes FOLDER.tar.gz and gives its path: summary.txt, the rows, the tests' reports, the ends of the logs."""
+    path = folder.with_name(folder.name + ".tar.gz")
+    with tarfile.open(path, "w:gz") as archive:
+        add_bytes(archive, f"{folder.name}/summary.txt", page.encode())
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            content = file.read_bytes()
+            add_bytes(archive, f"{folder.name}/{file.relative_to(folder)}",
+                      content[-LOG_BYTES:] if file.suffix == ".log" else content)
+    return path
+
+
+def add_bytes(archive, name, content):
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))

@@ -7,7 +7,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -241,6 +243,26 @@ class Program(unittest.TestCase):
         self.add("test_b", report("Suite", case("Right")))
         self.assertEqual(self.check("--part", "tests", "--seconds", "1.5", "--jobs", "1")[0], 1)
         self.assertEqual(self.rows()["test_b"]["state"], "not run")
+
+    def test_a_budget_ends_all_parts_and_leaves_an_archive_with_a_page(self):
+        self.add("test_a", text="#!/bin/sh\nsleep 60\n")
+        self.add("test_b", report("Suite", case("Right")))
+        begin = time.monotonic()
+        status, output, _ = self.check("--part", "tests", "--budget", "0.13", "--jobs", "1")
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual(status, 1, output)
+        with tarfile.open(self.root / "out.tar.gz") as archive:
+            page = archive.extractfile("out/summary.txt").read().decode()
+            names = archive.getnames()
+        self.assertIn("timed out  test_a", page)
+        self.assertIn("not run    test_b", page)
+        self.assertIn("out/gpu_check.jsonl", names)
+        self.assertIn("out/logs/tests-test_a.log", names)
+
+    def test_no_pool_reaches_the_programs(self):
+        self.add("test_a", text='#!/bin/sh\necho "pool=$TESSERA_POOL"\n')
+        self.check("--part", "tests", "--no-pool")
+        self.assertIn("pool=0", (self.root / "out" / "logs" / "tests-test_a.log").read_text(encoding="utf-8"))
 
     def test_lists_and_chooses_lines(self):
         self.add("test_one")
