@@ -9,6 +9,7 @@ namespace {
 // exponent and the sum.
 template <class T>
 struct RowLosses {
+  using Pieces = void;
   const T* x;
   const std::int64_t* labels;
   std::int64_t ignored;
@@ -49,12 +50,12 @@ struct RowLosses {
   template <class Walk>
   __device__ void streamed(const Walk& walk, bool inside) const {
     auto sum = ExpSum<T>::none();
-    walk.for_each([&](int, std::int64_t at) { sum.add(Numbers<T, Walk::kPack>::load(x + at)); });
+    walk.for_each_piece([&]<int kWidth>(int, std::int64_t at) { sum.add(Numbers<T, kWidth>::load(x + at)); });
     sum = Walk::reduce(sum, JoinExpSums());
     double shifted = 0;
     if (smoothing != 0) {
-      walk.for_each([&](int, std::int64_t at) {
-        const auto v = Numbers<T, Walk::kPack>::load(x + at);
+      walk.for_each_piece([&]<int kWidth>(int, std::int64_t at) {
+        const auto v = Numbers<T, kWidth>::load(x + at);
         for (const T value : v.at) shifted += static_cast<double>(value - sum.top);
       });
     }
@@ -113,6 +114,7 @@ struct StoreCount {
 
 template <class T>
 struct RowGradients {
+  using Pieces = void;
   const T* grad_loss;
   const double* counted;
   const T* x;
@@ -133,9 +135,9 @@ struct RowGradients {
     const T scale = *counted == 0 ? T(0) : *grad_loss / static_cast<T>(*counted);
     const T top = inside ? tops[walk.row] : T(0);
     const T share = inside ? 1 / totals[walk.row] : T(0);
-    walk.for_each([&](int, std::int64_t at) {
-      auto v = Numbers<T, Walk::kPack>::load(x + at);
-      for (int i = 0; i < Walk::kPack; ++i) {
+    walk.for_each_piece([&]<int kWidth>(int, std::int64_t at) {
+      auto v = Numbers<T, kWidth>::load(x + at);
+      for (int i = 0; i < kWidth; ++i) {
         T value = scale * (exp(v.at[i] - top) * share - even);
         if (walk.column_of(at) + i == label) value -= scale * picked;
         if (!legal) value = static_cast<T>(NAN);

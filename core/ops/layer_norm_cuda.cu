@@ -91,6 +91,12 @@ struct LayerNormInput {
 
   template <class Walk>
   __device__ void operator()(const Walk& walk, bool inside) const {
+    run(walk, inside, [](int, const auto&, const auto&, C) {});
+  }
+
+  // seen(k, g, x - mean, inv_std) for each pack k that is held.
+  template <class Walk, class Seen>
+  __device__ void run(const Walk& walk, bool inside, Seen&& seen) const {
     using Values = Numbers<T, Walk::kPack>;
     constexpr bool kHeld = Walk::kPacks > 0;
     constexpr int kPacks = kHeld ? Walk::kPacks : 1;
@@ -106,6 +112,7 @@ struct LayerNormInput {
         a[k].at[i] = here.at[i] * slope.at[i];
         d[k].at[i] -= centre;
       }
+      if constexpr (kHeld) seen(k, here, d[k], scale);
     };
     std::conditional_t<kHeld, Terms, LongTerms> sum{};
     walk.for_each([&](int k, std::int64_t at) {
@@ -181,6 +188,88 @@ struct LayerNormParameters {
   }
 };
 
+// All gradients in one walk over x and g, where a row fits the registers of a group of threads: each keeps the sums of its columns
+// over the rows that its group walks. Blocks leave theirs in `partials`, [blocks, n], from which LayerNormParameters finishes.
+template <class T, int kGroup, int N, int kPacks>
+__global__ void __launch_bounds__(kGroup < 128 ? 128 : kGroup, kGroup < 128 ? 4 : 512 / kGroup)
+    layer_norm_walk_kernel(const LayerNormInput<T> op, std::int64_t rows, Sums<2>* partials) {
+  using C = Compute<T>;
+  constexpr int kBlock = kGroup < 128 ? 128 : kGroup;
+  constexpr int kRows = kBlock / kGroup;
+  const unsigned group = threadIdx.x / kGroup, lane = threadIdx.x % kGroup;
+  const std::int64_t column = std::int64_t{lane} * N;
+  Sums<2> sums[kPacks][N];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sums[k][i] = Sums<2>::none();
+  }
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kRows; first < rows; first += std::int64_t{gridDim.x} * kRows) {
+    const std::int64_t row = first + group;
+    const RowWalk<kGroup, N, kPacks> walk{row, row * op.n + column, row < rows ? (row + 1) * op.n : 0, column};
+    op.run(walk, row < rows, [&](int k, const auto& g, const auto& d, C inv_std) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const C here = g.at[i];
+        sums[k][i].join({{static_cast<double>(here * (d.at[i] * inv_std)), static_cast<double>(here)}});
+      }
+    });
+  }
+  Sums<2>* const part = partials + std::int64_t{blockIdx.x} * op.n;
+  if constexpr (kRows == 1) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const std::int64_t at = column + k * kGroup * N + i;
+        if (at < op.n) part[at] = sums[k][i];
+      }
+    }
+  } else {
+    constexpr int kColumns = kGroup * N * kPacks;
+    __shared__ __align__(16) std::byte room[kRows * kColumns * sizeof(Sums<2>)];
+    Sums<2>* const shared = reinterpret_cast<Sums<2>*>(room);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) shared[group * kColumns + column + k * kGroup * N + i] = sums[k][i];
+    }
+    __syncthreads();
+    for (int at = static_cast<int>(threadIdx.x); at < op.n; at += kBlock) {
+      Sums<2> all = shared[at];
+      for (int other = 1; other < kRows; ++other) all.join(shared[other * kColumns + at]);
+      part[at] = all;
+    }
+  }
+}
+
+template <class T, int kGroup, int N, int kPacks>
+void walk_once(Device device, std::int64_t rows, const LayerNormInput<T>& input, const LayerNormParameters<T>& parameters) {
+  constexpr int kBlock = kGroup < 128 ? 128 : kGroup;
+  // As many as are resident at once, and few enough that the partial sums are a small part of what is walked.
+  const std::int64_t resident = std::int64_t{limits_of(device).processors} * (512 / kBlock);
+  const std::int64_t blocks = std::clamp<std::int64_t>(rows / 16, 1, resident);
+  const ColumnGrid grid{.rows = rows, .columns = input.n, .parts = static_cast<int>(blocks)};
+  const Tensor partials = states_on<Sums<2>>(device, blocks * input.n);
+  auto* const sums = static_cast<Sums<2>*>(partials.raw());
+  launch("layer_norm_backward", device, {dim3(static_cast<unsigned>(blocks)), dim3(kBlock)},
+         layer_norm_walk_kernel<T, kGroup, N, kPacks>, input, rows, sums);
+  finish_columns("layer_norm_backward", device, parameters, grid, sums);
+}
+
+// Whether the rows fit; N: of a pack.
+template <class T, int N>
+bool walks_once(Device device, std::int64_t rows, const LayerNormInput<T>& input, const LayerNormParameters<T>& parameters) {
+  constexpr int kPacks = (sizeof(Compute<T>) == 8 ? 8 : 16) / N;  // numbers in registers, and as many pairs of sums
+  const std::int64_t packs = (input.n + N - 1) / N;
+  if (packs <= 8 * kPacks) walk_once<T, 8, N, kPacks>(device, rows, input, parameters);
+  else if (packs <= 32 * kPacks) walk_once<T, 32, N, kPacks>(device, rows, input, parameters);
+  else if (packs <= 128 * kPacks) walk_once<T, 128, N, kPacks>(device, rows, input, parameters);
+  else if (packs <= 512 * kPacks) walk_once<T, 512, N, kPacks>(device, rows, input, parameters);
+  else return false;
+  return true;
+}
+
 }  // namespace
 
 void layer_norm_forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps, const Tensor& y, const Tensor& mean,
@@ -208,15 +297,33 @@ void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& ga
     const T* const from = x.data<T>();
     const T* const g = grad_y.data<T>();
     const auto* const means = static_cast<const C*>(mean.raw());
-    // First, so that grad_x may be grad_y.
-    if (grad_gamma.defined()) {
-      const LayerNormParameters<T> op{
-          from, g, means, inv_std.data<C>(), n, grad_gamma.data<C>(), static_cast<C*>(grad_beta.raw())};
-      reduce_columns<T>("layer_norm_backward", x.device(), 1, rows, n, all_aligned(x, grad_y), op);
+    const LayerNormInput<T> input{from,
+                                  g,
+                                  gamma.data<C>(),
+                                  means,
+                                  inv_std.data<C>(),
+                                  n,
+                                  grad_x.defined() ? grad_x.data<T>() : nullptr};
+    const LayerNormParameters<T> parameters{from,
+                                            g,
+                                            means,
+                                            inv_std.data<C>(),
+                                            n,
+                                            grad_gamma.defined() ? grad_gamma.data<C>() : nullptr,
+                                            static_cast<C*>(grad_beta.raw())};
+    const bool aligned = all_aligned(x, grad_y, gamma, grad_x);
+    if (grad_gamma.defined() && grad_x.defined() && rows > 0 && n > 0) {
+      const bool packed = aligned && n % kWidest<T> == 0;
+      if (packed ? walks_once<T, kWidest<T>>(x.device(), rows, input, parameters)
+                 : walks_once<T, 1>(x.device(), rows, input, parameters)) {
+        return;
+      }
     }
-    if (!grad_x.defined()) return;
-    const LayerNormInput<T> op{from, g, gamma.data<C>(), means, inv_std.data<C>(), n, grad_x.data<T>()};
-    launch_rows<T>("layer_norm_backward", x.device(), rows, n, all_aligned(x, grad_y, gamma, grad_x), op);
+    // The parameters' first, so that grad_x may be grad_y.
+    if (grad_gamma.defined()) {
+      reduce_columns<T>("layer_norm_backward", x.device(), 1, rows, n, all_aligned(x, grad_y), parameters);
+    }
+    if (grad_x.defined()) launch_rows<T>("layer_norm_backward", x.device(), rows, n, aligned, input);
   });
 }
 

@@ -119,8 +119,14 @@ std::vector<OpCase> norm_op_cases() {
   add_layer_norm(cases, "wide", {2, 257});
   add_layer_norm(cases, "one_row", {16});
   add_layer_norm(cases, "rows0", {0, 5});
+  add_layer_norm(cases, "many_rows_of_64", {200, 64});
+  add_layer_norm(cases, "many_rows_of_300", {70, 300});
+  add_layer_norm(cases, "rows_of_1028", {37, 1028});
+  add_layer_norm(cases, "rows_of_2052", {19, 2052});
+  add_layer_norm(cases, "rows_of_8204", {2, 8204});
   add_rms_norm(cases, "odd", {3, 5, 7});
   add_rms_norm(cases, "wide", {2, 257});
+  add_rms_norm(cases, "many_rows_of_48", {150, 48});
   add_rms_norm(cases, "packs", {3, 16, 64});
   add_rms_norm(cases, "one_row", {16});
   add_rms_norm(cases, "one", {3, 1});

@@ -205,6 +205,8 @@ void add_cross_entropy(std::vector<OpCase>& cases) {
   add("ignored", 6, 5, {.ignore_index = 255});
   add("ignored_smoothed", 6, 5, {.label_smoothing = 0.2, .ignore_index = 3});
   add("threads", 41, 101, {});
+  add("odd_vocabulary", 3, 4103, {});
+  add("odd_vocabulary_smoothed", 2, 5001, {.label_smoothing = 0.1});
 }
 
 void add_mse(std::vector<OpCase>& cases) {

@@ -77,6 +77,18 @@ __global__ void __launch_bounds__(kColumnBlock)
   if (me < kFinishColumns && column < grid.columns) op.finish(outer, column, shared[me]);
 }
 
+}  // namespace detail
+
+// Joins partials [outer, parts, columns] of the grid and gives them to op.finish().
+template <class Op>
+void finish_columns(const char* name, Device device, const Op& op, const ColumnGrid& grid, const typename Op::State* partials) {
+  const auto blocks = static_cast<unsigned>((grid.columns + detail::kFinishColumns - 1) / detail::kFinishColumns);
+  launch(name, device, {dim3(blocks, static_cast<unsigned>(grid.outer)), dim3(kColumnBlock)}, detail::finish_columns_kernel<Op>,
+         op, grid, partials);
+}
+
+namespace detail {
+
 template <class Op, int N>
 void reduce_columns_of(const char* name, Device device, std::int64_t outer, std::int64_t rows, std::int64_t columns,
                        const Op& op) {
@@ -87,9 +99,7 @@ void reduce_columns_of(const char* name, Device device, std::int64_t outer, std:
   State* const states = static_cast<State*>(partials.raw());
   const dim3 blocks(static_cast<unsigned>(grid.tiles * outer), static_cast<unsigned>(grid.parts));
   launch(name, device, {blocks, dim3(kColumnBlock)}, reduce_columns_kernel<Op, N, kBatch>, op, grid, states);
-  if (grid.parts == 1) return;
-  const dim3 last(static_cast<unsigned>((columns + kFinishColumns - 1) / kFinishColumns), static_cast<unsigned>(outer));
-  launch(name, device, {last, dim3(kColumnBlock)}, finish_columns_kernel<Op>, op, grid, states);
+  if (grid.parts > 1) finish_columns(name, device, op, grid, states);
 }
 
 }  // namespace detail

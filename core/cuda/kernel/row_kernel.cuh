@@ -42,6 +42,23 @@ struct RowWalk {
       for (std::int64_t index = begin; index < end; index += kStep) body(0, index);
     }
   }
+
+  // Calls body.template operator()<width>(k, index) likewise. Of rows that are not held only packs at a multiple of N are whole,
+  // wherever the row begins in the tensor; what lies around them comes one by one, as packs of width 1.
+  template <class Body>
+  __device__ void for_each_piece(Body&& body) const {
+    if constexpr (kRegisterPacks > 0) {
+      for_each([&](int k, std::int64_t index) { body.template operator()<N>(k, index); });
+    } else {
+      const std::int64_t start = begin - column, lane = column / N;
+      const std::int64_t first = start + (N - start % N) % N;
+      const std::int64_t last = first < end ? end - (end - first) % N : first;
+      if (start + lane < min(first, end)) body.template operator()<1>(0, start + lane);
+#pragma unroll 2
+      for (std::int64_t index = first + lane * N; index < last; index += kStep) body.template operator()<N>(0, index);
+      if (last + lane < end) body.template operator()<1>(0, last + lane);
+    }
+  }
 };
 
 namespace detail {
@@ -86,14 +103,25 @@ void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int
   launch_group<512, N, 0>(name, device, rows, n, op);
 }
 
+// Of a tensor that is aligned, in rows that begin anywhere and are not held.
+template <class T, class Op>
+bool launch_pieces(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
+  if (n <= 512 * 8) return false;
+  launch_group<512, kWidest<T>, 0>(name, device, rows, n, op);
+  return true;
+}
+
 }  // namespace detail
 
 // op(walk, inside) for each row of [rows, n] with elements of T, `inside` false for threads behind the last row. `aligned`: every
-// operand that is read or written in packs begins at a multiple of 16 bytes.
+// operand that is read or written in packs begins at a multiple of 16 bytes. An op with a member type Pieces walks by for_each_piece().
 template <class T, class Op>
 void launch_rows(const char* name, Device device, std::int64_t rows, std::int64_t n, bool aligned, const Op& op) {
   if (rows == 0 || n == 0) return;
   if (aligned && n % kWidest<T> == 0) return detail::launch_rows_of<kWidest<T>>(name, device, rows, n, op);
+  if constexpr (requires { typename Op::Pieces; }) {
+    if (aligned && detail::launch_pieces<T>(name, device, rows, n, op)) return;
+  }
   detail::launch_rows_of<1>(name, device, rows, n, op);
 }
 
