@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench/rivals/cudnn_plans_rival.h"
+#include "core/cuda/libraries/dnn_engines.h"
 #include "core/cuda/runtime/context.h"
 #include "core/support/error.h"
 
 namespace tessera::bench {
 namespace {
 
+using cuda::check;
+using cuda::DnnBackend;
+using cuda::DnnEngine;
+using cuda::ImageLayout;
 using DnnHandle = cuda::UniqueHandle<cudnnHandle_t, cudnnDestroy>;
 
 DnnHandle make_handle(Device device) {
@@ -21,12 +25,23 @@ DnnHandle make_handle(Device device) {
   return handle;
 }
 
+constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
+constexpr std::size_t kMostOfAList = 10;  // best first; some are compiled when they are asked for, which takes seconds
+
+Conv2dPass core_pass(ConvPass pass) {
+  switch (pass) {
+    case ConvPass::forward: return Conv2dPass::forward;
+    case ConvPass::backward_input: return Conv2dPass::backward_input;
+    default: return Conv2dPass::backward_weight;
+  }
+}
+
 // What every plan of one layout shares; kept alive by the sides that run them.
 struct Shared {
   std::shared_ptr<const DnnHandle> handle;
   std::vector<ConvTensors> sets;  // as the layout has them; cuDNN's dimensions are of permuted views
   Tensor workspace;
-  std::vector<Backend> packs;  // of each set
+  std::vector<DnnBackend> packs;  // of each set
 };
 
 // A tensor of the same numbers with channels first.
@@ -42,24 +57,36 @@ std::vector<ConvTensors> laid_out(const std::vector<ConvTensors>& sets, ImageLay
 void add_rivals(const std::shared_ptr<const DnnHandle>& handle, ConvPass pass, const ConvShape& shape,
                 const std::vector<ConvTensors>& sets, ImageLayout layout, bool tf32, std::vector<RotatedSide>& rivals) {
   const Tensor& x = sets.front().x;
-  std::vector<ConvPlan> plans = conv_plans(handle->get(), pass, shape, x.dtype(), layout, tf32);
-  if (plans.empty()) return;
-  const std::int64_t most = std::ranges::max_element(plans, {}, &ConvPlan::workspace)->workspace;
+  const ConvTensors& tensors = sets.front();
+  std::vector<DnnEngine> engines =
+      cuda::dnn_engines(handle->get(), {.pass = core_pass(pass),
+                                        .geometry = geometry_of(tensors.x, tensors.weight, tensors.y, shape.options()),
+                                        .images = x.dtype(),
+                                        .weights = x.dtype(),
+                                        .layout = layout,
+                                        .tf32 = tf32,
+                                        .exact = false,
+                                        .workspace = kMostWorkspace,
+                                        .lists = {kMostOfAList, kMostOfAList, kMostOfAList}});
+  if (engines.empty()) return;
+  const std::int64_t most = std::ranges::max_element(engines, {}, &DnnEngine::workspace)->workspace;
   const auto shared = std::make_shared<Shared>();
   shared->handle = handle;
   shared->sets = laid_out(sets, layout);
   shared->workspace = Tensor::empty({std::max<std::int64_t>(most, 1)}, DType::u8, x.device());
   for (const ConvTensors& set : shared->sets) {
-    shared->packs.emplace_back(variant_pack({set.x.raw(), set.weight.raw(), set.y.raw()}, shared->workspace.raw()));
+    shared->packs.emplace_back(cuda::variant_pack({set.x.raw(), set.weight.raw(), set.y.raw()}, shared->workspace.raw()));
   }
   std::function<Tensor(const Tensor&)> in_order;
   if (layout == ImageLayout::channels_first) in_order = [](const Tensor& y) { return y.permute({0, 2, 3, 1}); };
-  for (ConvPlan& made : plans) {
-    const auto plan = std::make_shared<const ConvPlan>(std::move(made));
-    const auto run = [shared, plan](std::size_t set) {
-      check(cudnnBackendExecute(shared->handle->get(), plan->plan.get(), shared->packs[set].get()), plan->name.c_str());
+  const char* const where = layout == ImageLayout::channels_last ? "NHWC" : "NCHW";
+  for (DnnEngine& made : engines) {
+    const std::string name = str("cuDNN, ", where, ", ", made.offer, ", engine ", made.index);
+    const auto engine = std::make_shared<const DnnEngine>(std::move(made));
+    const auto run = [shared, engine, name](std::size_t set) {
+      check(cudnnBackendExecute(shared->handle->get(), engine->plan.get(), shared->packs[set].get()), name.c_str());
     };
-    rivals.push_back({plan->name, run, shared->sets.front().result(pass), in_order});
+    rivals.push_back({name, run, shared->sets.front().result(pass), in_order});
   }
 }
 

@@ -38,13 +38,13 @@ std::int64_t padded(std::int64_t channels, const Conv2dGeometry& g, DType dtype)
 }
 
 std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, ConvEpilogue epilogue,
-                                      Device device) {
+                                      Device device, bool choosing) {
   Conv2dGeometry seen = g;
   seen.in = padded(g.in, g, dtype);
   seen.out = padded(g.out, g, dtype);
   if (seen.out != g.out) epilogue = {};  // it follows when the channels too many are gone
   std::vector<Conv2dPlan> all;
-  for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device)) {
+  for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device, choosing)) {
     std::string name = library->name();
     all.push_back({Method::library, std::move(name), std::move(library), std::nullopt, seen.in, seen.out});
   }
@@ -71,7 +71,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   const bool leads = predicted && !tf32_products() && !libraries_alone;  // the model knows the library's speed in f32
   if (predicted && !leads) reason = libraries_alone ? "no other is asked for" : "the library's tensor cores multiply in tf32";
   if (leads) all.push_back({Method::own, "own", nullptr, predicted});
-  for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device)) all.push_back(std::move(plan));
+  for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device, choosing)) all.push_back(std::move(plan));
   if (!choosing || libraries_alone) return all;
   for (Conv2dPlan& plan : own_plans(pass, g, dtype, device)) {
     if (!leads || plan.algorithm != "own") all.push_back(std::move(plan));

@@ -82,7 +82,10 @@ Preference make_preference(const BlasRequest& r) {
   check(cublasLtMatmulPreferenceCreate(&made), "matmul");
   Preference owned(made);
   set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspace});
-  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  // Partial sums are added up in a fixed order, and without a rounding to half.
+  const std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const std::uint32_t as_result = is_half(r.result) ? 0 : CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order | as_result);
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(made, attribute, static_cast<std::uint32_t>(r.alignment));

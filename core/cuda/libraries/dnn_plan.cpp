@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/cuda/kernel/alignment.h"
+#include "core/cuda/libraries/dnn_engines.h"
 #include "core/cuda/libraries/dnn_handle.h"
 #include "core/cuda/libraries/epilogue.h"
 #include "core/cuda/libraries/product_weights.h"
@@ -32,6 +33,9 @@ namespace {
 using Algorithm = DnnConvolution::Algorithm;
 
 constexpr std::size_t kWorkspace = std::size_t{256} << 20;
+// What a clock chooses among: enough to hold the fastest of all that the library has, on most convolutions of an H100.
+constexpr DnnLists kToChoose{.a = 6, .b = 2, .fallback = 2};
+constexpr DnnLists kFirst{.a = 2, .fallback = 1};
 constexpr int kMostAlgorithms = 16;  // twice what the library has of a pass: with and without tensor cores
 constexpr float kOne = 1;
 constexpr float kZero = 0;
@@ -192,6 +196,13 @@ bool fits_32_bits(const Conv2dGeometry& g) {
 DnnConvolution::DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, const Algorithm& algorithm)
     : descriptors_(std::move(descriptors)), algorithm_(algorithm), name_(name_of(*descriptors_, algorithm_)) {}
 
+DnnConvolution::DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, std::shared_ptr<const DnnEngine> engine)
+    : descriptors_(std::move(descriptors)),
+      engine_(std::move(engine)),
+      name_(str("cudnn ", engine_->name, descriptors_->weight_dtype != descriptors_->dtype ? " f32" : "")) {
+  algorithm_.workspace = static_cast<std::size_t>(engine_->workspace);
+}
+
 bool DnnConvolution::rounds_gradient() const {
   const DnnDescriptors& d = *descriptors_;
   return d.pass == Conv2dPass::backward_weight && is_half(d.weight_dtype);
@@ -206,9 +217,11 @@ bool DnnConvolution::try_run(const ConvOperands& operands) const {
   const bool direct = operands.result.dtype() == written && is_aligned(operands.result.raw(), kAlignment);
   const Tensor result = direct ? operands.result : Tensor::empty(operands.result.shape(), written, d.device);
   const ConvOperands o{a, b, result, operands.bias, aligned(operands.residual)};
-  set_math(d, algorithm_);
+  if (!engine_) set_math(d, algorithm_);
   const Tensor workspace = Tensor::empty({static_cast<std::int64_t>(algorithm_.workspace)}, DType::u8, d.device);
-  const int ran = algorithm_.fused ? run_fused(o, workspace.raw()) : run_plain(o, workspace.raw());
+  const int ran = engine_            ? run_engine(o, workspace.raw())
+                  : algorithm_.fused ? run_fused(o, workspace.raw())
+                                     : run_plain(o, workspace.raw());
   const auto status = static_cast<cudnnStatus_t>(ran);
   if (is_refusal(status)) return false;
   if (status != CUDNN_STATUS_SUCCESS) {
@@ -253,19 +266,46 @@ int DnnConvolution::run_plain(const ConvOperands& o, void* workspace) const {
   throw InternalError("conv2d: unknown pass");
 }
 
+int DnnConvolution::run_engine(const ConvOperands& o, void* workspace) const {
+  const DnnDescriptors& d = *descriptors_;
+  void* const a = o.a.raw();
+  void* const b = o.b.raw();
+  void* const result = o.result.raw();
+  const DnnBackend pack = variant_pack(d.pass == Conv2dPass::forward          ? std::array<void*, 3>{a, b, result}
+                                       : d.pass == Conv2dPass::backward_input ? std::array<void*, 3>{result, b, a}
+                                                                              : std::array<void*, 3>{a, result, b},
+                                       workspace);
+  return cudnnBackendExecute(dnn_handle(d.device), engine_->plan.get(), pack.get());
+}
+
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& g, DType dtype,
-                                                              const ConvEpilogue& epilogue, bool tf32, Device device) {
+                                                              const ConvEpilogue& epilogue, bool tf32, Device device,
+                                                              bool choosing) {
   if (dtype == DType::f64 || !fits_32_bits(g)) return {};
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
+  const bool finishes = pass == Conv2dPass::forward && (epilogue.bias || epilogue.relu || epilogue.residual);
+  const auto offer_engines = [&](const std::shared_ptr<DnnDescriptors>& descriptors) {
+    for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
+                                                              .geometry = g,
+                                                              .images = dtype,
+                                                              .weights = descriptors->weight_dtype,
+                                                              .tf32 = tf32,
+                                                              .workspace = kWorkspace,
+                                                              .lists = choosing ? kToChoose : kFirst})) {
+      all.push_back(std::make_shared<DnnConvolution>(descriptors, std::make_shared<const DnnEngine>(std::move(engine))));
+    }
+  };
   const auto offer = [&](DType weight_dtype) {
     const auto descriptors = describe(pass, g, dtype, weight_dtype, epilogue, tf32, device);
+    if (!finishes) offer_engines(descriptors);
     for (Algorithm algorithm : algorithms_of(*descriptors, only_fma)) {
       algorithm.fused = may_fuse(*descriptors, algorithm);
       if (algorithm.fused) all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
       algorithm.fused = false;
       all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
     }
+    if (finishes) offer_engines(descriptors);
   };
   if (pass == Conv2dPass::backward_weight && is_half(dtype)) offer(DType::f32);
   offer(dtype);

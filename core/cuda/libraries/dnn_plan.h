@@ -11,6 +11,7 @@
 namespace tessera::cuda {
 
 struct DnnDescriptors;
+struct DnnEngine;
 
 // What follows a forward convolution.
 struct ConvEpilogue {
@@ -27,7 +28,7 @@ struct ConvOperands {
   Tensor residual = {};
 };
 
-// One deterministic algorithm with its arithmetic. Serves one thread at a time.
+// One deterministic algorithm with its arithmetic, or one engine of the graph interface. Serves one thread at a time.
 class DnnConvolution {
  public:
   struct Algorithm {
@@ -38,8 +39,9 @@ class DnnConvolution {
   };
 
   DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, const Algorithm& algorithm);
+  DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, std::shared_ptr<const DnnEngine> engine);
 
-  // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32": the same in every run.
+  // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32", "cudnn engine 62 k2=7": the same in every run.
   const std::string& name() const { return name_; }
 
   // Whether a weight's gradient is rounded to half on its way to f32.
@@ -52,16 +54,19 @@ class DnnConvolution {
  private:
   int run_fused(const ConvOperands& operands, void* workspace) const;  // cudnnStatus_t
   int run_plain(const ConvOperands& operands, void* workspace) const;
+  int run_engine(const ConvOperands& operands, void* workspace) const;
 
   std::shared_ptr<const DnnDescriptors> descriptors_;
-  Algorithm algorithm_;
+  Algorithm algorithm_ = {};
+  std::shared_ptr<const DnnEngine> engine_;
   std::string name_;
 };
 
-// Best first by the library's heuristics; empty where it has none. f32 is multiplied in f32 unless `tf32`; half types are added
+// Best first by the library's heuristics; empty where it has none: engines, which take no epilogue along, and algorithms, which are
+// the first where there is one. `choosing`: several engines for a clock, otherwise those that its heuristics name first. f32 is multiplied in f32 unless `tf32`; half types are added
 // up in f32. For the weight gradient of half types those that write it in f32 come first, then those that round it to theirs, to
 // be widened; trying shows whether the library has the former.
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
-                                                              const ConvEpilogue& epilogue, bool tf32, Device device);
+                                                              const ConvEpilogue& epilogue, bool tf32, Device device, bool choosing);
 
 }  // namespace tessera::cuda

@@ -54,7 +54,8 @@ std::set<std::string> names_offered(const ConvCase& c, DType dtype, Device gpu, 
   const Conv2dGeometry g{c.x[0],      c.x[1],      c.x[2], c.x[3], c.weight[0],
                          c.weight[1], c.weight[2], y[1],   y[2],   c.options};
   for (const Conv2dPass pass : {Conv2dPass::forward, Conv2dPass::backward_input, Conv2dPass::backward_weight}) {
-    for (const auto& algorithm : cuda::dnn_convolutions(pass, g, dtype, {.bias = c.bias, .relu = relu}, tf32_products(), gpu)) {
+    const cuda::ConvEpilogue epilogue{.bias = c.bias, .relu = relu};
+    for (const auto& algorithm : cuda::dnn_convolutions(pass, g, dtype, epilogue, tf32_products(), gpu, /*choosing=*/true)) {
       names.insert(algorithm->name());
     }
   }

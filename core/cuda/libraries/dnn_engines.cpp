@@ -1,6 +1,7 @@
-#include "bench/rivals/cudnn_plans_rival.h"
+#include "core/cuda/libraries/dnn_engines.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <utility>
@@ -9,19 +10,11 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 
-namespace tessera::bench {
+namespace tessera::cuda {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;  // bytes, the most that engines ask for; our blocks have more
-constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
-constexpr std::size_t kMostOfAList = 10;  // best first; some are compiled when they are asked for, which takes seconds
-
-struct Heuristic {
-  cudnnBackendHeurMode_t mode;
-  const char* offer;
-};
-constexpr Heuristic kHeuristics[]{
-    {CUDNN_HEUR_MODE_A, "choice A"}, {CUDNN_HEUR_MODE_B, "choice B"}, {CUDNN_HEUR_MODE_FALLBACK, "fallback"}};
+constexpr std::int64_t kImageId = 1, kFilterId = 2, kResultId = 3;  // of the tensors in a pass
 
 // Of a tensor with the dimensions that cuDNN names: images, channels, height, width.
 std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& dims, ImageLayout layout) {
@@ -30,12 +23,12 @@ std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& dims, Imag
   return {c * h * w, h * w, w, 1};
 }
 
-Backend tensor(std::int64_t id, const Shape& channels_last, DType dtype, ImageLayout layout) {
+DnnBackend tensor(std::int64_t id, const Shape& channels_last, DType dtype, ImageLayout layout) {
   const std::vector<std::int64_t> dims{channels_last[0], channels_last[3], channels_last[1], channels_last[2]};
-  Backend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  DnnBackend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, std::vector{id})
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
-           std::vector{dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT})
+           std::vector{dnn_type(dtype)})
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::vector{kAlignment})
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims)
       .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides_of(dims, layout));
@@ -43,17 +36,17 @@ Backend tensor(std::int64_t id, const Shape& channels_last, DType dtype, ImageLa
   return made;
 }
 
-Backend convolution(const ConvShape& shape) {
-  const std::vector<std::int64_t> padding(2, shape.padding());
-  Backend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+DnnBackend convolution(const Conv2dGeometry& g) {
+  const auto of = [](const Extent& extent) { return std::vector<std::int64_t>{extent.h, extent.w}; };
+  DnnBackend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::vector<std::int64_t>{2})
       .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{CUDNN_DATA_FLOAT})
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, std::vector{CUDNN_CROSS_CORRELATION})
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding)
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding)
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, std::vector<std::int64_t>(2, 1))
-      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, std::vector<std::int64_t>(2, shape.stride));
-  TESSERA_CHECK(made.finalize(), DeviceError, "cuDNN refuses the convolution ", to_string(shape));
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, of(g.options.padding))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, of(g.options.padding))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, of(g.options.dilation))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, of(g.options.stride));
+  TESSERA_CHECK(made.finalize(), DeviceError, "cuDNN refuses the convolution ", describe(g));
   return made;
 }
 
@@ -63,9 +56,9 @@ struct PassNames {
   cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;
 };
 
-PassNames names_of(ConvPass pass) {
+PassNames names_of(Conv2dPass pass) {
   switch (pass) {
-    case ConvPass::forward:
+    case Conv2dPass::forward:
       return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
@@ -73,7 +66,7 @@ PassNames names_of(ConvPass pass) {
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-    case ConvPass::backward_input:
+    case Conv2dPass::backward_input:
       return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -81,7 +74,7 @@ PassNames names_of(ConvPass pass) {
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
-    case ConvPass::backward_weight:
+    case Conv2dPass::backward_weight:
       return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
@@ -93,73 +86,88 @@ PassNames names_of(ConvPass pass) {
   throw InternalError("convolution: unknown pass");
 }
 
-Backend operation_graph(cudnnHandle_t handle, const Backend& operation) {
-  Backend graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+DnnBackend operation_graph(cudnnHandle_t handle, const DnnBackend& operation) {
+  DnnBackend graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle})
       .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
   TESSERA_CHECK(graph.finalize(), DeviceError, "cuDNN refuses the graph of a convolution");
   return graph;
 }
 
-std::vector<Backend> configurations(const Backend& graph, cudnnBackendHeurMode_t mode) {
-  Backend heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+std::vector<DnnBackend> configurations(const DnnBackend& graph, cudnnBackendHeurMode_t mode) {
+  DnnBackend heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{mode});
   if (!heuristic.finalize()) return {};
   std::int64_t count = 0;
   check(
       cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-      "cuDNN heuristic");
-  std::vector<Backend> found;
+      "conv2d");
+  std::vector<DnnBackend> found;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (std::int64_t i = 0; i < count; ++i) {
-    handles.push_back(found.emplace_back(Backend(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)).get());
+    handles.push_back(found.emplace_back(DnnBackend(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)).get());
   }
   std::int64_t filled = 0;
   check(cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled,
                                  handles.data()),
-        "cuDNN heuristic");
+        "conv2d");
   found.resize(static_cast<std::size_t>(filled));
   return found;
 }
 
 struct Engine {
   std::int64_t index = -1;
-  bool rounds_f32 = false;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+
+  bool has(std::initializer_list<cudnnBackendNumericalNote_t> any) const {
+    return std::ranges::any_of(any, [&](cudnnBackendNumericalNote_t note) { return std::ranges::count(notes, note) > 0; });
+  }
 };
 
-Engine engine_of(const Backend& config) {
-  const Backend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+Engine engine_of(const DnnBackend& config) {
+  const DnnBackend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.get();
   std::int64_t count = 0;
   check(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &handle),
-        "cuDNN engine");
+        "conv2d");
   Engine found;
   check(cudnnBackendGetAttribute(handle, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &found.index),
-        "cuDNN engine");
-  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+        "conv2d");
+  found.notes.resize(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   check(cudnnBackendGetAttribute(handle, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
-        "cuDNN engine");
-  notes.resize(static_cast<std::size_t>(count));
-  found.rounds_f32 = std::ranges::any_of(notes, [](cudnnBackendNumericalNote_t note) {
-    return note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
-  });
+                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, found.notes.data()),
+        "conv2d");
+  found.notes.resize(static_cast<std::size_t>(count));
   return found;
 }
 
+bool may_take(const Engine& engine, const DnnRequest& r) {
+  const bool f32 = r.images == DType::f32;
+  if (f32 && !r.tf32 &&
+      engine.has({CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+                  CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION})) {
+    return false;
+  }
+  if (!r.exact) return true;
+  if (engine.has({CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+                  CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})) {
+    return false;
+  }
+  return f32 || !engine.has({CUDNN_NUMERICAL_NOTE_WINOGRAD});
+}
+
 // Type and value of each knob that the configuration sets, in the order of types: two heuristics offer the same one often.
-std::vector<std::pair<int, std::int64_t>> knobs_of(const Backend& config) {
-  std::vector<Backend> choices;
+std::vector<std::pair<int, std::int64_t>> knobs_of(const DnnBackend& config) {
+  std::vector<DnnBackend> choices;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
-    handles.push_back(choices.emplace_back(Backend(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)).get());
+    handles.push_back(choices.emplace_back(DnnBackend(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)).get());
   }
   std::int64_t count = 0;
   check(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                  CUDNN_KNOB_TYPE_COUNTS, &count, handles.data()),
-        "cuDNN knobs");
+        "conv2d");
   std::vector<std::pair<int, std::int64_t>> knobs;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(count, CUDNN_KNOB_TYPE_COUNTS); ++i) {
     const cudnnBackendDescriptor_t choice = handles[static_cast<std::size_t>(i)];
@@ -167,82 +175,85 @@ std::vector<std::pair<int, std::int64_t>> knobs_of(const Backend& config) {
     std::int64_t value = 0;
     std::int64_t filled = 0;
     check(cudnnBackendGetAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &filled, &type),
-          "cuDNN knob");
+          "conv2d");
     check(cudnnBackendGetAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &filled, &value),
-          "cuDNN knob");
+          "conv2d");
     knobs.emplace_back(static_cast<int>(type), value);
   }
   std::ranges::sort(knobs);
   return knobs;
 }
 
-// The plan of a configuration; none where the configuration was offered, but not for this GPU or these sizes.
-std::optional<ConvPlan> plan_of(cudnnHandle_t handle, Backend config, const std::string& name) {
-  Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+// What tells configurations apart: the engine's index and its knobs.
+using Identity = std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>;
+
+std::string name_of(const Identity& identity) {
+  std::string name = str("engine ", identity.first);
+  for (const auto& [type, value] : identity.second) name += str(" k", type, '=', value);
+  return name;
+}
+
+// With the plan of a configuration; none where the configuration was offered, but not for this GPU or these sizes.
+std::optional<DnnEngine> with_plan(cudnnHandle_t handle, DnnBackend config, const Identity& identity, std::string offer,
+                                   std::int64_t most_workspace) {
+  DnnBackend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle})
       .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
   if (!plan.finalize()) return std::nullopt;
   std::int64_t count = 0;
   std::int64_t workspace = 0;
   check(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &workspace),
-        "cuDNN plan");
-  if (workspace > kMostWorkspace) return std::nullopt;
-  return ConvPlan{name, std::move(config), std::move(plan), workspace};
+        "conv2d");
+  if (workspace > most_workspace) return std::nullopt;
+  return DnnEngine{std::move(offer), identity.first, name_of(identity), std::move(config), std::move(plan), workspace};
 }
 
-// What tells configurations apart: the engine's index and its knobs.
-using Identity = std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>;
-
-// Adds the first plans of a list, without those that `seen` holds.
-void add_plans(cudnnHandle_t handle, std::vector<Backend> configs, const std::string& list, bool rounding,
-               std::set<Identity>& seen, std::vector<ConvPlan>& plans) {
+// Adds the first of a list, without those that `seen` holds.
+void add_engines(cudnnHandle_t handle, std::vector<DnnBackend> configs, const std::string& list, std::size_t most,
+                 const DnnRequest& request, std::set<Identity>& seen, std::vector<DnnEngine>& engines) {
   std::size_t added = 0;
-  for (std::size_t i = 0; i < configs.size() && added < kMostOfAList; ++i) {
+  for (std::size_t i = 0; i < configs.size() && added < most; ++i) {
     try {
       const Engine engine = engine_of(configs[i]);
-      if (engine.rounds_f32 && !rounding) continue;
-      if (!seen.emplace(engine.index, knobs_of(configs[i])).second) continue;
-      auto plan = plan_of(handle, std::move(configs[i]), str(list, ' ', i, ", engine ", engine.index));
-      if (!plan) continue;
-      plans.push_back(*std::move(plan));
+      if (!may_take(engine, request)) continue;
+      const Identity identity{engine.index, knobs_of(configs[i])};
+      if (!seen.insert(identity).second) continue;
+      auto made = with_plan(handle, std::move(configs[i]), identity, str(list, ' ', i), request.workspace);
+      if (!made) continue;
+      engines.push_back(*std::move(made));
       ++added;
     } catch (const DeviceError& error) {  // the others can run
-      log_warning(str(list, ' ', i, " takes no part: ", error.what()));
+      log_warning(str("conv2d: cuDNN's ", list, ' ', i, " takes no part: ", error.what()));
     }
   }
 }
 
 }  // namespace
 
-void check(cudnnStatus_t status, const char* call) {
-  if (status != CUDNN_STATUS_SUCCESS) cuda::forget_error();
-  TESSERA_CHECK(status == CUDNN_STATUS_SUCCESS, DeviceError, call, ": ", cudnnGetErrorString(status));
-}
-
-Backend::Backend(cudnnBackendDescriptorType_t type) {
+DnnBackend::DnnBackend(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t handle = nullptr;
-  check(cudnnBackendCreateDescriptor(type, &handle), "cudnnBackendCreateDescriptor");
+  check(cudnnBackendCreateDescriptor(type, &handle), "conv2d");
   handle_ = BackendHandle(handle);
 }
 
-bool Backend::finalize() {
+bool DnnBackend::finalize() {
   const bool done = cudnnBackendFinalize(get()) == CUDNN_STATUS_SUCCESS;
   if (!done) cuda::forget_error();
   return done;
 }
 
-Backend& Backend::set(cudnnBackendAttributeName_t name, const Backend& other) {
+DnnBackend& DnnBackend::set(cudnnBackendAttributeName_t name, const DnnBackend& other) {
   return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::vector{other.get()});
 }
 
-std::vector<ConvPlan> conv_plans(cudnnHandle_t handle, ConvPass pass, const ConvShape& shape, DType dtype, ImageLayout layout,
-                                 bool tf32) {
-  const PassNames names = names_of(pass);
-  const Backend x = tensor(kImageId, shape.x(), dtype, layout);
-  const Backend weight = tensor(kFilterId, shape.weight(), dtype, layout);
-  const Backend y = tensor(kResultId, shape.y(), dtype, layout);
-  const Backend window = convolution(shape);
-  Backend operation(names.operation);
+std::vector<DnnEngine> dnn_engines(cudnnHandle_t handle, const DnnRequest& r) {
+  const Conv2dGeometry& g = r.geometry;
+  const PassNames names = names_of(r.pass);
+  const DnnBackend x = tensor(kImageId, {g.n, g.h, g.w, g.in}, r.images, r.layout);
+  const DnnBackend weight = tensor(kFilterId, {g.out, g.kh, g.kw, g.group_in()}, r.weights, r.layout);
+  const DnnBackend y = tensor(kResultId, {g.n, g.oh, g.ow, g.out}, r.images, r.layout);
+  const DnnBackend window = convolution(g);
+  DnnBackend operation(names.operation);
   operation.set(names.convolution, window)
       .set(names.x, x)
       .set(names.weight, weight)
@@ -250,20 +261,21 @@ std::vector<ConvPlan> conv_plans(cudnnHandle_t handle, ConvPass pass, const Conv
       .set(names.alpha, CUDNN_TYPE_FLOAT, std::vector{1.0f})
       .set(names.beta, CUDNN_TYPE_FLOAT, std::vector{0.0f});
   if (!operation.finalize()) return {};
-  const Backend graph = operation_graph(handle, operation);
+  const DnnBackend graph = operation_graph(handle, operation);
 
-  const bool rounding = tf32 || dtype != DType::f32;
-  const char* const where = layout == ImageLayout::channels_last ? "NHWC" : "NCHW";
-  std::vector<ConvPlan> plans;
+  std::vector<DnnEngine> engines;
   std::set<Identity> seen;
-  for (const auto& [mode, offer] : kHeuristics) {
-    add_plans(handle, configurations(graph, mode), str("cuDNN, ", where, ", ", offer), rounding, seen, plans);
-  }
-  return plans;
+  const auto add = [&](cudnnBackendHeurMode_t mode, const char* list, std::size_t most) {
+    if (most > 0) add_engines(handle, configurations(graph, mode), list, most, r, seen, engines);
+  };
+  add(CUDNN_HEUR_MODE_A, "choice A", r.lists.a);
+  add(CUDNN_HEUR_MODE_B, "choice B", r.lists.b);
+  add(CUDNN_HEUR_MODE_FALLBACK, "fallback", r.lists.fallback);
+  return engines;
 }
 
-Backend variant_pack(const std::array<void*, 3>& tensors, void* workspace) {
-  Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+DnnBackend variant_pack(const std::array<void*, 3>& tensors, void* workspace) {
+  DnnBackend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::vector{kImageId, kFilterId, kResultId})
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::vector<void*>(tensors.begin(), tensors.end()))
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector{workspace});
@@ -271,4 +283,4 @@ Backend variant_pack(const std::array<void*, 3>& tensors, void* workspace) {
   return pack;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::cuda
