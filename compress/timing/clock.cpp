@@ -79,14 +79,14 @@ std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Devi
   return readings;
 }
 
-// Each once, in the order of the round. `kept`: where the times go, if anywhere.
+// Each once, in the order of the round; how long all readings took. `kept`: where the times of a run go, if anywhere.
 double milliseconds_of_round(std::span<const Reading> readings, std::int64_t round, Device device, Timings* kept) {
   double all = 0;
   for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
     const auto i = static_cast<std::size_t>(side);
     const double ms = readings[i].milliseconds(device);
     if (kept != nullptr) kept->ms[i].push_back(ms);
-    all += ms;
+    all += ms * static_cast<double>(readings[i].runs);
   }
   return all;
 }
