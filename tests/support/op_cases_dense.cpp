@@ -56,12 +56,19 @@ Tensor linear_reference(Inputs in) {
   return y.reshape(in[0].shape().erase(in[0].rank() - 1).append(in[1].dim(0)));
 }
 
+// A library rounds a product before a bias is added behind it, where it has none with a bias inside.
+OpCase with_bias_behind(OpCase row, bool bias) {
+  if (bias) row.half_roundings = 2;
+  return row;
+}
+
 void add_linear(std::vector<OpCase>& cases, const std::string& name, const Shape& x, int64_t out, bool bias) {
   std::vector<Shape> shapes{x, {out, x.dim(-1)}};
   if (bias) shapes.push_back({out});
-  cases.push_back(with_parameters(op_case(
+  const OpCase row = op_case(
       "linear/" + name, shapes, [](std::span<const Var> in) { return linear(in[0], in[1], in.size() > 2 ? in[2] : Var()); },
-      linear_reference)));
+      linear_reference);
+  cases.push_back(with_parameters(with_bias_behind(row, bias)));
 }
 
 Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
@@ -183,10 +190,11 @@ void add_sparse_linear(std::vector<OpCase>& cases, const std::string& name, cons
   const SparseWeightPtr weight = sparse_weight({out, x.dim(-1)}, keeps);
   std::vector<Shape> shapes{x, {weight->count()}};
   if (bias) shapes.push_back({out});
-  cases.push_back(with_parameters(op_case(
+  const OpCase row = op_case(
       "sparse_linear/" + name, shapes,
       [weight](std::span<const Var> in) { return sparse_linear(in[0], in[1], weight, in.size() > 2 ? in[2] : Var()); },
-      [weight](Inputs in) { return linear_reference(densified(in, *weight)); })));
+      [weight](Inputs in) { return linear_reference(densified(in, *weight)); });
+  cases.push_back(with_parameters(with_bias_behind(row, bias)));
 }
 
 void add_sparse_conv2d(std::vector<OpCase>& cases, const std::string& name, const Shape& x, const Shape& shape,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "bench/cases/cuda_core.h"
 #include "bench/cases/cuda_network.h"
 #include "bench/cases/cuda_tucker.h"
@@ -37,15 +39,23 @@ TEST_F(CudaCases, ProductsAgreeInEveryPrecision) {
   for (const char* precision : {"f32", "tf32", "bf16"}) expect_measured(cuda_product_case({64, 48, 32}, precision, gpu()));
 }
 
-TEST_F(CudaCases, ConvolutionsAgreeInEveryPass) {
-  for (const char* precision : {"f32", "bf16"}) {
-    for (const ConvShape& shape : {ConvShape{2, 16, 32, 12, 3}, ConvShape{2, 32, 16, 9, 1}, ConvShape{2, 32, 32, 12, 3, 2}}) {
-      for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-        expect_measured(cuda_conv_case(pass, shape, precision, gpu()));
-      }
-    }
+// One test for each precision and pass, so that shards can share them: the library takes seconds to make a shape's plans.
+class CudaConvCases : public testing::GpuTestWithParam<std::tuple<const char*, ConvPass>> {};
+
+TEST_P(CudaConvCases, ConvolutionsAgree) {
+  const auto& [precision, pass] = GetParam();
+  for (const ConvShape& shape : {ConvShape{2, 16, 32, 12, 3}, ConvShape{2, 32, 16, 9, 1}, ConvShape{2, 32, 32, 12, 3, 2}}) {
+    expect_measured(cuda_conv_case(pass, shape, precision, gpu()));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaConvCases,
+                         ::testing::Combine(::testing::Values("f32", "bf16"),
+                                            ::testing::Values(ConvPass::forward, ConvPass::backward_input,
+                                                              ConvPass::backward_weight)),
+                         [](const auto& test) {
+                           return str(std::get<0>(test.param), '_', to_string(std::get<1>(test.param)));
+                         });
 
 TEST_F(CudaCases, AWrongRivalIsRefusedByName) {
   RotatedCase rotated = cuda_product_case({64, 48, 32}, "f32", gpu());
