@@ -34,8 +34,8 @@ using Algorithm = DnnConvolution::Algorithm;
 
 constexpr std::size_t kWorkspace = std::size_t{256} << 20;
 // What a clock chooses among: enough to hold the fastest of all that the library has, on most convolutions of an H100.
-constexpr DnnLists kToChoose{.a = 6, .b = 2, .fallback = 2};
-constexpr DnnLists kFirst{.a = 2, .fallback = 1};
+constexpr DnnLists kToChoose{.a = 4, .b = 1, .fallback = 1};
+constexpr DnnLists kFirst{.a = 1};
 constexpr int kMostAlgorithms = 16;  // twice what the library has of a pass: with and without tensor cores
 constexpr float kOne = 1;
 constexpr float kZero = 0;
@@ -285,6 +285,8 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
   const bool finishes = pass == Conv2dPass::forward && (epilogue.bias || epilogue.relu || epilogue.residual);
+  // In f32 a clock on an H100 took engines for groups only (cuDNN 9.19).
+  const bool engines_first = !finishes && (is_half(dtype) || tf32 || g.options.groups > 1);
   const auto offer_engines = [&](const std::shared_ptr<DnnDescriptors>& descriptors) {
     for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
                                                               .geometry = g,
@@ -298,14 +300,16 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   };
   const auto offer = [&](DType weight_dtype) {
     const auto descriptors = describe(pass, g, dtype, weight_dtype, epilogue, tf32, device);
-    if (!finishes) offer_engines(descriptors);
+    // Engines that leave a half gradient in f32 took up to 30 times as long as those that round it (H100, cuDNN 9.19).
+    const bool has_engines = weight_dtype == dtype;
+    if (has_engines && engines_first) offer_engines(descriptors);
     for (Algorithm algorithm : algorithms_of(*descriptors, only_fma)) {
       algorithm.fused = may_fuse(*descriptors, algorithm);
       if (algorithm.fused) all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
       algorithm.fused = false;
       all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
     }
-    if (finishes) offer_engines(descriptors);
+    if (has_engines && !engines_first && (choosing || all.empty())) offer_engines(descriptors);
   };
   if (pass == Conv2dPass::backward_weight && is_half(dtype)) offer(DType::f32);
   offer(dtype);
