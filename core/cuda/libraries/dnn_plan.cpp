@@ -284,9 +284,9 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   if (dtype == DType::f64 || !fits_32_bits(g)) return {};
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
-  const bool finishes = pass == Conv2dPass::forward && (epilogue.bias || epilogue.relu || epilogue.residual);
-  // In f32 a clock on an H100 took engines for groups only (cuDNN 9.19).
-  const bool engines_first = !finishes && (is_half(dtype) || tf32 || g.options.groups > 1);
+  // Each engine takes some 50 ms to make. Without a clock only convolutions in groups wait for one: the older calls' algorithms took
+  // up to 30 times as long on an H100 (cuDNN 9.19).
+  const bool in_groups = g.options.groups > 1;
   const auto offer_engines = [&](const std::shared_ptr<DnnDescriptors>& descriptors) {
     for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
                                                               .geometry = g,
@@ -300,16 +300,16 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   };
   const auto offer = [&](DType weight_dtype) {
     const auto descriptors = describe(pass, g, dtype, weight_dtype, epilogue, tf32, device);
-    // Engines that leave a half gradient in f32 took up to 30 times as long as those that round it (H100, cuDNN 9.19).
-    const bool has_engines = weight_dtype == dtype;
-    if (has_engines && engines_first) offer_engines(descriptors);
+    // Engines that leave a half gradient in f32 took as much longer than those that round it.
+    const bool has_engines = weight_dtype == dtype && (choosing || in_groups);
+    if (has_engines && in_groups) offer_engines(descriptors);
     for (Algorithm algorithm : algorithms_of(*descriptors, only_fma)) {
       algorithm.fused = may_fuse(*descriptors, algorithm);
       if (algorithm.fused) all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
       algorithm.fused = false;
       all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
     }
-    if (has_engines && !engines_first && (choosing || all.empty())) offer_engines(descriptors);
+    if (has_engines && !in_groups) offer_engines(descriptors);
   };
   if (pass == Conv2dPass::backward_weight && is_half(dtype)) offer(DType::f32);
   offer(dtype);

@@ -62,10 +62,10 @@ class DnnConvolution {
   std::string name_;
 };
 
-// Best first by the library's heuristics; empty where it has none. Engines take no epilogue along: they stand in front where there
-// is none and products are of half types, tf32 or groups, elsewhere behind the algorithms. `choosing`: several of them, for a clock.
-// f32 is multiplied in f32 unless `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that
-// write it in f32 come first, then those that round it to theirs, to be widened; trying shows whether the library has the former.
+// Algorithms, best first by the library's heuristics, and engines, which take no epilogue along: in front for convolutions in
+// groups, behind for others, and only where a clock is `choosing`. Empty where the library has none. f32 is multiplied in f32
+// unless `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that write it in f32 come first,
+// then those that round it to theirs, to be widened; trying shows whether the library has the former.
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
                                                               const ConvEpilogue& epilogue, bool tf32, Device device, bool choosing);
 
