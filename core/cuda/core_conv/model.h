@@ -1,20 +1,22 @@
-// How long a core convolution takes, by counting: waves of blocks, multiplications, shared memory, the L2 cache, latencies.
+// How long a core convolution takes, by counting: waves of blocks, stages of copies and of multiplications, latencies.
 #pragma once
 
 #include <cstdint>
 
+#include "core/conv2d_geometry.h"
 #include "core/cuda/runtime/limits.h"
 
 namespace tessera::cuda::core_conv {
 
-// One block of a kernel, all its stages alike. Counts of a stage are of the whole block where they do not say "thread".
+// One block of a kernel, all its stages alike; where there are splits, blocks differ in their number. Counts of a stage are of
+// the whole block where they do not say "thread".
 struct BlockWork {
   int threads, registers;
   std::int64_t shared;  // bytes
-  double stages;
+  double stages;  // on average
+  double most_stages;
   double products;  // of a thread
   double reads;  // of 16 bytes of shared memory, of a thread
-  double dependent_reads;  // of those, rounds that wait for one another
   double copies;  // of a thread
   double bytes;  // copied
   double tail;  // cycles behind the last stage
@@ -28,10 +30,25 @@ struct KernelWork {
 
 double seconds_of(const KernelWork& work, const Limits& limits);
 
-// The kernel that adds up partial sums.
+// Partial sums: the kernel that adds them up, and their way to memory and back.
 double seconds_of_add_splits(double numel, double splits, const Limits& limits);
 
-// A product of [m, k] and [k, n] as an implicit matrix product of a library: its fastest tile, with k in one part or several.
-double seconds_of_library(double m, double n, double k, double bytes, const Limits& limits);
+// Elements of the operands and of the result.
+double compulsory_elements(const Conv2dGeometry& geometry);
+
+// A product of [m, k] and [k, n], as which a library computes a pass of a convolution.
+struct LibraryProduct {
+  double m, n, k;
+  double bytes;  // that it must touch at least once
+  double most_parts;  // that k is cut into
+  double element_bytes;
+  bool tensor_cores;
+};
+
+// cuDNN's times of TDC's cores grow in proportion to k, which it does not split there. Sums over pixels it must.
+LibraryProduct library_product(Conv2dPass pass, const Conv2dGeometry& geometry, double element_bytes, bool tensor_cores);
+
+// By the library's fastest tile.
+double seconds_of_library(const LibraryProduct& product, const Limits& limits);
 
 }  // namespace tessera::cuda::core_conv

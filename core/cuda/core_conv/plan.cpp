@@ -24,9 +24,7 @@ constexpr int kMostSplits = 16;  // of the channels
 constexpr std::size_t kMostWorkspace = 16u << 20;  // floats
 constexpr double kFloat = sizeof(float);
 
-double compulsory_bytes(const Conv2dGeometry& g) {
-  return kFloat * static_cast<double>(g.n * g.h * g.w * g.in + g.n * g.oh * g.ow * g.out + g.out * g.kh * g.kw * g.in);
-}
+double compulsory_bytes(const Conv2dGeometry& g) { return kFloat * core_conv::compulsory_elements(g); }
 
 // Rows or columns of the kernel that a phase takes, on average.
 double mean_taps(const core_conv::Axis* axes, int phases) {
@@ -46,12 +44,12 @@ KernelWork work_of(const GatherProblem& p, const GatherTile& tile, double bytes)
   work.block.registers = sizes.registers();
   work.block.shared = static_cast<std::int64_t>(sizes.shared) * static_cast<std::int64_t>(sizeof(float));
   work.block.stages = static_cast<double>(p.stages) / p.splits;
+  work.block.most_stages = ceil_div(p.stages, p.splits);
   work.block.products = quads * kx * ky * sizes.sums * 4;
   work.block.reads = quads * kx * (sizes.window + ky * tile.outs);
-  work.block.dependent_reads = quads * kx;
   work.block.copies = (input + weights) / sizes.threads;
   work.block.bytes = kFloat * 4 * (sizes.input_copies() + sizes.weight_copies());
-  work.block.tail = tile.groups > 1 ? 100.0 + 4.0 * tile.groups * sizes.sums : 0.0;
+  work.block.tail = tile.groups > 1 ? 230.0 + 9.0 * tile.groups * sizes.sums : 0.0;  // fitted, as model.cpp says
   work.blocks = static_cast<double>(p.images) * p.phases() * p.tiles_y * p.tiles_x * p.out_tiles * p.splits;
   work.bytes = bytes;
   return work;
@@ -67,25 +65,14 @@ KernelWork work_of(const WeightProblem& p, const WeightTile& tile, double bytes)
   work.block.registers = sizes.registers();
   work.block.shared = static_cast<std::int64_t>(sizes.shared) * static_cast<std::int64_t>(sizeof(float));
   work.block.stages = static_cast<double>(p.stages) / p.splits;
+  work.block.most_stages = ceil_div(p.stages, p.splits);
   work.block.products = pixels * 16 * core_conv::kTaps;
   work.block.reads = pixels * (1 + p.stride);
-  work.block.dependent_reads = tile.rows;
   work.block.copies = (input + gradient) / sizes.threads;
   work.block.bytes = kFloat * sizes.stage;
   work.blocks = static_cast<double>(p.in_tiles) * p.out_tiles * p.splits;
   work.bytes = bytes;
   return work;
-}
-
-double library_seconds(Conv2dPass pass, const Conv2dGeometry& g, const Limits& limits) {
-  const auto pixels = static_cast<double>(g.n * g.oh * g.ow), taps = static_cast<double>(g.kh * g.kw);
-  const auto in = static_cast<double>(g.in), out = static_cast<double>(g.out);
-  const double bytes = compulsory_bytes(g);
-  switch (pass) {
-    case Conv2dPass::forward: return core_conv::seconds_of_library(pixels, out, taps * in, bytes, limits);
-    case Conv2dPass::backward_input: return core_conv::seconds_of_library(pixels, in, taps * out, bytes, limits);
-    default: return core_conv::seconds_of_library(out, taps * in, pixels, bytes, limits);
-  }
 }
 
 // Where it fits the GPU, adds `plan` with one problem, tile and split.
@@ -139,7 +126,7 @@ std::vector<CoreConvPlan> core_conv_candidates(Conv2dPass pass, const Conv2dGeom
   CoreConvPlan plan;
   plan.pass = pass;
   plan.weights = geometry.out * geometry.kh * geometry.kw * geometry.in;
-  plan.library_seconds = library_seconds(pass, geometry, limits);
+  plan.library_seconds = core_conv::seconds_of_library(core_conv::library_product(pass, geometry, kFloat, false), limits);
   if (pass == Conv2dPass::backward_weight) {
     add_weight(plans, plan, geometry, limits);
   } else {

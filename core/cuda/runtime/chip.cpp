@@ -14,6 +14,7 @@ Chip chip_of(const Limits& limits) {
   chip.cache = chip.l2 * chip.clock * limits.processors;
   if (limits.capability <= 80) chip.lanes = 64;
   if (limits.capability > 80 && limits.capability < 90) chip.tensor = 512;  // the chips for desktops of sm_86 and sm_89
+  chip.library_tensor = limits.capability >= 90 ? 2 * chip.tensor : chip.tensor;
   return chip;
 }
 

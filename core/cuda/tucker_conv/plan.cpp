@@ -34,6 +34,7 @@ constexpr Extent kTiles[] = {{2, 2}, {2, 4}, {4, 4}, {4, 8}, {7, 7}, {8, 8}, {7,
 constexpr int kMostWalkers = 256;
 constexpr int kMostGroups = 65535;  // of correlations: the second axis of their grid
 constexpr double kPartialBytes = 64e6;  // that partial weight gradients may take
+constexpr double kSure = 1.15;  // a smaller lead may be the predictions' error
 
 CoreAxis axis_of(std::int64_t image, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t outs = (image + 2 * padding - kernel) / stride + 1;
@@ -181,10 +182,11 @@ TuckerPlanning plan_tucker_conv(const TuckerConvShape& conv, bool training, cons
     plan.walkers = walkers_for(conv, limits);
     plan.seconds += backward->seconds + correlations_estimate(conv, plan.walkers, limits).seconds;
   }
-  planning.wins = plan.seconds < planning.unfused.seconds;
+  planning.wins = plan.seconds * kSure < planning.unfused.seconds;
   if (!planning.wins) {
     planning.reason = str("the model predicts ", microseconds(plan.seconds), " fused and ",
-                          microseconds(planning.unfused.seconds), " as three convolutions");
+                          microseconds(planning.unfused.seconds), " as three convolutions",
+                          plan.seconds < planning.unfused.seconds ? ", too close to tell" : "");
   }
   planning.plan = plan;
   return planning;

@@ -1,7 +1,7 @@
 // Which blocks a fused Tucker-2 convolution runs in, and whether it should: an analytical model of its time against that of three
-// convolutions of the library. Compare the TDC paper's tiling model (Xiang et al., PPoPP 2023, section 5), which counts waves and
-// traffic; here the halo's recomputation and the latency of a staged slice are counted too, since small images live on them.
-// Needs no GPU: a chip is its Limits.
+// convolutions. Compare the TDC paper's tiling model (Xiang et al., PPoPP 2023, section 5), which counts waves and traffic; here
+// the halo's recomputation and the latency of a staged slice are counted too, since small images live on them. Needs no GPU: a
+// chip is its Limits.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ std::vector<ChainCandidate> chain_candidates(const TuckerConvShape& conv, bool b
 struct Estimate {
   double flops = 0, bytes = 0, seconds = 0;
 };
-// Three convolutions of the library, with their gradients in training.
+// Three convolutions, each by the library or by core_conv/, with their gradients in training.
 Estimate unfused_estimate(const TuckerConvShape& conv, bool training, const Limits& limits);
 // The weight gradients by `walkers` blocks a group.
 Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const Limits& limits);
@@ -74,7 +74,7 @@ struct TuckerPlan {
 
 struct TuckerPlanning {
   std::optional<TuckerPlan> plan;  // none: the kernels do not take the shape
-  bool wins = false;               // predicted to be faster than three convolutions
+  bool wins = false;               // predicted to be faster than three convolutions, by more than the predictions err
   Estimate unfused;
   std::string reason;              // why not, where it does not win
 };

@@ -29,9 +29,12 @@ TEST(Chip, GenerationsDifferInTheirUnits) {
   };
   EXPECT_EQ(of(80).lanes, 64);
   EXPECT_EQ(of(80).tensor, 1024);
+  EXPECT_EQ(of(80).library_tensor, 1024);
   EXPECT_EQ(of(86).lanes, 128);
   EXPECT_EQ(of(89).tensor, 512);
+  EXPECT_EQ(of(89).library_tensor, 512);
   EXPECT_EQ(of(90).lanes, 128);
+  EXPECT_EQ(of(90).library_tensor, 2 * of(90).tensor);
   EXPECT_EQ(of(100).tensor, of(90).tensor);
 }
 

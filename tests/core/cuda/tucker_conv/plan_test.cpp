@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -32,18 +33,55 @@ TEST(TuckerConvPlan, TheChoiceIsTheBestOfAllCandidates) {
           sum += least;
         }
         EXPECT_DOUBLE_EQ(planning.plan->seconds, sum);
-        EXPECT_EQ(planning.wins, sum < planning.unfused.seconds);
+        EXPECT_EQ(planning.wins, sum * 1.15 < planning.unfused.seconds);
         EXPECT_EQ(planning.reason.empty(), planning.wins);
       }
     }
   }
 }
 
-TEST(TuckerConvPlan, SmallImagesAreFusedLargeBatchesAreNot) {
-  EXPECT_TRUE(plan_tucker_conv(tdc(kTdcCores[11]), false, kA100).wins);
-  TuckerConvShape batch = tdc(kTdcCores[8]);
-  batch.images = 256;
-  EXPECT_FALSE(plan_tucker_conv(batch, true, kA100).wins);
+TEST(TuckerConvPlan, ChainsOfFewSlicesAreFusedLargeBatchesAreNot) {
+  for (const Limits& limits : {kH100, kA100}) {
+    TuckerConvShape conv = tdc(kTdcCores[14]);
+    conv.rank_in = conv.rank_out = 16;
+    conv.kernel = {1, 1};
+    conv.padding = {0, 0};
+    EXPECT_TRUE(plan_tucker_conv(conv, false, limits).wins);
+    conv.h = conv.w = 56;
+    conv.images = 256;
+    EXPECT_FALSE(plan_tucker_conv(conv, true, limits).wins);
+  }
+}
+
+// Microseconds of TDC's first 13 shapes in f32, one image, as an H100 80GB HBM3 measured them (`cuda_op_bench --part tucker`,
+// c3b79fa2): as three convolutions, and fused in the fastest of all blocks and tiles.
+struct MeasuredTucker {
+  double three, fused;
+};
+constexpr MeasuredTucker kMeasured[] = {
+    {99.6, 191.4},  // 1x224x224x128 -> 64 -> 32 -> 64, 3x3
+    {36.6, 78.0},  // 1x112x112x128 -> 64 -> 32 -> 64, 3x3
+    {15.0, 22.3},  // 1x56x56x64 -> 32 -> 32 -> 64, 3x3
+    {20.1, 43.9},  // 1x56x56x128 -> 64 -> 32 -> 64, 3x3
+    {24.7, 53.4},  // 1x56x56x128 -> 64 -> 64 -> 128, 3x3
+    {16.5, 19.3},  // 1x28x28x64 -> 32 -> 32 -> 64, 3x3
+    {19.0, 36.7},  // 1x28x28x128 -> 64 -> 32 -> 64, 3x3
+    {22.3, 73.6},  // 1x28x28x192 -> 96 -> 64 -> 128, 3x3
+    {28.7, 202.7},  // 1x28x28x320 -> 160 -> 96 -> 192, 3x3
+    {31.0, 241.3},  // 1x28x28x384 -> 192 -> 96 -> 192, 3x3
+    {15.1, 18.5},  // 1x14x14x64 -> 32 -> 32 -> 64, 3x3
+    {16.6, 32.3},  // 1x14x14x128 -> 64 -> 32 -> 64, 3x3
+    {21.8, 125.0},  // 1x14x14x256 -> 128 -> 96 -> 192, 3x3
+};
+
+TEST(TuckerConvPlan, ThreeConvolutionsWinWhereTheyWon) {
+  for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
+    const TuckerPlanning planning = plan_tucker_conv(tdc(kTdcCores[i]), false, kH100);
+    ASSERT_TRUE(planning.plan.has_value()) << planning.reason;
+    EXPECT_EQ(planning.wins, kMeasured[i].fused < kMeasured[i].three) << i;
+    EXPECT_LE(std::abs(std::log(planning.plan->seconds * 1e6 / kMeasured[i].fused)), 0.15) << i;
+    EXPECT_LE(std::abs(std::log(planning.unfused.seconds * 1e6 / kMeasured[i].three)), 0.25) << i;
+  }
 }
 
 TEST(TuckerConvGeometry, EveryPixelThatIsReadHasOneOwner) {
