@@ -178,6 +178,14 @@ class Lines(unittest.TestCase):
                          ["op-core", "train-resnet50", "op-tucker", "op-sparse-f32", "op-sparse-bf16", "op-sparse-f16"])
         self.assertEqual(lines[-4].command[1:3], ["--part", "tucker"])
 
+    def test_races_are_looked_for_in_our_kernels(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            (pathlib.Path(scratch) / "test_cuda_optim").touch()
+            options = argparse.Namespace(bin=pathlib.Path(scratch), out=pathlib.Path("out"))
+            commands = {line.name: line.command for line in gpu_lines.sanitize_lines(options, {})}
+        self.assertIn("kns=tessera", commands["racecheck-test_cuda_optim"])
+        self.assertNotIn("kns=tessera", commands["memcheck-test_cuda_optim"])
+
     def test_sparse_products_are_timed_in_a_line_for_each_precision(self):
         options = argparse.Namespace(bin=pathlib.Path("bin"), out=pathlib.Path("out"))
         lines = [line for line in gpu_lines.bench_lines(options, {}) if "sparse" in line.name]
