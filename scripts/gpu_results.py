@@ -118,7 +118,7 @@ def append_json(path, rows):
 
 def summary(results, shared):
     """A page for those who were not there: what ran where, then each line, the bad ones of a part before the good ones."""
-    lines = [f"commit {shared['commit']}, {shared['gpu']}, driver {shared['driver']}", counts_of(results)]
+    lines = [f"commit {shared['commit'] or 'of the tree'}, {shared['gpu']}, driver {shared['driver']}", counts_of(results)]
     for part, of_part in itertools.groupby(results, key=lambda result: result["part"]):
         chosen = sorted(of_part, key=lambda result: result["state"] in GOOD)
         lines += ["", f"{part}: {counts_of(chosen)}"]
@@ -132,10 +132,16 @@ def pack(folder, page):
     with tarfile.open(path, "w:gz") as archive:
         add_bytes(archive, f"{folder.name}/summary.txt", page.encode())
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
-            content = file.read_bytes()
-            add_bytes(archive, f"{folder.name}/{file.relative_to(folder)}",
-                      content[-LOG_BYTES:] if file.suffix == ".log" else content)
+            add_bytes(archive, f"{folder.name}/{file.relative_to(folder)}", end_of(file))
     return path
+
+
+def end_of(file):
+    """All of it, or a log's last bytes."""
+    with open(file, "rb") as content:
+        if file.suffix == ".log":
+            content.seek(max(0, file.stat().st_size - LOG_BYTES))
+        return content.read()
 
 
 def add_bytes(archive, name, content):

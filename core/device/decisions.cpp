@@ -164,6 +164,19 @@ bool decisions_active() noexcept { return of_thread != nullptr || !in_force.empt
 
 bool choice_is_forced() noexcept { return of_thread == nullptr && !in_force.empty() && !in_force.back().policy->forced.empty(); }
 
+DecisionOutlook outlook_of(const std::string& key) {
+  if (of_thread != nullptr) {
+    const std::string* const known = of_thread->find(key);
+    return {.known = known == nullptr ? std::string() : *known};
+  }
+  if (in_force.empty()) return {};
+  const DecisionPolicy& policy = *in_force.back().policy;
+  if (!policy.forced.empty()) return {.measured = policy.measure, .known = policy.forced};
+  const auto known = policy.known.find(key);
+  if (known != policy.known.end()) return {.known = known->second};
+  return {.measured = policy.measure};
+}
+
 std::size_t decide(const std::string& key, std::span<const std::string> candidates,
                    const std::function<double(std::size_t)>& seconds) {
   TESSERA_CHECK(!candidates.empty(), InternalError, "decide: nothing to choose from for ", key);

@@ -88,6 +88,13 @@ bool decisions_active() noexcept;
 // Whether the policy in force names a choice, which is then taken where it is offered, however small the work.
 bool choice_is_forced() noexcept;
 
+// What decide() is about to do for `key`: candidates that are dear to prepare are for a clock, or for a name that is known.
+struct DecisionOutlook {
+  bool measured = false;  // a clock decides, here or in another process
+  std::string known = {};  // the name that is taken where it is offered
+};
+DecisionOutlook outlook_of(const std::string& key);
+
 // Index of the candidate to use for `key`. `seconds(i)` runs candidate i once and returns its time; it is called only where
 // a clock decides. Candidates take turns, 5 to 15 each, and a later one displaces an earlier one when its median is below 0.97
 // of that one's. A known name that is not offered (another instruction set, another library) is warned about, and the first

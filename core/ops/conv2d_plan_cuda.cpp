@@ -38,13 +38,13 @@ std::int64_t padded(std::int64_t channels, const Conv2dGeometry& g, DType dtype)
 }
 
 std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, ConvEpilogue epilogue,
-                                      Device device, bool choosing) {
+                                      Device device, bool engines) {
   Conv2dGeometry seen = g;
   seen.in = padded(g.in, g, dtype);
   seen.out = padded(g.out, g, dtype);
   if (seen.out != g.out) epilogue = {};  // it follows when the channels too many are gone
   std::vector<Conv2dPlan> all;
-  for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device, choosing)) {
+  for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device, engines)) {
     std::string name = library->name();
     all.push_back({Method::library, std::move(name), std::move(library), std::nullopt, seen.in, seen.out});
   }
@@ -62,16 +62,17 @@ std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DTyp
   return all;
 }
 
-// Without a clock the first element runs. `reason`: why it is none of our own kernels, where it is none.
+// Without a choice the first element runs. `engines`: cuDNN's are worth their making. `reason`: why it is none of our own
+// kernels, where it is none.
 std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue,
-                                       bool choosing, Device device, std::string& reason) {
+                                       bool choosing, bool engines, Device device, std::string& reason) {
   std::vector<Conv2dPlan> all;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm"});
   const auto predicted = plan_core_conv(pass, g, dtype, limits_of(device), &reason);
   const bool leads = predicted && !tf32_products() && !libraries_alone;  // the model knows the library's speed in f32
   if (predicted && !leads) reason = libraries_alone ? "no other is asked for" : "the library's tensor cores multiply in tf32";
   if (leads) all.push_back({Method::own, "own", nullptr, predicted});
-  for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device, choosing)) all.push_back(std::move(plan));
+  for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device, engines)) all.push_back(std::move(plan));
   if (!choosing || libraries_alone) return all;
   for (Conv2dPlan& plan : own_plans(pass, g, dtype, device)) {
     if (!leads || plan.algorithm != "own") all.push_back(std::move(plan));
@@ -114,9 +115,12 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
                                                const ConvEpilogue& epilogue, Device device,
                                                const std::function<bool(const Conv2dPlan&)>& run) {
   const bool choosing = decisions_active() && !recording_graph() && g.flops() >= kLeastFlopsToMeasure;
-  std::string reason;
-  std::vector<Conv2dPlan> all = usable(candidates_for(pass, g, dtype, epilogue, choosing, device, reason), choosing, run);
   const std::string key = decision_key(pass, g, dtype, epilogue, device);
+  const DecisionOutlook outlook = choosing ? outlook_of(key) : DecisionOutlook();
+  const bool engines = outlook.measured || DnnConvolution::names_engine(outlook.known);
+  std::string reason;
+  std::vector<Conv2dPlan> all =
+      usable(candidates_for(pass, g, dtype, epilogue, choosing, engines, device, reason), choosing, run);
   if (all.empty()) {
     if (dtype != DType::f64) log_warning(str("conv2d: no library has ", name_of(pass), " of ", describe(g), " in ", dtype,
                                              " and none of our kernels takes it: it runs in plain loops"));

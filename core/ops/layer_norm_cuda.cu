@@ -188,8 +188,8 @@ struct LayerNormParameters {
   }
 };
 
-// All gradients in one walk over x and g, where a row fits the registers of a group of threads: each keeps the sums of its columns
-// over the rows that its group walks. Blocks leave theirs in `partials`, [blocks, n], from which LayerNormParameters finishes.
+// All gradients in one walk over x and g, where a row fits the registers of a group of threads: each keeps the sums of its
+// columns over the rows that its group walks. Blocks leave theirs in `partials`, [blocks, n], from which LayerNormParameters finishes.
 template <class T, int kGroup, int N, int kPacks>
 __global__ void __launch_bounds__(kGroup < 128 ? 128 : kGroup, kGroup < 128 ? 4 : 512 / kGroup)
     layer_norm_walk_kernel(const LayerNormInput<T> op, std::int64_t rows, Sums<2>* partials) {
@@ -246,9 +246,12 @@ __global__ void __launch_bounds__(kGroup < 128 ? 128 : kGroup, kGroup < 128 ? 4 
 template <class T, int kGroup, int N, int kPacks>
 void walk_once(Device device, std::int64_t rows, const LayerNormInput<T>& input, const LayerNormParameters<T>& parameters) {
   constexpr int kBlock = kGroup < 128 ? 128 : kGroup;
-  // As many as are resident at once, and few enough that the partial sums are a small part of what is walked.
-  const std::int64_t resident = std::int64_t{limits_of(device).processors} * (512 / kBlock);
-  const std::int64_t blocks = std::clamp<std::int64_t>(rows / 16, 1, resident);
+  // As many as are resident at once. Beyond one for each processor few enough that the partial sums are a small part of what is
+  // walked.
+  constexpr std::int64_t kRows = kBlock / kGroup;
+  const std::int64_t processors = limits_of(device).processors;
+  const std::int64_t spread = std::min((rows + kRows - 1) / kRows, processors);
+  const std::int64_t blocks = std::clamp(rows / 16, spread, processors * (512 / kBlock));
   const ColumnGrid grid{.rows = rows, .columns = input.n, .parts = static_cast<int>(blocks)};
   const Tensor partials = states_on<Sums<2>>(device, blocks * input.n);
   auto* const sums = static_cast<Sums<2>*>(partials.raw());

@@ -57,7 +57,7 @@ TEST_P(CudaRun, IsEvaluatedTabulatedBenchedAndExported) {
   expect_in(read_bytes(run + "/env.json"), "\"device\": \"cuda:0\"");
   expect_done(run_program({"eval", run}));
   expect_done(run_program({"table", run}));
-  expect_done(run_program({"bench", run}));
+  expect_done(run_program({"bench", run, "--rounds", "6"}));
   expect_done(run_program({"export", run, "--output", folder_ / "export"}));
 }
 

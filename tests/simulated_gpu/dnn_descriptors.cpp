@@ -65,8 +65,8 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc) {
   delete static_cast<cudnnBackendDescriptorType_t*>(desc);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t,
-                                       const void*) {
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t,
+                                       int64_t, const void*) {
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t desc) {

@@ -88,9 +88,12 @@ void launch_group(const char* name, Device device, std::int64_t rows, std::int64
   launch(name, device, shape, rows_kernel<Op, kGroup, N, kRegisterPacks>, op, rows, n);
 }
 
+inline constexpr int kMostGroup = 512;
+constexpr int most_packs(int width) { return width == 8 ? 4 : 8; }  // at most 32 numbers in registers
+
 template <int N, class Op>
 void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
-  constexpr int kRegisterPacks = N == 8 ? 4 : 8;  // at most 32 numbers in registers
+  constexpr int kRegisterPacks = most_packs(N);
   const std::int64_t packs = (n + N - 1) / N;
   if constexpr (N > 1) {
     if (packs <= 8 * kRegisterPacks) return launch_group<8, N, kRegisterPacks>(name, device, rows, n, op);
@@ -99,22 +102,23 @@ void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int
   if constexpr (N > 1) {
     if (packs <= 128 * kRegisterPacks) return launch_group<128, N, kRegisterPacks>(name, device, rows, n, op);
   }
-  if (packs <= 512 * kRegisterPacks) return launch_group<512, N, kRegisterPacks>(name, device, rows, n, op);
-  launch_group<512, N, 0>(name, device, rows, n, op);
+  if (packs <= kMostGroup * kRegisterPacks) return launch_group<kMostGroup, N, kRegisterPacks>(name, device, rows, n, op);
+  launch_group<kMostGroup, N, 0>(name, device, rows, n, op);
 }
 
 // Of a tensor that is aligned, in rows that begin anywhere and are not held.
 template <class T, class Op>
 bool launch_pieces(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
-  if (n <= 512 * 8) return false;
-  launch_group<512, kWidest<T>, 0>(name, device, rows, n, op);
+  if (n <= kMostGroup * most_packs(1)) return false;
+  launch_group<kMostGroup, kWidest<T>, 0>(name, device, rows, n, op);
   return true;
 }
 
 }  // namespace detail
 
 // op(walk, inside) for each row of [rows, n] with elements of T, `inside` false for threads behind the last row. `aligned`: every
-// operand that is read or written in packs begins at a multiple of 16 bytes. An op with a member type Pieces walks by for_each_piece().
+// operand that is read or written in packs begins at a multiple of 16 bytes. An op with a member type Pieces walks by
+// for_each_piece().
 template <class T, class Op>
 void launch_rows(const char* name, Device device, std::int64_t rows, std::int64_t n, bool aligned, const Op& op) {
   if (rows == 0 || n == 0) return;

@@ -50,7 +50,7 @@ DnnBackend convolution(const Conv2dGeometry& g) {
   return made;
 }
 
-// What differs between the passes' operations; alpha is null where a pass takes none.
+// What differs between the passes' operations.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;

@@ -12,6 +12,7 @@
 #include "core/cuda/libraries/product_weights.h"
 #include "core/cuda/runtime/range.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera::cuda {
 
@@ -33,10 +34,12 @@ namespace {
 using Algorithm = DnnConvolution::Algorithm;
 
 constexpr std::size_t kWorkspace = std::size_t{256} << 20;
-// What a clock chooses among: enough to hold the fastest of all that the library has, on most convolutions of an H100.
-constexpr DnnLists kToChoose{.a = 4, .b = 1, .fallback = 1};
+// What a clock chooses among: in bf16 enough to hold the fastest of all that the library has on most convolutions of an H100, but
+// not on images of 8x8 pixels.
+constexpr DnnLists kToChoose{.a = 6, .b = 2, .fallback = 2};
 constexpr DnnLists kFirst{.a = 1};
 constexpr int kMostAlgorithms = 16;  // twice what the library has of a pass: with and without tensor cores
+constexpr const char* kOfEngines = "cudnn ";  // in front of the library's version
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
@@ -199,8 +202,12 @@ DnnConvolution::DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors
 DnnConvolution::DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, std::shared_ptr<const DnnEngine> engine)
     : descriptors_(std::move(descriptors)),
       engine_(std::move(engine)),
-      name_(str("cudnn ", engine_->name, descriptors_->weight_dtype != descriptors_->dtype ? " f32" : "")) {
+      name_(str(kOfEngines, cudnnGetVersion(), ' ', engine_->name)) {
   algorithm_.workspace = static_cast<std::size_t>(engine_->workspace);
+}
+
+bool DnnConvolution::names_engine(std::string_view name) {
+  return name.starts_with(str(kOfEngines, cudnnGetVersion(), " engine "));
 }
 
 bool DnnConvolution::rounds_gradient() const {
@@ -280,36 +287,42 @@ int DnnConvolution::run_engine(const ConvOperands& o, void* workspace) const {
 
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& g, DType dtype,
                                                               const ConvEpilogue& epilogue, bool tf32, Device device,
-                                                              bool choosing) {
+                                                              bool engines) {
   if (dtype == DType::f64 || !fits_32_bits(g)) return {};
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
-  // Each engine takes some 50 ms to make. Without a clock only convolutions in groups wait for one: the older calls' algorithms took
-  // up to 30 times as long on an H100 (cuDNN 9.19).
-  const bool in_groups = g.options.groups > 1;
+  // Each engine takes some 50 ms to make. Without a clock only convolutions in groups wait for one: the older calls' algorithms
+  // took up to 50 times as long on an H100 (cuDNN 9.19), but for weight gradients in f32.
+  const bool grouped = g.options.groups > 1 && !(only_fma && pass == Conv2dPass::backward_weight);
   const auto offer_engines = [&](const std::shared_ptr<DnnDescriptors>& descriptors) {
-    for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
-                                                              .geometry = g,
-                                                              .images = dtype,
-                                                              .weights = descriptors->weight_dtype,
-                                                              .tf32 = tf32,
-                                                              .workspace = kWorkspace,
-                                                              .lists = choosing ? kToChoose : kFirst})) {
-      all.push_back(std::make_shared<DnnConvolution>(descriptors, std::make_shared<const DnnEngine>(std::move(engine))));
+    try {
+      for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
+                                                                .geometry = g,
+                                                                .images = dtype,
+                                                                .weights = descriptors->weight_dtype,
+                                                                .tf32 = tf32,
+                                                                .workspace = kWorkspace,
+                                                                .lists = engines ? kToChoose : kFirst})) {
+        all.push_back(std::make_shared<DnnConvolution>(descriptors, std::make_shared<const DnnEngine>(std::move(engine))));
+      }
+    } catch (const DeviceError& error) {  // the algorithms can run
+      log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
+    } catch (const OutOfMemoryError& error) {
+      log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
     }
   };
   const auto offer = [&](DType weight_dtype) {
     const auto descriptors = describe(pass, g, dtype, weight_dtype, epilogue, tf32, device);
-    // Engines that leave a half gradient in f32 took as much longer than those that round it.
-    const bool has_engines = weight_dtype == dtype && (choosing || in_groups);
-    if (has_engines && in_groups) offer_engines(descriptors);
+    // Engines that leave a half gradient in f32 took up to 27 times as long as what rounds it.
+    const bool may_round = weight_dtype == dtype;
+    if (may_round && grouped) offer_engines(descriptors);
     for (Algorithm algorithm : algorithms_of(*descriptors, only_fma)) {
       algorithm.fused = may_fuse(*descriptors, algorithm);
       if (algorithm.fused) all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
       algorithm.fused = false;
       all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
     }
-    if (has_engines && !in_groups) offer_engines(descriptors);
+    if (may_round && engines && !grouped) offer_engines(descriptors);
   };
   if (pass == Conv2dPass::backward_weight && is_half(dtype)) offer(DType::f32);
   offer(dtype);

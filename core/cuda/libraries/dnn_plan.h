@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/conv2d_geometry.h"
@@ -41,8 +42,10 @@ class DnnConvolution {
   DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, const Algorithm& algorithm);
   DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors, std::shared_ptr<const DnnEngine> engine);
 
-  // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32", "cudnn engine 62 k2=7": the same in every run.
+  // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32", "cudnn 91900 engine 62 k2=7": the same in every run.
+  // An engine's number and knobs mean something in one version of the library only.
   const std::string& name() const { return name_; }
+  static bool names_engine(std::string_view name);
 
   // Whether a weight's gradient is rounded to half on its way to f32.
   bool rounds_gradient() const;
@@ -62,11 +65,12 @@ class DnnConvolution {
   std::string name_;
 };
 
-// Algorithms, best first by the library's heuristics, and engines, which take no epilogue along: in front for convolutions in
-// groups, behind for others, and only where a clock is `choosing`. Empty where the library has none. f32 is multiplied in f32
-// unless `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that write it in f32 come first,
-// then those that round it to theirs, to be widened; trying shows whether the library has the former.
+// Algorithms, best first by the library's heuristics, and behind them, where `engines`, its engines, which take no epilogue
+// along. Convolutions in groups have one engine in front in any case. Empty where the library has none. f32 is multiplied in f32 unless
+// `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that write it in f32 come first, then
+// those that round it to theirs, to be widened; trying shows whether the library has the former.
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
-                                                              const ConvEpilogue& epilogue, bool tf32, Device device, bool choosing);
+                                                              const ConvEpilogue& epilogue, bool tf32, Device device,
+                                                              bool engines);
 
 }  // namespace tessera::cuda

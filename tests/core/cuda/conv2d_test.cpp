@@ -55,7 +55,7 @@ std::set<std::string> names_offered(const ConvCase& c, DType dtype, Device gpu, 
                          c.weight[1], c.weight[2], y[1],   y[2],   c.options};
   for (const Conv2dPass pass : {Conv2dPass::forward, Conv2dPass::backward_input, Conv2dPass::backward_weight}) {
     const cuda::ConvEpilogue epilogue{.bias = c.bias, .relu = relu};
-    for (const auto& algorithm : cuda::dnn_convolutions(pass, g, dtype, epilogue, tf32_products(), gpu, /*choosing=*/true)) {
+    for (const auto& algorithm : cuda::dnn_convolutions(pass, g, dtype, epilogue, tf32_products(), gpu, /*engines=*/true)) {
       names.insert(algorithm->name());
     }
   }

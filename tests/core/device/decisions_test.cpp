@@ -36,6 +36,27 @@ TEST(Decisions, TheFirstCandidateWithoutAScopeOrAMeasurement) {
   EXPECT_TRUE(scope.taken().empty());
 }
 
+TEST(Decisions, TheOutlookTellsWhetherAClockWillBeRead) {
+  EXPECT_FALSE(outlook_of("key").measured);
+  {
+    const DecisionScope fixed({.known = {{"key", "b"}}});
+    EXPECT_EQ(outlook_of("key").known, "b");
+    EXPECT_FALSE(outlook_of("other").measured);
+  }
+  {
+    const DecisionScope clock({.measure = true, .known = {{"key", "b"}}});
+    EXPECT_FALSE(outlook_of("key").measured) << "its choice is known";
+    EXPECT_TRUE(outlook_of("other").measured);
+    EXPECT_EQ(outlook_of("other").known, "");
+    EXPECT_TRUE(clock.log().replayed.empty()) << "an outlook decides nothing";
+    const ThreadDecisions thread(DecisionMap{{"other", "c"}});
+    EXPECT_EQ(outlook_of("other").known, "c");
+    EXPECT_FALSE(outlook_of("key").measured);
+  }
+  const DecisionScope forced({.forced = "a"});
+  EXPECT_EQ(outlook_of("key").known, "a");
+}
+
 TEST(Decisions, TheFastestIsRecordedBeforeItIsUsed) {
   DecisionMap recorded;
   const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string& choice) {
