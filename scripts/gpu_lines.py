@@ -10,7 +10,7 @@ import gpu_results
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Programs of many or long cases, in pieces that run side by side.
 SHARDS = {"test_end_to_end": 4, "test_end_to_end_kill": 4, "test_core_ops": 2,
-          "test_cuda_bench": 4, "test_cuda_core": 2, "test_cuda_end_to_end": 4, "test_train": 2, "test_train_checkpoint": 3}
+          "test_cuda_bench": 4, "test_cuda_core": 4, "test_cuda_end_to_end": 4, "test_train": 2, "test_train_checkpoint": 3}
 # (program, seconds under each check). Kernels of our own; test_cuda_bench runs those of libraries for the most part.
 SANITIZED = (("test_cuda_core", 400), ("test_cuda_tucker_conv", 200), ("test_cuda_train", 200), ("test_cuda_optim", 120))
 # Calls that fail are no findings: tests ask for more memory than there is, libraries for symbols that a driver may lack.

@@ -24,9 +24,9 @@ struct Reading {
   Contender work;
   std::int64_t runs = 1;  // of the contender, in the work
 
-  double milliseconds(Device device) const {
+  double milliseconds(Device device) const {  // of all runs
     prepare(work);
-    return 1e3 * seconds_on(device, work.run) / static_cast<double>(runs);
+    return 1e3 * seconds_on(device, work.run);
   }
 };
 
@@ -85,8 +85,8 @@ double milliseconds_of_round(std::span<const Reading> readings, std::int64_t rou
   for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
     const auto i = static_cast<std::size_t>(side);
     const double ms = readings[i].milliseconds(device);
-    if (kept != nullptr) kept->ms[i].push_back(ms);
-    all += ms * static_cast<double>(readings[i].runs);
+    if (kept != nullptr) kept->ms[i].push_back(ms / static_cast<double>(readings[i].runs));
+    all += ms;
   }
   return all;
 }

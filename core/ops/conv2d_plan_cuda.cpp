@@ -38,7 +38,7 @@ std::int64_t padded(std::int64_t channels, const Conv2dGeometry& g, DType dtype)
 }
 
 std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, ConvEpilogue epilogue,
-                                      Device device, bool engines) {
+                                      Device device, const WantedEngines& engines) {
   Conv2dGeometry seen = g;
   seen.in = padded(g.in, g, dtype);
   seen.out = padded(g.out, g, dtype);
@@ -62,10 +62,10 @@ std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DTyp
   return all;
 }
 
-// Without a choice the first element runs. `engines`: cuDNN's are worth their making. `reason`: why it is none of our own
-// kernels, where it is none.
+// Without a choice the first element runs. `reason`: why it is none of our own kernels, where it is none.
 std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue,
-                                       bool choosing, bool engines, Device device, std::string& reason) {
+                                       bool choosing, const WantedEngines& engines, Device device,
+                                       std::string& reason) {
   std::vector<Conv2dPlan> all;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm"});
   const auto predicted = plan_core_conv(pass, g, dtype, limits_of(device), &reason);
@@ -117,7 +117,7 @@ std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeom
   const bool choosing = decisions_active() && !recording_graph() && g.flops() >= kLeastFlopsToMeasure;
   const std::string key = decision_key(pass, g, dtype, epilogue, device);
   const DecisionOutlook outlook = choosing ? outlook_of(key) : DecisionOutlook();
-  const bool engines = outlook.measured || DnnConvolution::names_engine(outlook.known);
+  const WantedEngines engines{.all = outlook.measured, .only = outlook.known};
   std::string reason;
   std::vector<Conv2dPlan> all =
       usable(candidates_for(pass, g, dtype, epilogue, choosing, engines, device, reason), choosing, run);

@@ -291,7 +291,7 @@ class Program(unittest.TestCase):
             self.add(name)
         output = self.check("--list", "--part", "sanitize")[1]
         self.assertEqual([line.split()[1] for line in output.splitlines()],
-                         [f"{check}-test_cuda_core.{shard}" for check in ("memcheck", "racecheck") for shard in (1, 2)])
+                         [f"{check}-test_cuda_core.{shard}" for check in ("memcheck", "racecheck") for shard in (1, 2, 3, 4)])
 
 
 if __name__ == "__main__":

@@ -217,6 +217,7 @@ void add_engines(cudnnHandle_t handle, std::vector<DnnBackend> configs, const st
       const Engine engine = engine_of(configs[i]);
       if (!may_take(engine, request)) continue;
       const Identity identity{engine.index, knobs_of(configs[i])};
+      if (!request.only.empty() && name_of(identity) != request.only) continue;
       if (!seen.insert(identity).second) continue;
       auto made = with_plan(handle, std::move(configs[i]), identity, str(list, ' ', i), request.workspace);
       if (!made) continue;

@@ -55,6 +55,7 @@ struct DnnRequest {
   bool exact = true;
   std::int64_t workspace = 0;  // bytes, at most
   DnnLists lists;
+  std::string only = {};  // make none but the engine of this name; empty: any
 };
 
 struct DnnEngine {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <span>
 
@@ -189,6 +190,21 @@ const char* range_of(Conv2dPass pass) {
 constexpr std::size_t kAlignment = 16;
 Tensor aligned(const Tensor& x) { return !x.defined() || is_aligned(x.raw(), kAlignment) ? x : x.clone(); }
 
+// Where they cannot be made the algorithms still run.
+std::vector<DnnEngine> engines_or_none(const DnnRequest& request, Device device) {
+  const auto none = [](const std::exception& error) {
+    log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
+    return std::vector<DnnEngine>();
+  };
+  try {
+    return dnn_engines(dnn_handle(device), request);
+  } catch (const DeviceError& error) {
+    return none(error);
+  } catch (const OutOfMemoryError& error) {
+    return none(error);
+  }
+}
+
 bool fits_32_bits(const Conv2dGeometry& g) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   return g.n * g.h * g.w * g.in <= kMost && g.n * g.oh * g.ow * g.out <= kMost && g.out * g.kh * g.kw * g.group_in() <= kMost;
@@ -206,8 +222,10 @@ DnnConvolution::DnnConvolution(std::shared_ptr<const DnnDescriptors> descriptors
   algorithm_.workspace = static_cast<std::size_t>(engine_->workspace);
 }
 
-bool DnnConvolution::names_engine(std::string_view name) {
-  return name.starts_with(str(kOfEngines, cudnnGetVersion(), " engine "));
+std::string DnnConvolution::engine_in(std::string_view name) {
+  const std::string front = str(kOfEngines, cudnnGetVersion(), ' ');
+  const bool fits = name.starts_with(front + "engine ");
+  return std::string(fits ? name.substr(front.size()) : std::string_view());
 }
 
 bool DnnConvolution::rounds_gradient() const {
@@ -287,28 +305,26 @@ int DnnConvolution::run_engine(const ConvOperands& o, void* workspace) const {
 
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& g, DType dtype,
                                                               const ConvEpilogue& epilogue, bool tf32, Device device,
-                                                              bool engines) {
+                                                              const WantedEngines& wanted) {
   if (dtype == DType::f64 || !fits_32_bits(g)) return {};
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
-  // Each engine takes some 50 ms to make. Without a clock only convolutions in groups wait for one: the older calls' algorithms
-  // took up to 50 times as long on an H100 (cuDNN 9.19), but for weight gradients in f32.
+  // Where none is wanted, only convolutions in groups wait for one: the older calls' algorithms took up to 50 times as long on an
+  // H100 (cuDNN 9.19), but for weight gradients in f32.
   const bool grouped = g.options.groups > 1 && !(only_fma && pass == Conv2dPass::backward_weight);
+  const std::string only = wanted.all ? std::string() : DnnConvolution::engine_in(wanted.only);
+  const bool some = wanted.all || !only.empty();
   const auto offer_engines = [&](const std::shared_ptr<DnnDescriptors>& descriptors) {
-    try {
-      for (DnnEngine& engine : dnn_engines(dnn_handle(device), {.pass = pass,
-                                                                .geometry = g,
-                                                                .images = dtype,
-                                                                .weights = descriptors->weight_dtype,
-                                                                .tf32 = tf32,
-                                                                .workspace = kWorkspace,
-                                                                .lists = engines ? kToChoose : kFirst})) {
-        all.push_back(std::make_shared<DnnConvolution>(descriptors, std::make_shared<const DnnEngine>(std::move(engine))));
-      }
-    } catch (const DeviceError& error) {  // the algorithms can run
-      log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
-    } catch (const OutOfMemoryError& error) {
-      log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
+    for (DnnEngine& engine : engines_or_none({.pass = pass,
+                                              .geometry = g,
+                                              .images = dtype,
+                                              .weights = descriptors->weight_dtype,
+                                              .tf32 = tf32,
+                                              .workspace = kWorkspace,
+                                              .lists = some ? kToChoose : kFirst,
+                                              .only = only},
+                                             device)) {
+      all.push_back(std::make_shared<DnnConvolution>(descriptors, std::make_shared<const DnnEngine>(std::move(engine))));
     }
   };
   const auto offer = [&](DType weight_dtype) {
@@ -322,7 +338,7 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
       algorithm.fused = false;
       all.push_back(std::make_shared<DnnConvolution>(descriptors, algorithm));
     }
-    if (may_round && engines && !grouped) offer_engines(descriptors);
+    if (may_round && some && !grouped) offer_engines(descriptors);
   };
   if (pass == Conv2dPass::backward_weight && is_half(dtype)) offer(DType::f32);
   offer(dtype);

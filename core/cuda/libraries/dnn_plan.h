@@ -45,7 +45,8 @@ class DnnConvolution {
   // "cudnn implicit_precomp_gemm tensor fused", "cudnn weight1 tensor f32", "cudnn 91900 engine 62 k2=7": the same in every run.
   // An engine's number and knobs mean something in one version of the library only.
   const std::string& name() const { return name_; }
-  static bool names_engine(std::string_view name);
+  // "engine 62 k2=7" of such a name; empty where it names no engine of this version.
+  static std::string engine_in(std::string_view name);
 
   // Whether a weight's gradient is rounded to half on its way to f32.
   bool rounds_gradient() const;
@@ -65,12 +66,18 @@ class DnnConvolution {
   std::string name_;
 };
 
-// Algorithms, best first by the library's heuristics, and behind them, where `engines`, its engines, which take no epilogue
-// along. Convolutions in groups have one engine in front in any case. Empty where the library has none. f32 is multiplied in f32 unless
+// Engines to make, each of which takes some 50 ms: those that a clock chooses among, or the one that a DnnConvolution's name has.
+struct WantedEngines {
+  bool all = false;
+  std::string only = {};
+};
+
+// Algorithms, best first by the library's heuristics, and behind them the wanted engines, which take no epilogue along.
+// Convolutions in groups have one engine in front in any case. Empty where the library has none. f32 is multiplied in f32 unless
 // `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that write it in f32 come first, then
 // those that round it to theirs, to be widened; trying shows whether the library has the former.
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
                                                               const ConvEpilogue& epilogue, bool tf32, Device device,
-                                                              bool engines);
+                                                              const WantedEngines& wanted);
 
 }  // namespace tessera::cuda

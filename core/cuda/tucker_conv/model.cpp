@@ -110,7 +110,7 @@ ChainCandidate predict(const ChainShape& shape, const BlockShape& block, TuckerM
   const int resident = resident_blocks(block, result.shared, limits);
   const double places = static_cast<double>(resident) * limits.processors;
   result.waves = std::ceil(static_cast<double>(result.blocks) / places);
-  // Blocks side by side share the units and hide each other's latency.
+  // Blocks side by side share the units, and wait for their slices at the same time.
   const double compute = all.products / classes / (products_of(math, chip) * inner_share(block));
   const double latency = all.slices / classes * kSliceLatency;
   const double busiest = std::ceil(static_cast<double>(result.blocks) / limits.processors);

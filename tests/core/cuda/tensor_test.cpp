@@ -142,6 +142,7 @@ TEST_F(CudaTensor, MemoryIsKeptForTheNext) {
   const void* const address = Tensor::empty({3 << 20}, DType::u8, gpu()).raw();
   const void* const next = Tensor::empty({3 << 20}, DType::u8, gpu()).raw();
   EXPECT_TRUE(next == address || !pools());
+  EXPECT_EQ(memory_stats(gpu()).cached > 0, pools());
   reset_peak_memory(gpu());
   const std::size_t before = memory_stats(gpu()).in_use;
   Tensor::empty({5 << 20}, DType::u8, gpu());
