@@ -111,7 +111,7 @@ OnnxValue emit_tt_linear(OnnxEmitter& e, const TtLinear& layer, const OnnxValue&
   const OnnxValue y = g.matmul(g.reshape(left, {o_left, i_left * r}), g.reshape(between, {rows, i_left * r, o_right}));
   Shape output = x.shape;
   output.set(output.rank() - 1, config.out);
-  return e.add_bias(g.reshape(y, output), layer);
+  return e.add_bias(e.by_position(y, output), layer);
 }
 
 // Each core's slices of the tokens' digits, multiplied (layers/tt_embedding.h).
@@ -139,7 +139,7 @@ OnnxValue emit_tt_embedding(OnnxEmitter& e, const TtEmbedding& layer, const Onnx
     done *= width;
     product = g.reshape(product, {rows, done, after});
   }
-  return g.reshape(product, x.shape.append(config.width));
+  return e.by_position(product, x.shape.append(config.width));
 }
 
 }  // namespace

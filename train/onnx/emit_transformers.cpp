@@ -17,6 +17,7 @@ namespace tessera {
 namespace {
 
 constexpr double kLowest = -3e38;  // the score of a pair that does not see each other
+constexpr std::int64_t kNearPositions = 256;  // of a table of angles; two tables reach as far as its square
 
 // x / sqrt(mean(x^2) + eps) along the last axis.
 OnnxValue normalised(OnnxBuilder& g, const OnnxValue& x, double eps) {
@@ -44,7 +45,10 @@ OnnxValue rows(OnnxEmitter& e, const Module& owner, std::int64_t count) {
 }
 
 OnnxValue emit_positions(OnnxEmitter& e, const Positions& positions, const OnnxValue& x) {
-  return e.graph.binary("Add", x, rows(e, positions, x.shape[1]));
+  const std::int64_t t = x.shape[1];
+  if (!e.any_length()) return e.graph.binary("Add", x, rows(e, positions, t));
+  const OnnxValue table = rows(e, positions, positions.sequence_limit());
+  return e.graph.binary("Add", x, e.graph.leading(table, {0}, e.length_of(x), t));
 }
 
 // The first segment, that of samples without others.
@@ -77,51 +81,105 @@ OnnxValue emit_transformer_block(OnnxEmitter& e, const TransformerBlock& block, 
   return sum(y, child("mlp", child("norm2", y)));
 }
 
-// x [n, heads, t, width], turned by the positions' angles (core/ops/rotary.h).
-OnnxValue turned(OnnxBuilder& g, const OnnxValue& x, double base) {
-  const std::int64_t t = x.shape[2], half = x.shape[3] / 2;
-  const Tensor cosines = Tensor::zeros({t, half}), sines = Tensor::zeros({t, half});
-  for (std::int64_t p = 0; p < t; ++p) {
+// Those of x [n, t, ...]: 0 to t - 1, i64 [t].
+OnnxValue positions_of(OnnxEmitter& e, const OnnxValue& x) {
+  const std::int64_t t = x.shape[1];
+  return e.once(str("positions/", t), [&] { return e.graph.range(e.length_of(x), t); });
+}
+
+struct Turns {
+  OnnxValue cos, sin;
+};
+
+// Of the angles p base^(-i / half) of positions p = 0, step, 2 step, ... (core/ops/rotary.h): two tables [kNearPositions, half].
+Turns turn_tables(OnnxBuilder& g, double base, std::int64_t half, std::int64_t step) {
+  const Tensor cosines = Tensor::zeros({kNearPositions, half}), sines = Tensor::zeros({kNearPositions, half});
+  for (std::int64_t p = 0; p < kNearPositions; ++p) {
     for (std::int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(p) * std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+      const double angle = static_cast<double>(p * step) * std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
       cosines.data<float>()[p * half + i] = static_cast<float>(std::cos(angle));
       sines.data<float>()[p * half + i] = static_cast<float>(std::sin(angle));
     }
   }
-  const std::string tables = str("rotary/", to_json(Value(base)), '/', t, 'x', half);
-  const OnnxValue cos = g.tensor(tables + "/cos", cosines), sin = g.tensor(tables + "/sin", sines);
+  const std::string name = str("rotary/", to_json(Value(base)), '/', half, '/', step);
+  return {g.tensor(name + "/cos", cosines), g.tensor(name + "/sin", sines)};
+}
+
+// Of every position of x, [t, half]: of the sum of two angles, of a multiple of kNearPositions and of what is left.
+Turns turns_of(OnnxEmitter& e, const OnnxValue& x, double base, std::int64_t half) {
+  OnnxBuilder& g = e.graph;
+  const std::int64_t t = x.shape[1];
+  const std::string name = str("rotary/", to_json(Value(base)), '/', half, '/', t);
+  const auto rows_of = [&](const char* which, const char* op, std::int64_t step) {
+    const OnnxValue row =
+        e.once(str(name, '/', which, "/row"), [&] { return g.binary(op, positions_of(e, x), g.integer(kNearPositions)); });
+    const auto taken = [&](const char* function, const OnnxValue& table) {
+      return e.once(str(name, '/', which, '/', function), [&] { return g.gather(table, row, 0, {t, half}); });
+    };
+    const Turns tables = turn_tables(g, base, half, step);
+    return Turns{taken("cos", tables.cos), taken("sin", tables.sin)};
+  };
+  const Turns far = rows_of("far", "Div", kNearPositions), near = rows_of("near", "Mod", 1);
+  const auto product = [&](const OnnxValue& a, const OnnxValue& b) { return g.binary("Mul", a, b); };
+  return {e.once(name + "/cos", [&] { return g.binary("Sub", product(far.cos, near.cos), product(far.sin, near.sin)); }),
+          e.once(name + "/sin", [&] { return g.binary("Add", product(far.sin, near.cos), product(far.cos, near.sin)); })};
+}
+
+// x [n, heads, t, width], turned by the positions' angles.
+OnnxValue turned(OnnxBuilder& g, const OnnxValue& x, const Turns& turns) {
+  const std::int64_t half = x.shape[3] / 2;
   const std::vector<OnnxValue> halves = g.split(x, 3, {half, half});
-  const OnnxValue first = g.binary("Sub", g.binary("Mul", halves[0], cos), g.binary("Mul", halves[1], sin));
-  const OnnxValue second = g.binary("Add", g.binary("Mul", halves[1], cos), g.binary("Mul", halves[0], sin));
+  const OnnxValue first = g.binary("Sub", g.binary("Mul", halves[0], turns.cos), g.binary("Mul", halves[1], turns.sin));
+  const OnnxValue second = g.binary("Add", g.binary("Mul", halves[1], turns.cos), g.binary("Mul", halves[0], turns.sin));
   return g.apply("Concat", {first, second}, x.shape, {{"axis", std::int64_t{3}}});
 }
 
-// Whether each query sees each key, [t, t] or [heads, t, t] of a sparse one; undefined where all do.
-Tensor sight_of(const SelfAttention& layer, std::int64_t t) {
+// Whether each query sees each key, [t, t].
+OnnxValue near_pairs(OnnxEmitter& e, const SelfAttentionConfig& c, const OnnxValue& x) {
+  OnnxBuilder& g = e.graph;
+  const OnnxValue keys = positions_of(e, x);
+  const OnnxValue queries = g.apply("Unsqueeze", {keys, g.integers({1})}, {x.shape[1], 1});
+  const OnnxValue before_end = g.binary("Less", keys, g.binary("Add", queries, g.integer(c.causal ? 1 : c.window)));
+  if (c.window == 0) return before_end;
+  return g.binary("And", g.binary("Greater", keys, g.binary("Sub", queries, g.integer(c.window))), before_end);
+}
+
+// The same of a pattern, [1, kv_heads, queries of each, t, t].
+OnnxValue pattern_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   const SelfAttentionConfig& c = layer.options();
-  if (!c.causal && c.window == 0 && !c.sparse) return {};
-  const std::int64_t heads = c.sparse ? c.heads : 1;
-  const Tensor seen = Tensor::zeros({heads, t, t}, DType::u8);
+  const AttentionPatternOptions& pattern = layer.pattern()->options();
+  const std::int64_t t = x.shape[1];
   const AttentionForm form{.batch = 1,
                            .queries = t,
                            .keys = t,
-                           .heads = heads,
-                           .kv_heads = heads,
+                           .heads = c.heads,
+                           .kv_heads = c.heads,
                            .width = 1,
                            .causal = c.causal,
-                           .window = c.sparse ? layer.pattern()->options().band : c.window,
+                           .window = pattern.band,
                            .scale = 1,
-                           .block = c.sparse ? layer.pattern()->options().block : 1};
-  for (std::int64_t head = 0; head < heads; ++head) {
+                           .block = pattern.block};
+  const std::int64_t kv = c.kv_heads.value_or(c.heads);
+  const Tensor seen = Tensor::zeros({1, kv, c.heads / kv, t, t}, DType::u8);
+  auto* at = seen.data<std::uint8_t>();
+  for (std::int64_t head = 0; head < c.heads; ++head) {
     for (std::int64_t q = 0; q < t; ++q) {
       for (std::int64_t k = 0; k < t; ++k) {
         const bool near = k >= form.first_key(q) && k < form.end_key(q);
-        const bool seen_here = near || (c.sparse && layer.pattern()->sees_beside_band(head, q, k));
-        seen.data<std::uint8_t>()[(head * t + q) * t + k] = seen_here ? 1 : 0;
+        *at++ = near || layer.pattern()->sees_beside_band(head, q, k) ? 1 : 0;
       }
     }
   }
-  return c.sparse ? seen : seen.reshape({t, t});
+  const OnnxValue pairs = e.graph.tensor(str("sight/", to_json(layer.config()), '/', t), seen);
+  return e.any_length() ? e.graph.leading(pairs, {3, 4}, e.length_of(x), t) : pairs;
+}
+
+// Nothing where all queries see all keys. Layers of one config see the same pairs.
+std::optional<OnnxValue> seen_by_rule(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
+  const SelfAttentionConfig& c = layer.options();
+  if (!c.causal && c.window == 0 && !c.sparse) return std::nullopt;
+  return e.once(str("seen/", to_json(layer.config()), '/', x.shape[1]),
+                [&] { return c.sparse ? pattern_pairs(e, layer, x) : near_pairs(e, c, x); });
 }
 
 struct Heads {
@@ -133,39 +191,35 @@ Heads heads_of(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   const SelfAttentionConfig& c = layer.options();
   const std::int64_t heads = c.heads, kv = c.kv_heads.value_or(heads), all = heads + 2 * kv;
   const std::int64_t n = x.shape[0], t = x.shape[1], width = x.shape[2] / all;
-  const OnnxValue apart = g.permute(g.reshape(x, {n, t, all, width}), {0, 2, 1, 3});
+  const OnnxValue apart = g.permute(g.reshape(x, {n, t, all, width}, {0, 0, all, width}), {0, 2, 1, 3});
   std::vector<OnnxValue> parts = g.split(apart, 1, {heads, kv, kv});
   if (c.rotary) {
-    parts[0] = turned(g, parts[0], *c.rotary);
-    parts[1] = turned(g, parts[1], *c.rotary);
+    const Turns turns = turns_of(e, x, *c.rotary, width / 2);
+    parts[0] = turned(g, parts[0], turns);
+    parts[1] = turned(g, parts[1], turns);
   }
   parts[0] = g.binary("Mul", parts[0], g.number(1 / std::sqrt(static_cast<double>(width))));
-  return {g.reshape(parts[0], {n, kv, heads / kv, t, width}), g.reshape(parts[1], {n, kv, 1, t, width}),
-          g.reshape(parts[2], {n, kv, 1, t, width})};
+  const auto grouped = [&](const OnnxValue& part, std::int64_t queries) {
+    return g.reshape(part, {n, kv, queries, t, width}, {0, kv, queries, -1, width});
+  };
+  return {grouped(parts[0], heads / kv), grouped(parts[1], 1), grouped(parts[2], 1)};
 }
 
 // Of networks that read tokens and see those behind them too: which positions are no padding. All are without the input.
 OnnxValue key_mask(OnnxEmitter& e, std::int64_t t) {
-  const OnnxValue mask =
-      e.graph.optional_input(kOnnxKeyMask, OnnxType::boolean, Tensor::full({1, t}, 1, DType::u8), "mask_batch");
-  return e.graph.reshape(mask, {1, 1, 1, 1, t});
+  std::vector<OnnxSize> told{"mask_batch"};
+  if (e.any_length()) told.emplace_back("mask_length");
+  const std::int64_t length = e.any_length() ? 1 : t;
+  const OnnxValue mask = e.graph.optional_input(kOnnxKeyMask, OnnxType::boolean, Tensor::full({1, length}, 1, DType::u8), told);
+  return e.graph.reshape(mask, {1, 1, 1, 1, length}, {0, 1, 1, 1, -1});
 }
 
 // The keys that queries see; nothing where they see all.
-std::optional<OnnxValue> seen_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& q, bool masked) {
-  OnnxBuilder& g = e.graph;
-  const std::int64_t t = q.shape[3];
-  const Tensor sight = sight_of(layer, t);
-  std::optional<OnnxValue> seen;
-  if (sight.defined()) {
-    // Layers of one config see the same pairs.
-    seen = g.tensor(str("sight/", to_json(layer.config()), '/', t), sight);
-    if (sight.rank() == 3) seen = g.reshape(*seen, {1, q.shape[1], q.shape[2], t, t});
-  }
+std::optional<OnnxValue> seen_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x, bool masked) {
+  const std::optional<OnnxValue> seen = seen_by_rule(e, layer, x);
   if (!masked) return seen;
-  const OnnxValue mask = key_mask(e, t);
-  if (!seen) return mask;
-  return g.apply("And", {mask, *seen}, {1, q.shape[1], q.shape[2], t, t});
+  const OnnxValue mask = key_mask(e, x.shape[1]);
+  return seen ? e.graph.binary("And", mask, *seen) : mask;
 }
 
 OnnxValue emit_self_attention(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
@@ -173,15 +227,15 @@ OnnxValue emit_self_attention(OnnxEmitter& e, const SelfAttention& layer, const 
   const std::int64_t heads = layer.options().heads, n = x.shape[0], t = x.shape[1];
   const auto [q, k, v] = heads_of(e, layer, x);
   OnnxValue p = g.matmul(q, g.permute(k, {0, 1, 2, 4, 3}));
-  const bool masked = e.reads_tokens && !layer.options().causal;
-  const std::optional<OnnxValue> seen = seen_pairs(e, layer, q, masked);
+  const bool masked = e.reads_tokens() && !layer.options().causal;
+  const std::optional<OnnxValue> seen = seen_pairs(e, layer, x, masked);
   if (seen) p = g.apply("Where", {*seen, p, g.number(kLowest)}, p.shape);
   p = g.apply("Softmax", {p}, p.shape, {{"axis", std::int64_t{4}}});
   // A query that sees no key gets zeros.
   if (masked) p = g.apply("Where", {*seen, p, g.number(0)}, p.shape);
   const std::int64_t width = q.shape[4];
-  const OnnxValue y = g.reshape(g.matmul(p, v), {n, heads, t, width});
-  return g.reshape(g.permute(y, {0, 2, 1, 3}), {n, t, heads * width});
+  const OnnxValue y = g.reshape(g.matmul(p, v), {n, heads, t, width}, {0, heads, -1, width});
+  return g.reshape(g.permute(y, {0, 2, 1, 3}), {n, t, heads * width}, {0, 0, heads * width});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "core/mask_bits.h"
 #include "core/support/error.h"
+#include "layers/self_attention.h"
 
 namespace tessera {
 namespace {
@@ -27,6 +28,58 @@ const OnnxForms& onnx_forms() {
     return all;
   }();
   return forms;
+}
+
+namespace {
+
+// What makes one row of all positions, or counts on how many there are. A sparse attention could read longer texts than this one,
+// but a table of all pairs of so many positions may be larger than the network.
+bool takes_one_length(Module& network, std::int64_t positions) {
+  bool one = false;
+  for_each_module(network, [&](const Module& module) {
+    const auto* const attention = dynamic_cast<const SelfAttention*>(&module);
+    const bool longer = attention != nullptr && attention->options().sparse && attention->options().sparse->positions > positions;
+    one = one || longer || module.kind() == "flatten" || module.kind() == "class_token";
+  });
+  return one;
+}
+
+}  // namespace
+
+OnnxValue OnnxEmitter::input(Module& network, const Shape& sample) {
+  reads_tokens_ = network.input_limit() > 0;
+  if (!reads_tokens_) return graph.input(sample.rank() == 4 ? "image" : "x", OnnxType::f32, sample);
+  any_length_ = sample.rank() == 2 && !takes_one_length(network, sample[1]);
+  std::vector<OnnxSize> told{kOnnxBatch};
+  if (any_length_) told.emplace_back(kOnnxLength);
+  tokens_ = graph.input("tokens", OnnxType::i64, sample, told);
+  return tokens_;
+}
+
+OnnxValue OnnxEmitter::once(const std::string& name, const std::function<OnnxValue()>& make) {
+  const auto known = made_.find(name);
+  if (known != made_.end()) return known->second;
+  const std::string around = graph.path();
+  graph.enter(name);
+  OnnxValue made = make();
+  graph.enter(around);
+  return made_.emplace(name, std::move(made)).first->second;
+}
+
+OnnxValue OnnxEmitter::sizes_of_tokens() {
+  return once("tokens/sizes", [&] { return graph.sizes(tokens_); });
+}
+
+OnnxValue OnnxEmitter::length_of(const OnnxValue& x) {
+  if (!any_length_) return graph.integer(x.shape[1]);
+  return once("tokens/length", [&] { return graph.gather(sizes_of_tokens(), graph.integer(1), 0, {}); });
+}
+
+OnnxValue OnnxEmitter::by_position(const OnnxValue& y, const Shape& shape) {
+  if (!any_length_ || shape.rank() != 3) return graph.reshape(y, shape);
+  const OnnxValue sizes =
+      graph.apply("Concat", {sizes_of_tokens(), graph.integers({shape[2]})}, {3}, {{"axis", std::int64_t{0}}});
+  return graph.reshape(y, shape, sizes);
 }
 
 bool has_parameter(const Module& module, std::string_view name) {

@@ -35,7 +35,17 @@ class OnnxEmitter {
   explicit OnnxEmitter(std::map<std::string, Tensor> masks = {}) : masks_(std::move(masks)) {}
 
   OnnxBuilder graph;
-  bool reads_tokens = false;  // the network's input
+
+  // The network's input, for one sample. Tokens are of any length, unless the network takes one alone.
+  OnnxValue input(Module& network, const Shape& sample);
+  bool reads_tokens() const noexcept { return reads_tokens_; }
+  bool any_length() const noexcept { return any_length_; }
+  // How many positions x [n, t, ...] has: i64, a scalar. Where they are of any length, the graph's input tells.
+  OnnxValue length_of(const OnnxValue& x);
+  // y, a row for each sample and position, as `shape`.
+  OnnxValue by_position(const OnnxValue& y, const Shape& shape);
+  // What `make` computes of the input's sizes alone, once for all that name it so.
+  OnnxValue once(const std::string& name, const std::function<OnnxValue()>& make);
 
   // What the module makes of x in evaluation. Throws ConfigError naming the module where its kind has no form.
   OnnxValue emit(const Module& module, const OnnxValue& x);
@@ -57,6 +67,12 @@ class OnnxEmitter {
   OnnxValue add_bias(const OnnxValue& y, const Module& owner, const char* name = "bias");  // where the module has one
 
  private:
+  OnnxValue sizes_of_tokens();  // batch and length, i64 [2]
+
+  bool reads_tokens_ = false;
+  bool any_length_ = false;
+  OnnxValue tokens_;
+  std::map<std::string, OnnxValue> made_;  // by once()
   std::map<std::string, Tensor> masks_;
   std::map<std::string, OnnxMask> noted_;
 };

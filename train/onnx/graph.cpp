@@ -10,9 +10,9 @@
 namespace tessera {
 namespace {
 
-std::vector<OnnxSize> batch_of(const Shape& shape) {
+std::vector<OnnxSize> sizes_of(const Shape& shape, const std::vector<OnnxSize>& told) {
   std::vector<OnnxSize> sizes(shape.begin(), shape.end());
-  sizes.front() = std::string(kOnnxBatch);
+  std::ranges::copy(told, sizes.begin());
   return sizes;
 }
 
@@ -29,17 +29,16 @@ std::string OnnxBuilder::unique(const std::string& name) {
   return count == 0 ? name : str(name, ':', count);
 }
 
-OnnxValue OnnxBuilder::input(const std::string& name, OnnxType type, const Shape& shape) {
-  graph_.inputs.push_back({name, type, batch_of(shape)});
+OnnxValue OnnxBuilder::input(const std::string& name, OnnxType type, const Shape& shape, const std::vector<OnnxSize>& told) {
+  graph_.inputs.push_back({name, type, sizes_of(shape, told)});
   return {.name = name, .shape = shape};
 }
 
-OnnxValue OnnxBuilder::optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::string& first) {
+OnnxValue OnnxBuilder::optional_input(const std::string& name, OnnxType type, const Tensor& value,
+                                      const std::vector<OnnxSize>& told) {
   const auto known = tensors_.find(name);
   if (known != tensors_.end()) return known->second;
-  std::vector<OnnxSize> sizes = batch_of(value.shape());
-  sizes.front() = first;
-  graph_.inputs.push_back({name, type, std::move(sizes)});
+  graph_.inputs.push_back({name, type, sizes_of(value.shape(), told)});
   OnnxValue result = tensor(name, value);
   result.batched = true;
   tensors_[name] = result;
@@ -118,6 +117,16 @@ OnnxValue OnnxBuilder::reshape(const OnnxValue& x, const Shape& shape) {
   return apply("Reshape", {x, integers(sizes)}, shape);
 }
 
+OnnxValue OnnxBuilder::reshape(const OnnxValue& x, const Shape& shape, const std::vector<std::int64_t>& sizes) {
+  return reshape(x, shape, integers(sizes));
+}
+
+OnnxValue OnnxBuilder::reshape(const OnnxValue& x, const Shape& shape, const OnnxValue& sizes) {
+  TESSERA_CHECK(x.shape.numel() == shape.numel() && !x.channels_first, InternalError, "onnx: reshape of ", x.shape, " to ",
+                shape);
+  return apply("Reshape", {x, sizes}, shape);
+}
+
 OnnxValue OnnxBuilder::permute(const OnnxValue& x, const std::vector<std::int64_t>& axes) {
   Shape shape = x.shape;
   for (std::size_t i = 0; i < axes.size(); ++i) shape.set(static_cast<int>(i), x.shape[static_cast<int>(axes[i])]);
@@ -144,6 +153,27 @@ OnnxValue OnnxBuilder::gather(const OnnxValue& table, const OnnxValue& indices, 
   return apply("Gather", {table, indices}, shape, {{"axis", std::int64_t{axis}}});
 }
 
+OnnxValue OnnxBuilder::sizes(const OnnxValue& x) {
+  OnnxValue result = apply("Shape", {x}, {x.shape.rank()});
+  result.batched = false;
+  return result;
+}
+
+OnnxValue OnnxBuilder::range(const OnnxValue& count, std::int64_t here) {
+  return apply("Range", {integer(0), count, integer(1)}, {here});
+}
+
+OnnxValue OnnxBuilder::leading(const OnnxValue& x, const std::vector<std::int64_t>& axes, const OnnxValue& count,
+                               std::int64_t here) {
+  Shape shape = x.shape;
+  for (const std::int64_t axis : axes) shape.set(static_cast<int>(axis), here);
+  const OnnxValue end = apply("Unsqueeze", {count, integers({0})}, {1});
+  const std::vector<OnnxValue> all(axes.size(), end);
+  const OnnxValue ends = axes.size() == 1 ? end : apply("Concat", all, {std::ssize(axes)}, {{"axis", std::int64_t{0}}});
+  const std::vector<std::int64_t> begins(axes.size(), 0);
+  return apply("Slice", {x, integers(begins), ends, integers(axes)}, shape);
+}
+
 OnnxValue OnnxBuilder::transposed(const OnnxValue& x, const std::vector<std::int64_t>& axes, bool channels_first) {
   OnnxValue result = x;
   result.channels_first = channels_first;
@@ -165,7 +195,7 @@ OnnxValue OnnxBuilder::channels_first(const OnnxValue& x) {
 
 OnnxValue OnnxBuilder::channels_last(const OnnxValue& x) { return x.channels_first ? transposed(x, {0, 2, 3, 1}, false) : x; }
 
-OnnxGraph OnnxBuilder::finish(const OnnxValue& result, const std::string& name) {
+OnnxGraph OnnxBuilder::finish(const OnnxValue& result, const std::string& name, const std::vector<OnnxSize>& told) {
   enter("");
   const OnnxValue last = channels_last(result);
   const auto makes = [&](const OnnxNode& node) { return std::ranges::find(node.outputs, last.name) != node.outputs.end(); };
@@ -175,7 +205,7 @@ OnnxGraph OnnxBuilder::finish(const OnnxValue& result, const std::string& name) 
     std::ranges::replace(node.inputs, old, name);
     std::ranges::replace(node.outputs, old, name);
   }
-  graph_.outputs.push_back({name, OnnxType::f32, batch_of(last.shape)});
+  graph_.outputs.push_back({name, OnnxType::f32, sizes_of(last.shape, told)});
   return std::move(graph_);
 }
 

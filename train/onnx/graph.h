@@ -47,9 +47,10 @@ struct OnnxGraph {
 };
 
 inline constexpr const char* kOnnxBatch = "batch";  // the size of every input's and output's first axis
+inline constexpr const char* kOnnxLength = "length";  // of the second one, where texts may be of any length
 
-// An operator's result, or an initialiser. The shape is ours, with a batch of one; of an image [n, h, w, c], also where the
-// graph holds it as [n, c, h, w].
+// An operator's result, or an initialiser. The shape is ours, with a batch of one and, where texts may be of any length, that of
+// the input that the graph is made of; of an image [n, h, w, c], also where the graph holds it as [n, c, h, w].
 struct OnnxValue {
   std::string name;
   Shape shape;
@@ -63,9 +64,10 @@ class OnnxBuilder {
   void enter(std::string path) { path_ = std::move(path); }
   const std::string& path() const noexcept { return path_; }
 
-  OnnxValue input(const std::string& name, OnnxType type, const Shape& shape);
-  // An initialiser that a caller may give in place of: its first axis, of size 1, is named `first`.
-  OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::string& first);
+  // Axes from the first on, which is the batch, have the sizes of `told`; those behind them are as in `shape`.
+  OnnxValue input(const std::string& name, OnnxType type, const Shape& shape, const std::vector<OnnxSize>& told = {kOnnxBatch});
+  // An initialiser in place of which a caller may give another, whose sizes `told` names likewise.
+  OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::vector<OnnxSize>& told);
   // f32, or i64 and u8 (a boolean) as they are. A name that is there already is the tensor of that name. Throws NumericError
   // naming it where it holds NaN or Inf.
   OnnxValue tensor(const std::string& name, const Tensor& values);
@@ -85,16 +87,24 @@ class OnnxBuilder {
   OnnxValue binary(const std::string& op, const OnnxValue& a, const OnnxValue& b);
   OnnxValue matmul(const OnnxValue& a, const OnnxValue& b);  // the last two axes; those before them broadcast
   OnnxValue reshape(const OnnxValue& x, const Shape& shape);  // the first axis takes the batch
+  // To sizes that are 0 where x has that size on the same axis, and -1 for what is left over; the graph's input makes `shape`.
+  OnnxValue reshape(const OnnxValue& x, const Shape& shape, const std::vector<std::int64_t>& sizes);
+  // The same to `sizes`, i64 [rank], which the graph computes.
+  OnnxValue reshape(const OnnxValue& x, const Shape& shape, const OnnxValue& sizes);
   OnnxValue permute(const OnnxValue& x, const std::vector<std::int64_t>& axes);
   OnnxValue mean(const OnnxValue& x, std::int64_t axis, bool keep);
   std::vector<OnnxValue> split(const OnnxValue& x, int axis, const std::vector<std::int64_t>& sizes);
   OnnxValue gather(const OnnxValue& table, const OnnxValue& indices, int axis, const Shape& shape);
+  OnnxValue sizes(const OnnxValue& x);  // i64 [rank]
+  OnnxValue range(const OnnxValue& count, std::int64_t here);  // 0 to count - 1, i64; `here` is the count that the input makes
+  // The first `count` of each of these axes.
+  OnnxValue leading(const OnnxValue& x, const std::vector<std::int64_t>& axes, const OnnxValue& count, std::int64_t here);
 
   OnnxValue channels_first(const OnnxValue& x);  // of an image; one transposition for all that read it
   OnnxValue channels_last(const OnnxValue& x);  // also of what is no image, and stays
 
-  // The graph, whose answer is `result` by this name.
-  OnnxGraph finish(const OnnxValue& result, const std::string& name);
+  // The graph, whose answer is `result` by this name, with the sizes that `told` names.
+  OnnxGraph finish(const OnnxValue& result, const std::string& name, const std::vector<OnnxSize>& told = {kOnnxBatch});
 
  private:
   std::string unique(const std::string& name);

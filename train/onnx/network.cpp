@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "core/config/value.h"
 #include "core/support/error.h"
@@ -13,13 +14,11 @@
 namespace tessera {
 namespace {
 
-OnnxValue network_input(OnnxEmitter& emitter, const Module& network, const Shape& input) {
+Shape one_sample(const Shape& input) {
   TESSERA_CHECK(input.rank() >= 2, ConfigError, "export: the network's input is ", input, "; needs [n, ...]");
   Shape one = input;
   one.set(0, 1);
-  emitter.reads_tokens = network.input_limit() > 0;
-  if (emitter.reads_tokens) return emitter.graph.input("tokens", OnnxType::i64, one);
-  return emitter.graph.input(one.rank() == 4 ? "image" : "x", OnnxType::f32, one);
+  return one;
 }
 
 std::string sparsity_of(const OnnxEmitter& emitter) {
@@ -56,10 +55,12 @@ OnnxGraph onnx_graph(Module& network, const Shape& input, const OnnxOptions& opt
   }
   std::unique_ptr<Module> folded_copy;
   if (!options.keep_batch_norm) folded_copy = folded(network, builtin_layers(), Folds::keeping_compressed);
-  const Module& exported = folded_copy ? *folded_copy : network;
+  Module& exported = folded_copy ? *folded_copy : network;
   OnnxEmitter emitter(std::move(masks));
-  const OnnxValue scores = emitter.emit(exported, network_input(emitter, exported, input));
-  OnnxGraph graph = emitter.graph.finish(scores, kOnnxScores);
+  const OnnxValue scores = emitter.emit(exported, emitter.input(exported, one_sample(input)));
+  std::vector<OnnxSize> told{kOnnxBatch};
+  if (emitter.any_length() && scores.shape.rank() == 3) told.emplace_back(kOnnxLength);
+  OnnxGraph graph = emitter.graph.finish(scores, kOnnxScores, told);
   if (!emitter.masks_noted().empty()) graph.metadata[kOnnxSparsity] = sparsity_of(emitter);
   return graph;
 }

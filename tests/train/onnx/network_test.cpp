@@ -185,7 +185,7 @@ TEST(OnnxGraph, OnlyAnEncoderOfTextHasAMaskOfPadding) {
   EXPECT_EQ(bert.inputs[0].type, OnnxType::i64);
   EXPECT_EQ(bert.inputs[1].name, "key_mask");
   EXPECT_EQ(bert.inputs[1].type, OnnxType::boolean);
-  EXPECT_EQ(initializer(bert, "key_mask").values.shape(), (Shape{1, 10}));
+  EXPECT_EQ(initializer(bert, "key_mask").values.shape(), (Shape{1, 1})) << "of every sample and position";
   for (const char* const name : {"gpt", "vit", "linear"}) EXPECT_EQ(graph_of(name).inputs.size(), 1u) << name;
   EXPECT_EQ(graph_of("linear").inputs[0].name, "x");
 }
@@ -194,7 +194,29 @@ TEST(OnnxGraph, ATiedTableIsOneInitialiser) {
   const OnnxGraph graph = graph_of("gpt");
   EXPECT_EQ(weights_of(graph).at("tokens.weight"), (Shape{31, 16}));
   EXPECT_FALSE(weights_of(graph).contains("head.weight"));
-  EXPECT_EQ(weights_of(graph).at("positions.weight"), (Shape{10, 16})) << "of the positions that the network was trained with";
+}
+
+TEST(OnnxGraph, TextIsOfAnyLengthThatTheNetworkReads) {
+  const std::vector<OnnxSize> any{"batch", "length"};
+  const OnnxGraph gpt = graph_of("gpt");
+  EXPECT_EQ(gpt.inputs[0].sizes, any);
+  EXPECT_EQ(gpt.outputs[0].sizes, (std::vector<OnnxSize>{"batch", "length", std::int64_t{31}}));
+  EXPECT_EQ(weights_of(gpt).at("positions.weight"), (Shape{12, 16})) << "of all of its positions";
+  EXPECT_EQ(graph_of("bert").inputs[1].sizes, (std::vector<OnnxSize>{"mask_batch", "mask_length"}));
+  for (const char* const name : {"llama", "gpt_sparse_whole", "near", "tt_embedding"}) {
+    EXPECT_EQ(graph_of(name).inputs[0].sizes, any) << name;
+  }
+}
+
+TEST(OnnxGraph, ALayerThatTakesOneLengthFixesIt) {
+  const auto model = build_model(
+      testing::layers_config(R"([{"embedding": {"vocabulary": 9, "width": 4}}, "flatten", {"linear": {"out": 3}}])"), {1, 5});
+  const OnnxGraph graph = onnx_graph(*model, {1, 5}, {});
+  EXPECT_EQ(graph.inputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{5}}));
+  EXPECT_EQ(graph.outputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{3}}));
+  EXPECT_EQ(count_of(graph, "Shape"), 0);
+  // Its attention has 12 positions, and the table of pairs is of the 10 that it was made with.
+  EXPECT_EQ(graph_of("gpt_sparse").inputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{10}}));
 }
 
 TEST(OnnxGraph, LayersThatSeeTheSamePairsShareThem) {
@@ -202,7 +224,9 @@ TEST(OnnxGraph, LayersThatSeeTheSamePairsShareThem) {
     const OnnxGraph graph = graph_of(name);
     const auto is_sight = [](const OnnxTensor& tensor) { return tensor.name.starts_with("sight/"); };
     const bool sparse = std::string(name) == "gpt_sparse";
-    EXPECT_EQ(std::ranges::count_if(graph.initializers, is_sight), sparse ? 2 : 1) << name << ": each sparse layer drew its own";
+    EXPECT_EQ(std::ranges::count_if(graph.initializers, is_sight), sparse ? 2 : 0) << name << ": each sparse layer drew its own";
+    EXPECT_EQ(count_of(graph, "Less"), sparse ? 0 : 1) << name;
+    EXPECT_EQ(count_of(graph, "Shape"), sparse ? 0 : 1) << name;
     EXPECT_EQ(count_of(graph, "Where"), 2) << name;
   }
 }

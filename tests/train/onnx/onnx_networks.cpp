@@ -6,9 +6,11 @@
 #include "core/support/error.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/embedding.h"
 #include "layers/models/model.h"
 #include "layers/residual.h"
 #include "layers/residual_block.h"
+#include "layers/self_attention.h"
 #include "layers/sequential.h"
 #include "layers/sparse_conv2d.h"
 #include "layers/sparse_linear.h"
@@ -81,6 +83,14 @@ std::unique_ptr<Module> blocks_network() {
   return random_network(std::move(model));
 }
 
+// Attention to near positions on both sides.
+std::unique_ptr<Module> near_network() {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 31, .width = 24}));
+  model->add_child("attn", std::make_unique<SelfAttention>(SelfAttentionConfig{.heads = 2, .window = 3}));
+  return random_network(std::move(model));
+}
+
 ModelConfig llama() {
   auto form = small_transformer<models::Gpt>();
   form.vocabulary = 31;
@@ -143,8 +153,8 @@ void add_convolutional(std::vector<OnnxNetwork>& all) {
   all.push_back({"sparse", {1, 6, 6, 3}, sparse_network});
   add("layers", image, R"([{"max_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, {"batch_norm": {"name": "alone"}}, "silu",
       {"avg_pool2d": {"kernel": 3, "stride": 2, "padding": 1}}, "identity", {"layer_norm": {}}, "sigmoid", {"linear": {"out": 6}},
-      "swiglu", {"rms_norm": {}}, "flatten", "tanh", {"dropout": {}}, "batch_norm", {"gelu": {"form": "tanh"}}, {"linear": {"out": 3}},
-      "gelu"])");
+      "swiglu", {"rms_norm": {}}, "flatten", "tanh", {"dropout": {}}, "batch_norm", {"gelu": {"form": "tanh"}},
+      {"linear": {"out": 3}}, "gelu"])");
   add("conv", image, behind(R"({"conv2d": {"out": 6, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 2],
       "groups": 2}})"));
   add("epsilons", image, R"([{"batch_norm": {"eps": 0.3}}, {"layer_norm": {"eps": 0.2}}, {"rms_norm": {"eps": 0.4}}, "flatten",
@@ -171,7 +181,8 @@ void add_linear(std::vector<OnnxNetwork>& all) {
       {"tt_linear": {"out": 6, "in_modes": [4, 6], "out_modes": [2, 3], "ranks": [4]}}])";
   all.push_back({"linear", row, of_layers(json, row)});
   const std::string table = R"([{"tt_embedding": {"vocabulary": 29, "width": 8, "vocabulary_modes": [2, 3, 5],
-      "width_modes": [2, 2, 2], "ranks": [3, 3]}}, {"linear": {"out": 4}}])";
+      "width_modes": [2, 2, 2], "ranks": [3, 3]}},
+      {"tt_linear": {"out": 6, "in_modes": [2, 4], "out_modes": [2, 3], "ranks": [2]}}, {"linear": {"out": 4}}])";
   all.push_back({"tt_embedding", {1, 5}, of_layers(table, {1, 5})});
 }
 
@@ -181,6 +192,8 @@ void add_transformers(std::vector<OnnxNetwork>& all) {
   all.push_back({"gpt_with_a_window", text, of_model(gpt(3, false), text)});
   all.push_back({"gpt_sparse", text, of_model(gpt(0, true), text)});
   all.push_back({"llama", text, of_model(llama(), text)});
+  all.push_back({"gpt_sparse_whole", {1, 12}, of_model(gpt(0, true), {1, 12})});
+  all.push_back({"near", text, near_network});
   all.push_back({"gpt_in_blocks", {1, 70}, of_model(gpt_in_blocks(), {1, 70})});
   all.push_back({"bert", text, of_model(bert(false), text)});
   all.push_back({"bert_sparse", text, of_model(bert(true), text)});

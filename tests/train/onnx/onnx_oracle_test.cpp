@@ -37,20 +37,41 @@ class OnnxOracle : public ::testing::Test {
                               " 2>&1");
   }
 
-  // NAME.onnx, and in NAME.safetensors what the network answers to one sample and to three.
+  // NAME.onnx, and in NAME.safetensors what the network answers to one sample and to three, of text also to other lengths.
   void write(const std::string& name, Module& model, const Shape& input, const OnnxOptions& options = {}) const {
     export_onnx(real_vfs(), model, input, {}, folder_.path() / (name + ".onnx"), options);
     SafetensorsFile file;
     for (const std::int64_t batch : {1, 3}) add(file, str(batch), model, {{"x", testing::onnx_samples(model, input, batch)}});
+    if (takes_any_length(model, input)) {
+      for (const std::int64_t length : {std::int64_t{3}, longest(model)}) {
+        add(file, str("length", length), model, {{"x", testing::onnx_samples(model, {1, length}, 2)}});
+      }
+    }
     if (name.starts_with("bert")) {
-      const Tensor mask = Tensor::full({3, input[1]}, 1, DType::u8);
-      mask.slice(0, 1, 2).slice(1, 4, input[1]).fill(0);
-      mask.slice(0, 2, 3).fill(0);  // a sample that sees nothing
-      add(file, "padded", model, {{"x", testing::onnx_samples(model, input, 3)}, {"key_mask", mask}});
-      EXPECT_GT(largest_difference(file.tensors.at("y.padded"), file.tensors.at("y.3")), 0.1)
+      std::vector<std::int64_t> lengths{input[1]};
+      if (takes_any_length(model, input)) lengths.push_back(7);
+      for (const std::int64_t length : lengths) {
+        const Tensor mask = Tensor::full({3, length}, 1, DType::u8);
+        mask.slice(0, 1, 2).slice(1, 4, length).fill(0);
+        mask.slice(0, 2, 3).fill(0);  // a sample that sees nothing
+        add(file, str("padded", length), model, {{"x", testing::onnx_samples(model, {1, length}, 3)}, {"key_mask", mask}});
+      }
+      EXPECT_GT(largest_difference(file.tensors.at(str("y.padded", input[1])), file.tensors.at("y.3")), 0.1)
           << "a mask that is not seen proves nothing";
     }
     testing::save(folder_.path() / (name + ".safetensors"), file);
+  }
+
+  static bool takes_any_length(Module& model, const Shape& input) {
+    const std::vector<OnnxSize> sizes = onnx_graph(model, input).inputs.front().sizes;
+    return std::holds_alternative<std::string>(sizes[1]);
+  }
+
+  // That the network reads; of those that read any, one with positions in two of the tables of rotary ones.
+  static std::int64_t longest(Module& model) {
+    std::int64_t limit = 0;
+    for_each_module(model, [&](const Module& module) { limit = std::max(limit, module.sequence_limit()); });
+    return limit > 0 ? limit : 300;
   }
 
   static void add(SafetensorsFile& file, const std::string& batch, Module& model, const std::vector<NamedTensor>& parts) {
@@ -107,7 +128,12 @@ TEST_F(OnnxOracle, OnnxRuntimeGivesOurAnswers) {
     EXPECT_LE(difference, kTolerance) << line;
     EXPECT_GT(largest, 0.01) << line << ": answers near zero prove nothing";
   }
-  EXPECT_EQ(answers, 2 * (testing::onnx_networks().size() + 3) + 2) << "of the two with a mask a padded batch, too";
+  const auto texts = std::ranges::count_if(testing::onnx_networks(), [](const testing::OnnxNetwork& network) {
+    return network.input.rank() == 2 && takes_any_length(*network.make(), network.input);
+  });
+  EXPECT_EQ(texts, 7);
+  const std::size_t others = 2 * static_cast<std::size_t>(texts) + 3;  // lengths, and padded batches, of bert two
+  EXPECT_EQ(answers, 2 * (testing::onnx_networks().size() + 3) + others);
 }
 
 }  // namespace
