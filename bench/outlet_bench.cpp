@@ -1,24 +1,32 @@
 // Times networks as other programs run them, beside the forward that `tessera table` times: through the C interface, from a file
 // of `tessera export --layout tessera --batch N`. The logits are compared first; then both take turns on the same images. The
 // file's load is timed too. Targets: the C interface at 0.95 of the forward's speed or more, a ResNet-18 loaded in 150 ms.
+// Given an interpreter that has it, ONNX Runtime takes turns too, on exports of the dense network of the same function and of
+// factored layers as chains; it has its fastest way of threads and waiting.
 #include <fmt/format.h>
 
 #include <array>
 #include <chrono>
 #include <memory>
+#include <span>
 
 #include "bench/cases/resnet18_sc.h"
+#include "bench/cases/sparse_network.h"
 #include "bench/difference.h"
 #include "bench/result_lines.h"
+#include "bench/rivals/modes_rival.h"
+#include "bench/rivals/onnx_rival.h"
 #include "bench/turns.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/io/scratch_folder.h"
+#include "core/io/vfs.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "include/tessera.h"
 #include "layers/fold.h"
 #include "layers/models/model.h"
+#include "train/report/export_onnx.h"
 #include "train/report/inference_choices.h"
 #include "train/run/environment.h"
 #include "train/run/network_file.h"
@@ -28,33 +36,55 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kAgreement = 1e-5;  // the same kernels
+constexpr double kOnnxAgreement = 1e-3;  // chains of factors against one convolution each, twenty layers deep
 constexpr double kTarget = 0.95;
 constexpr int kLoads = 7;
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kClasses = 1000;
+constexpr std::int64_t kSweepCalls = 5;
+constexpr double kNearBest = 1.25;  // of the best way in a sweep: such ways of ONNX Runtime take part in the rounds
+constexpr std::size_t kMostWays = 2;
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/outlet_bench.jsonl"};
   std::string network = "all";
+  std::string python;  // that has ONNX Runtime; without one it takes no part
 };
 
-struct Network {
-  const char* name;
-  std::unique_ptr<Module> (*build)();
-};
-
-template <const char* kName>
-std::unique_ptr<Module> dense() {
-  auto network = build_model(named_model(kName, kClasses), {1, kSide, kSide, 3});
+std::unique_ptr<Module> dense(const char* name) {
+  auto network = build_model(named_model(name, kClasses), {1, kSide, kSide, 3});
   initialize(*network, 1);
   return network;
 }
 
-constexpr char kResnet18[] = "resnet18";
-constexpr char kMobilenet[] = "mobilenet_v1";
-const std::array<Network, 3> kNetworks{{{kResnet18, dense<kResnet18>},
-                                        {kMobilenet, dense<kMobilenet>},
-                                        {"resnet18, tucker2", [] { return std::move(resnet18_pair().tucker); }}}};
+struct Network {
+  std::unique_ptr<Module> ours;
+  std::unique_ptr<Module> dense = {};  // of the same function; none where ours is dense
+  bool chains = false;  // in ONNX ours is another network than the dense one
+};
+
+Network tucker_resnet18() {
+  NetworkPair pair = resnet18_pair();
+  return {std::move(pair.tucker), std::move(pair.dense), true};
+}
+
+// In ONNX sparse layers are dense with zeros.
+Network sparse_mobilenet() {
+  const SparseNetwork sparse = sparse_networks("mobilenet_v1").front();
+  Network network{dense("mobilenet_v1"), dense("mobilenet_v1")};
+  make_sparse(network.ours, sparse);
+  mask_layers(*network.dense, sparse);
+  return network;
+}
+
+struct NamedNetwork {
+  const char* name;
+  Network (*build)();
+};
+const std::array<NamedNetwork, 4> kNetworks{{{"resnet18", [] { return Network{dense("resnet18")}; }},
+                                             {"mobilenet_v1", [] { return Network{dense("mobilenet_v1")}; }},
+                                             {"resnet18, tucker2", tucker_resnet18},
+                                             {"mobilenet_v1, sparse", sparse_mobilenet}}};
 
 double milliseconds_of(const auto& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -132,16 +162,86 @@ std::vector<double> repeat(std::int64_t count, const auto& timed) {
   return ms;
 }
 
-void measure_case(const Network& of, std::int64_t batch, const Options& options, const Value& surroundings) {
+// ONNX Runtime on one model, in the ways that a short sweep finds near its best.
+struct OnnxSide {
+  std::string name;  // of the model
+  std::vector<std::unique_ptr<OnnxRival>> ways;
+  double difference = 0;  // of its scores from ours, of the largest
+};
+
+OnnxSide onnx_side(const std::string& name, Module& network, const OnnxProgram& program, const std::filesystem::path& folder,
+                   const Sides& sides) {
+  const OnnxQuestion question{folder / (name + ".onnx"), folder / (name + ".f32"), sides.x.shape()};
+  export_onnx(real_vfs(), network, {1, kSide, kSide, 3}, {}, question.model);
+  write_file_atomically(real_vfs(), question.batch, {static_cast<const char*>(sides.x.raw()), sides.x.bytes()});
+  OnnxSide side{name, {}, 0};
+  std::vector<std::unique_ptr<OnnxRival>> swept;
+  std::vector<double> medians;
+  for (const OnnxWay& way : onnx_ways(program.threads)) {
+    OnnxRival& rival = *swept.emplace_back(std::make_unique<OnnxRival>(program, question, way));
+    const std::string what = str("ONNX Runtime, ", name, ", ", to_string(way));
+    side.difference = std::max(side.difference, check_values(sides.scores, rival.values(), what, kOnnxAgreement));
+    medians.push_back(quantile(rival.run(kSweepCalls), 0.5));
+  }
+  for (const std::size_t way : lowest(medians, kNearBest, kMostWays)) side.ways.push_back(std::move(swept[way]));
+  return side;
+}
+
+std::vector<OnnxSide> onnx_sides(Network& network, const Options& options, const std::filesystem::path& folder,
+                                 const Sides& sides) {
+  std::vector<OnnxSide> all;
+  if (options.python.empty()) return all;
+  const OnnxProgram program{options.python, TESSERA_BENCH_DIR "/outlet_bench_onnx.py", static_cast<int>(options.common.threads)};
+  all.push_back(onnx_side("dense", network.dense ? *network.dense : *network.ours, program, folder, sides));
+  if (network.chains) all.push_back(onnx_side("chains", *network.ours, program, folder, sides));
+  return all;
+}
+
+// Sets onnx_<model>, as {name, ms}, onnx_<model>_ratio, its time over the C interface's, and onnx_<model>_difference. `samples`
+// are those of its ways.
+void set_onnx(Value& row, const OnnxSide& side, std::span<const Samples> samples, const Samples& c_interface) {
+  const std::size_t best = fastest(samples);
+  const std::string key = "onnx_" + side.name;
+  row.set(key, timed("ONNX Runtime, " + to_string(side.ways[best]->way()), samples[best]));
+  row.set(key + "_ratio", ratio_value(samples[best], c_interface));
+  row.set(key + "_difference", side.difference);
+  row.set("onnx_runtime", side.ways[best]->environment());
+  fmt::print("  ONNX Runtime, {}: {:.2f} ms, {:.2f} by the C interface: {}\n", side.name, samples[best].median(),
+             c_interface.median(), ratio_text(row.at(key + "_ratio")));
+}
+
+// The forward, the C interface, then every way of each side of ONNX Runtime.
+std::vector<Samples> time_sides(Sides& sides, const std::vector<OnnxSide>& onnx, std::int64_t rounds) {
+  std::vector<SelfTimed> timed_sides{[&](std::int64_t count) { return repeat(count, [&] { return sides.forward(); }); },
+                                     [&](std::int64_t count) { return repeat(count, [&] { return sides.call(); }); }};
+  for (const OnnxSide& side : onnx) {
+    for (const auto& way : side.ways) timed_sides.emplace_back([&way](std::int64_t count) { return way->run(count); });
+  }
+  return time_in_turns(timed_sides, rounds, calls_per_turn(timed_sides));
+}
+
+void set_times(Value& row, const std::vector<Samples>& samples, const std::vector<OnnxSide>& onnx) {
+  row.set("forward", to_value(samples[0]));
+  row.set("c_interface", to_value(samples[1]));
+  row.set("ratio", ratio_value(samples[0], samples[1]));
+  row.set("target", kTarget);
+  std::span<const Samples> left(samples.begin() + 2, samples.end());
+  for (const OnnxSide& side : onnx) {
+    set_onnx(row, side, left.first(side.ways.size()), samples[1]);
+    left = left.subspan(side.ways.size());
+  }
+}
+
+void measure_case(const NamedNetwork& of, std::int64_t batch, const Options& options, const Value& surroundings) {
   const std::string what = str(of.name, " batch ", batch);
   const ScratchFolder folder("tessera_bench");
   const std::string file = folder.path() / "model.safetensors";
-  const std::unique_ptr<Module> network = of.build();
-  const NetworkUse use = export_for(*network, batch, file);
+  Network network = of.build();
+  const NetworkUse use = export_for(*network.ours, batch, file);
   const NoGrad no_grad;
   const DecisionScope decisions({.known = decisions_of(use)});
   const ConstantWeights constant;
-  Sides sides{for_inference(*network), Outlet(file, options.common.threads), Tensor::empty({batch, kSide, kSide, 3}),
+  Sides sides{for_inference(*network.ours), Outlet(file, options.common.threads), Tensor::empty({batch, kSide, kSide, 3}),
               std::vector<float>(static_cast<std::size_t>(batch * kClasses))};
   fill_normal(sides.x, RngStream(1, "bench", "images"), 0, 1);
   Value row = Value::map();
@@ -149,17 +249,13 @@ void measure_case(const Network& of, std::int64_t batch, const Options& options,
   row.set("batch", batch);
   row.set("rounds", options.common.rounds);
   row.set("agreement", check_agreement(sides, what));
-  const std::vector<SelfTimed> timed_sides{[&](std::int64_t count) { return repeat(count, [&] { return sides.forward(); }); },
-                                           [&](std::int64_t count) { return repeat(count, [&] { return sides.call(); }); }};
-  const std::vector<Samples> samples = time_in_turns(timed_sides, options.common.rounds, calls_per_turn(timed_sides));
+  const std::vector<OnnxSide> onnx = onnx_sides(network, options, folder.path(), sides);
+  fmt::print("{}\n", what);
+  set_times(row, time_sides(sides, onnx, options.common.rounds), onnx);
   const Summary load = time_loads(file, options.common.threads);
-  row.set("forward", to_value(samples[0]));
-  row.set("c_interface", to_value(samples[1]));
-  row.set("ratio", ratio_value(samples[0], samples[1]));
-  row.set("target", kTarget);
   row.set("load_ms", to_value(load));
   row.set("decisions", use.decisions.at("decisions"));
-  fmt::print("{}: C interface {} of the forward's speed; load {:.1f} ms\n", what, ratio_text(row.at("ratio")), load.median);
+  fmt::print("  C interface {} of the forward's speed; load {:.1f} ms\n", ratio_text(row.at("ratio")), load.median);
   publish(options.common, surroundings, row);
 }
 
@@ -167,20 +263,21 @@ void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   bool any = false;
-  for (const Network& network : kNetworks) {
+  for (const NamedNetwork& network : kNetworks) {
     if (options.network != "all" && options.network != network.name) continue;
     any = true;
     for (const std::int64_t batch : {1, 32}) measure_case(network, batch, options, surroundings);
   }
   TESSERA_CHECK(any, ConfigError, "outlet_bench: there is no network '", options.network,
-                "'; there are resnet18, mobilenet_v1, \"resnet18, tucker2\" and all");
+                "'; there are resnet18, mobilenet_v1, \"resnet18, tucker2\", \"mobilenet_v1, sparse\" and all");
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
-  Arguments arguments("outlet_bench", "times networks behind the C interface against their forward");
+  Arguments arguments("outlet_bench", "times networks behind the C interface against their forward and ONNX Runtime");
   add_common(arguments, options.common);
-  arguments.text("--network", options.network, "resnet18, mobilenet_v1, \"resnet18, tucker2\" or all");
+  arguments.text("--network", options.network, "resnet18, mobilenet_v1, \"resnet18, tucker2\", \"mobilenet_v1, sparse\" or all")
+      .text("--python", options.python, "interpreter that has onnxruntime; without one it takes no part");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

@@ -40,31 +40,6 @@ std::vector<Conv2d*> chosen_layers(Module& network, const SparseNetwork& of) {
   return chosen;
 }
 
-struct Kept {
-  std::int64_t layers = 0, elements = 0, of = 0;
-  double density() const { return static_cast<double>(elements) / static_cast<double>(of); }
-};
-
-// Masks of random scores, which zero what they do not keep; the layers stay dense.
-Kept mask_layers(Module& network, const SparseNetwork& of) {
-  const std::unique_ptr<const Pattern> pattern = make_pattern(of.pattern);
-  Kept all;
-  for (Conv2d* const conv : chosen_layers(network, of)) {
-    all.layers += 1;
-    all.elements += mask_randomly(conv->weight(), conv->path(), *pattern, of.density);
-    all.of += conv->weight().value().numel();
-  }
-  return all;
-}
-
-void make_sparse(std::unique_ptr<Module>& network, const SparseNetwork& of) {
-  mask_layers(*network, of);
-  for (Conv2d* const conv : chosen_layers(*network, of)) {
-    const std::string path = conv->path();
-    replace_module(network, path, sparse_layer(*conv));
-  }
-}
-
 Measured measure_inference(const SparseNetwork& of, const Change& mask, const Change& sparse, std::int64_t rounds) {
   const ConstantWeights constant;
   const InferCase timed{.model = of.model, .side = kSide, .classes = kClasses, .batch = of.batch};
@@ -84,6 +59,25 @@ Measured measure_training(const SparseNetwork& of, const Change& mask, const Cha
 
 }  // namespace
 
+KeptWeights mask_layers(Module& network, const SparseNetwork& of) {
+  const std::unique_ptr<const Pattern> pattern = make_pattern(of.pattern);
+  KeptWeights all;
+  for (Conv2d* const conv : chosen_layers(network, of)) {
+    all.layers += 1;
+    all.elements += mask_randomly(conv->weight(), conv->path(), *pattern, of.density);
+    all.of += conv->weight().value().numel();
+  }
+  return all;
+}
+
+void make_sparse(std::unique_ptr<Module>& network, const SparseNetwork& of) {
+  mask_layers(*network, of);
+  for (Conv2d* const conv : chosen_layers(*network, of)) {
+    const std::string path = conv->path();
+    replace_module(network, path, sparse_layer(*conv));
+  }
+}
+
 std::vector<SparseNetwork> sparse_networks(const std::string& only) {
   const PatternConfig any{.pattern = "unstructured"}, tiles{.pattern = "tile", .group = 64};
   std::vector<SparseNetwork> all{{"mobilenet_v1", 1, Phase::inference, 1, any, .1, 2.0},
@@ -95,7 +89,7 @@ std::vector<SparseNetwork> sparse_networks(const std::string& only) {
 
 Value measure_sparse_network(const SparseNetwork& of, std::int64_t rounds) {
   const DecisionScope decisions({.measure = true});
-  Kept kept;
+  KeptWeights kept;
   const Change mask = [&](std::unique_ptr<Module>& network) { kept = mask_layers(*network, of); };
   const Change sparse = [&](std::unique_ptr<Module>& network) { make_sparse(network, of); };
   const bool inference = of.phase == Phase::inference;
