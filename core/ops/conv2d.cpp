@@ -1,9 +1,10 @@
 #include "core/ops/conv2d.h"
 
+#include "core/conv2d_geometry.h"
 #include "core/device/dispatch.h"
 #include "core/ops/arithmetic.h"
-#include "core/conv2d_geometry.h"
 #include "core/ops/dense_operands.h"
+#include "core/ops/product_weight.h"
 #include "core/ops/relu.h"
 
 namespace tessera {
@@ -11,8 +12,8 @@ namespace {
 
 class Conv2dOp final : public Op {
  public:
-  Conv2dOp(Tensor x, Tensor weight, bool bias, const Conv2dOptions& options)
-      : x_(std::move(x)), weight_(std::move(weight)), bias_(bias), options_(options) {}
+  Conv2dOp(Tensor x, Tensor weight, DType parameter, bool bias, const Conv2dOptions& options)
+      : x_(std::move(x)), weight_(std::move(weight)), parameter_(parameter), bias_(bias), options_(options) {}
   std::string_view name() const override { return "conv2d"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
@@ -23,8 +24,8 @@ class Conv2dOp final : public Op {
       TESSERA_DISPATCH(x_.device(), conv2d_backward_input, grad_y, weight_, grads[0], options_);
     }
     if (needs[1] || bias_needed) {
-      grads[1] = Tensor::empty_like(weight_);
-      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, weight_.dtype(), weight_.device()) : Tensor();
+      grads[1] = Tensor::empty(weight_.shape(), parameter_, weight_.device());
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, parameter_, weight_.device()) : Tensor();
       TESSERA_DISPATCH(x_.device(), conv2d_backward_weight, x_, grad_y, grads[1], grad_bias, options_);
       if (bias_needed) grads[2] = grad_bias;
     }
@@ -35,7 +36,8 @@ class Conv2dOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;
+  Tensor weight_;  // product_weight()
+  DType parameter_;  // of the weight as it was given, and of its gradient
   bool bias_;
   Conv2dOptions options_;
 };
@@ -87,10 +89,10 @@ Shape conv2d_output_shape(const Shape& x, const Shape& weight, const Conv2dOptio
 Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
   const Shape shape = checked_output_shape(x, weight, bias, options);
   const Tensor image = x.value().contiguous();
-  const Tensor kernel = weight.value().contiguous();
+  const Tensor kernel = weight_of_products(weight.value().contiguous(), image.dtype());
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   TESSERA_DISPATCH(y.device(), conv2d_forward, image, kernel, contiguous_or_none(bias), y, options);
-  auto op = std::make_unique<Conv2dOp>(image, kernel, bias.defined(), options);
+  auto op = std::make_unique<Conv2dOp>(image, kernel, weight.dtype(), bias.defined(), options);
   if (!bias.defined()) return record(std::move(op), {x, weight}, std::move(y));
   return record(std::move(op), {x, weight, bias}, std::move(y));
 }

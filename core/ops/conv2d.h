@@ -1,8 +1,8 @@
 // Two-dimensional cross-correlation over NHWC images.
 // x [n, h, w, in], weight [out, kh, kw, in/groups], bias [out] or undefined -> y [n, oh, ow, out], with
 // oh = (h + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. Output channel o reads the input channels of group
-// o / (out / groups). Saves x and weight; grad_x is the transposed convolution of grad_y, grad_weight correlates x with grad_y,
-// grad_bias sums grad_y over all positions. Gradients nobody needs are not computed.
+// o / (out / groups). Saves x and weight, on a GPU in x's dtype; grad_x is the transposed convolution of grad_y, grad_weight
+// correlates x with grad_y, grad_bias sums grad_y over all positions. Gradients nobody needs are not computed.
 // Beside images of bf16 weight, bias and their gradients are f32.
 // Throws ShapeError when channels, groups, bias or window do not fit.
 #pragma once

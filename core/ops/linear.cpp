@@ -2,13 +2,15 @@
 
 #include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
+#include "core/ops/product_weight.h"
 
 namespace tessera {
 namespace {
 
 class LinearOp final : public Op {
  public:
-  LinearOp(Tensor x, Tensor weight, bool bias) : x_(std::move(x)), weight_(std::move(weight)), bias_(bias) {}
+  LinearOp(Tensor x, Tensor weight, DType parameter, bool bias)
+      : x_(std::move(x)), weight_(std::move(weight)), parameter_(parameter), bias_(bias) {}
   std::string_view name() const override { return "linear"; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
@@ -20,8 +22,8 @@ class LinearOp final : public Op {
       TESSERA_DISPATCH(g.device(), linear_backward_input, g, weight_, as_rows(grads[0]));
     }
     if (needs[1] || bias_needed) {
-      grads[1] = Tensor::empty_like(weight_);
-      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, weight_.dtype(), weight_.device()) : Tensor();
+      grads[1] = Tensor::empty(weight_.shape(), parameter_, weight_.device());
+      const Tensor grad_bias = bias_needed ? Tensor::empty({weight_.dim(0)}, parameter_, weight_.device()) : Tensor();
       TESSERA_DISPATCH(g.device(), linear_backward_weight, as_rows(x_), g, grads[1], grad_bias);
       if (bias_needed) grads[2] = grad_bias;
     }
@@ -32,7 +34,8 @@ class LinearOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;
+  Tensor weight_;  // product_weight()
+  DType parameter_;  // of the weight as it was given, and of its gradient
   bool bias_;
 };
 
@@ -53,11 +56,11 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 Var linear(const Var& x, const Var& weight, const Var& bias) {
   check(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor());
   const Tensor input = x.value().contiguous();
-  const Tensor w = weight.value().contiguous();
+  const Tensor w = weight_of_products(weight.value().contiguous(), input.dtype());
   Tensor y = Tensor::empty(input.shape().erase(input.rank() - 1).append(w.dim(0)), input.dtype(), input.device());
   const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
   TESSERA_DISPATCH(y.device(), linear_forward, as_rows(input), w, b, as_rows(y));
-  auto op = std::make_unique<LinearOp>(input, w, bias.defined());
+  auto op = std::make_unique<LinearOp>(input, w, weight.dtype(), bias.defined());
   if (!bias.defined()) return record(std::move(op), {x, weight}, std::move(y));
   return record(std::move(op), {x, weight, bias}, std::move(y));
 }

@@ -1,5 +1,5 @@
 // Affine map of the last dimension: y = x weight^T + bias.
-// x [..., in], weight [out, in], bias [out] or undefined -> y [..., out]. Saves x and weight;
+// x [..., in], weight [out, in], bias [out] or undefined -> y [..., out]. Saves x and weight, on a GPU in x's dtype;
 // grad_x = grad_y weight, grad_weight = grad_y^T x, grad_bias = column sums of grad_y.
 // Beside x of bf16 weight, bias and their gradients are f32.
 // Throws ShapeError when the last dimension of x, weight and bias do not fit.

@@ -7,6 +7,7 @@
 #include "core/cuda/libraries/blas.h"
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/linear.h"
 #include "core/rng.h"
 #include "tests/support/gpu.h"
@@ -70,6 +71,26 @@ TEST_P(CudaProduct, TheClocksChoicesRunByNameAndAgree) {
         EXPECT_LE(relative_error(got[i], want[i]), tolerance_of(GetParam())) << "result " << i;
       }
     }
+  }
+}
+
+// A weight that changes behind the forward shows which one the gradient of x is a product of.
+TEST_P(CudaProduct, AHalfWeightIsRoundedOnceForBothDirections) {
+  if (GetParam() == DType::f32) return;  // it is not rounded
+  const Operands in = operands({5, 7, 3}, GetParam(), false, gpu());
+  const Tensor images = in.x.reshape({5, 1, 1, 7}), filters = in.weight.reshape({3, 1, 1, 7});
+  const auto grad_x = [&](bool changed, bool convolution) {
+    const Tensor weight = convolution ? filters.clone() : in.weight.clone();
+    const Var x(convolution ? images : in.x, true);
+    const Var y = convolution ? conv2d(x, Var(weight, true)) : linear(x, Var(weight, true));
+    if (changed) weight.fill(0);
+    backward(y, in.grad_y.reshape(y.shape()));
+    return x.grad().to(DType::f32).to_vector<float>();
+  };
+  for (const bool convolution : {false, true}) {
+    const std::vector<float> want = grad_x(false, convolution);
+    EXPECT_NE(want, std::vector<float>(want.size(), 0.0f));
+    EXPECT_EQ(grad_x(true, convolution), want) << convolution;
   }
 }
 
