@@ -23,12 +23,16 @@ int run_verb(const Run& run) {
     TESSERA_CHECK(std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0, IoError,
                   "standard output cannot be written");
     return code;
+  } catch (const RankFailed& failed) {
+    std::cerr << "tessera: " << failed.what() << '\n';
+    return failed.exit_code();
   } catch (const ConfigError& error) {
-    std::cerr << yield_to_rank_0() << error.what() << '\n';
+    leave_it_to_rank_0(kBadInput, error.what());
+    std::cerr << error.what() << '\n';
     return kBadInput;
   } catch (const std::exception& error) {
-    const std::string rank = yield_to_rank_0();
-    std::cerr << "tessera: " << rank << error.what() << '\n';
+    leave_it_to_rank_0(kFailed, error.what());
+    std::cerr << "tessera: " << error.what() << '\n';
     return kFailed;
   }
 }

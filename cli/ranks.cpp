@@ -1,21 +1,18 @@
 #include "cli/ranks.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/verb.h"
 #include "core/support/error.h"
 #if TESSERA_HAS_MPI
+#include "core/comm/heartbeat.h"
 #include "core/comm/mpi_communicator.h"
 #endif
 
 namespace tessera::cli {
 namespace {
-
-constexpr std::chrono::seconds kMoment{3};  // Open MPI takes one or two to end the others
 
 std::unique_ptr<Communicator> several;
 
@@ -38,6 +35,11 @@ void join_ranks() {
   TESSERA_CHECK(several->size() == processes, ConfigError, "mpirun has started ", processes,
                 " processes, of which this one sees ", several->size(),
                 ": it is another MPI than the one that tessera was built with");
+  several->watch([all = several.get()](int rank) {
+    std::cerr << str("tessera: rank ", rank, " has not answered for ", kSilence.count(),
+                     " seconds; all ranks end, and the last checkpoint stands\n");
+    all->end_all(kFailed);
+  });
 #else
   throw ConfigError(
       str("mpirun has started ", processes,
@@ -48,16 +50,23 @@ void join_ranks() {
 
 Communicator& ranks() { return several ? *several : one_process(); }
 
-std::string yield_to_rank_0() {
-  if (ranks().rank() == 0) return "";
-  std::this_thread::sleep_for(kMoment);
-  return str("rank ", ranks().rank(), ": ");
+void leave_it_to_rank_0(int exit_code, std::string_view why) {
+  if (ranks().rank() > 0) several->fail(exit_code, why);
 }
 
 int leave_ranks(int exit_code) {
   if (!several) return exit_code;
   std::cout.flush();
   if (exit_code != kDone && exit_code != kStopped) several->end_all(exit_code);
+  try {
+    several->barrier();
+  } catch (const RankFailed& failed) {
+    std::cerr << "tessera: " << failed.what() << '\n';
+    several->end_all(failed.exit_code());
+  } catch (const Error& error) {
+    std::cerr << "tessera: " << error.what() << '\n';
+    several->end_all(kFailed);
+  }
   several.reset();
   return exit_code;
 }

@@ -45,7 +45,7 @@ WRAPPED = (
     (r"utf8proc\.h", ("train/data/text/unicode.cpp",), "utf8proc"),
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
     (r"CLI/", ("cli/*",), "CLI11"),
-    (r"mpi\.h", ("core/comm/mpi_communicator.cpp",), "MPI"),
+    (r"mpi\.h", ("core/comm/heartbeat.cpp", "core/comm/mpi_communicator.cpp"), "MPI"),
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
 

@@ -1,17 +1,30 @@
-// Processes that compute together, each with a rank from 0 on. Every function here but rank(), size() and end_all() is
+// Processes that compute together, each with a rank from 0 on. Every function here but rank(), size(), fail() and end_all() is
 // collective: all ranks call the same ones in the same order, and none returns before the others have called it. Ranks that call
 // different ones, or with different sizes or types, get an InternalError that says what each has called; nobody waits for ever or
 // reads another's bytes as something else. Calls come from one thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/support/error.h"
 #include "core/tensor.h"
 
 namespace tessera {
+
+// Thrown on rank 0 by a collective function that another rank does not come to, because it has failed: the message is
+// "rank 3: " and what that rank has told.
+class RankFailed final : public Error {
+ public:
+  RankFailed(int exit_code, const std::string& message) : Error(message), exit_code_(exit_code) {}
+  int exit_code() const noexcept { return exit_code_; }  // that the rank would have ended with
+
+ private:
+  int exit_code_;
+};
 
 class Communicator {
  public:
@@ -29,9 +42,15 @@ class Communicator {
   // The flags that any rank has set.
   virtual std::uint64_t any(std::uint64_t flags) = 0;
   virtual void barrier() = 0;
+  // From now on ranks hear of each other every second, whatever else they do. Of one that does not answer for kSilence
+  // (core/comm/heartbeat.h), `silent` is told, by another thread; it is to end all. Does nothing where MPI serves one thread
+  // alone.
+  virtual void watch(std::function<void(int rank)> silent) = 0;
 
-  // Ends the processes of all ranks, this one too, with this exit code: for a program whose own work has failed, since the other
-  // ranks would wait for it.
+  // By a rank above 0 that has failed: its next collective function tells rank 0, as RankFailed, and this rank waits for the end.
+  [[noreturn]] virtual void fail(int exit_code, std::string_view why) = 0;
+  // Ends the processes of all ranks, this one too, with this exit code: for rank 0 of a program whose work has failed, since the
+  // other ranks would wait for it. From any thread.
   [[noreturn]] virtual void end_all(int exit_code) = 0;
 };
 

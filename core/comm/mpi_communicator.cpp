@@ -7,16 +7,21 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 
+#include "core/comm/heartbeat.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
 constexpr std::size_t kCallText = 96;
+constexpr int kFailureTag = 1;
 
 void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -24,21 +29,6 @@ void check_mpi(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
   throw Error(str(call, " failed: ", std::string_view(text.data(), static_cast<std::size_t>(length))));
-}
-
-// A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
-// After kBusy each sleep is a tenth of what has been waited, up to kLongestSleep.
-void wait(MPI_Request& request, const char* call) {
-  using Clock = std::chrono::steady_clock;
-  constexpr Clock::duration kBusy = std::chrono::microseconds(200), kLongestSleep = std::chrono::milliseconds(1);
-  const Clock::time_point begin = Clock::now();
-  while (true) {
-    int done = 0;
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
-    if (done != 0) return;
-    const Clock::duration waited = Clock::now() - begin;
-    if (waited > kBusy) std::this_thread::sleep_for(std::min(waited / 10, kLongestSleep));
-  }
 }
 
 // FNV-1a, of a text of a few words.
@@ -57,11 +47,13 @@ class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator() {
     int provided = 0;
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     TESSERA_CHECK(provided >= MPI_THREAD_FUNNELED, Error, "MPI_Init_thread: this MPI library does not go with threads");
+    may_watch_ = provided == MPI_THREAD_MULTIPLE;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &failures_), "MPI_Comm_dup");
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -70,8 +62,12 @@ class MpiCommunicator final : public Communicator {
     MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
     try {
       wait(all_here, "MPI_Ibarrier");
+    } catch (const RankFailed& failed) {
+      MPI_Abort(MPI_COMM_WORLD, failed.exit_code());
     } catch (const Error&) {  // MPI_Finalize waits in its own way
     }
+    heartbeat_.reset();
+    MPI_Comm_free(&failures_);
     MPI_Finalize();
   }
 
@@ -134,22 +130,66 @@ class MpiCommunicator final : public Communicator {
     agree("barrier");  // of which every rank has heard of all others
   }
 
+  void watch(std::function<void(int rank)> silent) override {
+    agree("watch");
+    if (may_watch_) {
+      heartbeat_ = std::make_unique<Heartbeat>(std::move(silent));
+    } else if (rank_ == 0) {
+      log_warning("this MPI serves one thread alone: a rank that hangs is not noticed, and the others wait for it");
+    }
+  }
+
+  [[noreturn]] void fail(int exit_code, std::string_view why) override {
+    std::string told(1, static_cast<char>(exit_code));
+    told += why;
+    MPI_Send(told.data(), static_cast<int>(told.size()), MPI_BYTE, 0, kFailureTag, failures_);
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+
   [[noreturn]] void end_all(int exit_code) override {
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     std::abort();  // MPI_Abort does not return
   }
 
  private:
+  // A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
+  // After kBusy each sleep is a tenth of what has been waited, up to kLongestSleep.
+  void wait(MPI_Request& request, const char* call) const {
+    using Clock = std::chrono::steady_clock;
+    constexpr Clock::duration kBusy = std::chrono::microseconds(200), kLongestSleep = std::chrono::milliseconds(1);
+    const Clock::time_point begin = Clock::now();
+    while (true) {
+      int done = 0;
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+      if (done != 0) return;
+      const Clock::duration waited = Clock::now() - begin;
+      if (waited <= kBusy) continue;
+      if (rank_ == 0) hear_of_failures();
+      std::this_thread::sleep_for(std::min(waited / 10, kLongestSleep));
+    }
+  }
+
+  void hear_of_failures() const {
+    int there = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, failures_, &there, &status), "MPI_Iprobe");
+    if (there == 0) return;
+    int length = 0;
+    MPI_Get_count(&status, MPI_BYTE, &length);
+    std::string told(static_cast<std::size_t>(length), '\0');
+    check_mpi(MPI_Recv(told.data(), length, MPI_BYTE, status.MPI_SOURCE, kFailureTag, failures_, MPI_STATUS_IGNORE), "MPI_Recv");
+    throw RankFailed(told.front(), str("rank ", status.MPI_SOURCE, ": ", told.substr(1)));
+  }
+
   // Every collective function begins with this one call of MPI, of one size, so that ranks that do not call the same thing find
   // out. Here a rank waits for the others; behind it all are there.
-  void agree(const std::string& call) const {
+  void agree(const std::string& call) {
     const std::uint64_t hash = hash_of(call);
-    const std::array<std::uint64_t, 2> mine{hash, ~hash};
-    std::array<std::uint64_t, 2> most{};
+    mine_ = {hash, ~hash};
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(mine.data(), most.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request), "MPI_Iallreduce");
+    check_mpi(MPI_Iallreduce(mine_.data(), most_.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request), "MPI_Iallreduce");
     wait(request, "MPI_Iallreduce");
-    if (most[0] == ~most[1]) return;
+    if (most_[0] == ~most_[1]) return;
     std::array<char, kCallText> text{};
     std::memcpy(text.data(), call.data(), std::min(call.size(), text.size() - 1));
     std::vector<std::array<char, kCallText>> all(static_cast<std::size_t>(size_));
@@ -187,6 +227,10 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
+  bool may_watch_ = false;
+  MPI_Comm failures_ = MPI_COMM_NULL;  // of which ranks tell rank 0
+  std::array<std::uint64_t, 2> mine_{}, most_{};  // of agree(): where a wait is given up, MPI may still write to them
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 }  // namespace

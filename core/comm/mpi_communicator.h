@@ -9,8 +9,9 @@
 namespace tessera {
 
 // Initialises MPI, which a process can do once; the destructor finalises it, and waits for the other ranks to get there. A rank
-// that will not get there calls end_all() instead. Ranks that wait for others sleep. Sums are taken by exchanging pieces, adding
-// them in the order of ranks and gathering the results: unlike MPI_Allreduce, whose order depends on the size and the library.
+// that will not get there calls fail() or, as rank 0, end_all() instead. Ranks that wait for others sleep. Sums are taken by
+// exchanging pieces, adding them in the order of ranks and gathering the results: unlike MPI_Allreduce, whose order depends on
+// the size and the library.
 std::unique_ptr<Communicator> mpi_communicator();
 
 }  // namespace tessera

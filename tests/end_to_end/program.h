@@ -34,6 +34,7 @@ class RunningProgram {
   bool wait_for(const std::string& text);  // until its output holds the text; false when it ended without
   bool ends_within(std::chrono::milliseconds time);  // waits no longer than it takes
   void send(int signal) const;
+  pid_t process() const noexcept { return child_; }
   Outcome finish();  // all output, from its start
 
  private:

@@ -1,12 +1,18 @@
 // Runs that mpirun starts in several processes.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
 #include <algorithm>
+#include <map>
+#include <sstream>
+#include <thread>
 
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
@@ -34,6 +40,43 @@ int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+// What the processes below mpirun are: by rank, their number.
+std::map<int, pid_t> processes_of(const RunningProgram& mpirun) {
+  constexpr std::string_view kRank = "OMPI_COMM_WORLD_RANK=";
+  std::map<int, pid_t> processes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    try {
+      std::string state;
+      pid_t parent = 0;
+      const std::string stat = read_bytes(entry.path() / "stat");
+      std::istringstream(stat.substr(stat.rfind(')') + 1)) >> state >> parent;
+      if (parent != mpirun.process()) continue;
+      const std::string variables = read_bytes(entry.path() / "environ");
+      const std::size_t at = variables.find(kRank);
+      if (at != std::string::npos) processes[std::stoi(variables.substr(at + kRank.size()))] = std::stoi(name);
+    } catch (const std::runtime_error&) {  // it has ended meanwhile
+    }
+  }
+  return processes;
+}
+
+// Gone, or waiting to be told to whoever started it.
+bool has_ended(pid_t process) {
+  try {
+    const std::string stat = read_bytes(str("/proc/", process, "/stat"));
+    return stat.substr(stat.rfind(')') + 2, 1) == "Z";
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+}
+
+bool ends_soon(pid_t process) {
+  for (int i = 0; i < 100 && !has_ended(process); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return has_ended(process);
 }
 
 class Ranks : public ::testing::Test {
@@ -163,6 +206,51 @@ TEST_F(Ranks, AnErrorOfOneEndsAll) {
   expect_outcome(bad, 2, "data.btach: unknown key");
   EXPECT_EQ(count_of(bad.output, "unknown key"), 1) << bad.output;
   expect_outcome(run_ranks(2, train("plain.yaml", "r", {"optimizer.lr=1e30"})), 1, "replaying steps");
+}
+
+// What a machine does that hangs, and one that is switched off.
+TEST_F(Ranks, ARankThatStopsOrIsKilledEndsAll) {
+  const auto expect_end = [&](int rank, int signal, int exit_code, const std::string& part) {
+    const std::string runs = str("rank", rank, "signal", signal);
+    SCOPED_TRACE(runs);
+    RunningProgram program(started(2, train("small.yaml", runs, {"stages[0].train=3000e"})), kEnvironment);
+    ASSERT_TRUE(program.wait_for("dense epoch 2"));
+    const std::map<int, pid_t> processes = processes_of(program);
+    ASSERT_EQ(processes.size(), 2u);
+    ASSERT_EQ(kill(processes.at(rank), signal), 0);
+    expect_outcome(program.finish(), exit_code, part);
+    for (const auto& [each, process] : processes) EXPECT_TRUE(ends_soon(process)) << "rank " << each << " is left behind";
+    expect_outcome(run_ranks(2, {"resume", run_in(runs), "--time-limit", "1s"}), 3, "stopped; everything is saved");
+  };
+  expect_end(1, SIGSTOP, 1, "rank 1 has not answered for 7 seconds; all ranks end, and the last checkpoint stands");
+  expect_end(0, SIGSTOP, 1, "rank 0 has not answered for 7 seconds");
+  expect_end(1, SIGKILL, 128 + SIGKILL, "");
+}
+
+// Each rank looks for the text in the folder that it was started in, of which one has none.
+TEST_F(Ranks, WhatAnotherRankFailedOfIsToldByRank0) {
+  write_bytes(folder_ / "text.yaml", R"(
+version: 1
+name: small
+threads: {compute: 1, loader: 0}
+data: {name: text, files: [/proc/self/cwd/a.txt], split: [80, 20, 0], tokenizer: bytes, sequence: 16, batch: 4}
+model: {name: gpt, layers: 1, width: 16, heads: 2}
+optimizer: {name: adamw, lr: 0.001}
+stages: [{name: dense, train: 4s}]
+)");
+  std::filesystem::create_directories(folder_ / "with");
+  std::filesystem::create_directories(folder_ / "without");
+  write_bytes(folder_ / "with/a.txt", numbered_lines(60));
+  const auto in = [&](const char* below) {
+    return joined({"-n", "1", "--bind-to", "none", "-wdir", folder_ / below, TESSERA_OF_RANKS}, train("text.yaml", "r"));
+  };
+  const auto both = [&](const char* first, const char* second) { return joined(joined(in(first), {":"}), in(second)); };
+  const Outcome outcome = run_program(both("with", "without"), joined(kEnvironment, {"TESSERA_CACHE="}));
+  EXPECT_NE(outcome.exit_code, 0);
+  expect_in(outcome.output, "rank 1: /proc/self/cwd/a.txt: ");
+  EXPECT_EQ(count_of(outcome.output, "a.txt: "), 1) << outcome.output;
+  const Outcome good = run_program(both("with", "with"), joined(kEnvironment, {"TESSERA_CACHE="}));
+  EXPECT_EQ(good.exit_code, 0) << good.output;
 }
 
 // One rank computes with other instructions.

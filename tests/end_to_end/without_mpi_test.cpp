@@ -20,7 +20,7 @@ TEST(WithoutMpi, SeveralProcessesAreRefusedInPlaceOfTrainingEachAlone) {
 TEST(WithoutMpi, OneProcessIsRankZeroOfOne) {
   join_ranks();
   EXPECT_EQ(ranks().size(), 1);
-  EXPECT_EQ(yield_to_rank_0(), "");
+  leave_it_to_rank_0(2, "alone");
   EXPECT_EQ(leave_ranks(2), 2);
 }
 

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <ctime>
 #include <thread>
 
+#include "core/comm/heartbeat.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "tests/core/comm/ranks.h"
@@ -103,6 +105,15 @@ TEST(MpiCommunicator, ARankThatWaitsLeavesTheProcessorToOthers) {
   if (ranks().rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(1));
   ranks().barrier();
   EXPECT_LT(processor_seconds() - before, 0.5);
+}
+
+// Longer than a rank may be silent, of which a wait is no part.
+TEST(MpiCommunicator, RanksThatAnswerAreNotMissed) {
+  static std::atomic<int> missed{0};  // outlives the watch
+  ranks().watch([](int) { ++missed; });
+  if (ranks().rank() == 0) std::this_thread::sleep_for(kSilence + std::chrono::seconds(2));
+  ranks().barrier();
+  EXPECT_EQ(missed, 0);
 }
 
 // MPI alone lets one rank pass with another's size, or mixes up two calls.

@@ -1,0 +1,31 @@
+// Tells when a rank has stopped to answer, whatever the others are at: a thread of each rank sends to rank 0 every second, and
+// hears from it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace tessera {
+
+// Of a rank that is not heard of for so long nobody waits any more.
+inline constexpr std::chrono::seconds kSilence{7};
+
+// Between the construction and the destruction of an MpiCommunicator, both of which are collective. MPI was initialised for calls
+// from several threads.
+class Heartbeat {
+ public:
+  // `silent` is called, by the thread and maybe again and again, with the rank that was not heard of for kSilence. The time in
+  // which this process itself was stopped does not count.
+  explicit Heartbeat(std::function<void(int rank)> silent);
+  ~Heartbeat();  // behind a barrier: no rank is missed any more
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  class Thread;
+
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace tessera
