@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "core/comm/communicator.h"
 #include "core/nn/module.h"
 
 namespace tessera {
@@ -25,6 +27,13 @@ struct Evaluation {
 // Runs the model in inference mode, without recording, over one epoch of the loader, in the dtype `compute`. Metrics are those of
 // `score`, a fresh one of the task, which the caller may give to read more of it.
 Evaluation evaluate(Module& model, Loader& loader, const Task& task, DType compute, TaskScore* score = nullptr);
+
+// The same by all ranks, which call it alike: each takes some of the batches, and all come to the bytes of one process. Rank 0
+// takes the last batch, which may be smaller, and a whole one where any other rank has one: others ask rank 0 for the choices of
+// a clock, so that it has to meet every question of theirs. `own_done` is called when the rank's own batches are done, before the
+// ranks tell each other.
+Evaluation evaluate_together(Communicator& ranks, Module& model, Loader& loader, const Task& task, DType compute,
+                             const std::function<void()>& own_done);
 
 // The figure that tables and `tessera eval` give: samples in the split's order, batches and loader threads as the config says, no
 // choice by a clock, so that it repeats; the task of the config's data set, in the config's precision.

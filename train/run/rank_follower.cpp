@@ -26,7 +26,9 @@ class Follower {
         case RankMessageKind::stage: train_stage(std::move(message.text)); break;
         case RankMessageKind::finished: return RunOutcome::finished;
         case RankMessageKind::stopped: return RunOutcome::stopped;
-        case RankMessageKind::decisions: throw InternalError("ranks: rank 0 sent decisions where none were asked for");
+        case RankMessageKind::decisions:
+        case RankMessageKind::evaluated:
+          throw InternalError(str("ranks: rank 0 sent a message '", static_cast<char>(message.kind), "' outside of a stage"));
       }
     }
   }
@@ -54,7 +56,9 @@ class Follower {
       state_->step();
       static_cast<void>(state_->trainer()->take_rows());  // rank 0 logs its own, which are the same
       const bool epoch = position.stage_step % state_->steps_per_epoch() == 0;
-      if (epoch || position.stage_step == total) compare_models(ranks_, state_->model());
+      if (!epoch && position.stage_step < total) continue;
+      compare_models(ranks_, state_->model());
+      if (state_->data().val.size() > 0) static_cast<void>(state_->evaluate_val([this] { wait_for_evaluation(); }));
     }
   }
 
@@ -80,6 +84,15 @@ class Follower {
     const std::uint64_t flags = ranks_.any(stop_.requested() ? kStopFlag : 0);
     if ((flags & kDecisionsFlag) != 0) told_.merge(decode_decisions(hear(ranks_, RankMessageKind::decisions)));
     return (flags & kStopFlag) != 0;
+  }
+
+  // Rank 0 may still choose ways to compute, also for a smaller batch that it alone has.
+  void wait_for_evaluation() {
+    for (RankMessage message = hear(ranks_); message.kind != RankMessageKind::evaluated; message = hear(ranks_)) {
+      TESSERA_CHECK(message.kind == RankMessageKind::decisions, InternalError, "ranks: rank 0 sent a message '",
+                    static_cast<char>(message.kind), "' in an evaluation");
+      told_.merge(decode_decisions(message.text));
+    }
   }
 
   // Rank 0 comes to the same question in the same step. What it times may ask further ones, whose answers come first.

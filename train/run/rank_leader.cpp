@@ -66,6 +66,10 @@ void RankLeader::measured(const std::string& key, const std::string& choice) {
   }
 }
 
+void RankLeader::evaluated() {
+  if (!alone()) tell(ranks_, RankMessageKind::evaluated);
+}
+
 void RankLeader::compare(const RunState& state) {
   if (!alone()) compare_models(ranks_, state.model());
 }

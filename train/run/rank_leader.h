@@ -1,5 +1,5 @@
-// Rank 0 of a run in several processes: it alone decides, measures, evaluates and writes. It tells the others (rank_follower.h)
-// where each stage begins; then all take the same steps, each on its share of the batches. With one process nothing here does
+// Rank 0 of a run in several processes: it alone decides, measures and writes. It tells the others (rank_follower.h) where each
+// stage begins; then all take the same steps and evaluate, each on its share of the batches. With one process nothing here does
 // anything.
 #pragma once
 
@@ -32,12 +32,14 @@ class RankLeader {
   bool agree_to_stop(bool asked);
   // A choice by a clock, once it is recorded: the others take it too.
   void measured(const std::string& key, const std::string& choice);
+  // In an evaluation that all take part in: this rank's batches are done. The others may have waited for what it chose.
+  void evaluated();
   // The end of an epoch or a stage: throws Error where the networks are no longer the same.
   void compare(const RunState& state);
   void end(bool finished);
 
-  // Lives while all ranks do the same, a step or what hooks do before the first one: the others ask for the choices that it
-  // measures.
+  // Lives while all ranks do the same, a step, what hooks do before the first one or an evaluation: the others ask for the
+  // choices that it measures.
   class Together {
    public:
     explicit Together(RankLeader& leader) : leader_(leader) { leader_.together_ = true; }

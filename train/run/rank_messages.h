@@ -14,8 +14,17 @@
 namespace tessera {
 
 // What the text of a message is: `threads` nothing, `run` the resolved config as JSON, `stage` a checkpoint of where the stage
-// begins, `decisions` choices by a clock, `finished` and `stopped` nothing.
-enum class RankMessageKind : char { threads = 't', run = 'r', stage = 's', decisions = 'd', finished = 'f', stopped = 'e' };
+// begins, `decisions` choices by a clock, `evaluated` nothing: rank 0 has evaluated its batches, and chosen for all; `finished`
+// and `stopped` nothing.
+enum class RankMessageKind : char {
+  threads = 't',
+  run = 'r',
+  stage = 's',
+  decisions = 'd',
+  evaluated = 'v',
+  finished = 'f',
+  stopped = 'e'
+};
 
 struct RankMessage {
   RankMessageKind kind;

@@ -193,6 +193,15 @@ void RunState::step() {
   trainer_->between_steps(position_.stage_step);
 }
 
+Evaluation RunState::evaluate_val(const std::function<void()>& own_done) {
+  Loader loader(data_.val, evaluation_options(config_.data.batch, static_cast<int>(config_.threads.loader), device_));
+  trainer_->check_finite();  // between two log lines nothing else has looked
+  Evaluation result;
+  trainer_->with_evaluation_weights(
+      [&] { result = evaluate_together(ranks_, *model_, loader, task(), compute_dtype_of(config_), own_done); });
+  return result;
+}
+
 void RunState::end_stage() {
   loader_.reset();
   if (trainer_) trainer_->end_stage();

@@ -15,6 +15,7 @@
 #include "train/data/builtin.h"
 #include "train/data/loader.h"
 #include "train/experiment.h"
+#include "train/run/evaluate.h"
 #include "train/run/position.h"
 #include "train/run/run_inputs.h"
 #include "train/run/stage_passes.h"
@@ -69,6 +70,9 @@ class RunState {
   std::vector<PassReport> prepare_stage(const TimingHooks& hooks = {}, std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
   void step();  // one step of training, and what hooks do after it
+  // Loss and metrics on the validation split, of one sample or more, with the weights that hooks want evaluated, by all ranks
+  // (evaluate_together() has `own_done`). Throws NumericError as the trainer's check_finite() does.
+  Evaluation evaluate_val(const std::function<void()>& own_done);
   void end_stage();
   void next_stage();
 

@@ -1,8 +1,6 @@
 #include "train/run/validation.h"
 
 #include "core/support/text.h"
-#include "train/run/compute_dtype.h"
-#include "train/run/evaluate.h"
 
 namespace tessera {
 
@@ -36,15 +34,10 @@ void Validation::on_step_end(const StepEnd& step) {
                      std::string(state.task().throughput_unit()));
 }
 
+// Its batches and choices by a clock are shared with the other ranks.
 Evaluation Validation::evaluate_val() {
-  const ExperimentConfig& config = run_.config();
-  const DataSplits& data = run_.state.data();
-  Loader loader(data.val, evaluation_options(config.data.batch, static_cast<int>(config.threads.loader), run_.state.device()));
-  run_.state.trainer()->check_finite();  // between two log lines nothing else has looked
-  Evaluation result;
-  run_.state.trainer()->with_evaluation_weights(
-      [&] { result = evaluate(run_.state.model(), loader, run_.state.task(), compute_dtype_of(config)); });
-  return result;
+  const RankLeader::Together together(run_.leader);
+  return run_.state.evaluate_val([this] { run_.leader.evaluated(); });
 }
 
 }  // namespace tessera

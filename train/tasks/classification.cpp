@@ -26,7 +26,7 @@ std::int64_t predicted_class(const float* row, std::int64_t classes, std::int64_
   return std::max<std::int64_t>(greatest, 0);  // of one class, whatever it is
 }
 
-class Accuracy final : public TaskScore {
+class Accuracy final : public SummedScore {
  public:
   void add(const Tensor& output, const Batch& batch, const BatchLoss&) override {
     const ClassAnswers answers(output, batch);
@@ -35,6 +35,11 @@ class Accuracy final : public TaskScore {
   }
   std::vector<double> values() const override {
     return {samples_ > 0 ? static_cast<double>(correct_) / static_cast<double>(samples_) : 0.0};
+  }
+  std::vector<double> sums() const override { return {static_cast<double>(samples_), static_cast<double>(correct_)}; }
+  void add_sums(std::span<const double> sums) override {
+    samples_ += static_cast<std::int64_t>(sums[0]);
+    correct_ += static_cast<std::int64_t>(sums[1]);
   }
 
  private:
@@ -103,7 +108,7 @@ void Classification::check_output(const Shape& output, const Dataset& data) cons
                 data.name(), " has ", classes, " classes, so it must be [1, ", classes, "]");
 }
 
-std::unique_ptr<TaskScore> Classification::score() const { return std::make_unique<Accuracy>(); }
+std::unique_ptr<SummedScore> Classification::score() const { return std::make_unique<Accuracy>(); }
 
 std::unique_ptr<TaskDetails> Classification::details(const Subset& split, const DetailOptions& options) const {
   return std::make_unique<ClassDetails>(split, options);

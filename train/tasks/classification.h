@@ -18,7 +18,7 @@ class Classification final : public Task {
   // Softmax cross-entropy over output [n, classes].
   Var loss(const Var& output, const Batch& batch, const LossConfig& config) const override;
   void check_output(const Shape& output, const Dataset& data) const override;
-  std::unique_ptr<TaskScore> score() const override;
+  std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
   // Of images and arrays (train/data/new_images.h): which of the classes each is.
   std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;

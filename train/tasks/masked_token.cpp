@@ -51,6 +51,14 @@ struct MaskedTokenCounts {
     tokens += batch.at("targets").numel();
     right += count_right(output, batch);
   }
+  std::vector<double> sums() const {
+    return {sum.nats(), static_cast<double>(sum.targets()), static_cast<double>(tokens), static_cast<double>(right)};
+  }
+  void add_sums(std::span<const double> sums) {
+    sum.add(sums[0], sums[1]);
+    tokens += static_cast<std::int64_t>(sums[2]);
+    right += static_cast<std::int64_t>(sums[3]);
+  }
   double accuracy() const { return sum.targets() > 0 ? static_cast<double>(right) / static_cast<double>(sum.targets()) : 0; }
   std::vector<double> values() const { return {sum.mean(), accuracy()}; }
   std::string row() const { return str(sum.targets(), ',', formatted("%.6g", sum.mean()), ',', right); }
@@ -78,7 +86,7 @@ std::span<const Metric> MaskedToken::metrics() const {
   return metrics;
 }
 
-std::unique_ptr<TaskScore> MaskedToken::score() const { return std::make_unique<TokenScore<MaskedTokenCounts>>(); }
+std::unique_ptr<SummedScore> MaskedToken::score() const { return std::make_unique<TokenScore<MaskedTokenCounts>>(); }
 
 std::unique_ptr<TaskDetails> MaskedToken::details(const Subset& split, const DetailOptions& options) const {
   return std::make_unique<TokenDetails<MaskedTokenCounts>>(kName, split, options);

@@ -13,7 +13,7 @@ class MaskedToken final : public TokenTask {
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;
-  std::unique_ptr<TaskScore> score() const override;
+  std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
 };
 

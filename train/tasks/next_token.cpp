@@ -29,6 +29,11 @@ struct NextTokenCounts {
     sum.add(loss);
     bytes += bytes_of(batch);
   }
+  std::vector<double> sums() const { return {sum.nats(), static_cast<double>(sum.targets()), static_cast<double>(bytes)}; }
+  void add_sums(std::span<const double> sums) {
+    sum.add(sums[0], sums[1]);
+    bytes += static_cast<std::int64_t>(sums[2]);
+  }
   double bits_per_byte() const { return bytes > 0 ? sum.nats() / std::numbers::ln2 / static_cast<double>(bytes) : 0; }
   double perplexity() const { return sum.targets() > 0 ? std::exp(sum.mean()) : 0; }
   std::vector<double> values() const { return {sum.mean(), bits_per_byte(), perplexity()}; }
@@ -95,7 +100,7 @@ std::span<const Metric> NextToken::metrics() const {
   return metrics;
 }
 
-std::unique_ptr<TaskScore> NextToken::score() const { return std::make_unique<TokenScore<NextTokenCounts>>(); }
+std::unique_ptr<SummedScore> NextToken::score() const { return std::make_unique<TokenScore<NextTokenCounts>>(); }
 
 std::unique_ptr<TaskDetails> NextToken::details(const Subset& split, const DetailOptions& options) const {
   return std::make_unique<TokenDetails<NextTokenCounts>>(kName, split, options);

@@ -14,7 +14,7 @@ class NextToken final : public TokenTask {
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;
-  std::unique_ptr<TaskScore> score() const override;
+  std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
   // Of texts: which token follows each. Of a longer text than those of the training the end is read.
   std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;

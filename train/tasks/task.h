@@ -34,6 +34,13 @@ class TaskScore {
   virtual std::vector<double> values() const = 0;
 };
 
+// One that tells what it has summed up: the sums of batches, added in the split's order, are those of the split, to the last bit.
+class SummedScore : public TaskScore {
+ public:
+  virtual std::vector<double> sums() const = 0;
+  virtual void add_sums(std::span<const double> sums) = 0;  // of another score of the task
+};
+
 struct DetailOptions {
   bool predictions = false;  // keep a row per sample
   bool probabilities = false;  // with the probability of every answer
@@ -75,7 +82,7 @@ class Task {
   }
   // `output`: the shape of the network's answer to one sample. Throws ConfigError where it does not fit the data.
   virtual void check_output(const Shape& output, const Dataset& data) const = 0;
-  virtual std::unique_ptr<TaskScore> score() const = 0;
+  virtual std::unique_ptr<SummedScore> score() const = 0;
   // Its add() must get the batches of the split in the split's order.
   virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;
 

@@ -33,6 +33,10 @@ class TokenSum {
     nats_ += loss.mean * static_cast<double>(loss.weight);
     targets_ += loss.weight;
   }
+  void add(double nats, double targets) {
+    nats_ += nats;
+    targets_ += static_cast<std::int64_t>(targets);
+  }
   std::int64_t targets() const noexcept { return targets_; }
   double nats() const noexcept { return nats_; }
   double mean() const { return targets_ > 0 ? nats_ / static_cast<double>(targets_) : 0; }
@@ -58,14 +62,17 @@ class TokenTask : public Task {
 //   static constexpr const char* kColumns              of the predictions, behind index and origin
 //   void add(const Tensor& output, const Batch& batch, const BatchLoss& loss)
 //   std::vector<double> values() const                 of the task's metrics
+//   std::vector<double> sums() const                   what add_sums(std::span<const double>) of other Counts takes in
 //   std::string row() const                            the cells of kColumns, of one sample
 //   std::string summary() const, text() const          as TaskDetails have them
 //   void fields(Fields& f)
 template <class Counts>
-class TokenScore final : public TaskScore {
+class TokenScore final : public SummedScore {
  public:
   void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) override { counts_.add(output, batch, loss); }
   std::vector<double> values() const override { return counts_.values(); }
+  std::vector<double> sums() const override { return counts_.sums(); }
+  void add_sums(std::span<const double> sums) override { counts_.add_sums(sums); }
 
  private:
   Counts counts_;

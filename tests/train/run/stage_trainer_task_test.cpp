@@ -28,7 +28,7 @@ class Regression final : public Task {
     return mse(output, Var(batch.at("target")));
   }
   void check_output(const Shape&, const Dataset&) const override {}
-  std::unique_ptr<TaskScore> score() const override { return nullptr; }
+  std::unique_ptr<SummedScore> score() const override { return nullptr; }
   std::unique_ptr<TaskDetails> details(const Subset&, const DetailOptions&) const override { return nullptr; }
 };
 

@@ -37,6 +37,11 @@ TEST(MaskedTokenTask, CountsHiddenTokensAlone) {
                       nats_of(second, 1, greatest(second, 1));
   EXPECT_NEAR(score->values()[0], nats / 4, 1e-6);
   EXPECT_EQ(score->values()[1], 0.75);
+  const auto added = task.score();
+  added->add_sums(score->sums());
+  added->add_sums(task.score()->sums());
+  EXPECT_EQ(added->values(), score->values());
+  EXPECT_EQ(added->sums(), score->sums());
 }
 
 TEST(MaskedTokenTask, ANaNIsNoAnswer) {

@@ -87,6 +87,21 @@ TEST_F(NextTokenTask, MetricsAreThoseOfTheWholeSplit) {
   EXPECT_NEAR(values[2], std::exp(nats / 7), 1e-4);
 }
 
+TEST_F(NextTokenTask, SumsOfBatchesAreThoseOfTheSplit) {
+  const Tensor first = random_scores(2, 3, 11, 1), second = random_scores(1, 3, 11, 2);
+  const Batch whole = batch_of({1, 2, 3, 4, 5, 6}, 2, {7, 8}), rest = batch_of({9, kNo, kNo}, 1, {2});
+  const auto all = task.score(), added = task.score();
+  judge(task, *all, first, whole);
+  judge(task, *all, second, rest);
+  for (const auto& [scores, batch] : {std::pair{first, whole}, {second, rest}}) {
+    const auto own = task.score();
+    judge(task, *own, scores, batch);
+    added->add_sums(own->sums());
+  }
+  EXPECT_EQ(added->values(), all->values());
+  EXPECT_EQ(added->sums(), all->sums());
+}
+
 TEST_F(NextTokenTask, ScoresAreMadeOfTheLossesThatTheyAreGiven) {
   const auto score = task.score();
   score->add(random_scores(1, 3, 11, 1), batch_of({1, 2, 3}, 1, {3}), {.mean = 2, .weight = 3});
