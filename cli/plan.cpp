@@ -3,16 +3,24 @@
 
 #include <cstdio>
 #include <iostream>
+#include <memory>
+#include <optional>
 
 #include "cli/file_verb.h"
 #include "compress/report.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/plan/scaling_plan.h"
 
 namespace tessera::cli {
 namespace {
 
 using Count = long long;  // of printf
+
+struct PlanArguments : FileArguments {
+  std::int64_t ranks = 1;
+  std::string bandwidth, latency;
+};
 
 std::string mib(std::int64_t bytes) {
   char text[32];
@@ -104,10 +112,39 @@ void print_disk(const DiskPlan& disk) {
   std::printf("; %s on disk\n", mib(disk.bytes()).c_str());
 }
 
-int plan(const FileArguments& arguments) {
-  const Plan plan = make_plan(load_experiment(arguments.config, arguments.overrides));
+void print_scaling(const ScalingPlan& plan) {
+  std::vector<std::vector<std::string>> rows{
+      {"ranks", "samples each", "computing ms", "exchange ms", "(tree ms)", "step ms", "speed-up", "efficiency"}};
+  for (const ScalingRow& row : plan.rows) {
+    const auto ms = [](double value) { return formatted("%.2f", value); };
+    rows.push_back({str(row.ranks), str(row.samples), ms(row.compute_ms), ms(row.exchange_ms), ms(row.tree_ms), ms(row.step_ms()),
+                    formatted("%.2fx", row.speedup), formatted("%.0f %%", 100 * row.efficiency())});
+  }
+  std::printf("\na step of %s in several processes: gradients of %s in %lld %s, sent after backward\n", plan.stage.c_str(),
+              mib(plan.gradient_bytes).c_str(), Count{plan.messages}, plan.messages == 1 ? "message" : "messages");
+  std::cout << aligned(rows, std::vector<bool>(rows.front().size(), true));
+}
+
+std::optional<ScalingPlan> scaling(const Experiment& experiment, const PlanArguments& arguments) {
+  const bool named = !arguments.bandwidth.empty() || !arguments.latency.empty();
+  if (arguments.ranks == 1) {
+    TESSERA_CHECK(!named, ConfigError, "--bandwidth and --latency are of the network between --ranks; say how many there are");
+    return std::nullopt;
+  }
+  TESSERA_CHECK(!arguments.bandwidth.empty() && !arguments.latency.empty(), ConfigError,
+                "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
+  const Interconnect between{parse_latency(arguments.latency), parse_bandwidth(arguments.bandwidth)};
+  return plan_scaling(experiment, arguments.ranks, between);
+}
+
+int plan(const PlanArguments& arguments) {
+  const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
+  const std::optional<ScalingPlan> several = scaling(experiment, arguments);
+  const Plan plan = make_plan(experiment);
   if (arguments.json) {
-    std::cout << to_json(to_value(plan), 2) << '\n';
+    Value keys = to_value(plan);
+    if (several) keys.set("scaling", write(*several));
+    std::cout << to_json(keys, 2) << '\n';
     return kDone;
   }
   std::printf("data: %s, %lld training, %lld validation, %lld test samples of %s\n", plan.data.c_str(), Count{plan.train_samples},
@@ -124,6 +161,7 @@ int plan(const FileArguments& arguments) {
     print_disk(stage.disk);
   }
   std::printf("\nin all: memory %s, checkpoints at most %s\n", mib(plan.memory_peak()).c_str(), mib(plan.disk_bytes()).c_str());
+  if (several) print_scaling(*several);
   std::cout << "next: tessera train " << arguments.config << '\n';
   return kDone;
 }
@@ -131,7 +169,14 @@ int plan(const FileArguments& arguments) {
 }  // namespace
 
 void add_plan(Verb program) {
-  add_file_verb(program, "plan", "Print shapes, parameters, MACs, memory, disk and schedules without training", &plan);
+  const Verb verb = program.add("plan", "Print shapes, parameters, MACs, memory, disk and schedules without training");
+  auto arguments = std::make_shared<PlanArguments>();
+  add_file_arguments(verb, *arguments);
+  verb.argument("--ranks", arguments->ranks, "also predict a step in so many processes, from steps timed here").between(1, 4096);
+  verb.argument("--bandwidth", arguments->bandwidth, "between them, in each direction: 25G for 25 Gbit/s");
+  verb.argument("--latency", arguments->latency, "of a message between them: 10us");
+  verb.footer("Example: tessera plan configs/quickstart.yaml --ranks 8 --bandwidth 25G --latency 10us");
+  verb.runs([arguments] { return plan(*arguments); });
 }
 
 }  // namespace tessera::cli

@@ -68,6 +68,19 @@ TEST_F(Json, PlanHasTheKeysThatAreDocumented) {
   EXPECT_EQ(keys_of(pass.at("ranks").as_list().at(0)), (Texts{"asked", "layers", "changed", "parameters_kept", "macs_kept"}));
 }
 
+TEST_F(Json, PlanOfSeveralProcessesHasTheKeysThatAreDocumented) {
+  const std::vector<std::string> words{"plan", file_, "--ranks", "2"};
+  const Value plan = json(joined(words, {"--bandwidth", "25G", "--latency", "10us", "--json"}));
+  const Value& scaling = plan.at("scaling");
+  EXPECT_EQ(keys_of(scaling), (Texts{"stage", "gradient_bytes", "messages", "rows"}));
+  ASSERT_EQ(scaling.at("rows").as_list().size(), 2u);
+  EXPECT_EQ(keys_of(scaling.at("rows").as_list().at(1)),
+            (Texts{"ranks", "samples", "compute_ms", "exchange_ms", "tree_ms", "step_ms", "speedup", "efficiency"}));
+  expect_outcome(run_program(joined(words, {"--bandwidth", "25G", "--latency", "10us"})), 0, "efficiency");
+  expect_outcome(run_program(words), 2, "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
+  expect_outcome(run_program({"plan", file_, "--latency", "10us"}), 2, "--bandwidth and --latency are of the network between");
+}
+
 TEST_F(Json, PlanHasNumbersThatAddUp) {
   const Value plan = json({"plan", file_, "--json"});
   const Value& stages = plan.at("stages");

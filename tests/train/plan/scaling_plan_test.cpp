@@ -1,0 +1,90 @@
+#include "train/plan/scaling_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "core/support/error.h"
+#include "tests/support/message_of.h"
+#include "train/config/yaml.h"
+
+namespace tessera {
+namespace {
+
+constexpr Interconnect kBetween{.latency = 1e-5, .bandwidth = 1e9};
+
+TEST(ScalingPlan, AnExchangeTakesTwoMessagesOfAPieceForEachOtherRank) {
+  const std::vector<std::size_t> one{4'000'000}, two{4'000'000, 1'000'000};
+  EXPECT_EQ(exchange_seconds(one, 1, kBetween), 0);
+  // To agree takes two messages up and down a tree of one level.
+  EXPECT_DOUBLE_EQ(exchange_seconds(one, 2, kBetween), 2e-5 + 2 * (1e-5 + 2e-3));
+  EXPECT_DOUBLE_EQ(exchange_seconds(one, 4, kBetween), 4e-5 + 6 * (1e-5 + 1e-3));
+  EXPECT_DOUBLE_EQ(exchange_seconds(two, 2, kBetween), exchange_seconds(one, 2, kBetween) + 2e-5 + 2 * (1e-5 + 5e-4));
+}
+
+TEST(ScalingPlan, ATreeTakesWholeMessagesUpAndDown) {
+  const std::vector<std::size_t> one{4'000'000};
+  EXPECT_EQ(tree_seconds(one, 1, kBetween), 0);
+  EXPECT_DOUBLE_EQ(tree_seconds(one, 8, kBetween), 6e-5 + 6 * (1e-5 + 4e-3));
+  EXPECT_DOUBLE_EQ(tree_seconds(one, 5, kBetween), tree_seconds(one, 8, kBetween));
+  const std::vector<std::size_t> small{8};
+  EXPECT_LT(tree_seconds(small, 4096, kBetween), exchange_seconds(small, 4096, kBetween)) << "few steps of little";
+}
+
+Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n") {
+  return parse_experiment(
+      parse_yaml("version: 1\nname: x\ndeterministic: true\nthreads: {compute: 1, loader: 0}\n"
+                 "data: {name: glyphs, count: 80, test_count: 10, batch: 24}\n"
+                 "model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}]}\n" +
+                     rest,
+                 "x.yaml"));
+}
+
+TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
+  const ScalingPlan plan = plan_scaling(experiment(), 6, kBetween);
+  EXPECT_EQ(plan.stage, "dense");
+  EXPECT_EQ(plan.gradient_bytes, 4 * (784 * 10 + 10));
+  EXPECT_EQ(plan.messages, 1);
+  std::vector<std::int64_t> ranks, samples;
+  for (const ScalingRow& row : plan.rows) {
+    ranks.push_back(row.ranks);
+    samples.push_back(row.samples);
+    EXPECT_GT(row.compute_ms, 0);
+    EXPECT_DOUBLE_EQ(row.speedup, plan.rows.front().step_ms() / row.step_ms());
+    EXPECT_DOUBLE_EQ(row.efficiency(), row.speedup / static_cast<double>(row.ranks));
+  }
+  EXPECT_EQ(ranks, (std::vector<std::int64_t>{1, 2, 4, 6}));
+  EXPECT_EQ(samples, (std::vector<std::int64_t>{24, 12, 6, 4}));
+  EXPECT_EQ(plan.rows.front().exchange_ms, 0);
+  EXPECT_DOUBLE_EQ(plan.rows[1].exchange_ms, 1e3 * exchange_seconds(std::vector<std::size_t>{31400}, 2, kBetween));
+}
+
+TEST(ScalingPlan, TakesTheFirstStageThatTrains) {
+  const Experiment factored = experiment(
+      "stages: [{name: small, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 3}}}, {name: tuned, train: "
+      "2s}]\n");
+  const ScalingPlan plan = plan_scaling(factored, 2, kBetween);
+  EXPECT_EQ(plan.stage, "tuned");
+  EXPECT_EQ(plan.gradient_bytes, 4 * (3 * (784 + 10) + 10)) << "of the factored layer";
+}
+
+TEST(ScalingPlan, RefusesWhatCannotBeShared) {
+  EXPECT_EQ(message_of<ConfigError>([] { plan_scaling(experiment(), 5, kBetween); }),
+            "--ranks: data.batch is 24; 5 ranks cannot share it equally");
+  const std::string only = "stages: [{name: small, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 3}}}]\n";
+  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(only), 2, kBetween); }), "--ranks: no stage of x trains");
+}
+
+TEST(ScalingPlan, ReadsBandwidthsInBitsAndLatencies) {
+  EXPECT_DOUBLE_EQ(parse_bandwidth("25G"), 25e9 / 8);
+  EXPECT_DOUBLE_EQ(parse_bandwidth("0.5M"), 5e5 / 8);
+  EXPECT_DOUBLE_EQ(parse_latency("10us"), 1e-5);
+  EXPECT_DOUBLE_EQ(parse_latency("1.5ms"), 1.5e-3);
+  EXPECT_DOUBLE_EQ(parse_latency("500ns"), 5e-7);
+  for (const char* const text : {"", "25", "G", "-1G", "0G", "infG", "25GB", "25 G"}) {
+    EXPECT_EQ(message_of<ConfigError>([&] { parse_bandwidth(text); }),
+              str("--bandwidth: '", text, "' is not one; write 25G for 25 Gbit/s, or 800M"));
+  }
+  EXPECT_EQ(message_of<ConfigError>([] { parse_latency("10"); }), "--latency: '10' is not one; write 10us, 500ns or 1ms");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,195 @@
+#include "train/plan/scaling_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "compress/timing/summary.h"
+#include "core/comm/buckets.h"
+#include "core/comm/communicator.h"
+#include "core/device/decisions.h"
+#include "core/support/error.h"
+#include "train/plan/check.h"
+#include "train/run/environment.h"
+#include "train/run/rank_messages.h"
+#include "train/run/run_state.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kWarmUp = 3;  // steps in which clocks choose and memory is found
+constexpr int kTimed = 9;
+
+// Up a tree, or down.
+double levels(std::int64_t ranks) { return std::ceil(std::log2(static_cast<double>(ranks))); }
+
+double agreement_seconds(std::int64_t ranks, const Interconnect& between) { return 2 * levels(ranks) * between.latency; }
+
+// 1, 2, 4, ... and `ranks`.
+std::vector<std::int64_t> counts_up_to(std::int64_t ranks) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t count = 1; count < ranks; count *= 2) counts.push_back(count);
+  counts.push_back(ranks);
+  return counts;
+}
+
+// Shaped like them, in the order in which they are sent.
+std::vector<Tensor> gradients_of(Module& model) {
+  std::vector<Tensor> gradients;
+  for (const NamedParameter& entry : named_parameters(model)) gradients.push_back(entry.parameter->value());
+  std::ranges::reverse(gradients);
+  return gradients;
+}
+
+// Rank 0 of ranks that are not there: nobody adds to what it has computed.
+class Absent final : public Communicator {
+ public:
+  explicit Absent(std::int64_t size) : size_(static_cast<int>(size)) {}
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return size_; }
+  void all_reduce(const Tensor& values) override { check_reducible(values); }
+  void broadcast(std::string&) override {}
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    return std::vector(static_cast<std::size_t>(size_), std::string(bytes));
+  }
+  std::uint64_t any(std::uint64_t flags) override { return flags; }
+  void barrier() override {}
+  void watch(std::function<void(int rank)>) override {}
+  [[noreturn]] void fail(int, std::string_view why) override { throw InternalError(std::string(why)); }
+  [[noreturn]] void end_all(int) override { throw InternalError("plan: there are no ranks to end"); }
+
+ private:
+  int size_;
+};
+
+// Where the first stage that trains begins, as a rank is told of it.
+std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) {
+  RunState state(config, std::move(inputs.data));
+  state.start(std::move(inputs.initial));
+  for (; !state.stage().train; state.next_stage()) {
+    state.prepare_stage();
+    state.end_stage();
+  }
+  state.prepare_stage();
+  return encode_checkpoint(state.manifest(), state.parts());
+}
+
+// A median of steps that the state takes, each as the stage's first one: the stage may have fewer.
+double milliseconds_of_step(RunState& state) {
+  std::vector<double> ms;
+  for (int i = 0; i < kWarmUp + kTimed; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    state.step();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (i >= kWarmUp) ms.push_back(took.count());
+    state.position().stage_step = 0;
+  }
+  return quantile(ms, 0.5);
+}
+
+bool trains(const ExperimentConfig& config) {
+  return std::ranges::any_of(config.stages, [](const StageConfig& stage) { return stage.train.has_value(); });
+}
+
+// "2.5us" -> 2.5e-6, by the factor of its ending.
+double parse_quantity(const std::string& text, const std::map<std::string_view, double>& endings, const char* option,
+                      const char* example) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto found = endings.find(std::string_view(end, static_cast<std::size_t>(text.data() + text.size() - end)));
+  TESSERA_CHECK(error == std::errc() && std::isfinite(number) && number > 0 && found != endings.end(), ConfigError, option, ": '",
+                text, "' is not one; write ", example);
+  return number * found->second;
+}
+
+}  // namespace
+
+double exchange_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between) {
+  if (ranks == 1) return 0;
+  const auto n = static_cast<double>(ranks);
+  double seconds = 0;
+  for (const std::size_t bytes : messages) {
+    seconds +=
+        agreement_seconds(ranks, between) + 2 * (n - 1) * (between.latency + static_cast<double>(bytes) / n / between.bandwidth);
+  }
+  return seconds;
+}
+
+double tree_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between) {
+  double seconds = 0;
+  for (const std::size_t bytes : messages) {
+    seconds += agreement_seconds(ranks, between) +
+               2 * levels(ranks) * (between.latency + static_cast<double>(bytes) / between.bandwidth);
+  }
+  return seconds;
+}
+
+void ScalingRow::fields(Fields& f) {
+  f.add("ranks", ranks, {.help = "processes"});
+  f.add("samples", samples, {.help = "of a step, for each of them"});
+  f.add("compute_ms", compute_ms, {.help = "measured here", .clock = true});
+  f.add("exchange_ms", exchange_ms, {.help = "of gradients, after backward", .clock = true});
+  f.add("tree_ms", tree_ms, {.help = "that a tree would take in its place", .clock = true});
+  f.add_computed("step_ms", step_ms(), {.help = "computing and exchange", .clock = true});
+  f.add("speedup", speedup, {.help = "over one process", .clock = true});
+  f.add_computed("efficiency", efficiency(), {.help = "that by the number of processes", .clock = true});
+}
+
+void ScalingPlan::fields(Fields& f) {
+  f.add("stage", stage, {.help = "whose step it is: the first that trains"});
+  f.add("gradient_bytes", gradient_bytes, {.help = "of a step"});
+  f.add("messages", messages, {.help = "that they are sent in"});
+  f.add("rows", rows, {.help = "of 1, 2, 4, ... processes and of as many as were asked for"});
+}
+
+ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between) {
+  ExperimentConfig config = experiment.config;
+  TESSERA_CHECK(trains(config), ConfigError, "--ranks: no stage of ", config.name, " trains");
+  TESSERA_CHECK(config.data.batch % ranks == 0, ConfigError, "--ranks: data.batch is ", config.data.batch, "; ", ranks,
+                " ranks cannot share it equally");
+  TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "--ranks: device is ", config.device,
+                "; several ranks compute on the CPU alone: set device: cpu");
+  settle_for_run(config);
+  set_compute_threads(config.threads.compute);
+  RunInputs inputs = check_experiment(experiment);
+  const DataSplits data = inputs.data;
+  const DecisionScope decisions({.measure = !config.deterministic});
+  const std::string begin = begin_of_training(config, std::move(inputs));
+  ScalingPlan plan;
+  std::vector<std::size_t> messages;
+  for (const std::int64_t count : counts_up_to(ranks)) {
+    if (config.data.batch % count != 0) continue;
+    Absent others(count);
+    RunState state(config, data, others);
+    state.load(decode_checkpoint(begin));
+    state.begin_training();
+    if (plan.rows.empty()) {
+      plan.stage = state.stage().name;
+      const std::vector<Tensor> gradients = gradients_of(state.model());
+      for (const Tensor& gradient : gradients) plan.gradient_bytes += static_cast<std::int64_t>(gradient.bytes());
+      messages = message_bytes(gradients);
+      plan.messages = std::ssize(messages);
+    }
+    ScalingRow row{.ranks = count, .samples = config.data.batch / count, .compute_ms = milliseconds_of_step(state)};
+    row.exchange_ms = 1e3 * exchange_seconds(messages, count, between);
+    row.tree_ms = 1e3 * tree_seconds(messages, count, between);
+    plan.rows.push_back(row);
+    plan.rows.back().speedup = plan.rows.front().step_ms() / row.step_ms();
+  }
+  return plan;
+}
+
+double parse_bandwidth(const std::string& text) {
+  return parse_quantity(text, {{"G", 1e9 / 8}, {"M", 1e6 / 8}}, "--bandwidth", "25G for 25 Gbit/s, or 800M");
+}
+
+double parse_latency(const std::string& text) {
+  return parse_quantity(text, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}}, "--latency", "10us, 500ns or 1ms");
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// What a training step will take in several processes: measured computing of a rank's share, and messages by the alpha-beta model
+// (Thakur, Rabenseifner and Gropp, 2005), by which b bytes take latency + b / bandwidth.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/fields.h"
+#include "train/experiment.h"
+
+namespace tessera {
+
+struct Interconnect {
+  double latency = 0;  // seconds of a message of no bytes
+  double bandwidth = 0;  // bytes a second, in each direction
+};
+
+// Seconds until each of `ranks`, 1 or more, has the sum of messages of these sizes, one message behind the other, of each of
+// which the ranks agree first. By exchange, which is what tessera does, pieces go from each rank to each, are added and gathered:
+// as many messages and bytes as of a ring, 2 (n - 1) (latency + b / n / bandwidth). By a tree they go up and down whole, in 2
+// ceil(log2 n) (latency + b / bandwidth).
+double exchange_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between);
+double tree_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between);
+
+struct ScalingRow {
+  std::int64_t ranks = 1;
+  std::int64_t samples = 0;  // of each rank
+  double compute_ms = 0;  // measured here
+  double exchange_ms = 0;  // after backward, which it does not overlap
+  double tree_ms = 0;  // that a tree would take in its place
+  double step_ms() const { return compute_ms + exchange_ms; }
+  double speedup = 1;  // over one rank
+  double efficiency() const { return speedup / static_cast<double>(ranks); }
+
+  void fields(Fields& f);
+};
+
+struct ScalingPlan {
+  std::string stage;  // whose step it is: the first that trains
+  std::int64_t gradient_bytes = 0;
+  std::int64_t messages = 0;  // that these take
+  std::vector<ScalingRow> rows;  // of 1, 2, 4, ... ranks and of as many as were asked for
+
+  void fields(Fields& f);
+};
+
+// Takes a few steps of each share, with the experiment's compute threads, after the passes of the stages until then. Counts that
+// do not divide the batch have no row. Losses, statistics of batch norms and what hooks do at intervals are not counted. Throws
+// ConfigError where the batch has no equal shares for `ranks`, and on a GPU, on which several ranks do not compute.
+ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between);
+
+// "25G", bits a second -> bytes a second; "10us" -> seconds. Throw ConfigError naming the option.
+double parse_bandwidth(const std::string& text);
+double parse_latency(const std::string& text);
+
+}  // namespace tessera
