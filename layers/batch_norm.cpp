@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/comm/shared_statistics.h"
 #include "core/config/read.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
@@ -31,7 +32,11 @@ Var BatchNorm::add_relu(const Var& x, const Var& residual, const Context& contex
 }
 
 Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Context& context) {
-  BatchNormOptions options{.training = context.training, .momentum = config_.momentum, .eps = config_.eps, .relu = relu};
+  BatchNormOptions options{.training = context.training,
+                           .momentum = config_.momentum,
+                           .eps = config_.eps,
+                           .relu = relu,
+                           .ranks = context.training ? SharedStatistics::current() : nullptr};
   if (renewed_batches_ && !context.training) {
     options.training = true;
     options.momentum = 1.0 / static_cast<double>(++*renewed_batches_);  // the first batch replaces what was there

@@ -17,8 +17,9 @@ struct BatchNormConfig {
 };
 
 // Parameters: weight [channels] (1), bias [channels] (0). Buffers: running_mean [channels] (0), running_var [channels] (1).
-// In training the batch's statistics normalise, and the buffers move by `momentum` towards them (the variance unbiased);
-// in evaluation the buffers normalise and stay as they are, but for renew_statistics().
+// In training the batch's statistics normalise, under SharedStatistics those of the batches of all ranks, and the buffers move by
+// `momentum` towards them (the variance unbiased); in evaluation the buffers normalise and stay as they are, but for
+// renew_statistics().
 class BatchNorm final : public Module {
  public:
   using Config = BatchNormConfig;

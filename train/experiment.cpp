@@ -130,6 +130,11 @@ void TrainingConfig::fields(Fields& f) {
   f.add("recompute", recompute,
         {.help = "true: compressed layers keep nothing between their factors for the backward, which computes it again",
          .observable = "plan"});
+  f.add(
+      "sync_batch_norm", sync_batch_norm,
+      {.help = "true: in several processes batch norms normalise by the statistics of all of them; by a process's own without it",
+       .example = "true",
+       .observable = "none: one process has the whole batch"});
 }
 
 void DistillConfig::fields(Fields& f) {
@@ -232,8 +237,8 @@ void ExperimentConfig::fields(Fields& f) {
 }
 
 std::span<const std::string_view> training_keys() {
-  static constexpr std::array<std::string_view, 7> keys{"optimizer", "schedule",    "loss",     "clip_norm",
-                                                        "ema",       "micro_batch", "recompute"};
+  static constexpr std::array<std::string_view, 8> keys{"optimizer", "schedule",    "loss",      "clip_norm",
+                                                        "ema",       "micro_batch", "recompute", "sync_batch_norm"};
   return keys;
 }
 

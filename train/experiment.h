@@ -69,6 +69,7 @@ struct TrainingConfig {
   std::optional<EmaConfig> ema;
   std::optional<std::int64_t> micro_batch;
   bool recompute = false;
+  std::optional<bool> sync_batch_norm;  // false
   void fields(Fields& f);
 };
 

@@ -1,5 +1,7 @@
 #include "core/ops/batch_norm.h"
 
+#include <algorithm>
+
 #include "core/device/dispatch.h"
 #include "core/ops/dense_operands.h"
 
@@ -12,7 +14,32 @@ struct BatchNormSaved {
   BatchNormRelu relu;
   bool training;
   bool residual;
+  Communicator* ranks;
 };
+
+// Each of the two [c] becomes its mean over the ranks.
+void average(Communicator& ranks, const Tensor& first, const Tensor& second) {
+  const std::int64_t channels = first.numel();
+  const Tensor both = Tensor::empty({2 * channels}, DType::f64);
+  both.slice(0, 0, channels).copy_from(first.to(DType::f64));
+  both.slice(0, channels, 2 * channels).copy_from(second.to(DType::f64));
+  ranks.all_reduce(both);
+  for (std::int64_t i = 0; i < 2 * channels; ++i) both.data<double>()[i] /= ranks.size();
+  first.copy_from(both.slice(0, 0, channels).to(first.dtype()));
+  second.copy_from(both.slice(0, channels, 2 * channels).to(second.dtype()));
+}
+
+// Of the rows of all ranks: the mean of squares less the square of the mean, in f64, where squares of f32 are exact.
+void share_statistics(Communicator& ranks, const Tensor& mean, const Tensor& var) {
+  const Tensor first = mean.to(DType::f64).clone(), square = var.to(DType::f64).clone();
+  double* const means = first.data<double>();
+  double* const squares = square.data<double>();
+  for (std::int64_t c = 0; c < first.numel(); ++c) squares[c] += means[c] * means[c];
+  average(ranks, first, square);
+  for (std::int64_t c = 0; c < first.numel(); ++c) squares[c] = std::max(0.0, squares[c] - means[c] * means[c]);
+  mean.copy_from(first.to(mean.dtype()));
+  var.copy_from(square.to(var.dtype()));
+}
 
 class BatchNormOp final : public Op {
  public:
@@ -21,7 +48,7 @@ class BatchNormOp final : public Op {
   bool writes_over_grad() const override { return true; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
-    const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual] = saved_;
+    const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual, ranks] = saved_;
     // What was read lies in a cache; a fresh tensor must be brought into it before it can be written.
     const bool may_overwrite = grad_y.sole_owner();
     const auto over_grad_y = [&] { return may_overwrite ? grad_y : Tensor::empty_like(grad_y); };
@@ -43,7 +70,13 @@ class BatchNormOp final : public Op {
     }
     if (needs[0]) {
       grads[0] = residual_needed ? Tensor::empty_like(saved_x) : over_grad_y();
-      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, relu, mean, inv_std, gamma, grads[1], grads[2], training,
+      Tensor sum_h = grads[1], sum = grads[2];
+      if (ranks != nullptr) {  // by this rank's rows, the kernel divides the sums' means over the ranks
+        sum_h = sum_h.clone();
+        sum = sum.clone();
+        average(*ranks, sum_h, sum);
+      }
+      TESSERA_DISPATCH(x.device(), batch_norm_backward_input, x, g, relu, mean, inv_std, gamma, sum_h, sum, training,
                        as_rows(grads[0]));
     }
     return grads;
@@ -83,13 +116,16 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
   const Tensor shift = beta.value().contiguous();
   const Tensor rows = as_rows(input);
   const Device device = input.device();
+  Communicator* const ranks = options.training && options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr;
   Tensor mean = running_mean.clone();
   Tensor var = running_var;
   if (options.training && rows.dim(0) > 0) {
     mean = Tensor::empty_like(running_mean);
     var = Tensor::empty_like(running_var);
     TESSERA_DISPATCH(device, batch_norm_statistics, rows, mean, var);
-    TESSERA_DISPATCH(device, batch_norm_update, mean, var, running_mean, running_var, rows.dim(0), options.momentum);
+    if (ranks != nullptr) share_statistics(*ranks, mean, var);
+    const std::int64_t all_rows = rows.dim(0) * (ranks != nullptr ? ranks->size() : 1);
+    TESSERA_DISPATCH(device, batch_norm_update, mean, var, running_mean, running_var, all_rows, options.momentum);
   }
   const Tensor inv_std = Tensor::empty_like(var);
   TESSERA_DISPATCH(device, batch_norm_inv_std, var, inv_std, options.eps);
@@ -105,7 +141,8 @@ Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& ru
                                                          .inv_std = inv_std,
                                                          .relu = std::move(relu),
                                                          .training = options.training,
-                                                         .residual = residual.defined()});
+                                                         .residual = residual.defined(),
+                                                         .ranks = ranks});
   if (!residual.defined()) return record(std::move(op), {x, gamma, beta}, std::move(y));
   return record(std::move(op), {x, gamma, beta, residual}, std::move(y));
 }

@@ -9,10 +9,13 @@
 // h = (x - mean) * inv_std, m rows, and g the gradient of y, 0 where `relu` cut:
 //   grad_beta = sum(g), grad_gamma = sum(g * h), grad_x = gamma * inv_std * (g - grad_beta / m - h * grad_gamma / m),
 //   in inference grad_x = gamma * inv_std * g; grad_residual = g.
-// Throws ShapeError when a per-channel operand is not [c] or the residual is not of x's shape.
+// With `ranks` m counts the rows of all of them, each of which has as many, and mean, variance and the two sums in grad_x are
+// those over all rows; grad_gamma and grad_beta are sums over this rank's. Both directions are collective then. Throws ShapeError
+// when a per-channel operand is not [c] or the residual is not of x's shape.
 #pragma once
 
 #include "core/autograd/var.h"
+#include "core/comm/communicator.h"
 
 namespace tessera {
 
@@ -21,6 +24,8 @@ struct BatchNormOptions {
   double momentum = 0.1;
   double eps = 1e-5;
   bool relu = false;
+  Communicator* ranks =
+      nullptr;  // in training, on the CPU: processes that normalise their rows together; null for this one alone
 };
 
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,

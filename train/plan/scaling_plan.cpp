@@ -13,6 +13,7 @@
 #include "core/comm/buckets.h"
 #include "core/comm/communicator.h"
 #include "core/device/decisions.h"
+#include "core/ops/arithmetic.h"
 #include "core/support/error.h"
 #include "train/plan/check.h"
 #include "train/run/environment.h"
@@ -46,13 +47,16 @@ std::vector<Tensor> gradients_of(Module& model) {
   return gradients;
 }
 
-// Rank 0 of ranks that are not there: nobody adds to what it has computed.
+// Rank 0 of ranks that are not there, as if each of them had computed the same.
 class Absent final : public Communicator {
  public:
   explicit Absent(std::int64_t size) : size_(static_cast<int>(size)) {}
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return size_; }
-  void all_reduce(const Tensor& values) override { check_reducible(values); }
+  void all_reduce(const Tensor& values) override {
+    check_reducible(values);
+    cpu::affine(values, size_, 0, values);
+  }
   void broadcast(std::string&) override {}
   std::vector<std::string> all_gather(std::string_view bytes) override {
     return std::vector(static_cast<std::size_t>(size_), std::string(bytes));

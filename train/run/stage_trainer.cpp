@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <optional>
 
 #include "core/autograd/accumulate.h"
 #include "core/autograd/backward.h"
 #include "core/autograd/numeric_check.h"
+#include "core/comm/shared_statistics.h"
 #include "core/finite.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/where.h"
@@ -78,7 +80,8 @@ StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
 // Of all ranks' samples, in micro-batches as small as a rank's.
 StageTrainer::Portion StageTrainer::whole(const Batch& batch) const {
   const std::int64_t share = std::max<std::int64_t>(1, batch.samples() / ranks_->size());
-  return {.samples = batch.samples(), .micro = std::min(config_.micro_batch.value_or(share), share)};
+  const std::int64_t together = config_.sync_batch_norm.value_or(false) ? ranks_->size() : 1;  // that a norm sees at once
+  return {.samples = batch.samples(), .micro = std::min(config_.micro_batch.value_or(share), share) * together};
 }
 
 void StageTrainer::accumulate_gradients(const Batch& batch, const Context& context, const Portion& portion) {
@@ -172,7 +175,11 @@ void StageTrainer::publish(std::int64_t stage_step, std::int64_t global_step) {
 
 void StageTrainer::compute_step(const Batch& batch) {
   if (NumericCheck::active()) check_batch(batch);
-  accumulate_gradients(batch, context(), share_of_rank(batch));
+  {
+    std::optional<SharedStatistics> shared;
+    if (config_.sync_batch_norm.value_or(false)) shared.emplace(*ranks_);
+    accumulate_gradients(batch, context(), share_of_rank(batch));
+  }
   if (ranks_->size() > 1) exchange();
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);

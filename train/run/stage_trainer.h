@@ -37,7 +37,7 @@ class StageTrainer {
   // Each step is computed together by `ranks`, which outlive the trainer; before the first step. step() then takes this rank's
   // share of the batch, of as many samples as the others'. All ranks come to the same bytes: those of one process with the
   // micro-batch of a rank where that is its whole share, but for the statistics of batch norms, which are the means of the
-  // ranks'.
+  // ranks' or, with sync_batch_norm, those of all ranks' micro-batches together.
   void share_with(Communicator& ranks) { ranks_ = &ranks; }
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }

@@ -1,6 +1,9 @@
 // Steps that several ranks take together. Run by mpirun; each rank also takes the same steps alone, in micro-batches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "layers/batch_norm.h"
 #include "layers/dropout.h"
 #include "tests/core/comm/ranks.h"
@@ -124,6 +127,37 @@ TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
   }
   for (float& value : expected) value /= static_cast<float>(ranks().size());
   EXPECT_EQ(model->child("norm").buffers().front()->value.to_vector<float>(), expected);
+}
+
+// Up to rounding, of weights, momentum and running statistics.
+TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
+  const auto after = [](bool shared, bool synchronised) {
+    Sequential model;
+    model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
+    model.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 7}));
+    model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
+    initialize(model, 1);
+    TrainingConfig config = settings();
+    if (synchronised) config.sync_batch_norm = true;
+    StageTrainer trainer(model, config, kTask, 1, 10, 10);
+    if (shared) trainer.share_with(ranks());
+    Bytes values = after_steps(model, trainer, shared);
+    for (const NamedBuffer& entry : named_buffers(model))
+      values[entry.path] = entry.buffer->value.to(DType::f64).to_vector<double>();
+    return values;
+  };
+  const auto largest_difference = [](const Bytes& a, const Bytes& b) {
+    double largest = 0;
+    for (const auto& [name, values] : a) {
+      for (std::size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(values[i] - b.at(name).at(i)));
+    }
+    return largest;
+  };
+  const Bytes whole = after(false, true), together = after(true, true);
+  ASSERT_EQ(together.size(), whole.size());
+  EXPECT_EQ(whole, after(false, false)) << "one process has the whole batch";
+  EXPECT_LT(largest_difference(together, whole), 1e-5);
+  EXPECT_GT(largest_difference(after(true, false), whole), 1e-3);
 }
 
 // Every rank computes them for itself, of the whole batch.
