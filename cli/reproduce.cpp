@@ -2,12 +2,18 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
+#include "cli/output_file.h"
 #include "cli/running.h"
 #include "cli/verbs.h"
+#include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/config/yaml.h"
+#include "train/reproduce/slurm.h"
+#include "train/reproduce/table_plan.h"
 #include "train/run/progress.h"
 
 namespace tessera::cli {
@@ -19,6 +25,8 @@ struct ReproduceArguments {
   std::string results;
   std::string time_limit;
   bool dry_run = false;
+  std::string cell;
+  std::string slurm;
 };
 
 void print_plan(const std::vector<PlannedCell>& cells) {
@@ -35,14 +43,51 @@ void print_plan(const std::vector<PlannedCell>& cells) {
             << " of training steps\n";
 }
 
+std::string options_text(const ReproduceArguments& arguments) {
+  std::string text;
+  if (!arguments.runs.empty()) text += " --runs " + shell_word(arguments.runs);
+  if (!arguments.results.empty()) text += " --results " + shell_word(arguments.results);
+  return text;
+}
+
+// Cells that a choice will give are left for another script.
+int write_slurm(const ReproduceArguments& arguments, const ReproduceOptions& options) {
+  check_output("--slurm", arguments.slurm);
+  const TablePlan plan(real_vfs(), arguments.table, options);
+  const std::vector<Cell> cells = plan.pending();
+  TESSERA_CHECK(!cells.empty(), ConfigError, "--slurm: every cell of ", plan.table().name,
+                " has its result; tessera reproduce without it times the networks");
+  plan.check(cells);
+  const std::string limit = arguments.time_limit.empty() ? "" : " --time-limit " + shell_word(arguments.time_limit);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command =
+      str(shell_word(program), " reproduce ", shell_word(arguments.table), options_text(arguments), limit, " --cell");
+  std::vector<std::string> names;
+  for (const Cell& cell : cells) names.push_back(cell.name());
+  const Experiment asked = parse_experiment(parse_yaml(cells.front().text, cells.front().name()));  // its threads unsettled
+  const SlurmJob job{plan.table().name, command, std::filesystem::current_path().string(), asked.config.threads.compute};
+  write_file_atomically(real_vfs(), arguments.slurm, slurm_script(job, names));
+  std::cout << "wrote " << arguments.slurm << ": " << names.size() << " cells. Submit it with:\n  sbatch "
+            << shell_word(arguments.slurm) << '\n';
+  if (const std::size_t later = plan.undecided().size(); later > 0)
+    std::cout << "when it has ended, call this again for the " << later << " cells that its results choose\n";
+  std::cout << "at last, time the networks with:\n  tessera reproduce " << shell_word(arguments.table) << options_text(arguments)
+            << '\n';
+  return kDone;
+}
+
 int reproduce(const ReproduceArguments& arguments) {
   install_stop_signals();
+  const int ways = int{arguments.dry_run} + int{!arguments.cell.empty()} + int{!arguments.slurm.empty()};
+  TESSERA_CHECK(ways <= 1, ConfigError, "reproduce: one of --dry-run, --cell and --slurm at a time");
   ReproduceOptions options;
   options.runs = runs_folder(arguments.runs);
   options.results = arguments.results;
   options.out = &std::cout;
   options.terminal = isatty(STDOUT_FILENO) != 0;
   options.stop = stop_after(arguments.time_limit);
+  options.cell = arguments.cell;
+  if (!arguments.slurm.empty()) return write_slurm(arguments, options);
   if (arguments.dry_run) {
     print_plan(plan_table(real_vfs(), arguments.table, options));
     return kDone;
@@ -54,10 +99,8 @@ int reproduce(const ReproduceArguments& arguments) {
     for (const std::string& failure : report.failures) std::cerr << "  " << failure << '\n';
   }
   if (report.stopped) {
-    std::cout << "stopped; everything is saved. Go on with:\n  tessera reproduce " << shell_word(arguments.table);
-    if (!arguments.runs.empty()) std::cout << " --runs " << shell_word(arguments.runs);
-    if (!arguments.results.empty()) std::cout << " --results " << shell_word(arguments.results);
-    std::cout << '\n';
+    std::cout << "stopped; everything is saved. Go on with:\n  tessera reproduce " << shell_word(arguments.table)
+              << options_text(arguments) << (arguments.cell.empty() ? "" : " --cell " + shell_word(arguments.cell)) << '\n';
     return kStopped;
   }
   return report.failures.empty() ? kDone : kFailed;
@@ -72,6 +115,9 @@ void add_reproduce(Verb program) {
   verb.argument("--runs", arguments->runs, "folder of the run folders (default: $TESSERA_RUNS or ./runs)");
   verb.argument("--results", arguments->results, "folder of the results and the table (default: results/ beside the table file)");
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
+  verb.argument("--cell", arguments->cell, "run this cell alone, beside other calls that run others; the networks are not timed");
+  verb.argument("--slurm", arguments->slurm, "write an array job for Slurm, of the cells that can run now, and run nothing")
+      .placeholder("FILE");
   verb.flag("--dry-run", arguments->dry_run, "tell what would run and how long it may take");
   verb.footer("Example: tessera reproduce configs/tables/admm_resnet8.yaml --dry-run");
   verb.runs([arguments] { return reproduce(*arguments); });

@@ -16,9 +16,7 @@
 namespace tessera {
 namespace {
 
-std::string identity() {
-  return str("process ", ::getpid(), " on ", host_name());
-}
+std::string identity() { return str("process ", ::getpid(), " on ", host_name()); }
 
 }  // namespace
 
@@ -47,5 +45,17 @@ RunLock::RunLock(RunLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {
 RunLock::~RunLock() {
   if (fd_ >= 0) ::close(fd_);
 }
+
+FileLock::FileLock(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  TESSERA_CHECK(fd_ >= 0, IoError, "lock: open failed: path is ", file.string(), ": ", std::strerror(errno));
+  while (::flock(fd_, LOCK_EX) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    ::close(std::exchange(fd_, -1));
+    throw IoError(str("lock: flock failed: path is ", file.string(), ": ", std::strerror(error)));
+  }
+}
+
+FileLock::~FileLock() { ::close(fd_); }
 
 }  // namespace tessera

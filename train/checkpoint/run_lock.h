@@ -18,4 +18,17 @@ class RunLock {
   int fd_;
 };
 
+// Of a file that several processes append to, each in its turn: waits until no other holds it. A file that is not there is made,
+// empty.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& file);  // throws IoError when it cannot be opened
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock();
+
+ private:
+  int fd_;
+};
+
 }  // namespace tessera

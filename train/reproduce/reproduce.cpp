@@ -24,6 +24,7 @@ class Reproduction {
       : vfs_(vfs), options_(options), plan_(vfs, table_file, options), command_("tessera reproduce " + shell_word(table_file)) {}
 
   ReproduceReport run() {
+    if (!options_.cell.empty()) return run_one();
     std::vector<Cell> cells = plan_.pending();
     plan_.check(cells);
     std::filesystem::create_directories(plan_.runs());
@@ -39,6 +40,37 @@ class Reproduction {
   }
 
  private:
+  ReproduceReport run_one() {
+    std::filesystem::create_directories(plan_.runs());
+    const std::vector<Cell> cells = plan_.pending();
+    const auto found = std::ranges::find_if(cells, [&](const Cell& cell) { return cell.name() == options_.cell; });
+    if (found != cells.end()) {
+      plan_.check({&*found, 1});
+      attempt(*found, "");
+      return std::move(report_);
+    }
+    const bool done =
+        std::ranges::any_of(plan_.results().cells(), [&](const CellResult& result) { return result.name == options_.cell; });
+    TESSERA_CHECK(done, ConfigError, "--cell: ", plan_.table().name, " has no cell '", options_.cell,
+                  "' that can run now; it has ", names_of(cells));
+    say(options_.cell + ": has its result");
+    write_table();
+    return std::move(report_);
+  }
+
+  // Held by the call that runs it.
+  RunLock lock_of(const Cell& cell) const {
+    const std::filesystem::path folder = std::filesystem::path(plan_.runs()) / "locks" / cell.name();
+    std::filesystem::create_directories(folder);
+    return RunLock(folder);
+  }
+
+  static std::string names_of(const std::vector<Cell>& cells) {
+    std::string names;
+    for (const Cell& cell : cells) names += (names.empty() ? "" : ", ") + cell.name();
+    return names.empty() ? "none" : names;
+  }
+
   void say(const std::string& text) const {
     if (options_.out != nullptr) *options_.out << text << std::endl;
   }
@@ -52,16 +84,19 @@ class Reproduction {
     tried_.push_back(cell.name());
     try {
       if (options_.stop.requested()) throw Stopped();
-      const Way way = find_way(vfs_, cell, plan_.runs());
-      say(str(count, cell.name(), ": ", way_text(way)));
-      plan_.results().append(result_of(cell, way));
+      const RunLock lock = lock_of(cell);
+      plan_.results().reload();  // another call may have run it meanwhile
+      if (plan_.results().find(cell.key, cell.seed) == nullptr) {
+        const Way way = find_way(vfs_, cell, plan_.runs());
+        say(str(count, cell.name(), ": ", way_text(way)));
+        plan_.results().append(result_of(cell, way));
+      }
     } catch (const Stopped&) {
       report_.stopped = true;
     } catch (const std::exception& error) {
       say(str(cell.name(), ": failed: ", error.what()));
       report_.failures.push_back(str(cell.name(), ": ", error.what()));
     }
-    plan_.choose_all();
     write_table();
   }
 
@@ -90,7 +125,11 @@ class Reproduction {
     }
   }
 
+  // Of all results there are, also those of calls beside this one, which write it in turn.
   void write_table() {
+    const FileLock turn(std::filesystem::path(plan_.runs()) / "TABLE");
+    plan_.results().reload();
+    plan_.choose_all();
     const TableView view = plan_.view();
     const std::filesystem::path stem = plan_.stem();
     std::filesystem::create_directories(stem.parent_path());

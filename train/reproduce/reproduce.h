@@ -17,6 +17,7 @@ struct ReproduceOptions {
   std::ostream* out = nullptr;
   bool terminal = false;
   StopRequest stop = {};
+  std::string cell = {};  // this one alone, beside other calls that run others; "" = all
 };
 
 struct ReproduceReport {
@@ -27,7 +28,8 @@ struct ReproduceReport {
 
 // Cell after cell: one that has a result is left alone, one whose run is half done goes on, one whose first stages another run
 // has trained forks from there. A cell that fails stops no other. Each result is appended to <results>/<table>.jsonl, and the
-// table is written to <table>.md, .csv, .json and .svg after each. Networks are timed in turn once all cells have their results.
+// table is written to <table>.md, .csv, .json and .svg after each. Networks are timed in turn once all cells have their results;
+// a call for one cell leaves that to one for all.
 // Throws ConfigError with every problem of the table file and of the experiments of cells that have no result, before any
 // training.
 ReproduceReport reproduce(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options);

@@ -6,6 +6,7 @@
 
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "train/checkpoint/run_lock.h"
 #include "train/run/json_lines.h"
 
 namespace tessera {
@@ -83,12 +84,15 @@ const ArmTimes* ResultsFile::find_times(const std::string& networks, const std::
   return found == times_.rend() ? nullptr : &*found;
 }
 
+void ResultsFile::reload() { read_all(); }
+
 void ResultsFile::append(const CellResult& cell) { append_line(write(cell)); }
 
 void ResultsFile::append(const ArmTimes& times) { append_line(write(times)); }
 
 void ResultsFile::append_line(const Value& line) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+  const FileLock turn(path_);
   read_all();  // another command may have added lines
   JsonLines file(path_, length_);
   file.append(line);

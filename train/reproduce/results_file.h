@@ -1,5 +1,5 @@
-// The results of a table, one JSON object a line: a cell where it has a key, else networks on the clock. Lines are only added,
-// and of two for the same the later one counts.
+// The results of a table, one JSON object a line: a cell where it has a key, else networks on the clock. Lines are only added, by
+// several commands in turn, and of two for the same the later one counts.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,7 @@ class ResultsFile {
   const ArmTimes* find_times(const std::string& networks, const std::string& first, const TimedBatch& timed) const;
   std::span<const CellResult> cells() const { return cells_; }
 
+  void reload();  // with what other commands have added
   void append(const CellResult& cell);  // on stable storage when it returns
   void append(const ArmTimes& times);
 

@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <vector>
+
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "tests/core/io/expect_error.h"
@@ -39,6 +42,30 @@ TEST(RunLock, EndsWithAProcessThatNeverReleasedIt) {
   ASSERT_EQ(status, 0);
   EXPECT_EQ(real_vfs().read_file(folder.path() / "LOCK").find("process " + std::to_string(child)), 0u);
   EXPECT_NO_THROW(RunLock lock(folder.path()));
+}
+
+// Ten processes that each read a number, wait and write the next one.
+TEST(FileLock, WritersTakeTurns) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "count";
+  std::vector<pid_t> children;
+  for (int i = 0; i < 10; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const FileLock turn(file);
+      const std::string before = real_vfs().read_file(file);
+      ::usleep(5000);
+      std::ofstream(file, std::ios::app) << before.size() << std::flush;
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(real_vfs().read_file(file), "0123456789");
 }
 
 TEST(RunLock, NamesAFolderThatIsNotThere) {
