@@ -64,8 +64,10 @@ void Progress::step(std::int64_t step, double loss) {
   dirty_ = true;
 }
 
+void Progress::record(const std::string& text) { log_ << text << std::endl; }
+
 void Progress::line(const std::string& text) {
-  log_ << text << std::endl;
+  record(text);
   if (out_ == nullptr) return;
   if (dirty_) *out_ << "\r\033[K";
   dirty_ = false;

@@ -1,5 +1,6 @@
 #include "train/run/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/support/error.h"
@@ -29,6 +30,18 @@ void leave_failed(RunContext& run, const std::string& what) {
   };
   attempt([&] { run.finish_saving(); });
   attempt([&] { run.write_status("failed"); });
+}
+
+// What another number of ranks changes; "" of other changes.
+std::string in_words(const std::string& change, const RunContext& run) {
+  if (!change.starts_with("ranks ")) return "";
+  const std::string sums = "; gradients are added up in another order";
+  const bool of_shares = std::ranges::none_of(run.config().stages, [](const StageConfig& stage) {
+    return stage.training.sync_batch_norm.value_or(false) || stage.training.micro_batch;
+  });
+  if (!of_shares) return sums;
+  const std::int64_t share = run.config().data.batch / run.options.ranks->size();
+  return str(sums, ", and batch norms normalise over ", share, " samples at a time");
 }
 
 Value environment_of(const RunContext& run) { return describe_environment(run.config(), run.options.ranks->size()); }
@@ -102,7 +115,10 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
   run.leader.begin(run.state, experiment.resolved);
   for (const std::string& change :
        environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run))) {
-    log_warning(str("resume: ", change, "; the same bytes as an uninterrupted run are not promised"));
+    const std::string told =
+        str("resume: ", change, "; the same bytes as an uninterrupted run are not promised", in_words(change, run));
+    log_warning(told);
+    run.progress.record(told);
   }
   RunHistory history;
   DecisionMap decisions;
