@@ -33,7 +33,7 @@ void Speed::fields(Fields& f) {
   f.add("speedup", ratio.median, {.help = "dense time over compressed time, median", .clock = true});
   f.add("speedup_low", ratio.low, {.help = "of its 95 % confidence interval", .clock = true});
   f.add("speedup_high", ratio.high, {.help = "of its 95 % confidence interval", .clock = true});
-  f.add("faster", faster, {.help = "whether the interval lies above 1.02"});
+  f.add("faster", faster, {.help = "whether the interval of the batches that decide lies above 1.02"});
 }
 
 void PhaseSpeed::fields(Fields& f) {
