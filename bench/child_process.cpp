@@ -79,6 +79,11 @@ ChildProcess::~ChildProcess() {
   end();
 }
 
+Value ChildProcess::ask(const std::string& line, const char* who) {
+  write_line(line);
+  return parse_json(read_line(), who);
+}
+
 const std::string& ChildProcess::end() {
   if (!ended_.empty()) return ended_;
   std::fclose(to_);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/value.h"
+
 namespace tessera::bench {
 
 class ChildProcess {
@@ -23,6 +25,8 @@ class ChildProcess {
   // Both throw IoError when the child has ended, with its exit status or the signal.
   void write_line(const std::string& line);
   std::string read_line();  // without the newline
+  // Writes the line and reads a JSON object. `who` answers, for messages.
+  Value ask(const std::string& line, const char* who);
 
  private:
   // Closes its input and waits; how it ended: "exit status 3", "signal 6, Aborted".

@@ -36,10 +36,7 @@ OnnxRival::OnnxRival(const OnnxProgram& program, const OnnxQuestion& question, c
                 "; install PyPI's onnxruntime in a virtual environment and name its interpreter with --python");
 }
 
-Value OnnxRival::ask(const std::string& line) {
-  child_.write_line(line);
-  return parse_json(child_.read_line(), "ONNX Runtime");
-}
+Value OnnxRival::ask(const std::string& line) { return child_.ask(line, "ONNX Runtime"); }
 
 std::vector<double> OnnxRival::values() { return numbers(ask("values").at("values")); }
 

@@ -39,10 +39,7 @@ SklearnRival::SklearnRival(const SklearnProgram& program)
                 " multiplies by no BLAS with threads: not a fair rival");
 }
 
-Value SklearnRival::ask(const std::string& line) {
-  child_.write_line(line);
-  return parse_json(child_.read_line(), "scikit-learn");
-}
+Value SklearnRival::ask(const std::string& line) { return child_.ask(line, "scikit-learn"); }
 
 void SklearnRival::load(const std::filesystem::path& file, std::int64_t n) { ask(str("load ", n, ' ', file.string())); }
 

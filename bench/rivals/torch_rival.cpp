@@ -136,10 +136,7 @@ TorchRival::TorchRival(const TorchProgram& program, const TorchSettings& setting
   if (missing != nullptr) throw TorchMissing(str("torch: ", program.python, " cannot import it: ", missing->as_string()));
 }
 
-Value TorchRival::ask(const std::string& line) {
-  child_.write_line(line);
-  return parse_json(child_.read_line(), "torch");
-}
+Value TorchRival::ask(const std::string& line) { return child_.ask(line, "torch"); }
 
 std::int64_t TorchRival::memory_kib() {
   const Value answer = ask("memory");

@@ -24,8 +24,7 @@ struct BatchNormOptions {
   double momentum = 0.1;
   double eps = 1e-5;
   bool relu = false;
-  Communicator* ranks =
-      nullptr;  // in training, on the CPU: processes that normalise their rows together; null for this one alone
+  Communicator* ranks = nullptr;  // that normalise their rows together, in training on the CPU; null: this process alone
 };
 
 Var batch_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor& running_mean, const Tensor& running_var,

@@ -36,7 +36,7 @@ class Conv2dOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;  // product_weight()
+  Tensor weight_;  // as products read it
   DType parameter_;  // of the weight as it was given, and of its gradient
   bool bias_;
   Conv2dOptions options_;

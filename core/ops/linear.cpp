@@ -34,7 +34,7 @@ class LinearOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;  // product_weight()
+  Tensor weight_;  // as products read it
   DType parameter_;  // of the weight as it was given, and of its gradient
   bool bias_;
 };

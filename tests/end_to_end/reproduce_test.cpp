@@ -3,103 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "core/config/value.h"
 #include "core/cpu/onednn_version.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_table.h"
 #include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
-
-constexpr const char* kBase = R"(
-version: 1
-name: base
-seed: 5
-threads: {compute: 2, loader: 0}
-deterministic: true
-data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
-checkpoint: {every: 3s, keep: 2}
-log_every: 3
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 16, kernel: 3, padding: 1, bias: false, name: conv2}}
-    - relu
-    - {conv2d: {out: 16, kernel: 1, bias: false, name: conv3}}
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
-)";
-constexpr const char* kDense = R"(
-stages:
-  - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
-  - {name: dense, train: 8s}
-)";
-constexpr const char* kFactored = R"(
-stages:
-  - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
-  - {name: truncated, factorise: {layers: [conv2, conv3], format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
-  - {name: tuned, train: 8s}
-)";
-constexpr const char* kTable = R"(
-version: 1
-name: small
-seeds: [1, 2]
-tune: {key: optimizer.lr, values: [0.05, 0.01], seed: 1}
-arms:
-  - {name: dense, experiment: dense.yaml}
-  - {name: direct, experiment: factored.yaml}
-  - {name: smaller, experiment: factored.yaml, set: ["stages[1].factorise.ranks={out: 2, in: 2}"]}
-questions: [{ask: "Is it better?", arm: direct, against: dense}]
-published: [{name: Another, top1: 91.5, source: A paper, conditions: other data}]
-latency: {batch: [1, 8], repeats: 5}
-training: {batch: [8], repeats: 5}
-)";
-
-class Reproduce : public ::testing::Test {
- protected:
-  void SetUp() override {
-    write_bytes(folder_ / "dense.yaml", std::string(kBase) + kDense);
-    write_bytes(folder_ / "factored.yaml", std::string(kBase) + kFactored);
-    write_bytes(folder_ / "small.yaml", kTable);
-  }
-
-  Outcome reproduce(const std::string& to, const std::vector<std::string>& more = {},
-                    const std::vector<std::string>& environment = {}) {
-    return run_program(
-        joined({"reproduce", folder_ / "small.yaml", "--runs", folder_ / (to + "/runs"), "--results", folder_ / to}, more),
-        environment);
-  }
-  std::vector<Value> results(const std::string& to) const {
-    std::vector<Value> lines;
-    for (const std::string& line : split(read_bytes(folder_ / (to + "/small.jsonl")), '\n')) {
-      if (!line.empty()) lines.push_back(parse_json(line, "small.jsonl"));
-    }
-    return lines;
-  }
-  // Each row of the CSV without the cells of the clock.
-  std::string table_without_clocks(const std::string& to) const {
-    std::string text;
-    for (const std::vector<std::string>& row : parse_csv(read_bytes(folder_ / (to + "/small.csv")), "small.csv")) {
-      for (std::size_t i = 0; i < 12; ++i) text += row.at(i) + ',';
-      for (std::size_t i = 13; i < 17; ++i) text += row.at(i) + ',';
-      text += '\n';
-    }
-    return text;
-  }
-
-  TemporaryFolder folder_;
-};
 
 // tucker2 leaves the 1x1 convolution dense; the dense arm has no pass.
 void expect_verdict(const Value& line) {
@@ -248,36 +163,6 @@ latency: {batch: [1], repeats: 5}
   EXPECT_EQ(lines.find("direct-lr0.05-seed1"), std::string::npos);
   EXPECT_EQ(lines.find("direct-lr0.01-seed1"), std::string::npos);
   expect_outcome(reproduce("a"), 0, "small.md");
-}
-
-// Tasks of an array job, as Slurm starts them: all at once.
-void run_tasks(const std::string& script, int tasks) {
-  std::vector<std::thread> running;
-  for (int i = 0; i < tasks; ++i) {
-    running.emplace_back([&script, i] {
-      const std::string command = str("SLURM_ARRAY_TASK_ID=", i, " sh ", script, " > ", script, ".log", i, " 2>&1");
-      EXPECT_EQ(std::system(command.c_str()), 0) << read_bytes(str(script, ".log", i));
-    });
-  }
-  for (std::thread& task : running) task.join();
-}
-
-TEST_F(Reproduce, TasksOfAnArrayJobMeetInOneResultsFile) {
-  const std::string job = folder_ / "job.sh";
-  const Outcome tuning = reproduce("tasks", {"--slurm", job});
-  expect_outcome(tuning, 0, "6 cells. Submit it with:\n  sbatch ");
-  expect_in(tuning.output, "call this again for the 3 cells that its results choose");
-  run_tasks(job, 6);
-  EXPECT_EQ(results("tasks").size(), 6u);
-  expect_outcome(reproduce("tasks", {"--cell", "dense-lr0.05-seed1"}), 0, "dense-lr0.05-seed1: has its result");
-  expect_outcome(reproduce("tasks", {"--cell", "dense-seed1"}), 2, "--cell: small has no cell 'dense-seed1' that can run now");
-  expect_outcome(reproduce("tasks", {"--slurm", job}), 0, "3 cells. Submit it with:");
-  run_tasks(job, 3);
-  EXPECT_EQ(results("tasks").size(), 9u);
-  expect_outcome(reproduce("tasks", {"--slurm", job}), 2, "--slurm: every cell of small has its result");
-  ASSERT_EQ(reproduce("tasks").exit_code, 0);
-  ASSERT_EQ(reproduce("straight").exit_code, 0);
-  EXPECT_EQ(table_without_clocks("tasks"), table_without_clocks("straight"));
 }
 
 constexpr const char* kGpt = R"(

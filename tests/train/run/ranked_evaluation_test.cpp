@@ -20,6 +20,20 @@ namespace {
 
 constexpr std::int64_t kBatch = 8;
 
+// Hands its input on, and counts the forwards.
+class Counting final : public Module {
+ public:
+  std::string_view kind() const override { return "counting"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context&) override {
+    ++forwards;
+    return x;
+  }
+  Shape output_shape(const Shape& input, Trace*) const override { return input; }
+
+  std::int64_t forwards = 0;
+};
+
 void expect_the_bytes_of_one_process(Module& model, const Subset& split, const Task& task) {
   SCOPED_TRACE(str(split.size(), " samples"));
   Loader alone(split, evaluation_options(kBatch, 0)), shared(split, evaluation_options(kBatch, 1));
@@ -48,6 +62,27 @@ TEST(RankedEvaluation, OfImagesHasTheBytesOfOneProcess) {
     const Subset some{all.dataset, {all.indices.begin(), all.indices.begin() + count}};
     expect_the_bytes_of_one_process(model, some, Classification());
   }
+}
+
+TEST(RankedEvaluation, EachBatchIsOneRanks) {
+  Sequential model;
+  auto& counting = static_cast<Counting&>(model.add_child("counting", std::make_unique<Counting>()));
+  model.add_child("flatten", std::make_unique<Flatten>());
+  model.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = kGlyphSide * kGlyphSide, .out = kGlyphClasses}));
+  initialize(model, 1);
+  GlyphsConfig glyphs;
+  glyphs.count = 20;
+  glyphs.test_count = 9 * kBatch;
+  DataConfig config;
+  config.form = glyphs;
+  Loader loader(load_data(config, 1).test, evaluation_options(kBatch, 0));
+  evaluate_together(ranks(), model, loader, Classification(), DType::f32, [] {});
+  std::int64_t all = 0;
+  for (const std::string& of_rank : ranks().all_gather(std::to_string(counting.forwards))) {
+    all += std::stoll(of_rank);
+    EXPECT_LE(std::stoll(of_rank), 9 / ranks().size() + 1);
+  }
+  EXPECT_EQ(all, 9);
 }
 
 TEST(RankedEvaluation, OfTextHasTheBytesOfOneProcess) {

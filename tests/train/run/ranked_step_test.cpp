@@ -175,6 +175,14 @@ TEST(RankedStep, GradientsThatHooksAskForHaveTheBytesOfOneProcess) {
   const auto expected = gradients(other, *reference);
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(gradients(trainer, *model), expected);
+  // Synchronised norms see the whole batch, here too.
+  TrainingConfig synchronised = settings();
+  synchronised.sync_batch_norm = true;
+  StageTrainer together(*model, synchronised, kTask, 1, 10, 10), whole(*reference, settings(), kTask, 1, 10, 10);
+  together.share_with(ranks());
+  const auto of_whole = gradients(whole, *reference);
+  EXPECT_NE(of_whole, expected);
+  EXPECT_EQ(gradients(together, *model), of_whole);
 }
 
 }  // namespace
