@@ -8,7 +8,7 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
-#include "tests/end_to_end/trained_run.h"
+#include "tests/end_to_end/reported_run.h"
 #include "tests/support/python.h"
 
 namespace tessera::testing {
@@ -16,27 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kBlocks = R"(
-data: {name: glyphs, count: 200, test_count: 20, batch: 20, val: 0.1}
-optimizer: {name: sgd, lr: 0.05}
-log_every: 3
-stages:
-  - {name: dense, train: 2e}
-  - {name: held, train: 2e, admm: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always, rho: 1, update: 4s}}
-  - {name: factored, factorise: {from: held}}
-  - {name: tuned, train: 1e}
-)";
-
-class Report : public TrainedRun {
+class Report : public ReportedRun {
  protected:
-  static void SetUpTestSuite() { train_shared(tiny_experiment(kBlocks)); }
-
-  static std::string page(const std::vector<std::string>& sources, const std::vector<std::string>& more = {}) {
-    const std::string file = *folder_ / "page.html";
-    const Outcome outcome = run_program(joined(joined({"report"}, sources), joined({"-o", file}, more)));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return read_bytes(file);
-  }
   // The elements that tests/end_to_end/check_page.py counts in the newest page.
   static Value checked() {
     const std::string told =
@@ -158,41 +139,6 @@ TEST_F(Report, PrintsWithoutWhatIsToBePressed) {
   expect_in(body, "class=\"scroll");
   for (const char* const event : {"'beforeprint'", "'afterprint'"}) expect_in(body, event);
   expect_in(body, "<details");
-}
-
-bool has_browser() { return std::system("chromium --version >/dev/null 2>&1") == 0; }
-
-// What the page is in a browser once `script` has run behind its own.
-std::string dom_after(std::string page, const std::string& script, const TemporaryFolder& folder) {
-  const std::string end = "</body>", file = folder / "scripted.html";
-  page.replace(page.rfind(end), end.size(), str("<script>", script, "</script></body>"));
-  write_bytes(file, page);
-  return output_of(str("chromium --headless --no-sandbox --disable-gpu --user-data-dir=", folder / "chromium",
-                       " --dump-dom file://", file, " 2>/dev/null"));
-}
-
-TEST_F(Report, OpensForThePrinterInABrowser) {
-  if (!has_browser()) GTEST_SKIP() << "no chromium";
-  const std::string script =
-      "var closed = function () { return document.querySelectorAll('details:not([open])').length; };"
-      "document.querySelector('details').open = true;"
-      "var told = [closed()];"
-      "['beforeprint', 'afterprint'].forEach(function (name) { window.dispatchEvent(new Event(name)); told.push(closed()); });"
-      "document.title = 'closed ' + (told[0] > 0) + ' ' + told[1] + ' ' + (told[2] - told[0]);";
-  expect_in(dom_after(page({run()}), script, *folder_), "<title>closed true 0 0</title>");
-}
-
-// After a click on the header of the stages' column of steps: what the script makes of the page.
-TEST_F(Report, SortsInABrowser) {
-  if (!has_browser()) GTEST_SKIP() << "no chromium";
-  const std::string dom =
-      dom_after(page({run()}), "var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();", *folder_);
-  EXPECT_EQ(dom.find("disabled", dom.find("<body")), std::string::npos) << "the script set the buttons free";
-  expect_in(dom, "aria-sort=\"descending\"");
-  const std::string rows = dom.substr(dom.find("id=\"stages-0\""));
-  ASSERT_NE(rows.find("scope=\"row\">factored<"), std::string::npos);
-  EXPECT_LT(rows.find("scope=\"row\">dense<"), rows.find("scope=\"row\">factored<"));
-  EXPECT_LT(rows.find("scope=\"row\">tuned<"), rows.find("scope=\"row\">factored<")) << "which has no steps";
 }
 
 }  // namespace
