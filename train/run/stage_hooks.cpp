@@ -33,7 +33,7 @@ MakeHook sparse_admm_hook(const AdmmConfig& config) {
     std::vector<BlockProblem> problems;
     std::vector<ConstrainedLayer> layers = sparse_layers(config, setting.model, problems);
     TESSERA_CHECK(problems.empty(), ConfigError, "admm: ", problems.front().key, ": ", problems.front().message);
-    return std::make_unique<Admm>(config, std::move(layers), setting.model, setting.length, setting.slots);
+    return std::make_unique<Admm>(config, std::move(layers), setting.model, setting.length, setting.slots, setting.ranks);
   };
 }
 
@@ -69,7 +69,7 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& in
     TESSERA_CHECK(settled != nullptr, InternalError, "stage ", stage.name, ": its admm pass has not run");
     hooks.push_back([config = *stage.admm, layers = settled->layers](const HookSetting& setting) {
       return std::make_unique<Admm>(config, low_rank_layers(config, layers, setting.model), setting.model, setting.length,
-                                    setting.slots);
+                                    setting.slots, setting.ranks);
     });
   }
   return hooks;

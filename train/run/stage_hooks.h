@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/comm/communicator.h"
 #include "core/config/duration.h"
 #include "core/nn/hook.h"
 #include "train/data/batch.h"
@@ -28,6 +29,7 @@ struct HookSetting {
   StepSlots& slots;
   std::uint64_t seed = 0;  // of the run
   WithGradients with_gradients = {};
+  std::function<Communicator&()> ranks = &one_process;  // that train the stage; not asked before it begins
 };
 
 using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;
