@@ -47,8 +47,10 @@ void print_messages() {
                 "'; it is debug, info, warning or error");
   const auto least = static_cast<LogLevel>(found - kNames.begin());
   set_log_sink([least](LogLevel level, std::string_view message) {
+    if (level < least) return;
     const int rank = ranks().rank();
-    if (level >= least) std::cerr << "tessera: " << (rank > 0 ? str("rank ", rank, ": ") : "") << message << '\n';
+    rank_log().line(message);
+    std::cerr << "tessera: " << (rank > 0 ? str("rank ", rank, ": ") : "") << message << '\n';
   });
 }
 

@@ -114,13 +114,14 @@ void print_disk(const DiskPlan& disk) {
 
 void print_scaling(const ScalingPlan& plan) {
   std::vector<std::vector<std::string>> rows{
-      {"ranks", "samples each", "computing ms", "exchange ms", "(tree ms)", "step ms", "speed-up", "efficiency"}};
+      {"ranks", "samples each", "computing ms", "exchange ms", "exposed ms", "(tree ms)", "step ms", "speed-up", "efficiency"}};
   for (const ScalingRow& row : plan.rows) {
     const auto ms = [](double value) { return formatted("%.2f", value); };
-    rows.push_back({str(row.ranks), str(row.samples), ms(row.compute_ms), ms(row.exchange_ms), ms(row.tree_ms), ms(row.step_ms()),
-                    formatted("%.2fx", row.speedup), formatted("%.0f %%", 100 * row.efficiency())});
+    rows.push_back({str(row.ranks), str(row.samples), ms(row.compute_ms), ms(row.exchange_ms), ms(row.exposed_ms),
+                    ms(row.tree_ms), ms(row.step_ms()), formatted("%.2fx", row.speedup),
+                    formatted("%.0f %%", 100 * row.efficiency())});
   }
-  std::printf("\na step of %s in several processes: gradients of %s in %lld %s, sent after backward\n", plan.stage.c_str(),
+  std::printf("\na step of %s in several processes: gradients of %s in %lld %s, sent during backward\n", plan.stage.c_str(),
               mib(plan.gradient_bytes).c_str(), Count{plan.messages}, plan.messages == 1 ? "message" : "messages");
   std::cout << aligned(rows, std::vector<bool>(rows.front().size(), true));
 }

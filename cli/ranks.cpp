@@ -48,10 +48,17 @@ void join_ranks() {
 #endif
 }
 
+RankLog& rank_log() {
+  static RankLog log;
+  return log;
+}
+
 Communicator& ranks() { return several ? *several : one_process(); }
 
 void leave_it_to_rank_0(int exit_code, std::string_view why) {
-  if (ranks().rank() > 0) several->fail(exit_code, why);
+  if (ranks().rank() == 0) return;
+  rank_log().line(str("failed: ", why));
+  several->fail(exit_code, why);
 }
 
 int leave_ranks(int exit_code) {

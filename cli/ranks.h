@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/comm/communicator.h"
+#include "train/run/rank_log.h"
 
 namespace tessera::cli {
 
@@ -13,6 +14,9 @@ namespace tessera::cli {
 void join_ranks();
 // Those that were joined; before that and without others, one_process().
 Communicator& ranks();
+
+// Of this process, where it is a rank above 0: warnings and its failure go to it too.
+RankLog& rank_log();
 
 // Before this process tells of its failure. Rank 0 alone does: it tells of its own, which may be the same one on every rank, or
 // of what another has failed of, and ends all. On others this does not return.

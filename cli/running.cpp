@@ -87,7 +87,7 @@ SessionOptions session_options(const StopRequest& stop, const std::string& profi
   return options;
 }
 
-int follow(const StopRequest& stop) { return follow_rank_0(ranks(), stop) == RunOutcome::stopped ? kStopped : kDone; }
+int follow(const StopRequest& stop) { return follow_rank_0(ranks(), stop, rank_log()) == RunOutcome::stopped ? kStopped : kDone; }
 
 int finish(Session session) {
   const std::string run_path = session.folder().path();

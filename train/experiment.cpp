@@ -135,6 +135,10 @@ void TrainingConfig::fields(Fields& f) {
       {.help = "true: in several processes batch norms normalise by the statistics of all of them; by a process's own without it",
        .example = "true",
        .observable = "none: one process has the whole batch"});
+  f.add("power_sgd", power_sgd,
+        {.help = "gradients of low rank, of which several processes send less; the same in one process",
+         .example = "{rank: 2}",
+         .observable = "bytes"});
 }
 
 void DistillConfig::fields(Fields& f) {
@@ -237,8 +241,8 @@ void ExperimentConfig::fields(Fields& f) {
 }
 
 std::span<const std::string_view> training_keys() {
-  static constexpr std::array<std::string_view, 8> keys{"optimizer", "schedule",    "loss",      "clip_norm",
-                                                        "ema",       "micro_batch", "recompute", "sync_batch_norm"};
+  static constexpr std::array<std::string_view, 9> keys{
+      "optimizer", "schedule", "loss", "clip_norm", "ema", "micro_batch", "recompute", "sync_batch_norm", "power_sgd"};
   return keys;
 }
 

@@ -19,6 +19,7 @@
 #include "layers/models/model.h"
 #include "optim/builtin.h"
 #include "optim/ema.h"
+#include "optim/power_sgd.h"
 #include "optim/schedule.h"
 #include "train/config_file.h"
 #include "train/data/builtin.h"
@@ -70,6 +71,7 @@ struct TrainingConfig {
   std::optional<std::int64_t> micro_batch;
   bool recompute = false;
   std::optional<bool> sync_batch_norm;  // false
+  std::optional<PowerSgdConfig> power_sgd;
   void fields(Fields& f);
 };
 

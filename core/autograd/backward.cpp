@@ -1,8 +1,12 @@
 #include "core/autograd/backward.h"
 
+#include <algorithm>
+#include <optional>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "core/autograd/accumulate.h"
 #include "core/autograd/numeric_check.h"
@@ -22,9 +26,16 @@ struct BySequence {
 // so a node popped from the queue has received all of its gradient.
 class Sweep {
  public:
+  // holds_leaves: leaves do not come up, take() has them.
+  explicit Sweep(bool holds_leaves) : holds_leaves_(holds_leaves) {}
+
   void add(const NodePtr& node, Tensor grad) {
     auto [slot, fresh] = pending_.try_emplace(node.get());
-    if (fresh) queue_.push(node);
+    if (fresh && node->leaf && holds_leaves_) {
+      held_.push_back(node);
+    } else if (fresh) {
+      queue_.push(node);
+    }
     slot->second = fresh ? std::move(grad) : sum(std::move(slot->second), grad);
     if (fresh) return;
     if (NumericCheck::active()) numeric_check::sum(*node, slot->second);
@@ -40,6 +51,22 @@ class Sweep {
     return {std::move(node), std::move(entry.mapped())};
   }
 
+  // What a held leaf has received; undefined where it is nothing.
+  Tensor take(const Node& leaf) {
+    auto entry = pending_.extract(&leaf);
+    return entry.empty() ? Tensor() : std::move(entry.mapped());
+  }
+
+  // Held leaves that nobody took, in the order in which they would come up.
+  std::vector<NodePtr> left() const {
+    std::vector<NodePtr> leaves;
+    for (const NodePtr& leaf : held_) {
+      if (pending_.contains(leaf.get())) leaves.push_back(leaf);
+    }
+    std::ranges::sort(leaves, [](const NodePtr& a, const NodePtr& b) { return BySequence()(b, a); });
+    return leaves;
+  }
+
   // a + b, in place when nobody else holds a's bytes: an op may return grad_y itself for several inputs.
   static Tensor sum(Tensor a, const Tensor& b) {
     if (a.sole_owner() && a.is_contiguous() && !a.shares_storage(b)) {
@@ -52,8 +79,51 @@ class Sweep {
   }
 
  private:
+  bool holds_leaves_;
+  std::vector<NodePtr> held_;
   std::priority_queue<NodePtr, std::vector<NodePtr>, BySequence> queue_;
   std::unordered_map<const Node*, Tensor> pending_;
+};
+
+template <class Visit>
+void for_each_read(const Node& node, Visit&& visit) {
+  const auto visit_trained = [&](const NodePtr& input) {
+    if (input->requires_grad) visit(input);
+  };
+  std::ranges::for_each(node.inputs, visit_trained);
+  if (node.op) std::ranges::for_each(node.op->leaves_inside(), visit_trained);
+}
+
+// How often leaves are still to be read by nodes that the sweep comes to.
+class Reads {
+ public:
+  explicit Reads(const NodePtr& root) {
+    std::unordered_set<const Node*> seen{root.get()};
+    std::vector<const Node*> stack{root.get()};
+    while (!stack.empty()) {
+      const Node& node = *stack.back();
+      stack.pop_back();
+      for_each_read(node, [&](const NodePtr& input) {
+        if (input->leaf) {
+          ++left_[input.get()];
+        } else if (seen.insert(input.get()).second) {
+          stack.push_back(input.get());
+        }
+      });
+    }
+  }
+
+  // Leaves that no other node reads than this one, which was visited.
+  std::vector<NodePtr> ended_by(const Node& node) {
+    std::vector<NodePtr> leaves;
+    for_each_read(node, [&](const NodePtr& input) {
+      if (input->leaf && --left_.at(input.get()) == 0) leaves.push_back(input);
+    });
+    return leaves;
+  }
+
+ private:
+  std::unordered_map<const Node*, int> left_;
 };
 
 void check_gradient(const Node& node, const Node& input, const Tensor& grad) {
@@ -91,15 +161,22 @@ void visit(Sweep& sweep, Node& node, Tensor grad) {
 
 }  // namespace
 
-void backward(const Var& y, const Tensor& grad_y) {
+void backward(const Var& y, const Tensor& grad_y, const LeafDone& done) {
   TESSERA_CHECK(y.requires_grad(), InternalError, "backward: nothing recorded leads to this value");
   TESSERA_CHECK(grad_y.defined() || y.value().numel() == 1, ShapeError, "backward: value is ", y.shape(),
                 "; needs a gradient, or exactly one element");
   TESSERA_CHECK(!grad_y.defined() || grad_y.shape() == y.shape(), ShapeError, "backward: gradient is ", grad_y.shape(),
                 ", value is ", y.shape());
   const NoGrad no_grad;
-  Sweep sweep;
+  std::optional<Reads> reads;
+  if (done) reads.emplace(y.node());
+  Sweep sweep(reads.has_value());
   sweep.add(y.node(), grad_y.defined() ? grad_y : Tensor::full(y.shape(), 1.0, y.dtype(), y.device()));
+  const auto end_leaf = [&](Node& leaf) {
+    Tensor grad = sweep.take(leaf);
+    if (grad.defined()) store_leaf(leaf, std::move(grad));
+    if (leaf.grad.defined()) done(leaf);
+  };
   while (!sweep.empty()) {
     auto [node, grad] = sweep.pop();
     if (node->leaf) {
@@ -113,10 +190,15 @@ void backward(const Var& y, const Tensor& grad_y) {
     } catch (const OutOfMemoryError& error) {
       throw error.at(place(node->op->name(), node->module) + " backward");
     }
+    if (reads) {
+      for (const NodePtr& leaf : reads->ended_by(*node)) end_leaf(*leaf);
+    }
     node->swept = true;
     node->op.reset();
     node->inputs.clear();
   }
+  for (const NodePtr& leaf : sweep.left())
+    end_leaf(*leaf);  // some op gave no gradient, so that what is behind it was not visited
 }
 
 }  // namespace tessera

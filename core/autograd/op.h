@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
 
 namespace tessera {
+
+class Node;
 
 // Which inputs need a gradient; backward may leave the others empty and should skip their work.
 class NeedsGrad {
@@ -32,6 +36,8 @@ class Op {
   virtual Grads backward(const Tensor& grad_y, NeedsGrad needs) = 0;
   // Whether backward may write a result over grad_y; one that returns grad_y otherwise passes it on.
   virtual bool writes_over_grad() const { return false; }
+  // Leaves beside the inputs that a sweep inside of backward adds to.
+  virtual std::span<const std::shared_ptr<Node>> leaves_inside() const { return {}; }
   // Multiply-accumulates of a forward that gave a y of this shape, for ops that contract inputs 0 and 1; the gradient of each of
   // the two takes as many again.
   virtual std::int64_t multiply_adds(const Shape& y) const {

@@ -12,10 +12,16 @@ namespace {
 class RecomputeOp final : public Op {
  public:
   // others: how many recorded inputs follow these; they are leaves that f reads itself, and the sweep inside stores their
-  // gradients.
-  RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f, std::size_t others = 0)
-      : inputs_(std::move(inputs)), f_(std::move(f)), others_(others), module_(ModuleScope::current()) {}
+  // gradients, as it does those of all `inside`.
+  RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f, std::size_t others = 0,
+              std::vector<std::shared_ptr<Node>> inside = {})
+      : inputs_(std::move(inputs)),
+        f_(std::move(f)),
+        others_(others),
+        inside_(std::move(inside)),
+        module_(ModuleScope::current()) {}
   std::string_view name() const override { return "recompute"; }
+  std::span<const std::shared_ptr<Node>> leaves_inside() const override { return inside_; }
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
     std::vector<Var> leaves;
@@ -35,6 +41,7 @@ class RecomputeOp final : public Op {
   std::vector<Tensor> inputs_;
   std::function<Var(std::span<const Var>)> f_;
   std::size_t others_;
+  std::vector<std::shared_ptr<Node>> inside_;
   ModulePath module_;
 };
 
@@ -60,9 +67,11 @@ Var recompute(const Var& x, std::span<const Var> parameters, std::function<Var(c
   Tensor y = f(Var(x.value(), x.requires_grad())).value();
   std::vector<Var> inputs{x};
   if (trained != parameters.end()) inputs.push_back(*trained);  // so that the op is recorded where x needs no gradient
+  std::vector<std::shared_ptr<Node>> inside;
+  for (const Var& parameter : parameters) inside.push_back(parameter.node());
   auto op = std::make_unique<RecomputeOp>(
       std::vector<Tensor>{x.value()}, [f = std::move(f)](std::span<const Var> leaves) { return f(leaves.front()); },
-      inputs.size() - 1);
+      inputs.size() - 1, std::move(inside));
   return record(std::move(op), inputs, std::move(y));
 }
 

@@ -2,79 +2,56 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tessera {
-namespace {
 
-// The tensors [begin, end) of one bucket.
-std::size_t end_of_bucket(std::span<const Tensor> tensors, std::size_t begin, std::size_t most) {
-  std::size_t end = begin + 1;
-  std::size_t bytes = tensors[begin].bytes();
-  while (end < tensors.size() && tensors[end].dtype() == tensors[begin].dtype() && bytes + tensors[end].bytes() <= most) {
-    bytes += tensors[end].bytes();
-    ++end;
-  }
-  return end;
+bool Bucket::takes(const Tensor& tensor) const {
+  return empty() || (tensor.dtype() == tensors_.front().dtype() && bytes_ + tensor.bytes() <= most_);
 }
 
-// Of a tensor that a message of `most` bytes does not hold.
-std::int64_t elements_of_piece(const Tensor& tensor, std::size_t most) {
-  return static_cast<std::int64_t>(std::max<std::size_t>(most / size_of(tensor.dtype()), 1));
-}
-
-void reduce_in_pieces(Communicator& ranks, const Tensor& tensor, std::size_t most) {
-  if (tensor.bytes() <= most) return ranks.all_reduce(tensor);
+void Bucket::add(const Tensor& tensor, std::string_view name) {
   check_reducible(tensor);
+  bytes_ += tensor.bytes();
+  tensors_.push_back(tensor);
+  if (!names_.empty()) names_ += ' ';
+  names_ += name;
+}
+
+void Bucket::reduce_in_pieces(Communicator& ranks, const Tensor& tensor) const {
+  if (tensor.bytes() <= most_) return ranks.all_reduce(tensor, names_);
   const Tensor flat = tensor.reshape({tensor.numel()});
-  const std::int64_t elements = elements_of_piece(tensor, most);
+  const auto elements = static_cast<std::int64_t>(std::max<std::size_t>(most_ / size_of(tensor.dtype()), 1));
   for (std::int64_t begin = 0; begin < flat.numel(); begin += elements) {
-    ranks.all_reduce(flat.slice(0, begin, std::min(begin + elements, flat.numel())));
+    ranks.all_reduce(flat.slice(0, begin, std::min(begin + elements, flat.numel())), names_);
   }
 }
 
-void reduce_bucket(Communicator& ranks, std::span<const Tensor> tensors, std::size_t most) {
-  if (tensors.size() == 1) return reduce_in_pieces(ranks, tensors.front(), most);
-  std::int64_t elements = 0;
-  for (const Tensor& tensor : tensors) {
-    check_reducible(tensor);
-    elements += tensor.numel();
-  }
-  const Tensor bucket = Tensor::empty({elements}, tensors.front().dtype());
-  auto* at = static_cast<std::byte*>(bucket.raw());
-  for (const Tensor& tensor : tensors) {
+void Bucket::all_reduce(Communicator& ranks) const {
+  if (empty()) return;
+  if (tensors_.size() == 1) return reduce_in_pieces(ranks, tensors_.front());
+  const DType dtype = tensors_.front().dtype();
+  const Tensor message = Tensor::empty({static_cast<std::int64_t>(bytes_ / size_of(dtype))}, dtype);
+  auto* at = static_cast<std::byte*>(message.raw());
+  for (const Tensor& tensor : tensors_) {
     std::memcpy(at, tensor.raw(), tensor.bytes());
     at += tensor.bytes();
   }
-  ranks.all_reduce(bucket);
-  at = static_cast<std::byte*>(bucket.raw());
-  for (const Tensor& tensor : tensors) {
+  ranks.all_reduce(message, names_);
+  at = static_cast<std::byte*>(message.raw());
+  for (const Tensor& tensor : tensors_) {
     std::memcpy(tensor.raw(), at, tensor.bytes());
     at += tensor.bytes();
   }
 }
 
-}  // namespace
-
 void all_reduce(Communicator& ranks, std::span<const Tensor> tensors, std::size_t bytes) {
-  for (std::size_t begin = 0; begin < tensors.size();) {
-    const std::size_t end = end_of_bucket(tensors, begin, bytes);
-    reduce_bucket(ranks, tensors.subspan(begin, end - begin), bytes);
-    begin = end;
+  Bucket bucket(bytes);
+  for (const Tensor& tensor : tensors) {
+    if (!bucket.takes(tensor)) std::exchange(bucket, Bucket(bytes)).all_reduce(ranks);
+    bucket.add(tensor);
   }
-}
-
-std::vector<std::size_t> message_bytes(std::span<const Tensor> tensors, std::size_t bytes) {
-  std::vector<std::size_t> messages;
-  for (std::size_t begin = 0, end = 0; begin < tensors.size(); begin = end) {
-    end = end_of_bucket(tensors, begin, bytes);
-    std::size_t left = 0;
-    for (const Tensor& tensor : tensors.subspan(begin, end - begin)) left += tensor.bytes();
-    const std::size_t piece =
-        static_cast<std::size_t>(elements_of_piece(tensors[begin], bytes)) * size_of(tensors[begin].dtype());
-    for (; end == begin + 1 && left > bytes && left > piece; left -= piece) messages.push_back(piece);
-    messages.push_back(left);
-  }
-  return messages;
+  bucket.all_reduce(ranks);
 }
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/comm/communicator.h"
@@ -11,12 +13,28 @@ namespace tessera {
 
 inline constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
 
-// Each tensor becomes its sum over the ranks, see Communicator::all_reduce(). They are copied into buckets of up to `bytes` in
-// the order given, tensors of one type in each; a larger tensor goes by itself, in pieces of as many. The bytes of a sum do not
-// depend on the buckets.
-void all_reduce(Communicator& ranks, std::span<const Tensor> tensors, std::size_t bytes = kBucketBytes);
+// Tensors of one type that are copied into one message, of up to `bytes`. A larger one is alone and goes in pieces of as many.
+// The bytes of a sum do not depend on the bucket.
+class Bucket {
+ public:
+  explicit Bucket(std::size_t bytes = kBucketBytes) : most_(bytes) {}
 
-// The sizes of the messages that it sends, in their order.
-std::vector<std::size_t> message_bytes(std::span<const Tensor> tensors, std::size_t bytes = kBucketBytes);
+  bool empty() const noexcept { return tensors_.empty(); }
+  bool takes(const Tensor& tensor) const;  // an empty one takes any
+  void add(const Tensor& tensor, std::string_view name = {});
+  // Each becomes its sum over the ranks, see Communicator::all_reduce().
+  void all_reduce(Communicator& ranks) const;
+
+ private:
+  void reduce_in_pieces(Communicator& ranks, const Tensor& tensor) const;
+
+  std::size_t most_;
+  std::size_t bytes_ = 0;
+  std::vector<Tensor> tensors_;
+  std::string names_;
+};
+
+// Each tensor becomes its sum over the ranks, in buckets that are filled in the order given.
+void all_reduce(Communicator& ranks, std::span<const Tensor> tensors, std::size_t bytes = kBucketBytes);
 
 }  // namespace tessera

@@ -33,8 +33,9 @@ class Communicator {
   virtual int size() const noexcept = 0;
 
   // Each element becomes its sum over the ranks, ((x0 + x1) + x2) + ..., in the tensor's own type: the same bytes on every rank,
-  // in every run, whatever the size. f32 or f64, contiguous, on the CPU; throws DTypeError, ShapeError or DeviceError.
-  virtual void all_reduce(const Tensor& values) = 0;
+  // in every run, whatever the size. f32 or f64, contiguous, on the CPU; throws DTypeError, ShapeError or DeviceError. Ranks have
+  // to give the same `name`, too, which says whose values they are.
+  virtual void all_reduce(const Tensor& values, std::string_view name = {}) = 0;
   // Rank 0's bytes, of any length, on every rank.
   virtual void broadcast(std::string& bytes) = 0;
   // What each rank gives, by rank; lengths may differ.
@@ -46,6 +47,10 @@ class Communicator {
   // (core/comm/heartbeat.h), `silent` is told, by another thread; it is to end all. Does nothing where MPI serves one thread
   // alone.
   virtual void watch(std::function<void(int rank)> silent) = 0;
+  // The same ranks once more, for calls by one other thread while this one's go on; they need not come in the same order among
+  // those of this one. Collective when it is first asked for. It lives as long as this one; null where MPI serves one thread
+  // alone.
+  virtual Communicator* beside() = 0;
 
   // By a rank above 0 that has failed: its next collective function tells rank 0, as RankFailed, and this rank waits for the end.
   [[noreturn]] virtual void fail(int exit_code, std::string_view why) = 0;

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -43,40 +45,81 @@ std::int64_t begin_of_piece(std::int64_t count, int rank, int size) {
   return count / size * rank + std::min<std::int64_t>(rank, count % size);
 }
 
-class MpiCommunicator final : public Communicator {
+// What ranks have told rank 0 that they failed of. Whichever thread waits hears of it, and all that wait throw it.
+class Failures {
  public:
-  MpiCommunicator() {
-    int provided = 0;
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
-    TESSERA_CHECK(provided >= MPI_THREAD_FUNNELED, Error, "MPI_Init_thread: this MPI library does not go with threads");
-    may_watch_ = provided == MPI_THREAD_MULTIPLE;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &failures_), "MPI_Comm_dup");
+  Failures() {
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
+  }
+  Failures(const Failures&) = delete;
+  Failures& operator=(const Failures&) = delete;
+  ~Failures() { MPI_Comm_free(&ranks_); }
+
+  void tell(int exit_code, std::string_view why) {
+    std::string told(1, static_cast<char>(exit_code));
+    told += why;
+    MPI_Send(told.data(), static_cast<int>(told.size()), MPI_BYTE, 0, kFailureTag, ranks_);
+  }
+
+  void hear() {
+    const std::lock_guard lock(mutex_);
+    if (!heard_) receive();
+    if (heard_) throw RankFailed(*heard_);
+  }
+
+ private:
+  void receive() {
+    int there = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, ranks_, &there, &status), "MPI_Iprobe");
+    if (there == 0) return;
+    int length = 0;
+    MPI_Get_count(&status, MPI_BYTE, &length);
+    std::string told(static_cast<std::size_t>(length), '\0');
+    check_mpi(MPI_Recv(told.data(), length, MPI_BYTE, status.MPI_SOURCE, kFailureTag, ranks_, MPI_STATUS_IGNORE), "MPI_Recv");
+    heard_.emplace(told.front(), str("rank ", status.MPI_SOURCE, ": ", told.substr(1)));
+  }
+
+  MPI_Comm ranks_ = MPI_COMM_NULL;
+  std::mutex mutex_;
+  std::optional<RankFailed> heard_;
+};
+
+// How long a wait keeps the processor busy before it sleeps, and how long it sleeps at most. Each sleep is a tenth of what has
+// been waited until then. One that hears of failures may end before MPI is done with its memory.
+struct Patience {
+  std::chrono::nanoseconds busy, longest_sleep;
+  bool hears = true;
+};
+
+// A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
+constexpr Patience kOfTheStep{std::chrono::microseconds(200), std::chrono::milliseconds(1)};
+// Of a thread beside one that computes with the same processors.
+constexpr Patience kBeside{std::chrono::nanoseconds(0), std::chrono::microseconds(500)};
+// Where bytes are under way: MPI sends on in its calls alone. All ranks are there, also those that have failed since.
+constexpr Patience kSendingBeside{std::chrono::nanoseconds(0), std::chrono::microseconds(20), false};
+
+class MpiCommunicator : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm ranks, std::shared_ptr<Failures> failures, bool for_threads, bool is_beside)
+      : ranks_(ranks), failures_(std::move(failures)), for_threads_(for_threads), is_beside_(is_beside) {
+    MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
+    check_mpi(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
   ~MpiCommunicator() override {
-    MPI_Request all_here = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
-    try {
-      wait(all_here, "MPI_Ibarrier");
-    } catch (const RankFailed& failed) {
-      MPI_Abort(MPI_COMM_WORLD, failed.exit_code());
-    } catch (const Error&) {  // MPI_Finalize waits in its own way
-    }
-    heartbeat_.reset();
-    MPI_Comm_free(&failures_);
-    MPI_Finalize();
+    if (is_beside_) MPI_Comm_free(&ranks_);
   }
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
 
-  void all_reduce(const Tensor& values) override {
+  void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
-    agree(str("all_reduce of ", describe(values)));
+    agree(str("all_reduce of ", describe(values), name.empty() ? "" : " ", name));
     TESSERA_CHECK(values.numel() <= std::numeric_limits<int>::max(), ShapeError, "all_reduce: values are ", describe(values),
                   "; MPI counts to 2^31");
     if (values.dtype() == DType::f32) {
@@ -89,11 +132,11 @@ class MpiCommunicator final : public Communicator {
   void broadcast(std::string& bytes) override {
     agree("broadcast");
     std::uint64_t length = bytes.size();
-    check_mpi(MPI_Bcast(&length, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    check_mpi(MPI_Bcast(&length, 1, MPI_UINT64_T, 0, ranks_), "MPI_Bcast");
     bytes.resize(length);
     for (std::size_t done = 0; done < length; done += kPiece) {
       const std::size_t count = std::min(kPiece, length - done);
-      check_mpi(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast");
+      check_mpi(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, 0, ranks_), "MPI_Bcast");
     }
   }
 
@@ -101,7 +144,7 @@ class MpiCommunicator final : public Communicator {
     agree("all_gather");
     const std::uint64_t mine = bytes.size();
     std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
-    check_mpi(MPI_Allgather(&mine, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD), "MPI_Allgather");
+    check_mpi(MPI_Allgather(&mine, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, ranks_), "MPI_Allgather");
     std::vector<int> counts, begins;
     std::size_t total = 0;
     for (const std::uint64_t length : lengths) {
@@ -112,7 +155,7 @@ class MpiCommunicator final : public Communicator {
     }
     std::string all(total, '\0');
     check_mpi(MPI_Allgatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, all.data(), counts.data(), begins.data(), MPI_BYTE,
-                             MPI_COMM_WORLD),
+                             ranks_),
               "MPI_Allgatherv");
     std::vector<std::string> parts;
     for (std::size_t r = 0; r < lengths.size(); ++r) parts.push_back(all.substr(static_cast<std::size_t>(begins[r]), lengths[r]));
@@ -122,7 +165,7 @@ class MpiCommunicator final : public Communicator {
   std::uint64_t any(std::uint64_t flags) override {
     agree("any");
     std::uint64_t result = 0;
-    check_mpi(MPI_Allreduce(&flags, &result, 1, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD), "MPI_Allreduce");
+    check_mpi(MPI_Allreduce(&flags, &result, 1, MPI_UINT64_T, MPI_BOR, ranks_), "MPI_Allreduce");
     return result;
   }
 
@@ -132,17 +175,26 @@ class MpiCommunicator final : public Communicator {
 
   void watch(std::function<void(int rank)> silent) override {
     agree("watch");
-    if (may_watch_) {
+    if (for_threads_) {
       heartbeat_ = std::make_unique<Heartbeat>(std::move(silent));
     } else if (rank_ == 0) {
       log_warning("this MPI serves one thread alone: a rank that hangs is not noticed, and the others wait for it");
     }
   }
 
+  Communicator* beside() override {
+    agree("beside");
+    if (!for_threads_ || is_beside_) return nullptr;
+    if (!beside_) {
+      MPI_Comm copy = MPI_COMM_NULL;
+      check_mpi(MPI_Comm_dup(ranks_, &copy), "MPI_Comm_dup");
+      beside_ = std::make_unique<MpiCommunicator>(copy, failures_, for_threads_, true);
+    }
+    return beside_.get();
+  }
+
   [[noreturn]] void fail(int exit_code, std::string_view why) override {
-    std::string told(1, static_cast<char>(exit_code));
-    told += why;
-    MPI_Send(told.data(), static_cast<int>(told.size()), MPI_BYTE, 0, kFailureTag, failures_);
+    failures_->tell(exit_code, why);
     for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 
@@ -151,49 +203,42 @@ class MpiCommunicator final : public Communicator {
     std::abort();  // MPI_Abort does not return
   }
 
- private:
-  // A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
-  // After kBusy each sleep is a tenth of what has been waited, up to kLongestSleep.
-  void wait(MPI_Request& request, const char* call) const {
+ protected:
+  void wait(MPI_Request& request, const char* call, const Patience& patience) const {
     using Clock = std::chrono::steady_clock;
-    constexpr Clock::duration kBusy = std::chrono::microseconds(200), kLongestSleep = std::chrono::milliseconds(1);
     const Clock::time_point begin = Clock::now();
     while (true) {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
       if (done != 0) return;
-      const Clock::duration waited = Clock::now() - begin;
-      if (waited <= kBusy) continue;
-      if (rank_ == 0) hear_of_failures();
-      std::this_thread::sleep_for(std::min(waited / 10, kLongestSleep));
+      const std::chrono::nanoseconds waited = Clock::now() - begin;
+      if (waited <= patience.busy) continue;
+      if (patience.hears && rank_ == 0) failures_->hear();
+      std::this_thread::sleep_for(std::min(waited / 10, patience.longest_sleep));
     }
   }
 
-  void hear_of_failures() const {
-    int there = 0;
-    MPI_Status status;
-    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, failures_, &there, &status), "MPI_Iprobe");
-    if (there == 0) return;
-    int length = 0;
-    MPI_Get_count(&status, MPI_BYTE, &length);
-    std::string told(static_cast<std::size_t>(length), '\0');
-    check_mpi(MPI_Recv(told.data(), length, MPI_BYTE, status.MPI_SOURCE, kFailureTag, failures_, MPI_STATUS_IGNORE), "MPI_Recv");
-    throw RankFailed(told.front(), str("rank ", status.MPI_SOURCE, ": ", told.substr(1)));
+  // Nobody listens for silence, and nobody computes beside, any more: before MPI is finalised.
+  void end_threads() {
+    heartbeat_.reset();
+    beside_.reset();
+    failures_.reset();
   }
 
+ private:
   // Every collective function begins with this one call of MPI, of one size, so that ranks that do not call the same thing find
   // out. Here a rank waits for the others; behind it all are there.
   void agree(const std::string& call) {
     const std::uint64_t hash = hash_of(call);
     mine_ = {hash, ~hash};
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(mine_.data(), most_.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request), "MPI_Iallreduce");
-    wait(request, "MPI_Iallreduce");
+    check_mpi(MPI_Iallreduce(mine_.data(), most_.data(), 2, MPI_UINT64_T, MPI_MAX, ranks_, &request), "MPI_Iallreduce");
+    wait(request, "MPI_Iallreduce", is_beside_ ? kBeside : kOfTheStep);
     if (most_[0] == ~most_[1]) return;
     std::array<char, kCallText> text{};
     std::memcpy(text.data(), call.data(), std::min(call.size(), text.size() - 1));
     std::vector<std::array<char, kCallText>> all(static_cast<std::size_t>(size_));
-    check_mpi(MPI_Allgather(text.data(), kCallText, MPI_BYTE, all.data(), kCallText, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
+    check_mpi(MPI_Allgather(text.data(), kCallText, MPI_BYTE, all.data(), kCallText, MPI_BYTE, ranks_), "MPI_Allgather");
     std::string message = "ranks do not do the same:";
     for (int r = 0; r < size_; ++r)
       message += str(r > 0 ? ", rank " : " rank ", r, ": ", all[static_cast<std::size_t>(r)].data());
@@ -215,26 +260,62 @@ class MpiCommunicator final : public Communicator {
     std::vector<T> pieces(width * ranks);  // of every rank, for the elements that this one sums
     std::vector<int> piece_begins(ranks), piece_counts(ranks, mine);
     for (std::size_t r = 0; r < ranks; ++r) piece_begins[r] = mine * static_cast<int>(r);
-    check_mpi(MPI_Alltoallv(values.data(), counts.data(), begins.data(), type, pieces.data(), piece_counts.data(),
-                            piece_begins.data(), type, MPI_COMM_WORLD),
-              "MPI_Alltoallv");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ialltoallv(values.data(), counts.data(), begins.data(), type, pieces.data(), piece_counts.data(),
+                             piece_begins.data(), type, ranks_, &request),
+              "MPI_Ialltoallv");
+    finish(request, "MPI_Ialltoallv");
     for (std::size_t r = 1; r < ranks; ++r) {
       for (std::size_t i = 0; i < width; ++i) pieces[i] += pieces[r * width + i];
     }
-    check_mpi(MPI_Allgatherv(pieces.data(), mine, type, values.data(), counts.data(), begins.data(), type, MPI_COMM_WORLD),
-              "MPI_Allgatherv");
+    check_mpi(MPI_Iallgatherv(pieces.data(), mine, type, values.data(), counts.data(), begins.data(), type, ranks_, &request),
+              "MPI_Iallgatherv");
+    finish(request, "MPI_Iallgatherv");
   }
 
+  // All ranks are there, so that it takes no longer than its bytes do.
+  void finish(MPI_Request& request, const char* call) const {
+    if (is_beside_) return wait(request, call, kSendingBeside);
+    check_mpi(MPI_Wait(&request, MPI_STATUS_IGNORE), call);
+  }
+
+  MPI_Comm ranks_;
   int rank_ = 0;
   int size_ = 1;
-  bool may_watch_ = false;
-  MPI_Comm failures_ = MPI_COMM_NULL;  // of which ranks tell rank 0
+  std::shared_ptr<Failures> failures_;
+  bool for_threads_;
+  bool is_beside_;
   std::array<std::uint64_t, 2> mine_{}, most_{};  // of agree(): where a wait is given up, MPI may still write to them
   std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<MpiCommunicator> beside_;
+};
+
+// All processes, and MPI itself.
+class MpiProcesses final : public MpiCommunicator {
+ public:
+  explicit MpiProcesses(bool for_threads)
+      : MpiCommunicator(MPI_COMM_WORLD, std::make_shared<Failures>(), for_threads, /*is_beside=*/false) {}
+  ~MpiProcesses() override {
+    MPI_Request all_here = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+    try {
+      wait(all_here, "MPI_Ibarrier", kOfTheStep);
+    } catch (const RankFailed& failed) {
+      MPI_Abort(MPI_COMM_WORLD, failed.exit_code());
+    } catch (const Error&) {  // MPI_Finalize waits in its own way
+    }
+    end_threads();
+    MPI_Finalize();
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+std::unique_ptr<Communicator> mpi_communicator() {
+  int provided = 0;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  TESSERA_CHECK(provided >= MPI_THREAD_FUNNELED, Error, "MPI_Init_thread: this MPI library does not go with threads");
+  return std::make_unique<MpiProcesses>(provided == MPI_THREAD_MULTIPLE);
+}
 
 }  // namespace tessera

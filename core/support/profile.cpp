@@ -14,6 +14,7 @@ std::string_view name_of(ProfilePart part) {
     case ProfilePart::data: return "data";
     case ProfilePart::forward: return "forward";
     case ProfilePart::backward: return "backward";
+    case ProfilePart::exchange: return "exchange";
     case ProfilePart::update: return "update";
     case ProfilePart::hooks: return "hooks";
     case ProfilePart::metrics: return "metrics";

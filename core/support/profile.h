@@ -13,8 +13,9 @@
 
 namespace tessera {
 
-// `data`: waiting for the batch; `update`: optimiser and gradient norm; `rest`: after the last charge; `profiler`: its own work.
-enum class ProfilePart { data, forward, backward, update, hooks, metrics, rest, profiler };
+// `data`: waiting for the batch; `exchange`: waiting for other ranks and their messages; `update`: optimiser and gradient norm;
+// `rest`: after the last charge; `profiler`: its own work.
+enum class ProfilePart { data, forward, backward, exchange, update, hooks, metrics, rest, profiler };
 std::string_view name_of(ProfilePart part);
 
 struct ProfiledWork {

@@ -74,8 +74,8 @@ TEST_F(Json, PlanOfSeveralProcessesHasTheKeysThatAreDocumented) {
   const Value& scaling = plan.at("scaling");
   EXPECT_EQ(keys_of(scaling), (Texts{"stage", "gradient_bytes", "messages", "rows"}));
   ASSERT_EQ(scaling.at("rows").as_list().size(), 2u);
-  EXPECT_EQ(keys_of(scaling.at("rows").as_list().at(1)),
-            (Texts{"ranks", "samples", "compute_ms", "exchange_ms", "tree_ms", "step_ms", "speedup", "efficiency"}));
+  EXPECT_EQ(keys_of(scaling.at("rows").as_list().at(1)), (Texts{"ranks", "samples", "compute_ms", "exchange_ms", "exposed_ms",
+                                                                "tree_ms", "step_ms", "speedup", "efficiency"}));
   expect_outcome(run_program(joined(words, {"--bandwidth", "25G", "--latency", "10us"})), 0, "efficiency");
   expect_outcome(run_program(words), 2, "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
   expect_outcome(run_program({"plan", file_, "--latency", "10us"}), 2, "--bandwidth and --latency are of the network between");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -184,6 +185,26 @@ TEST_F(Ranks, KilledAndResumedEndWithTheSameBytes) {
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
 }
 
+// Each rank keeps what its gradients leave out, and rank 0 saves it: also when all are told to stop.
+TEST_F(Ranks, WhatCompressedGradientsLeaveOutIsSaved) {
+  write_bytes(folder_ / "power.yaml", read_bytes(folder_ / "small.yaml") + "power_sgd: {rank: 1}\n");
+  const std::string longer = "stages[0].train=600s";  // than until the signal comes
+  const Outcome straight = run_ranks(2, train("power.yaml", "straight", {longer}));
+  ASSERT_EQ(straight.exit_code, 0) << straight.output;
+  const std::vector<std::string> decisions{longer, "--decisions", run_in("straight") + "/decisions.json"};
+  const std::vector<std::string> words = train("power.yaml", "resumed", decisions);
+  ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:13"}).exit_code, 128 + 9);
+  RunningProgram program(started(2, {"resume", run_in("resumed")}), kEnvironment);
+  ASSERT_TRUE(program.wait_for("resuming at stage dense"));
+  program.send(SIGUSR1);
+  const Outcome stopped = program.finish();
+  ASSERT_EQ(stopped.exit_code, 3) << stopped.output;
+  ASSERT_EQ(run_ranks(2, {"resume", run_in("resumed")}).exit_code, 0);
+  EXPECT_TRUE(result_of(run_in("resumed")) == result_of(run_in("straight")));
+  ASSERT_EQ(run_ranks(2, train("small.yaml", "plain", decisions)).exit_code, 0);
+  EXPECT_FALSE(result_of(run_in("straight")) == result_of(run_in("plain"))) << "gradients were not compressed";
+}
+
 TEST_F(Ranks, ResumeOfAnotherNumberIsWarnedAbout) {
   ASSERT_EQ(run_ranks(2, train("small.yaml", "r"), {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
   expect_outcome(run_ranks(1, {"resume", run_in("r")}), 0,
@@ -208,6 +229,28 @@ TEST_F(Ranks, AnErrorOfOneEndsAll) {
   expect_outcome(bad, 2, "data.btach: unknown key");
   EXPECT_EQ(count_of(bad.output, "unknown key"), 1) << bad.output;
   expect_outcome(run_ranks(2, train("plain.yaml", "r", {"optimizer.lr=1e30"})), 1, "replaying steps");
+}
+
+TEST_F(Ranks, EachHasALogOfItsOwn) {
+  ASSERT_EQ(run_ranks(2, train("small.yaml", "r", {"stages[0].train=4s", "~stages[3]", "~stages[2]", "~stages[1]"})).exit_code,
+            0);
+  const std::string log = read_bytes(run_in("r") + "/train.rank1.log");
+  for (const char* const part : {"Z rank 1 of 2, process ", ", 1 compute threads\n", "Z stage dense: from step 0 of 4\n",
+                                 "Z stage dense: step 4, ", " ms a step", "Z finished\n"}) {
+    expect_in(log, part);
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_in("r") + "/train.rank0.log")) << "that is train.log";
+}
+
+TEST_F(Ranks, AProfileTellsWhatWaitsForOthers) {
+  const Outcome outcome = run_ranks(2, train("small.yaml", "r", {"--profile", "3"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const Value profile = parse_json(read_bytes(run_in("r") + "/profile.json"), "profile.json");
+  std::set<std::string> waits;
+  for (const Value& row : profile.at("rows").as_list()) {
+    if (row.at("part").as_string() == "exchange") waits.insert(row.at("what").as_string());
+  }
+  EXPECT_EQ(waits, (std::set<std::string>{"gradients", "losses", "statistics"}));
 }
 
 // What a machine does that hangs, and one that is switched off.
@@ -268,7 +311,6 @@ TEST_F(Ranks, RanksThatDifferAreRefused) {
 TEST_F(Ranks, WhatTheyCannotDoIsRefused) {
   expect_outcome(run_ranks(2, {"plan", folder_ / "small.yaml"}), 2, "only train and resume run in several");
   expect_outcome(run_ranks(2, train("small.yaml", "r", {"--seeds", "1,2"})), 2, "--seeds: several processes train one seed");
-  expect_outcome(run_ranks(2, train("small.yaml", "r", {"--profile", "3"})), 2, "--profile: steps of several ranks");
   expect_outcome(run_ranks(1, {"schema"}, {"PMI_SIZE=2"}), 2, "mpirun has started 2 processes, of which this one sees 1");
 }
 

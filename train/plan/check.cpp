@@ -72,6 +72,13 @@ class Checker {
   void check_stage(std::size_t index) {
     const StageConfig& stage = config_.stages[index];
     const std::string path = str("stages[", index, ']');
+    if (stage.training.power_sgd) {
+      attempt(path + ".power_sgd", [&] {
+        const Device device = resolve_device(config_.device);
+        TESSERA_CHECK(device.is_cpu(), ConfigError, "compresses gradients on the CPU alone, and the device is ", device.name(),
+                      "; set device: cpu");
+      });
+    }
     if (stage.train && data_ && steps_per_epoch_ >= 1) {
       attempt(path + ".train", [&] {
         TESSERA_CHECK(stage.train->unit != Duration::Unit::percent, ConfigError, to_string(*stage.train),

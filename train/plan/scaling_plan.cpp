@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "compress/timing/summary.h"
-#include "core/comm/buckets.h"
 #include "core/comm/communicator.h"
 #include "core/device/decisions.h"
 #include "core/ops/arithmetic.h"
@@ -31,6 +30,12 @@ double levels(std::int64_t ranks) { return std::ceil(std::log2(static_cast<doubl
 
 double agreement_seconds(std::int64_t ranks, const Interconnect& between) { return 2 * levels(ranks) * between.latency; }
 
+double seconds_of(const GradientMessage& message, std::int64_t ranks, const Interconnect& between) {
+  const auto n = static_cast<double>(ranks);
+  return agreement_seconds(ranks, between) +
+         2 * (n - 1) * (between.latency + static_cast<double>(message.bytes) / n / between.bandwidth);
+}
+
 // 1, 2, 4, ... and `ranks`.
 std::vector<std::int64_t> counts_up_to(std::int64_t ranks) {
   std::vector<std::int64_t> counts;
@@ -39,13 +44,7 @@ std::vector<std::int64_t> counts_up_to(std::int64_t ranks) {
   return counts;
 }
 
-// Shaped like them, in the order in which they are sent.
-std::vector<Tensor> gradients_of(Module& model) {
-  std::vector<Tensor> gradients;
-  for (const NamedParameter& entry : named_parameters(model)) gradients.push_back(entry.parameter->value());
-  std::ranges::reverse(gradients);
-  return gradients;
-}
+using Clock = std::chrono::steady_clock;
 
 // Rank 0 of ranks that are not there, as if each of them had computed the same.
 class Absent final : public Communicator {
@@ -53,8 +52,11 @@ class Absent final : public Communicator {
   explicit Absent(std::int64_t size) : size_(static_cast<int>(size)) {}
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return size_; }
-  void all_reduce(const Tensor& values) override {
+  // Gradients have names.
+  void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
+    const std::chrono::duration<double> ready = Clock::now() - begin_;
+    if (!name.empty()) messages_.push_back({.bytes = values.bytes(), .ready = ready.count()});
     cpu::affine(values, size_, 0, values);
   }
   void broadcast(std::string&) override {}
@@ -64,11 +66,20 @@ class Absent final : public Communicator {
   std::uint64_t any(std::uint64_t flags) override { return flags; }
   void barrier() override {}
   void watch(std::function<void(int rank)>) override {}
+  Communicator* beside() override { return nullptr; }  // gradients are ready when they are summed; no thread computes beside
   [[noreturn]] void fail(int, std::string_view why) override { throw InternalError(std::string(why)); }
   [[noreturn]] void end_all(int) override { throw InternalError("plan: there are no ranks to end"); }
 
+  void begin_step() {
+    messages_.clear();
+    begin_ = Clock::now();
+  }
+  const std::vector<GradientMessage>& messages() const noexcept { return messages_; }  // of the step
+
  private:
   int size_;
+  Clock::time_point begin_;
+  std::vector<GradientMessage> messages_;
 };
 
 // Where the first stage that trains begins, as a rank is told of it.
@@ -83,17 +94,25 @@ std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) 
   return encode_checkpoint(state.manifest(), state.parts());
 }
 
-// A median of steps that the state takes, each as the stage's first one: the stage may have fewer.
-double milliseconds_of_step(RunState& state) {
-  std::vector<double> ms;
+// Medians of steps that the state takes, each as the stage's first one: the stage may have fewer.
+ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& between) {
+  std::vector<double> step_ms, exposed_ms;
   for (int i = 0; i < kWarmUp + kTimed; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    others.begin_step();
+    const Clock::time_point start = Clock::now();
     state.step();
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    if (i >= kWarmUp) ms.push_back(took.count());
+    const std::chrono::duration<double, std::milli> took = Clock::now() - start;
     state.position().stage_step = 0;
+    if (i < kWarmUp) continue;
+    step_ms.push_back(took.count());
+    exposed_ms.push_back(1e3 * exposed_seconds(others.messages(), others.size(), between));
   }
-  return quantile(ms, 0.5);
+  return {.ranks = others.size(),
+          .samples = state.config().data.batch / others.size(),
+          .compute_ms = quantile(step_ms, 0.5),
+          .exchange_ms = 1e3 * exchange_seconds(others.messages(), others.size(), between),
+          .exposed_ms = quantile(exposed_ms, 0.5),
+          .tree_ms = 1e3 * tree_seconds(others.messages(), others.size(), between)};
 }
 
 bool trains(const ExperimentConfig& config) {
@@ -113,40 +132,44 @@ double parse_quantity(const std::string& text, const std::map<std::string_view, 
 
 }  // namespace
 
-double exchange_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between) {
+double exchange_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between) {
   if (ranks == 1) return 0;
-  const auto n = static_cast<double>(ranks);
   double seconds = 0;
-  for (const std::size_t bytes : messages) {
-    seconds +=
-        agreement_seconds(ranks, between) + 2 * (n - 1) * (between.latency + static_cast<double>(bytes) / n / between.bandwidth);
+  for (const GradientMessage& message : messages) seconds += seconds_of(message, ranks, between);
+  return seconds;
+}
+
+double tree_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between) {
+  double seconds = 0;
+  for (const GradientMessage& message : messages) {
+    seconds += agreement_seconds(ranks, between) +
+               2 * levels(ranks) * (between.latency + static_cast<double>(message.bytes) / between.bandwidth);
   }
   return seconds;
 }
 
-double tree_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between) {
-  double seconds = 0;
-  for (const std::size_t bytes : messages) {
-    seconds += agreement_seconds(ranks, between) +
-               2 * levels(ranks) * (between.latency + static_cast<double>(bytes) / between.bandwidth);
-  }
-  return seconds;
+double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between) {
+  if (ranks == 1 || messages.empty()) return 0;
+  double end = 0;
+  for (const GradientMessage& message : messages) end = std::max(end, message.ready) + seconds_of(message, ranks, between);
+  return end - messages.back().ready;
 }
 
 void ScalingRow::fields(Fields& f) {
   f.add("ranks", ranks, {.help = "processes"});
   f.add("samples", samples, {.help = "of a step, for each of them"});
   f.add("compute_ms", compute_ms, {.help = "measured here", .clock = true});
-  f.add("exchange_ms", exchange_ms, {.help = "of gradients, after backward", .clock = true});
+  f.add("exchange_ms", exchange_ms, {.help = "of gradients", .clock = true});
+  f.add("exposed_ms", exposed_ms, {.help = "of that, what does not pass during backward", .clock = true});
   f.add("tree_ms", tree_ms, {.help = "that a tree would take in its place", .clock = true});
-  f.add_computed("step_ms", step_ms(), {.help = "computing and exchange", .clock = true});
+  f.add_computed("step_ms", step_ms(), {.help = "computing and what is exposed", .clock = true});
   f.add("speedup", speedup, {.help = "over one process", .clock = true});
   f.add_computed("efficiency", efficiency(), {.help = "that by the number of processes", .clock = true});
 }
 
 void ScalingPlan::fields(Fields& f) {
   f.add("stage", stage, {.help = "whose step it is: the first that trains"});
-  f.add("gradient_bytes", gradient_bytes, {.help = "of a step"});
+  f.add("gradient_bytes", gradient_bytes, {.help = "that are summed in a step"});
   f.add("messages", messages, {.help = "that they are sent in"});
   f.add("rows", rows, {.help = "of 1, 2, 4, ... processes and of as many as were asked for"});
 }
@@ -165,25 +188,18 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
   const DecisionScope decisions({.measure = !config.deterministic});
   const std::string begin = begin_of_training(config, std::move(inputs));
   ScalingPlan plan;
-  std::vector<std::size_t> messages;
   for (const std::int64_t count : counts_up_to(ranks)) {
     if (config.data.batch % count != 0) continue;
     Absent others(count);
     RunState state(config, data, others);
     state.load(decode_checkpoint(begin));
     state.begin_training();
-    if (plan.rows.empty()) {
-      plan.stage = state.stage().name;
-      const std::vector<Tensor> gradients = gradients_of(state.model());
-      for (const Tensor& gradient : gradients) plan.gradient_bytes += static_cast<std::int64_t>(gradient.bytes());
-      messages = message_bytes(gradients);
-      plan.messages = std::ssize(messages);
-    }
-    ScalingRow row{.ranks = count, .samples = config.data.batch / count, .compute_ms = milliseconds_of_step(state)};
-    row.exchange_ms = 1e3 * exchange_seconds(messages, count, between);
-    row.tree_ms = 1e3 * tree_seconds(messages, count, between);
-    plan.rows.push_back(row);
-    plan.rows.back().speedup = plan.rows.front().step_ms() / row.step_ms();
+    plan.rows.push_back(measured_row(state, others, between));
+    plan.stage = state.stage().name;
+    plan.messages = std::ssize(others.messages());
+    plan.gradient_bytes = 0;
+    for (const GradientMessage& message : others.messages()) plan.gradient_bytes += static_cast<std::int64_t>(message.bytes);
+    plan.rows.back().speedup = plan.rows.front().step_ms() / plan.rows.back().step_ms();
   }
   return plan;
 }

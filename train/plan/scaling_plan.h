@@ -18,20 +18,29 @@ struct Interconnect {
   double bandwidth = 0;  // bytes a second, in each direction
 };
 
+// Gradients that ranks sum together.
+struct GradientMessage {
+  std::size_t bytes = 0;
+  double ready = 0;  // seconds since the step began, when backward has made them
+};
+
 // Seconds until each of `ranks`, 1 or more, has the sum of messages of these sizes, one message behind the other, of each of
 // which the ranks agree first. By exchange, which is what tessera does, pieces go from each rank to each, are added and gathered:
 // as many messages and bytes as of a ring, 2 (n - 1) (latency + b / n / bandwidth). By a tree they go up and down whole, in 2
 // ceil(log2 n) (latency + b / bandwidth).
-double exchange_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between);
-double tree_seconds(std::span<const std::size_t> messages, std::int64_t ranks, const Interconnect& between);
+double exchange_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
+double tree_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
+// What of the exchange is left when the last message is ready. Each goes as soon as it is ready and the one before is through.
+double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
 
 struct ScalingRow {
   std::int64_t ranks = 1;
   std::int64_t samples = 0;  // of each rank
   double compute_ms = 0;  // measured here
-  double exchange_ms = 0;  // after backward, which it does not overlap
-  double tree_ms = 0;  // that a tree would take in its place
-  double step_ms() const { return compute_ms + exchange_ms; }
+  double exchange_ms = 0;  // of gradients
+  double exposed_ms = 0;  // of that, what does not pass during backward
+  double tree_ms = 0;  // that a tree would take in place of the exchange
+  double step_ms() const { return compute_ms + exposed_ms; }
   double speedup = 1;  // over one rank
   double efficiency() const { return speedup / static_cast<double>(ranks); }
 
@@ -40,7 +49,7 @@ struct ScalingRow {
 
 struct ScalingPlan {
   std::string stage;  // whose step it is: the first that trains
-  std::int64_t gradient_bytes = 0;
+  std::int64_t gradient_bytes = 0;  // with power_sgd of their factors
   std::int64_t messages = 0;  // that these take
   std::vector<ScalingRow> rows;  // of 1, 2, 4, ... ranks and of as many as were asked for
 

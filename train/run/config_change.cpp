@@ -110,8 +110,9 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
       within(key, stage + "distill") && (key == stage + "distill.from" || appears_or_ends("distill", before, after, index));
   const bool moves = within_any(key, {stage + "rigl.every", stage + "rigl.end", stage + "rigl.fraction"}) &&
                      !appears_or_ends("rigl", before, after, index);
-  const bool block = within_any(key, {stage + "optimizer.name", stage + "ema", stage + "train", stage + "factorise",
-                                      stage + "admm", stage + "prune", stage + "rigl", stage + "shrink", stage + "sparsify"});
+  const bool block =
+      within_any(key, {stage + "optimizer.name", stage + "ema", stage + "power_sgd", stage + "train", stage + "factorise",
+                       stage + "admm", stage + "prune", stage + "rigl", stage + "shrink", stage + "sparsify"});
   const bool state = distills || (block && !rho && !sparsity && !moves);
   const bool slots = key == stage + "optimizer.momentum" && momentum_appears_or_ends(before, after, index);
   if (state || slots) return "the fork is in the middle of this stage, whose saved state needs it; fork at the end of a stage";

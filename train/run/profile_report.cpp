@@ -25,8 +25,8 @@ struct Table {
   std::vector<bool> right;
 };
 
-// Rows that stand in one line of a table. Engine time is a line of its own, except that waiting for data is no work of the
-// engine.
+// Rows that stand in one line of a table. Engine time is a line of its own, except that waiting for data and for other
+// ranks is no work of the engine.
 struct Line {
   std::string name;
   std::string part;
@@ -37,9 +37,12 @@ struct Line {
   ProfiledWork work = {};
 };
 
+// For the loader, or for other ranks.
+bool waits(const ProfileRow& row) { return row.part == ProfilePart::data || row.part == ProfilePart::exchange; }
+
 std::int64_t shown_ns(const ProfileRow& row) {
   if (row.part == ProfilePart::profiler) return 0;
-  return row.part == ProfilePart::data ? row.ns() : row.kernel_ns;
+  return waits(row) ? row.ns() : row.kernel_ns;
 }
 
 std::int64_t total(const std::vector<std::int64_t>& numbers) {
@@ -195,7 +198,7 @@ std::string peak_line(const ProfileReport& report) {
 
 std::string overhead_line(const ProfileReport& report) {
   return str("engine overhead: ", share(report, report.engine_ns()), " of a step, ", ms_per_step(report, report.engine_ns()),
-             " ms outside of kernels and of waiting for data");
+             " ms outside of kernels and of waiting");
 }
 
 std::string between_line(const ProfileReport& report) {
@@ -230,7 +233,7 @@ std::int64_t ProfileReport::wall_ns() const noexcept { return total(step_ns); }
 std::int64_t ProfileReport::engine_ns() const noexcept {
   std::int64_t sum = 0;
   for (const ProfileRow& row : rows) {
-    if (row.part != ProfilePart::data && row.part != ProfilePart::profiler) sum += row.engine_ns;
+    if (!waits(row) && row.part != ProfilePart::profiler) sum += row.engine_ns;
   }
   return sum;
 }
@@ -264,7 +267,7 @@ void ProfileReport::fields(Fields& f) {
   f.add("peaks", peaks, {.help = "what the machine can do"});
   f.add("step_ns", step_ns, {.help = "time of each step"});
   f.add("between_ns", between_ns, {.help = "from one step's end to the next one's begin"});
-  f.add_computed("engine_ns", engine_ns(), {.help = "outside of kernels and of waiting for data"});
+  f.add_computed("engine_ns", engine_ns(), {.help = "outside of kernels and of waiting for data or other ranks"});
   f.add_computed("rows", op_rows(*this), {.help = "where the time of the steps went"});
 }
 

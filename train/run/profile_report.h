@@ -33,7 +33,7 @@ struct ProfileReport {
 
   std::int64_t steps() const noexcept { return static_cast<std::int64_t>(step_ns.size()); }
   std::int64_t wall_ns() const noexcept;
-  // Outside of kernels, but for waiting for data and for the profiler's book-keeping.
+  // Outside of kernels, but for waiting for data or other ranks and for the profiler's book-keeping.
   std::int64_t engine_ns() const noexcept;
   void fields(Fields& f);
 };

@@ -1,10 +1,14 @@
 #include "train/run/rank_follower.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "core/support/error.h"
+#include "core/support/text.h"
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/rank_leader.h"
@@ -15,7 +19,7 @@ namespace {
 
 class Follower {
  public:
-  Follower(Communicator& ranks, const StopRequest& stop) : ranks_(ranks), stop_(stop) {}
+  Follower(Communicator& ranks, const StopRequest& stop, RankLog& log) : ranks_(ranks), stop_(stop), log_(log) {}
 
   RunOutcome run() {
     for (;;) {
@@ -24,8 +28,8 @@ class Follower {
         case RankMessageKind::threads: static_cast<void>(fair_threads(ranks_)); break;
         case RankMessageKind::run: begin(message.text); break;
         case RankMessageKind::stage: train_stage(std::move(message.text)); break;
-        case RankMessageKind::finished: return RunOutcome::finished;
-        case RankMessageKind::stopped: return RunOutcome::stopped;
+        case RankMessageKind::finished: log_.line("finished"); return RunOutcome::finished;
+        case RankMessageKind::stopped: log_.line("stopped"); return RunOutcome::stopped;
         case RankMessageKind::decisions:
         case RankMessageKind::evaluated:
           throw InternalError(str("ranks: rank 0 sent a message '", static_cast<char>(message.kind), "' outside of a stage"));
@@ -35,10 +39,15 @@ class Follower {
 
  private:
   // The counterpart of RankLeader::begin().
-  void begin(const std::string& resolved) {
-    const Experiment experiment = parse_experiment(parse_json(resolved, "rank 0"));
+  void begin(const std::string& text) {
+    const Value run = parse_json(text, "rank 0");
+    const Experiment experiment = parse_experiment(run.at("config"));
     const ExperimentConfig& config = experiment.config;
     set_compute_threads(config.threads.compute);
+    log_.open(run.at("logs").as_list().at(static_cast<std::size_t>(ranks_.rank())).as_string());
+    log_.line(str("rank ", ranks_.rank(), " of ", ranks_.size(), ", process ", getpid(), " on ",
+                  describe_environment(config).at("host").as_string(), ", ", resolve_compute_threads(config.threads.compute),
+                  " compute threads"));
     state_.emplace(config, load_data(config.data, static_cast<std::uint64_t>(config.seed)), ranks_);
     compare_keys(ranks_, machine_of_rank(config), "the program or machine");
     compare_keys(ranks_, state_->data_keys(), "the data");
@@ -51,12 +60,23 @@ class Follower {
     const std::int64_t total = state_->stage_steps();
     state_->begin_training();
     const Position& position = state_->position();
+    const std::string stage = str("stage ", state_->stage().name);
+    log_.line(str(stage, ": from step ", position.stage_step, " of ", total));
+    std::int64_t taken = 0;
+    std::chrono::duration<double, std::milli> took{};
     while (position.stage_step < total) {
       if (agree_to_stop()) return;
+      const auto start = std::chrono::steady_clock::now();
       state_->step();
+      took += std::chrono::steady_clock::now() - start;
+      ++taken;
       static_cast<void>(state_->trainer()->take_rows());  // rank 0 logs its own, which are the same
       const bool epoch = position.stage_step % state_->steps_per_epoch() == 0;
       if (!epoch && position.stage_step < total) continue;
+      log_.line(str(stage, ": step ", position.stage_step, ", ", formatted("%.1f", took.count() / static_cast<double>(taken)),
+                    " ms a step with its exchanges"));
+      taken = 0;
+      took = {};
       compare_models(ranks_, state_->model());
       if (state_->data().val.size() > 0) static_cast<void>(state_->evaluate_val([this] { wait_for_evaluation(); }));
     }
@@ -81,9 +101,12 @@ class Follower {
 
   // The counterpart of RankLeader::agree_to_stop().
   bool agree_to_stop() {
-    const std::uint64_t flags = ranks_.any(stop_.requested() ? kStopFlag : 0);
+    std::uint64_t flags = 0;
+    while (((flags = ranks_.any(stop_.requested() ? kStopFlag : 0)) & kSaveFlag) != 0) state_->trainer()->gather_state();
     if ((flags & kDecisionsFlag) != 0) told_.merge(decode_decisions(hear(ranks_, RankMessageKind::decisions)));
-    return (flags & kStopFlag) != 0;
+    if ((flags & kStopFlag) == 0) return false;
+    state_->trainer()->gather_state();
+    return true;
   }
 
   // Rank 0 may still choose ways to compute, also for a smaller batch that it alone has.
@@ -106,6 +129,7 @@ class Follower {
 
   Communicator& ranks_;
   StopRequest stop_;
+  RankLog& log_;
   std::optional<RunState> state_;
   DecisionMap told_;
   std::unique_ptr<DecisionScope> decisions_;
@@ -113,6 +137,6 @@ class Follower {
 
 }  // namespace
 
-RunOutcome follow_rank_0(Communicator& ranks, const StopRequest& stop) { return Follower(ranks, stop).run(); }
+RunOutcome follow_rank_0(Communicator& ranks, const StopRequest& stop, RankLog& log) { return Follower(ranks, stop, log).run(); }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #include "train/run/rank_leader.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "core/support/error.h"
@@ -10,14 +11,13 @@
 
 namespace tessera {
 
-void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config, std::int64_t profile_steps) {
+void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config) {
   if (ranks.size() == 1) return;
   TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "device is ", config.device,
                 "; several ranks compute on the CPU alone: set device: cpu");
   TESSERA_CHECK(
       !skips_bad_images(write(config)), ConfigError,
       "data.on_bad_image is skip, which several ranks cannot do: each would know only the broken images that it has met");
-  TESSERA_CHECK(profile_steps == 0, ConfigError, "--profile: steps of several ranks are not profiled; start one process");
 }
 
 // Two machines with other processors may differ in the last bit of what every rank computes for itself.
@@ -34,9 +34,16 @@ std::int64_t RankLeader::compute_threads() {
   return fair_threads(ranks_);
 }
 
-void RankLeader::begin(const RunState& state, const Value& resolved) {
+void RankLeader::begin(const RunState& state, const Value& resolved, const RunFolder& folder) {
   if (alone()) return;
-  tell(ranks_, RankMessageKind::run, to_json(resolved));
+  Value::List logs;
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    logs.emplace_back(std::filesystem::absolute(folder.rank_log(rank)).string());
+  }
+  Value run = Value::map();
+  run.set("config", resolved);
+  run.set("logs", Value::list(std::move(logs)));
+  tell(ranks_, RankMessageKind::run, to_json(run));
   compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
   compare_keys(ranks_, state.data_keys(), "the data");
 }
@@ -50,11 +57,13 @@ void RankLeader::begin_stage(const RunState& state, const DecisionMap& decisions
   compare_models(ranks_, state.model());
 }
 
-bool RankLeader::agree_to_stop(bool asked) {
+bool RankLeader::agree_to_stop(bool asked, StageTrainer& trainer) {
   if (alone()) return asked;
   const std::uint64_t flags = ranks_.any((asked ? kStopFlag : 0) | (untold_.empty() ? 0 : kDecisionsFlag));
   if ((flags & kDecisionsFlag) != 0) tell(ranks_, RankMessageKind::decisions, encode_decisions(std::exchange(untold_, {})));
-  return (flags & kStopFlag) != 0;
+  if ((flags & kStopFlag) == 0) return false;
+  trainer.gather_state();
+  return gathered_ = true;
 }
 
 void RankLeader::measured(const std::string& key, const std::string& choice) {
@@ -64,6 +73,12 @@ void RankLeader::measured(const std::string& key, const std::string& choice) {
   } else {
     untold_[key] = choice;
   }
+}
+
+void RankLeader::gather_state(StageTrainer& trainer) {
+  if (alone() || std::exchange(gathered_, false)) return;
+  static_cast<void>(ranks_.any(kSaveFlag));
+  trainer.gather_state();
 }
 
 void RankLeader::evaluated() {

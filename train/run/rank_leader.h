@@ -8,12 +8,13 @@
 
 #include "core/comm/communicator.h"
 #include "core/device/decisions.h"
+#include "train/run/run_folder.h"
 #include "train/run/run_state.h"
 
 namespace tessera {
 
-// Throws ConfigError naming what several ranks cannot do yet: compute on a GPU, leave out broken images, be profiled.
-void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config, std::int64_t profile_steps);
+// Throws ConfigError naming what several ranks cannot do yet: compute on a GPU, leave out broken images.
+void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config);
 
 class RankLeader {
  public:
@@ -23,17 +24,20 @@ class RankLeader {
 
   // Of each rank, see fair_threads(); 0 with one process, which is auto.
   std::int64_t compute_threads();
-  // Before anything is written. The other ranks take over the config, and all compare programs, machines and data: throws Error.
-  void begin(const RunState& state, const Value& resolved);
+  // Before anything is written. The other ranks take over the config, open their logs in the folder, and all compare programs,
+  // machines and data: throws Error.
+  void begin(const RunState& state, const Value& resolved, const RunFolder& folder);
   // Where its first step of this process is to be taken: after its passes, which have run here alone. The others load it as they
   // would a checkpoint. Throws Error where the networks then differ.
   void begin_stage(const RunState& state, const DecisionMap& decisions);
-  // Before each step: whether any rank is asked to stop.
-  bool agree_to_stop(bool asked);
+  // Before each step: whether any rank is asked to stop. Then the state is gathered for the last save.
+  bool agree_to_stop(bool asked, StageTrainer& trainer);
   // A choice by a clock, once it is recorded: the others take it too.
   void measured(const std::string& key, const std::string& choice);
   // In an evaluation that all take part in: this rank's batches are done. The others may have waited for what it chose.
   void evaluated();
+  // Before a save between two steps: the others hand over what they alone know of the trainer's state.
+  void gather_state(StageTrainer& trainer);
   // The end of an epoch or a stage: throws Error where the networks are no longer the same.
   void compare(const RunState& state);
   void end(bool finished);
@@ -56,6 +60,7 @@ class RankLeader {
 
   Communicator& ranks_;
   bool together_ = false;
+  bool gathered_ = false;  // for the save that follows a stop
   DecisionMap untold_;  // measured where the others did not listen
 };
 

@@ -13,9 +13,9 @@
 
 namespace tessera {
 
-// What the text of a message is: `threads` nothing, `run` the resolved config as JSON, `stage` a checkpoint of where the stage
-// begins, `decisions` choices by a clock, `evaluated` nothing: rank 0 has evaluated its batches, and chosen for all; `finished`
-// and `stopped` nothing.
+// What the text of a message is: `threads` nothing; `run` JSON, the resolved `config` and in `logs` the path of each rank's log;
+// `stage` a checkpoint of where the stage begins; `decisions` choices by a clock; `evaluated` nothing: rank 0 has evaluated its
+// batches, and chosen for all; `finished` and `stopped` nothing.
 enum class RankMessageKind : char {
   threads = 't',
   run = 'r',
@@ -34,6 +34,7 @@ struct RankMessage {
 // Of the flags that ranks exchange before each step.
 inline constexpr std::uint64_t kStopFlag = 1;  // somebody asks for a stop
 inline constexpr std::uint64_t kDecisionsFlag = 2;  // rank 0 tells of decisions next
+inline constexpr std::uint64_t kSaveFlag = 4;  // rank 0 saves: all gather what it needs, and exchange flags again
 
 void tell(Communicator& ranks, RankMessageKind kind, std::string_view text = {});  // by rank 0
 RankMessage hear(Communicator& ranks);  // by the others

@@ -28,6 +28,7 @@ void RunContext::save() {
   Position& position = state.position();
   if (saver.holds(position)) return;
   if (state.trainer()) state.trainer()->check_finite();
+  if (state.trainer() && !position.stage_done) leader.gather_state(*state.trainer());
   records->sync(position);
   Value manifest = state.manifest();
   manifest.set("history", write(records->history()));

@@ -53,6 +53,8 @@ RunFolder RunFolder::open(Vfs& vfs, const std::string& path) {
   return folder;
 }
 
+std::string RunFolder::rank_log(int rank) const { return str(path_, "/train.rank", rank, ".log"); }
+
 void append_overrides(const RunFolder& folder, const std::string& what, std::span<const std::string> overrides) {
   std::ofstream log(folder.log(), std::ios::app);
   if (overrides.empty()) log << what << '\n';

@@ -21,6 +21,7 @@ class RunFolder {
   std::string environment() const { return path_ + "/env.json"; }
   std::string decisions() const { return path_ + "/decisions.json"; }
   std::string log() const { return path_ + "/train.log"; }
+  std::string rank_log(int rank) const;  // of a rank above 0
   std::string metrics() const { return path_ + "/metrics.jsonl"; }  // reproducible numbers only
   std::string timing() const { return path_ + "/timing.jsonl"; }  // clock figures
   std::string status() const { return path_ + "/status.json"; }

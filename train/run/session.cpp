@@ -72,14 +72,14 @@ Session::Session(Vfs& vfs, const ExperimentConfig& config, DataSplits data, RunF
 
 Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
                        SessionOptions options) {
-  refuse_for_ranks(*options.ranks, experiment.config, options.profile_steps);
+  refuse_for_ranks(*options.ranks, experiment.config);
   const std::string chosen = choice_of_device(experiment.config.device);
   if (experiment.config.threads.compute == 0) experiment.config.threads.compute = RankLeader(*options.ranks).compute_threads();
   settle_for_run(experiment.config);
   experiment.resolved = write(experiment.config);
   Session session(vfs, experiment.config, std::move(inputs.data), std::move(folder), std::move(options));
   RunContext& run = *session.run_;
-  run.leader.begin(run.state, experiment.resolved);
+  run.leader.begin(run.state, experiment.resolved, run.folder);
   write_file_atomically(vfs, run.folder.config(), config_text);
   write_file_atomically(vfs, run.folder.environment(), to_json(environment_of(run), 2) + "\n");
   run.decisions = decisions_of(run, run.options.decisions);
@@ -107,12 +107,12 @@ Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
 }
 
 Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder, SessionOptions options) {
-  refuse_for_ranks(*options.ranks, experiment.config, options.profile_steps);
+  refuse_for_ranks(*options.ranks, experiment.config);
   Session session(vfs, experiment.config, load_data(experiment.config.data, static_cast<std::uint64_t>(experiment.config.seed)),
                   std::move(folder), std::move(options));
   RunContext& run = *session.run_;
   const RunFolder& files = run.folder;
-  run.leader.begin(run.state, experiment.resolved);
+  run.leader.begin(run.state, experiment.resolved, run.folder);
   for (const std::string& change :
        environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run))) {
     const std::string told =
@@ -219,7 +219,7 @@ void Session::take_step() {
 RunOutcome Session::train_steps(std::int64_t total) {
   const Position& position = run_->state.position();
   while (position.stage_step < total) {
-    if (run_->leader.agree_to_stop(run_->options.stop.requested())) {
+    if (run_->leader.agree_to_stop(run_->options.stop.requested(), *run_->state.trainer())) {
       for (const auto& observer : observers_) observer->on_stop();
       return RunOutcome::stopped;
     }

@@ -20,11 +20,11 @@
 #include "optim/grad_clip.h"
 #include "optim/loss_scale.h"
 #include "train/run/step_check.h"
-#include "train/run/step_exchange.h"
 
 namespace tessera {
 namespace {
 
+constexpr const char* kPowerSgdPart = "power_sgd";
 constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gradients with clip_norm";
 
 // The sign of a NaN means nothing.
@@ -52,11 +52,13 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Ta
                             .length = length_,
                             .slots = slots_,
                             .seed = seed_,
-                            .with_gradients = [this](const Batch& batch, const auto& body) { with_gradients(batch, body); }};
+                            .with_gradients = [this](const Batch& batch, const auto& body) { with_gradients(batch, body); },
+                            .ranks = [this]() -> Communicator& { return *ranks_; }};
   for (const MakeHook& make : training_hooks(config_)) hooks_.push_back(make(setting));
   for (const MakeHook& make : others) hooks_.push_back(make(setting));
   if (scales_loss_) step_state_.load(kInitialLossScale, 0);
   const bool on_host = std::ranges::any_of(hooks_, [](const auto& hook) { return hook->acts_on_host(); });
+  make_exchange();
   if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
 }
 
@@ -74,7 +76,10 @@ Var StageTrainer::loss(const Batch& batch, const Context& context) const {
 StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
   const std::int64_t share = batch.samples();
   const std::int64_t micro = std::min(config_.micro_batch.value_or(share), share);
-  return {.samples = share * ranks_->size(), .first_micro = ranks_->rank() * ((share + micro - 1) / micro), .micro = micro};
+  return {.samples = share * ranks_->size(),
+          .first_micro = ranks_->rank() * ((share + micro - 1) / micro),
+          .micro = micro,
+          .exchange = exchange_.get()};
 }
 
 // Of all ranks' samples, in micro-batches as small as a rank's.
@@ -102,14 +107,31 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
     }
     charge_profile(ProfilePart::metrics, "loss");
     const NumericCheckPause pause(may_overflow());
-    backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value);
+    const bool last = end == samples;
+    backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value, {},
+             last && portion.exchange != nullptr ? portion.exchange->send() : LeafDone());
   }
 }
 
+void StageTrainer::share_with(Communicator& ranks) {
+  ranks_ = &ranks;
+  make_exchange();
+}
+
+void StageTrainer::make_exchange() {
+  if (ranks_->size() == 1 && !config_.power_sgd) return;
+  std::unique_ptr<PowerSgd> power;
+  if (config_.power_sgd) power = std::make_unique<PowerSgd>(*config_.power_sgd, *ranks_, parameters_, seed_);
+  exchange_ = std::make_unique<GradientExchange>(*ranks_, parameters_, std::move(power));
+}
+
 void StageTrainer::exchange() {
-  sum_gradients(*ranks_, parameters_);
+  exchange_->finish();
+  if (ranks_->size() == 1) return;
   average_statistics(*ranks_, buffers_);
+  charge_profile(ProfilePart::exchange, "statistics");
   for (const Tensor& loss : all_losses(*ranks_, losses_)) accumulate(loss_sum_, loss);
+  charge_profile(ProfilePart::exchange, "losses");
 }
 
 // A scale above 1 is lowered until they do not; below it they overflow by themselves.
@@ -180,7 +202,7 @@ void StageTrainer::compute_step(const Batch& batch) {
     if (config_.sync_batch_norm.value_or(false)) shared.emplace(*ranks_);
     accumulate_gradients(batch, context(), share_of_rank(batch));
   }
-  if (ranks_->size() > 1) exchange();
+  if (exchange_) exchange();
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
   for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_backward");
@@ -286,15 +308,21 @@ std::string StageTrainer::hook_summary() const {
 
 void StageTrainer::end_stage() {
   graph_.forget();
+  exchange_.reset();
   for (const auto& hook : hooks_) hook->on_stage_end(model_);
   if (renew_) renew_();
   hooks_.clear();
+}
+
+void StageTrainer::gather_state() {
+  if (exchange_ && exchange_->power() != nullptr) exchange_->power()->gather();
 }
 
 std::map<std::string, State> StageTrainer::state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
   for (const auto& hook : hooks_) parts[part_of_hook(hook->name())] = hook->state();
+  if (exchange_ && exchange_->power() != nullptr) parts[kPowerSgdPart] = exchange_->power()->state();
   parts["trainer"].tensors["loss_sum"] = loss_sum_;
   parts["trainer"].meta.set("loss_count", loss_count_);
   if (!scales_loss_) return parts;
@@ -312,6 +340,7 @@ void StageTrainer::load_state(const std::map<std::string, State>& parts) {
   };
   optimizer_->load_state(part("optimizer"));
   for (const auto& hook : hooks_) hook->load_state(part(part_of_hook(hook->name())));
+  if (exchange_ && exchange_->power() != nullptr) exchange_->power()->load_state(part(kPowerSgdPart));
   loss_sum_.copy_from(part("trainer").tensors.at("loss_sum").to(loss_sum_.device()));
   const Value& meta = part("trainer").meta;
   loss_count_ = meta.at("loss_count").as_int();

@@ -17,6 +17,7 @@
 #include "train/data/batch.h"
 #include "train/experiment.h"
 #include "train/run/stage_hooks.h"
+#include "train/run/step_exchange.h"
 #include "train/run/step_graph.h"
 #include "train/tasks/task.h"
 
@@ -38,7 +39,8 @@ class StageTrainer {
   // share of the batch, of as many samples as the others'. All ranks come to the same bytes: those of one process with the
   // micro-batch of a rank where that is its whole share, but for the statistics of batch norms, which are the means of the
   // ranks' or, with sync_batch_norm, those of all ranks' micro-batches together.
-  void share_with(Communicator& ranks) { ranks_ = &ranks; }
+  // Collective.
+  void share_with(Communicator& ranks);
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
   // Called with the weights in place that hooks want evaluated, before they are evaluated and at the stage's end: what belongs to
@@ -81,7 +83,9 @@ class StageTrainer {
   // The hooks' last word: a moving average becomes the model's weights. No step may follow, and no hook is left to save.
   void end_stage();
 
-  // Parts for the checkpoint: "optimizer", "trainer" and one "hook.<name>" per hook.
+  // Before state(), on all ranks: brings to rank 0 what other ranks alone know.
+  void gather_state();
+  // Parts for the checkpoint: "optimizer", "trainer", one "hook.<name>" per hook, and "power_sgd" with it.
   std::map<std::string, State> state() const;
   void load_state(const std::map<std::string, State>& parts);
 
@@ -92,11 +96,13 @@ class StageTrainer {
     std::int64_t samples = 0;  // of the step, over all ranks
     std::int64_t first_micro = 0;  // index in the step of the batch's first micro-batch
     std::int64_t micro = 0;  // samples of a micro-batch at most
+    GradientExchange* exchange = nullptr;  // that sends the gradients to other ranks
   };
   Portion share_of_rank(const Batch& batch) const;
   Portion whole(const Batch& batch) const;
   void exchange();  // with the other ranks
   void compute_step(const Batch& batch);  // all of a step that a graph may record
+  void make_exchange();
   void drop_gradients();
   bool may_overflow() const;  // gradients now, without being a fault
   void add_norm(const Tensor& norm) const;
@@ -127,6 +133,7 @@ class StageTrainer {
   std::int64_t loss_count_ = 0;
   std::vector<Tensor> losses_;  // of a step's micro-batches, where others follow from other ranks
   Communicator* ranks_ = &one_process();
+  std::unique_ptr<GradientExchange> exchange_;  // null in one process without power_sgd
   StepGraph graph_;
   std::function<void()> renew_;
 };

@@ -1,18 +1,40 @@
 #include "train/run/step_exchange.h"
 
 #include <cstring>
-#include <ranges>
+#include <utility>
 
 #include "core/comm/buckets.h"
+#include "core/support/profile.h"
 
 namespace tessera {
 
-void sum_gradients(Communicator& ranks, std::span<const NamedParameter> parameters) {
-  std::vector<Tensor> gradients;
-  for (const NamedParameter& entry : parameters | std::views::reverse) {
-    if (entry.parameter->grad().defined()) gradients.push_back(entry.parameter->grad());
+GradientExchange::GradientExchange(Communicator& ranks, std::span<const NamedParameter> parameters,
+                                   std::unique_ptr<PowerSgd> power)
+    : parameters_(parameters), power_(std::move(power)), sent_(parameters.size()), sums_(ranks) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (takes(i)) index_[parameters[i].parameter->var().node().get()] = i;
   }
-  all_reduce(ranks, gradients);
+}
+
+LeafDone GradientExchange::send() {
+  return [this](const Node& leaf) {
+    const auto found = index_.find(&leaf);
+    if (found == index_.end()) return;
+    sums_.add(leaf.grad, parameters_[found->second].path);
+    sent_[found->second] = true;
+  };
+}
+
+void GradientExchange::finish() {
+  for (std::size_t i = parameters_.size(); i-- > 0;) {
+    const Tensor& gradient = parameters_[i].parameter->grad();
+    if (gradient.defined() && takes(i) && !sent_[i]) sums_.add(gradient, parameters_[i].path);
+  }
+  sums_.finish();
+  charge_profile(ProfilePart::exchange, "gradients");
+  if (power_) power_->sum();
+  if (power_) charge_profile(ProfilePart::exchange, "power_sgd");
+  sent_.assign(sent_.size(), false);
 }
 
 void average_statistics(Communicator& ranks, std::span<const NamedBuffer> buffers) {

@@ -2,16 +2,41 @@
 // the same gradients, statistics and losses, and do the rest of the step alike.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
+#include "core/autograd/backward.h"
+#include "core/comm/background_sums.h"
 #include "core/comm/communicator.h"
 #include "core/nn/module.h"
+#include "optim/power_sgd.h"
 
 namespace tessera {
 
-// Gradients, summed in the order of ranks; in reverse order of creation, which is about that in which backward makes them.
-void sum_gradients(Communicator& ranks, std::span<const NamedParameter> parameters);
+// Gradients become their sums in the order of ranks, while backward goes on; those that PowerSGD takes afterwards.
+class GradientExchange {
+ public:
+  // Collective. What it is given outlives it.
+  GradientExchange(Communicator& ranks, std::span<const NamedParameter> parameters, std::unique_ptr<PowerSgd> power = {});
+
+  // For the last sweep that adds to a step's gradients: each is sent as soon as it is complete.
+  LeafDone send();
+  // Sends what no sweep has, and waits for the sums.
+  void finish();
+  PowerSgd* power() const noexcept { return power_.get(); }  // null without it
+
+ private:
+  bool takes(std::size_t parameter) const { return !power_ || !power_->takes(parameter); }
+
+  std::span<const NamedParameter> parameters_;
+  std::unique_ptr<PowerSgd> power_;
+  std::unordered_map<const Node*, std::size_t> index_;  // of parameters that PowerSGD does not take
+  std::vector<bool> sent_;
+  BackgroundSums sums_;
+};
 
 // Floating-point buffers, the running statistics of batch norms, become their mean over the ranks, whose batches were shares.
 // Masks and other buffers of whole numbers are the same on all ranks.

@@ -22,9 +22,9 @@ TEST(Backward, AddsTheGradientsOfBothUses) {
 
 TEST(Backward, VisitsANodeOnceAllItsUsesHaveCome) {
   const Var x = leaf(2.0);
-  const Var y = mul(x, x);            // 4, dy/dx = 4
-  const Var z = add(mul(y, y), y);    // dz/dy = 9
-  backward(add(z, mul(y, x)));        // + y + 4 x
+  const Var y = mul(x, x);  // 4, dy/dx = 4
+  const Var z = add(mul(y, y), y);  // dz/dy = 9
+  backward(add(z, mul(y, x)));  // + y + 4 x
   EXPECT_EQ(x.grad().item(), 36.0 + 4.0 + 8.0);
 }
 
@@ -112,6 +112,44 @@ TEST(Backward, ReleasesTheGraphAsItGoes) {
   backward(y);
   y = Var();
   EXPECT_LE(memory_stats(Device::cpu()).in_use, before + 2 * x.value().bytes());  // the gradient stays
+}
+
+// A leaf is told once no op is left that reads it, which for most is long before the sweep ends.
+TEST(Backward, TellsOfALeafAsSoonAsItsGradientIsComplete) {
+  const Var shared = leaf(2.0), first = leaf(3.0), last = leaf(5.0), frozen(Tensor::scalar(1.0));
+  const Var y = mul(add(mul(mul(shared, first), shared), frozen), last);  // 13 * 5
+  std::vector<const Node*> done;
+  std::vector<double> gradients;
+  backward(y, {}, [&](const Node& leaf) {
+    done.push_back(&leaf);
+    gradients.push_back(leaf.grad.item());
+    if (&leaf == last.node().get()) {
+      EXPECT_FALSE(first.grad().defined()) << "nothing in front of the last op was visited";
+    }
+  });
+  EXPECT_EQ(done, (std::vector<const Node*>{last.node().get(), shared.node().get(), first.node().get()}));
+  EXPECT_EQ(gradients, (std::vector<double>{13, 60, 20}));
+  backward(mul(shared, first), {}, [&](const Node& leaf) { gradients.push_back(leaf.grad.item()); });
+  EXPECT_EQ(gradients, (std::vector<double>{13, 60, 20, 63, 22})) << "sums over sweeps";
+}
+
+// What gives no gradient to its second input.
+class First final : public Op {
+ public:
+  std::string_view name() const override { return "first"; }
+  Grads backward(const Tensor& grad_y, NeedsGrad) override { return {grad_y, {}}; }
+};
+
+TEST(Backward, TellsOfLeavesBehindAnOpThatGivesNoGradient) {
+  const Var x = leaf(2.0), behind = leaf(3.0), alone = leaf(1.0);
+  const Var y = record(std::make_unique<First>(), {mul(x, x), mul(mul(x, behind), alone)}, Tensor::scalar(4.0));
+  std::vector<const Node*> done;
+  backward(y, {}, [&](const Node& leaf) { done.push_back(&leaf); });
+  EXPECT_EQ(done, std::vector<const Node*>{x.node().get()}) << "those without a gradient are not told";
+  EXPECT_EQ(x.grad().item(), 4);
+  done.clear();
+  backward(x, {}, [&](const Node& leaf) { done.push_back(&leaf); });
+  EXPECT_EQ(done, std::vector<const Node*>{x.node().get()}) << "a leaf by itself";
 }
 
 class Broken final : public Op {

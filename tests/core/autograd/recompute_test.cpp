@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/autograd/backward.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
@@ -98,6 +100,25 @@ TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
     EXPECT_EQ(runs, 2) << "f runs again in the backward";
     EXPECT_FALSE(frozen.grad().defined());
   }
+}
+
+// Of each the gradient is complete, with what other ops and a second part that is computed again add to it.
+TEST(Recompute, TellsOfLeavesThatAreReadInsideWhenTheyAreDone) {
+  const Var x(numbers({4, 8}, -0.3), true), a(numbers({8, 8}, -0.2), true), b(numbers({8, 8}, 0.1), true);
+  const std::vector<Var> parameters{a, b};
+  const auto f = [&](const Var& from) { return matmul(matmul(from, a), b); };
+  const auto value = [&] { return matmul(recompute(recompute(x, parameters, f), parameters, f), b); };
+  backward(value(), Tensor::full({4, 8}, 1));
+  std::vector<std::vector<float>> expected;
+  for (const Var& leaf : {x, a, b}) {
+    expected.push_back(leaf.grad().to_vector<float>());
+    leaf.set_grad({});
+  }
+  std::map<const Node*, std::vector<float>> done;
+  backward(value(), Tensor::full({4, 8}, 1),
+           [&](const Node& leaf) { EXPECT_TRUE(done.emplace(&leaf, leaf.grad.to_vector<float>()).second) << "twice"; });
+  EXPECT_EQ(done, (std::map<const Node*, std::vector<float>>{
+                      {x.node().get(), expected[0]}, {a.node().get(), expected[1]}, {b.node().get(), expected[2]}}));
 }
 
 TEST(Recompute, RecordsNothingWhereNoLeafIsTrained) {

@@ -2,37 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "core/rng.h"
 #include "core/support/error.h"
-#include "tests/core/comm/ranks.h"
+#include "tests/core/comm/forwarding.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
 // Counts the messages.
-class Counting final : public Communicator {
+class Counting final : public Forwarding {
  public:
-  int rank() const noexcept override { return ranks().rank(); }
-  int size() const noexcept override { return ranks().size(); }
-  void all_reduce(const Tensor& values) override {
+  void all_reduce(const Tensor& values, std::string_view name) override {
     sizes.push_back(values.numel());
-    ranks().all_reduce(values);
-  }
-  void broadcast(std::string& bytes) override { ranks().broadcast(bytes); }
-  std::vector<std::string> all_gather(std::string_view bytes) override { return ranks().all_gather(bytes); }
-  std::uint64_t any(std::uint64_t flags) override { return ranks().any(flags); }
-  void barrier() override { ranks().barrier(); }
-  void watch(std::function<void(int rank)> silent) override { ranks().watch(std::move(silent)); }
-  [[noreturn]] void fail(int exit_code, std::string_view why) override {
-    ranks().fail(exit_code, why);
-    std::abort();
-  }
-  [[noreturn]] void end_all(int exit_code) override {
-    ranks().end_all(exit_code);
-    std::abort();
+    ranks().all_reduce(values, name);
   }
 
   std::vector<std::int64_t> sizes;
@@ -75,11 +58,6 @@ TEST(Buckets, HoldTensorsOfOneTypeUpToTheirSize) {
   expected.insert(expected.end(), 12, 8);  // of the tensor of 100
   expected.insert(expected.end(), {4, 3, 4, 1});  // the last two of one of 5 in f64
   EXPECT_EQ(counting.sizes, expected);
-  std::vector<std::size_t> bytes;
-  for (const std::int64_t elements : expected) bytes.push_back(static_cast<std::size_t>(4 * elements));
-  for (std::size_t i = bytes.size() - 2; i < bytes.size(); ++i) bytes[i] *= 2;
-  EXPECT_EQ(message_bytes(tensors_of_rank(), 32), bytes);
-  EXPECT_TRUE(message_bytes({}).empty());
   counting.sizes.clear();
   all_reduce(counting, {});
   EXPECT_TRUE(counting.sizes.empty());

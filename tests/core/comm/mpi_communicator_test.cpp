@@ -134,7 +134,24 @@ TEST(MpiCommunicator, EveryRankIsToldWhenRanksDoNotDoTheSame) {
     }
   });
   EXPECT_TRUE(calls.starts_with("ranks do not do the same: rank 0: any, rank 1: barrier")) << calls;
+  const std::string names = told([&] { ranks().all_reduce(Tensor::zeros({4}), odd ? "fc.bias" : "fc.weight"); });
+  EXPECT_NE(names.find("rank 1: all_reduce of f32 [4] on cpu fc.bias"), std::string::npos) << names;
   expect_sums_in_rank_order<float>(5);  // they go on together
+}
+
+// One rank's thread calls long before its others do, and in between this one's calls.
+TEST(MpiCommunicator, CallsOfAnotherThreadDoNotMeetThoseOfThisOne) {
+  Communicator* const beside = ranks().beside();
+  ASSERT_NE(beside, nullptr);
+  EXPECT_EQ(ranks().beside(), beside) << "made once";
+  EXPECT_EQ(beside->rank(), ranks().rank());
+  EXPECT_EQ(beside->size(), ranks().size());
+  std::uint64_t flags = 0;
+  std::thread other([&] { flags = beside->any(std::uint64_t{1} << ranks().rank()); });
+  if (ranks().rank() == 0) other.join();
+  ranks().barrier();
+  if (ranks().rank() != 0) other.join();
+  EXPECT_EQ(flags, (std::uint64_t{1} << ranks().size()) - 1);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr Interconnect kBetween{.latency = 1e-5, .bandwidth = 1e9};
 
 TEST(ScalingPlan, AnExchangeTakesTwoMessagesOfAPieceForEachOtherRank) {
-  const std::vector<std::size_t> one{4'000'000}, two{4'000'000, 1'000'000};
+  const std::vector<GradientMessage> one{{4'000'000}}, two{{4'000'000}, {1'000'000}};
   EXPECT_EQ(exchange_seconds(one, 1, kBetween), 0);
   // To agree takes two messages up and down a tree of one level.
   EXPECT_DOUBLE_EQ(exchange_seconds(one, 2, kBetween), 2e-5 + 2 * (1e-5 + 2e-3));
@@ -21,12 +21,25 @@ TEST(ScalingPlan, AnExchangeTakesTwoMessagesOfAPieceForEachOtherRank) {
 }
 
 TEST(ScalingPlan, ATreeTakesWholeMessagesUpAndDown) {
-  const std::vector<std::size_t> one{4'000'000};
+  const std::vector<GradientMessage> one{{4'000'000}};
   EXPECT_EQ(tree_seconds(one, 1, kBetween), 0);
   EXPECT_DOUBLE_EQ(tree_seconds(one, 8, kBetween), 6e-5 + 6 * (1e-5 + 4e-3));
   EXPECT_DOUBLE_EQ(tree_seconds(one, 5, kBetween), tree_seconds(one, 8, kBetween));
-  const std::vector<std::size_t> small{8};
+  const std::vector<GradientMessage> small{{8}};
   EXPECT_LT(tree_seconds(small, 4096, kBetween), exchange_seconds(small, 4096, kBetween)) << "few steps of little";
+}
+
+// Of 4 MB to another rank, 4.04 ms with the agreement.
+TEST(ScalingPlan, WhatPassesDuringBackwardIsNotExposed) {
+  const auto exposed = [](double first, double second) {
+    return exposed_seconds(std::vector<GradientMessage>{{4'000'000, first}, {4'000'000, second}}, 2, kBetween);
+  };
+  const double message = exchange_seconds(std::vector<GradientMessage>{{4'000'000}}, 2, kBetween);
+  EXPECT_NEAR(exposed(1, 2), message, 1e-12) << "the first is through";
+  EXPECT_NEAR(exposed(1, 1), 2 * message, 1e-12);
+  EXPECT_NEAR(exposed(1, 1 + message / 4), 1.75 * message, 1e-12) << "the second waits for the first";
+  EXPECT_EQ(exposed_seconds({}, 2, kBetween), 0);
+  EXPECT_EQ(exposed_seconds(std::vector<GradientMessage>{{4'000'000, 1}}, 1, kBetween), 0);
 }
 
 Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n") {
@@ -54,7 +67,8 @@ TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
   EXPECT_EQ(ranks, (std::vector<std::int64_t>{1, 2, 4, 6}));
   EXPECT_EQ(samples, (std::vector<std::int64_t>{24, 12, 6, 4}));
   EXPECT_EQ(plan.rows.front().exchange_ms, 0);
-  EXPECT_DOUBLE_EQ(plan.rows[1].exchange_ms, 1e3 * exchange_seconds(std::vector<std::size_t>{31400}, 2, kBetween));
+  EXPECT_DOUBLE_EQ(plan.rows[1].exchange_ms, 1e3 * exchange_seconds(std::vector<GradientMessage>{{31400}}, 2, kBetween));
+  EXPECT_NEAR(plan.rows[1].exposed_ms, plan.rows[1].exchange_ms, 1e-9) << "of one message, which is ready last";
 }
 
 TEST(ScalingPlan, TakesTheFirstStageThatTrains) {

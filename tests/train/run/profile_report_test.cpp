@@ -60,8 +60,16 @@ TEST(ProfileReport, TellsOpsLayersAndTheEngine) {
             "profiler                                           0.50    5.00 %\n"
             "step                                              10.00  100.00 %\n"
             "\n"
-            "engine overhead: 25.00 % of a step, 2.50 ms outside of kernels and of waiting for data\n"
+            "engine overhead: 25.00 % of a step, 2.50 ms outside of kernels and of waiting\n"
             "between two steps, not in the tables: 3.00 ms (logging, validation, saving)");
+}
+
+TEST(ProfileReport, WaitingForOtherRanksIsNoEngine) {
+  ProfileReport report = sample();
+  report.rows.push_back(row(ProfilePart::exchange, "gradients", "", 0, 3));
+  EXPECT_EQ(report.engine_ns(), sample().engine_ns());
+  EXPECT_NE(to_text(report).find("gradients                exchange      1   1.50   15.00 %"), std::string::npos)
+      << to_text(report);
 }
 
 TEST(ProfileReport, AddsUpWhatIsBelowTheTopTen) {

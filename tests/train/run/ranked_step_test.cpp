@@ -8,6 +8,7 @@
 #include "layers/dropout.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/train/run/small_steps.h"
+#include "train/run/rank_messages.h"
 #include "train/run/stage_trainer.h"
 #include "train/tasks/classification.h"
 
@@ -158,6 +159,51 @@ TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
   EXPECT_EQ(whole, after(false, false)) << "one process has the whole batch";
   EXPECT_LT(largest_difference(together, whole), 1e-5);
   EXPECT_GT(largest_difference(after(true, false), whole), 1e-3);
+}
+
+// Every rank has errors of its own; what goes on from a state goes on with them.
+TEST(RankedStep, CompressedGradientsAreAllRanksAndGoOnFromAState) {
+  const auto wide = [] {
+    auto model = std::make_unique<Sequential>();
+    model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 40}));
+    model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 30}));
+    model->add_child("fc3", std::make_unique<Linear>(LinearConfig{.in = 30, .out = 3}));
+    initialize(*model, 1);
+    return model;
+  };
+  TrainingConfig config = plain_sgd(0.1);
+  config.power_sgd = PowerSgdConfig{.rank = 2};
+  const auto straight = wide(), resumed = wide(), alone = wide(), plain = wide();
+  StageTrainer trainer(*straight, config, kTask, 1, 10, 10);
+  trainer.share_with(ranks());
+  for (int step = 0; step < 3; ++step) trainer.step(share_of(batch_of(step)), step, step);
+  trainer.gather_state();
+  // The other ranks read what rank 0 saves.
+  std::string bytes = ranks().rank() == 0 ? encode_checkpoint(Value::map(), trainer.state()) : "";
+  ranks().broadcast(bytes);
+  const auto parts = decode_checkpoint(bytes).parts;
+  ASSERT_TRUE(parts.at("power_sgd").tensors.contains(str("error/", ranks().size() - 1, "/fc2.weight")));
+  StageTrainer other(*resumed, config, kTask, 1, 10, 10);
+  other.share_with(ranks());
+  for (std::size_t i = 0; i < named_parameters(*resumed).size(); ++i) {
+    named_parameters(*resumed)[i].parameter->set_value(named_parameters(*straight)[i].parameter->value().clone());
+  }
+  other.load_state(parts);
+  for (int step = 3; step < 6; ++step) {
+    trainer.step(share_of(batch_of(step)), step, step);
+    other.step(share_of(batch_of(step)), step, step);
+  }
+  EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
+
+  StageTrainer one(*alone, config, kTask, 1, 10, 10), uncompressed(*plain, plain_sgd(0.1), kTask, 1, 10, 10);
+  for (int step = 0; step < 6; ++step) {
+    one.step(batch_of(step), step, step);
+    uncompressed.step(batch_of(step), step, step);
+  }
+  const std::vector<float> together = weights_of(*straight), single = weights_of(*alone);
+  ASSERT_EQ(together.size(), single.size());
+  for (std::size_t i = 0; i < single.size(); ++i) EXPECT_NEAR(together[i], single[i], 1e-4) << "one process does the same";
+  EXPECT_NE(weights_of(*plain), single);
 }
 
 // Every rank computes them for itself, of the whole batch.
