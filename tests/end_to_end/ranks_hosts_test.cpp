@@ -1,0 +1,114 @@
+// Ranks on two hosts: network namespaces with a cable between them, in which mpirun starts a rank each. Needs root.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "core/support/error.h"
+#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_run.h"
+
+namespace tessera::testing {
+namespace {
+
+bool runs(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+class TwoHosts {
+ public:
+  TwoHosts() : first_(str("tessera", getpid(), "a")), second_(str("tessera", getpid(), "b")) {
+    there_ = runs(str("ip netns add ", first_)) && runs(str("ip netns add ", second_)) &&
+             runs(str("ip -n ", first_, " link add cable type veth peer name cable netns ", second_)) && begins(first_, kFirst) &&
+             begins(second_, kSecond);
+    write_bytes(folder_ / "agent", str("#!/bin/sh\nhost=$1\nshift\nif [ $host = ", kFirst, " ]; then name=", first_,
+                                       "; else name=", second_, "; fi\n", in("$name", "hostname $name; $*"), '\n'));
+    std::filesystem::permissions(folder_ / "agent", std::filesystem::perms::owner_all);
+  }
+  ~TwoHosts() {
+    runs(str("ip netns del ", first_));
+    runs(str("ip netns del ", second_));
+  }
+  TwoHosts(const TwoHosts&) = delete;
+  TwoHosts& operator=(const TwoHosts&) = delete;
+
+  bool there() const { return there_; }
+  // The shell's words for mpirun on the first host, which starts a rank on each.
+  std::string mpirun(const std::vector<std::string>& words) const {
+    std::string command = str(TESSERA_MPIRUN, " -n 2 --host ", kFirst, ":1,", kSecond, ":1 --bind-to none --mca plm_rsh_agent ",
+                              folder_ / "agent", " --mca btl tcp,self ", TESSERA_OF_RANKS);
+    for (const std::string& word : words) command += ' ' + word;
+    return in(first_, str("hostname ", first_, "; exec ", command));
+  }
+  void pull_the_cable() const { ASSERT_TRUE(runs(str("ip -n ", second_, " link set cable down"))); }
+  void plug_it_in() const { ASSERT_TRUE(runs(str("ip -n ", second_, " link set cable up"))); }
+
+ private:
+  static constexpr const char* kFirst = "10.77.0.1";
+  static constexpr const char* kSecond = "10.77.0.2";
+
+  static bool begins(const std::string& host, const char* address) {
+    const std::string ip = str("ip -n ", host, ' ');
+    return runs(str(ip, "addr add ", address, "/24 dev cable")) && runs(ip + "link set cable up") && runs(ip + "link set lo up");
+  }
+  // With a name of its own, which Open MPI tells hosts apart by.
+  static std::string in(const std::string& host, const std::string& commands) {
+    return str("exec ip netns exec ", host, " unshare --uts sh -c \"", commands, '"');
+  }
+
+  TemporaryFolder folder_;
+  std::string first_, second_;
+  bool there_ = false;
+};
+
+const std::vector<std::string> kEnvironment{
+    "OMPI_ALLOW_RUN_AS_ROOT=1",       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+    "OMPI_MCA_mpi_yield_when_idle=1", "OMP_WAIT_POLICY=passive",          "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0"};
+
+class RanksOnTwoHosts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hosts_.there()) GTEST_SKIP() << "no network namespaces";
+    std::string experiment = kSmallExperiment;
+    const std::string threads = "compute: 2";
+    experiment.replace(experiment.find(threads), threads.size(), "compute: 1");
+    write_bytes(folder_ / "small.yaml", experiment);
+  }
+  std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
+    return joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, more);
+  }
+  std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
+
+  TwoHosts hosts_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
+  const Outcome apart = run_program({"-c", hosts_.mpirun(train("apart"))}, kEnvironment);
+  ASSERT_EQ(apart.exit_code, 0) << apart.output;
+  std::string one = str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS);
+  for (const std::string& word : train("together", {"--decisions", run_in("apart") + "/decisions.json"})) one += ' ' + word;
+  const Outcome together = run_program({"-c", one}, kEnvironment);
+  ASSERT_EQ(together.exit_code, 0) << together.output;
+  EXPECT_TRUE(result_of(run_in("apart")) == result_of(run_in("together")));
+  std::istringstream log(read_bytes(run_in("apart") + "/train.rank1.log"));
+  std::string first;
+  std::getline(log, first);
+  expect_in(first, str(" on tessera", getpid(), "b, 1 compute threads"));
+}
+
+// The silence tells of a network that breaks. mpirun itself waits for the other host.
+TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
+  RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e"}))}, kEnvironment);
+  ASSERT_TRUE(program.wait_for("dense epoch 2"));
+  hosts_.pull_the_cable();
+  EXPECT_TRUE(program.wait_for("rank 1 has not answered for 7 seconds; all ranks end, and the last checkpoint stands"));
+  hosts_.plug_it_in();
+  EXPECT_NE(program.finish().exit_code, 0);
+  const std::string resume =
+      str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS, " resume ", run_in("cut"), " --time-limit 1s");
+  expect_outcome(run_program({"-c", resume}, kEnvironment), 3, "stopped; everything is saved");
+}
+
+}  // namespace
+}  // namespace tessera::testing
