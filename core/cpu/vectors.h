@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "core/half.h"
 
@@ -100,21 +101,35 @@ template <int W>
       v, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 
+// Lane i is lane From::at(i) of a and, from W on, of b.
+template <int W, class From>
+[[gnu::always_inline]] inline Vec<W> shuffled(const Vec<W>& a, const Vec<W>& b) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b, From::at(I)...);
+  }
+  (std::make_integer_sequence<int, W>());
+}
+
+// The first of each two blocks of Step lanes: a's in even blocks, b's in odd ones; and the second of each.
+template <int W, int Step>
+struct FirstBlocks {
+  static constexpr int at(int lane) { return (lane & Step) == 0 ? lane : W + lane - Step; }
+};
+template <int W, int Step>
+struct SecondBlocks {
+  static constexpr int at(int lane) { return (lane & Step) == 0 ? lane + Step : W + lane; }
+};
+
 // Exchanges rows and lanes of v by exchanging blocks of 1, 2, 4, ... elements.
 template <int W, int Step = 1>
 [[gnu::always_inline]] inline void transpose(Vec<W> (&v)[W]) {
   if constexpr (Step < W) {
-    IntVec<W> low, high;
-    for (int j = 0; j < W; ++j) {
-      low[j] = (j & Step) == 0 ? j : W + j - Step;
-      high[j] = (j & Step) == 0 ? j + Step : W + j;
-    }
 #pragma GCC unroll 16
     for (int i = 0; i < W; ++i) {
       if ((i & Step) != 0) continue;
       const Vec<W> a = v[i], b = v[i + Step];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + Step] = __builtin_shuffle(a, b, high);
+      v[i] = shuffled<W, FirstBlocks<W, Step>>(a, b);
+      v[i + Step] = shuffled<W, SecondBlocks<W, Step>>(a, b);
     }
     transpose<W, 2 * Step>(v);
   }

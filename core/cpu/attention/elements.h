@@ -46,14 +46,10 @@ template <int W, int Step = 1>
   if constexpr (Step == W) {
     return v[0];
   } else {
-    IntVec<W> low, high;
-    for (int j = 0; j < W; ++j) {
-      low[j] = (j & Step) == 0 ? j : W + j - Step;
-      high[j] = (j & Step) == 0 ? j + Step : W + j;
-    }
 #pragma GCC unroll 8
     for (int i = 0; i < W / Step / 2; ++i) {
-      v[i] = __builtin_shuffle(v[2 * i], v[2 * i + 1], low) + __builtin_shuffle(v[2 * i], v[2 * i + 1], high);
+      v[i] =
+          shuffled<W, FirstBlocks<W, Step>>(v[2 * i], v[2 * i + 1]) + shuffled<W, SecondBlocks<W, Step>>(v[2 * i], v[2 * i + 1]);
     }
     return sums_of<W, 2 * Step>(v);
   }

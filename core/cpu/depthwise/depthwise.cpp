@@ -62,7 +62,8 @@ void correlate(const Kernels& kernels, const Conv2dGeometry& g, const Window& w,
                Epilogue epilogue, const Tensor& to) {
   epilogue.past_caches = past_caches(w, to);
   const std::int64_t rows = w.to.n * w.to.h;
-  const auto [whole, rest] = shares(kernels, w);
+  const Shares all = shares(kernels, w);
+  const Channels &whole = all.whole, &rest = all.rest;  // clang-14 captures no structured bindings
   const Tensor zeros = Tensor::zeros({w.channels});
   const float* const weights = filters.data<float>();
   parallel_parts(rows, threads_for(g.flops(), rows), [&](std::int64_t begin, std::int64_t end, int) {
@@ -115,7 +116,8 @@ void backward_weight(const Kernels& kernels, const Conv2dGeometry& g, const Tens
   const std::int64_t pieces = std::clamp<std::int64_t>(rows, 1, kPieces);
   const std::int64_t taps = g.kh * g.kw;
   const std::int64_t size = taps * g.in;
-  const auto [whole, rest] = shares(kernels, w);
+  const Shares all = shares(kernels, w);
+  const Channels &whole = all.whole, &rest = all.rest;  // clang-14 captures no structured bindings
   const Tensor zeros = Tensor::zeros({g.in});
   const Tensor sums = Tensor::zeros({pieces, size});
   float* const total = sums.data<float>();

@@ -20,6 +20,11 @@ struct HeadRows {
 // sees(batch, head, query, key): whether it does. factor(row, key): what the probability is multiplied by after softmax; 0 where
 // it is dropped.
 template <class Sees, class Factor>
+struct Attention;
+template <class Sees, class Factor>
+Attention(AttentionForm, HeadRows, HeadRows, HeadRows, Sees, Factor) -> Attention<Sees, Factor>;
+
+template <class Sees, class Factor>
 struct Attention {
   AttentionForm form;
   HeadRows q, k, v;

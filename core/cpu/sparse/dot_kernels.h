@@ -10,27 +10,27 @@
 namespace tessera::cpu::sparse {
 namespace {
 
+// Even lanes of a, then of b, within each 128 bits, and the Next ones.
+template <int W, int Next>
+struct EvenLanes {
+  static constexpr int at(int lane) { return lane / 4 * 4 + lane % 2 * 2 + (lane % 4 < 2 ? 0 : W) + Next; }
+};
+// Even 128 bits of a, then of b, and the Next ones.
+template <int W, int Next>
+struct EvenQuarters {
+  static constexpr int at(int lane) { return lane % (W / 2) / 4 * 8 + lane % (W / 2) % 4 + (lane < W / 2 ? 0 : W) + 4 * Next; }
+};
+
 // Sums of neighbouring lanes of a, then of b, within each 128 bits.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> add_neighbours(const Vec<W>& a, const Vec<W>& b) {
-  IntVec<W> even, odd;
-  for (int i = 0; i < W; ++i) {
-    const int from = i / 4 * 4 + i % 2 * 2 + (i % 4 < 2 ? 0 : W);
-    even[i] = from, odd[i] = from + 1;
-  }
-  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+  return shuffled<W, EvenLanes<W, 0>>(a, b) + shuffled<W, EvenLanes<W, 1>>(a, b);
 }
 
 // Sums of neighbouring 128 bits of a, then of b.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> add_quarters(const Vec<W>& a, const Vec<W>& b) {
-  IntVec<W> even, odd;
-  for (int i = 0; i < W; ++i) {
-    const int half = i % (W / 2);
-    const int from = half / 4 * 8 + half % 4 + (i < W / 2 ? 0 : W);
-    even[i] = from, odd[i] = from + 4;
-  }
-  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+  return shuffled<W, EvenQuarters<W, 0>>(a, b) + shuffled<W, EvenQuarters<W, 1>>(a, b);
 }
 
 // Lane i is the sum of the lanes of v[i].
