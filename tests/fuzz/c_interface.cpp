@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 
 #include "core/config/value.h"
@@ -97,7 +96,7 @@ void run_once(tessera_network* network, const Handed& first, const Handed& secon
   const tessera_status known = tessera_output_shape(network, inputs.data(), counted, shape.data(), &rank);
   check_status(known);
   require((rank == -1) == (known != TESSERA_OK), "a shape is written where there is an error");
-  std::memset(output.memory.data(), kUntouched, output.memory.size() * 8);
+  std::fill_n(reinterpret_cast<char*>(output.memory.data()), output.memory.size() * 8, kUntouched);
   const tessera_status status = tessera_run(network, inputs.data(), counted, &output.tensor, 1);
   check_status(status);
   if (status != TESSERA_OK) {
