@@ -1,13 +1,12 @@
 #include "admm/projections.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <numeric>
-#include <string>
-#include <string_view>
 
+#include "core/comm/buckets.h"
 #include "core/support/error.h"
+#include "core/support/profile.h"
 
 namespace tessera {
 namespace {
@@ -31,26 +30,26 @@ std::vector<std::size_t> largest_first(std::span<const Tensor> weights) {
 
 // Those that this rank projects: the next largest goes to the rank with the fewest elements until then.
 std::vector<std::size_t> share_of(const std::vector<std::size_t>& order, std::span<const Tensor> weights,
-                                  const Communicator& ranks, std::vector<int>& owners) {
+                                  const Communicator& ranks) {
   std::vector<std::int64_t> load(static_cast<std::size_t>(ranks.size()), 0);
   std::vector<std::size_t> own;
   for (const std::size_t i : order) {
     const auto least = std::ranges::min_element(load);
     *least += weights[i].numel();
-    owners[i] = static_cast<int>(least - load.begin());
-    if (owners[i] == ranks.rank()) own.push_back(i);
+    if (least - load.begin() == ranks.rank()) own.push_back(i);
   }
   return own;
 }
 
 void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tensor> weights, const std::vector<std::size_t>& some,
                   std::vector<Tensor>& projected) {
-  const auto count = static_cast<std::int64_t>(some.size());
-  // One layer has all threads for itself; a GPU has one queue.
-  if (count <= 1 || weights[0].device().is_cuda()) {
+  // One layer has all threads for itself; a GPU has one queue. With several layers each has one thread, also where a rank has one
+  // of them: the bytes of a projection may depend on its threads.
+  if (layers.size() <= 1 || weights[0].device().is_cuda()) {
     for (const std::size_t i : some) projected[i] = project(layers[i], weights[i]);
     return;
   }
+  const auto count = static_cast<std::int64_t>(some.size());
   std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic, 1)
   for (std::int64_t at = 0; at < count; ++at) {
@@ -65,22 +64,15 @@ void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tens
   if (failure) std::rethrow_exception(failure);
 }
 
-// Each rank has its own; behind it all have all.
-void exchange(Communicator& ranks, std::span<const Tensor> weights, const std::vector<int>& owners,
-              std::vector<Tensor>& projected) {
+// Each rank has its own; behind it all have all. What a rank lacks it adds as -0, which changes no number, not even another zero.
+void exchange(Communicator& ranks, std::span<const Tensor> weights, std::vector<Tensor>& projected) {
+  charge_profile(ProfilePart::hooks, "projections");
   for (std::size_t i = 0; i < projected.size(); ++i) {
-    Tensor& result = projected[i];
-    const bool own = owners[i] == ranks.rank();
-    if (own) result = result.contiguous();
-    const auto* const bytes = own ? static_cast<const char*>(result.raw()) : nullptr;
-    const std::vector<std::string> all = ranks.all_gather(own ? std::string_view(bytes, result.bytes()) : std::string_view());
-    if (own) continue;
-    result = Tensor::empty(weights[i].shape(), weights[i].dtype());
-    const std::string& told = all[static_cast<std::size_t>(owners[i])];
-    TESSERA_CHECK(told.size() == result.bytes(), InternalError, "admm: a rank projected ", describe(result), " to ", told.size(),
-                  " bytes");
-    std::memcpy(result.raw(), told.data(), told.size());
+    projected[i] =
+        projected[i].defined() ? projected[i].contiguous() : Tensor::full(weights[i].shape(), -0.0, weights[i].dtype());
   }
+  all_reduce(ranks, projected);
+  charge_profile(ProfilePart::exchange, "projections");
 }
 
 }  // namespace
@@ -89,9 +81,8 @@ std::vector<Tensor> project_all(std::span<const ConstrainedLayer> layers, std::s
   TESSERA_CHECK(layers.size() == weights.size(), InternalError, "admm: ", layers.size(), " layers and ", weights.size(),
                 " weights");
   std::vector<Tensor> projected(layers.size());
-  std::vector<int> owners(layers.size());
-  project_some(layers, weights, share_of(largest_first(weights), weights, ranks, owners), projected);
-  if (ranks.size() > 1) exchange(ranks, weights, owners, projected);
+  project_some(layers, weights, share_of(largest_first(weights), weights, ranks), projected);
+  if (ranks.size() > 1) exchange(ranks, weights, projected);
   return projected;
 }
 

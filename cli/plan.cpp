@@ -121,7 +121,7 @@ void print_scaling(const ScalingPlan& plan) {
                     ms(row.tree_ms), ms(row.step_ms()), formatted("%.2fx", row.speedup),
                     formatted("%.0f %%", 100 * row.efficiency())});
   }
-  std::printf("\na step of %s in several processes: gradients of %s in %lld %s, sent during backward\n", plan.stage.c_str(),
+  std::printf("\na step of %s in several processes: gradients of %s in %lld %s\n", plan.stage.c_str(),
               mib(plan.gradient_bytes).c_str(), Count{plan.messages}, plan.messages == 1 ? "message" : "messages");
   std::cout << aligned(rows, std::vector<bool>(rows.front().size(), true));
 }

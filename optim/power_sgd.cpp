@@ -32,7 +32,7 @@ std::string error_name(int rank, const std::string& path) { return str("error/",
 
 void PowerSgdConfig::fields(Fields& f) {
   f.add("rank", rank,
-        {.help = "of a gradient; the larger, the closer to it and the more is sent",
+        {.help = "rank of a compressed gradient; a larger one is more exact and sends more",
          .range = at_least(1),
          .example = "2",
          .observable = "bytes"});
@@ -56,7 +56,7 @@ void PowerSgd::all_reduce(std::span<Compressed* const> of, std::span<const Tenso
   Bucket bucket;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (!bucket.takes(factors[i])) std::exchange(bucket, Bucket()).all_reduce(ranks_);
-    bucket.add(factors[i], parameters_[of[i]->parameter].path);
+    bucket.add(factors[i], str(kMessages, parameters_[of[i]->parameter].path));
   }
   bucket.all_reduce(ranks_);
 }

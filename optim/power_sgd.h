@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/comm/communicator.h"
@@ -25,6 +26,8 @@ struct PowerSgdConfig {
 
 class PowerSgd {
  public:
+  static constexpr std::string_view kMessages = "power_sgd ";  // what the names of its sums begin with
+
   // What it is given outlives it. The parameters are on the CPU.
   PowerSgd(const PowerSgdConfig& config, Communicator& ranks, std::span<const NamedParameter> parameters, std::uint64_t seed);
 

@@ -135,10 +135,11 @@ void TrainingConfig::fields(Fields& f) {
       {.help = "true: in several processes batch norms normalise by the statistics of all of them; by a process's own without it",
        .example = "true",
        .observable = "none: one process has the whole batch"});
-  f.add("power_sgd", power_sgd,
-        {.help = "gradients of low rank, of which several processes send less; the same in one process",
-         .example = "{rank: 2}",
-         .observable = "bytes"});
+  f.add(
+      "power_sgd", power_sgd,
+      {.help = "compresses gradients by PowerSGD, so that several processes send less; one process compresses them too; CPU only",
+       .example = "{rank: 2}",
+       .observable = "bytes"});
 }
 
 void DistillConfig::fields(Fields& f) {

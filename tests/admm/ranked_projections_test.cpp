@@ -1,5 +1,6 @@
 // Run by mpirun with several ranks, each of which runs every case.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <memory>
@@ -34,14 +35,15 @@ class Counted final : public Constraint {
 
 // More layers than ranks, of unequal size; fewer; and none.
 TEST(AdmmProjections, AreSharedOutByLayerWithTheBytesOfOneProcess) {
-  for (const std::int64_t layers : {6, 1, 0}) {
+  omp_set_num_threads(2);
+  for (const std::int64_t layers : {6, 2, 1, 0}) {
     int projected = 0;
     std::vector<ConstrainedLayer> constrained;
     std::vector<Tensor> weights;
     for (std::int64_t i = 0; i < layers; ++i) {
       const std::string path = str("layer", i);
       constrained.push_back({path, std::make_shared<Counted>(low_rank_constraint(svd_config(), {{"rank", 2}}), projected)});
-      weights.push_back(random_matrix(9 + 7 * i, 12, static_cast<std::uint64_t>(i), DType::f32));
+      weights.push_back(random_matrix(9 + 70 * i, 350, static_cast<std::uint64_t>(i), DType::f32));
     }
     const std::vector<Tensor> alone = project_all(constrained, weights);
     EXPECT_EQ(projected, layers);
@@ -54,6 +56,7 @@ TEST(AdmmProjections, AreSharedOutByLayerWithTheBytesOfOneProcess) {
     for (const std::string& count : ranks().all_gather(std::to_string(projected))) all += std::stoll(count);
     EXPECT_EQ(all, layers);
   }
+  omp_set_num_threads(1);
 }
 
 }  // namespace

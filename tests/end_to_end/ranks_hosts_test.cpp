@@ -99,7 +99,7 @@ TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
 
 // The silence tells of a network that breaks. mpirun itself waits for the other host.
 TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
-  RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e"}))}, kEnvironment);
+  RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e", "--time-limit", "60s"}))}, kEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 2"));
   hosts_.pull_the_cable();
   EXPECT_TRUE(program.wait_for("rank 1 has not answered for 7 seconds; all ranks end, and the last checkpoint stands"));

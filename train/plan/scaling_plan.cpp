@@ -56,7 +56,9 @@ class Absent final : public Communicator {
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
     const std::chrono::duration<double> ready = Clock::now() - begin_;
-    if (!name.empty()) messages_.push_back({.bytes = values.bytes(), .ready = ready.count()});
+    if (!name.empty()) {
+      messages_.push_back({.bytes = values.bytes(), .ready = ready.count(), .waited_for = name.starts_with(PowerSgd::kMessages)});
+    }
     cpu::affine(values, size_, 0, values);
   }
   void broadcast(std::string&) override {}
@@ -149,10 +151,18 @@ double tree_seconds(std::span<const GradientMessage> messages, std::int64_t rank
 }
 
 double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between) {
-  if (ranks == 1 || messages.empty()) return 0;
-  double end = 0;
-  for (const GradientMessage& message : messages) end = std::max(end, message.ready) + seconds_of(message, ranks, between);
-  return end - messages.back().ready;
+  if (ranks == 1) return 0;
+  double last = 0, end = 0, waited = 0;
+  for (const GradientMessage& message : messages) {
+    const double seconds = seconds_of(message, ranks, between);
+    if (message.waited_for) {
+      waited += seconds;
+    } else {
+      last = message.ready;
+      end = std::max(end, last) + seconds;
+    }
+  }
+  return end - last + waited;
 }
 
 void ScalingRow::fields(Fields& f) {

@@ -22,6 +22,7 @@ struct Interconnect {
 struct GradientMessage {
   std::size_t bytes = 0;
   double ready = 0;  // seconds since the step began, when backward has made them
+  bool waited_for = false;  // by the step, which goes on behind it: factors of PowerSGD
 };
 
 // Seconds until each of `ranks`, 1 or more, has the sum of messages of these sizes, one message behind the other, of each of
@@ -30,7 +31,8 @@ struct GradientMessage {
 // ceil(log2 n) (latency + b / bandwidth).
 double exchange_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
 double tree_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
-// What of the exchange is left when the last message is ready. Each goes as soon as it is ready and the one before is through.
+// What of the exchange is left when backward has made the last message, which goes as soon as it is ready and the one before is
+// through, and all of the messages that the step waits for.
 double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
 
 struct ScalingRow {

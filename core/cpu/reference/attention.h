@@ -17,13 +17,14 @@ struct HeadRows {
   double* operator()(std::int64_t b, std::int64_t p, std::int64_t h) const { return at + b * batch + p * position + h * head; }
 };
 
-// sees(batch, head, query, key): whether it does. factor(row, key): what the probability is multiplied by after softmax; 0 where
-// it is dropped.
+// clang-14 does not deduce an aggregate's arguments by itself.
 template <class Sees, class Factor>
 struct Attention;
 template <class Sees, class Factor>
 Attention(AttentionForm, HeadRows, HeadRows, HeadRows, Sees, Factor) -> Attention<Sees, Factor>;
 
+// sees(batch, head, query, key): whether it does. factor(row, key): what the probability is multiplied by after softmax; 0 where
+// it is dropped.
 template <class Sees, class Factor>
 struct Attention {
   AttentionForm form;

@@ -39,15 +39,17 @@ TEST(ScalingPlan, WhatPassesDuringBackwardIsNotExposed) {
   EXPECT_NEAR(exposed(1, 1), 2 * message, 1e-12);
   EXPECT_NEAR(exposed(1, 1 + message / 4), 1.75 * message, 1e-12) << "the second waits for the first";
   EXPECT_EQ(exposed_seconds({}, 2, kBetween), 0);
+  const std::vector<GradientMessage> waited{{4'000'000, 1}, {4'000'000, 2, true}, {4'000'000, 3, true}};
+  EXPECT_NEAR(exposed_seconds(waited, 2, kBetween), 3 * message, 1e-12);
   EXPECT_EQ(exposed_seconds(std::vector<GradientMessage>{{4'000'000, 1}}, 1, kBetween), 0);
 }
 
-Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n") {
+Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n", const std::string& more = "") {
   return parse_experiment(
       parse_yaml("version: 1\nname: x\ndeterministic: true\nthreads: {compute: 1, loader: 0}\n"
                  "data: {name: glyphs, count: 80, test_count: 10, batch: 24}\n"
-                 "model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}]}\n" +
-                     rest,
+                 "model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}" +
+                     more + "]}\n" + rest,
                  "x.yaml"));
 }
 
@@ -78,6 +80,18 @@ TEST(ScalingPlan, TakesTheFirstStageThatTrains) {
   const ScalingPlan plan = plan_scaling(factored, 2, kBetween);
   EXPECT_EQ(plan.stage, "tuned");
   EXPECT_EQ(plan.gradient_bytes, 4 * (3 * (784 + 10) + 10)) << "of the factored layer";
+}
+
+// Layers are projected by ranks that are not there; factors are sent in place of gradients.
+TEST(ScalingPlan, CountsStagesOfAdmmAndCompressedGradients) {
+  const Experiment held = experiment(
+      "stages: [{name: held, train: 2s, admm: {keep: always, layers: 'fc*', format: svd, ranks: {rank: 3}, update: 1s}}]\n",
+      ", relu, {linear: {out: 20, name: fc2}}, relu, {linear: {out: 10, name: fc3}}");
+  EXPECT_EQ(plan_scaling(held, 4, kBetween).rows.size(), 3u);
+  const ScalingPlan compressed =
+      plan_scaling(experiment("stages: [{name: dense, train: 2s}]\npower_sgd: {rank: 2}\n"), 2, kBetween);
+  EXPECT_EQ(compressed.gradient_bytes, 4 * (2 * (784 + 10) + 10));
+  EXPECT_EQ(compressed.messages, 3) << "the bias, and two factors";
 }
 
 TEST(ScalingPlan, RefusesWhatCannotBeShared) {
