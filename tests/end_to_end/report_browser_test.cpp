@@ -48,8 +48,9 @@ class ReportInABrowser : public ReportedRun {
                       "window.onmessage = function (e) { document.title = e.data; };</script><iframe width=\"",
                       width, "\" height=\"", kHeight, "\" style=\"border: 0\" src=\"scripted.html\"></iframe></body></html>"));
     }
-    return output_of(str("chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=",
-                         *folder_ / "chromium", " --window-size=", kWidth, ',', kHeight, ' ', options, " file://", file));
+    return output_of(
+        str("chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --user-data-dir=",
+            *folder_ / "chromium", " --window-size=", kWidth, ',', kHeight, ' ', options, " file://", file));
   }
   // What `script` leaves in `told`.
   static Value told_by(const std::string& page, const std::string& script, int width = 0) {
