@@ -33,13 +33,13 @@ std::string larger(double rho) { return formatted("%.3g", 10 * rho); }
 }  // namespace
 
 Admm::Admm(const AdmmConfig& config, std::vector<ConstrainedLayer> layers, Module& model, const StageLength& stage,
-           StepSlots& slots, std::function<Communicator&()> ranks)
+           StepSlots& slots, Communicator& ranks)
     : config_(config),
       stage_(stage),
       interval_(update_interval(config, stage)),
       slot_(slots.add("admm.rho")),
       rho_(config.rho),
-      ranks_(std::move(ranks)) {
+      ranks_(ranks) {
   for (ConstrainedLayer& layer : layers) {
     Parameter& weight = find_module(model, layer.path).parameter("weight");
     const Tensor& value = weight.value();
@@ -56,7 +56,7 @@ std::vector<Tensor> Admm::projected() const {
     constraints.push_back(layer.constrained);
     sums.push_back(add(Var(layer.weight->value()), Var(layer.u)).value());
   }
-  return project_all(constraints, sums, ranks_());
+  return project_all(constraints, sums, ranks_);
 }
 
 void Admm::on_stage_begin(Module&) {

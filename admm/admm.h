@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,10 +22,10 @@ class Admm final : public Hook {
  public:
   static constexpr const char* kName = "admm";
 
-  // Z and U are zero until the stage begins or a state is loaded. The model outlives the hook. `ranks`: those that the stage is
-  // trained by when it begins, and that share out the projections. Throws InternalError where a layer has no weight.
+  // Z and U are zero until the stage begins or a state is loaded. The model outlives the hook. `ranks`, which train
+  // the stage and outlive the hook, share out the projections. Throws InternalError where a layer has no weight.
   Admm(const AdmmConfig& config, std::vector<ConstrainedLayer> layers, Module& model, const StageLength& stage, StepSlots& slots,
-       std::function<Communicator&()> ranks = &one_process);
+       Communicator& ranks = one_process());
 
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;
@@ -71,7 +70,7 @@ class Admm final : public Hook {
   bool stalled_ = false;  // at some update
   std::vector<Residuals> history_;
   std::vector<Residuals> rows_;
-  std::function<Communicator&()> ranks_;
+  Communicator& ranks_;
 };
 
 // gradient += rho (weight - z + u), of one layer, with rho in the step state's `slot`. Contiguous, of one shape and dtype, f32 or

@@ -57,7 +57,7 @@ class Sweep {
     return entry.empty() ? Tensor() : std::move(entry.mapped());
   }
 
-  // Held leaves that nobody took, in the order in which they would come up.
+  // Held leaves that were not taken, by descending creation number.
   std::vector<NodePtr> left() const {
     std::vector<NodePtr> leaves;
     for (const NodePtr& leaf : held_) {

@@ -28,7 +28,7 @@ void Bucket::reduce_in_pieces(Communicator& ranks, const Tensor& tensor) const {
 }
 
 void Bucket::all_reduce(Communicator& ranks) const {
-  if (empty()) return;
+  if (empty() || ranks.size() == 1) return;
   if (tensors_.size() == 1) return reduce_in_pieces(ranks, tensors_.front());
   const DType dtype = tensors_.front().dtype();
   const Tensor message = Tensor::empty({static_cast<std::int64_t>(bytes_ / size_of(dtype))}, dtype);

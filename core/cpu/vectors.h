@@ -110,7 +110,7 @@ template <int W, class From>
   (std::make_integer_sequence<int, W>());
 }
 
-// The first of each two blocks of Step lanes: a's in even blocks, b's in odd ones; and the second of each.
+// Of each two neighbouring blocks of Step lanes the first: a's go to even blocks, b's to odd ones. SecondBlocks takes the second.
 template <int W, int Step>
 struct FirstBlocks {
   static constexpr int at(int lane) { return (lane & Step) == 0 ? lane : W + lane - Step; }

@@ -6,31 +6,15 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_glyphs.h"
 #include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kExperiment = R"(
-version: 1
-name: taught
-seed: 5
-threads: {compute: 2, loader: 0}
-deterministic: true
-data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+constexpr const char* kSettings = R"(
 checkpoint: {every: 4s, keep: 2}
 log_every: 1
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 16, kernel: 3, padding: 1, bias: false, name: conv2}}
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
 stages:
   - {name: dense, train: 2e}
   - {name: truncated, factorise: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
@@ -40,7 +24,7 @@ stages:
 
 class DistillRuns : public ::testing::Test {
  protected:
-  void SetUp() override { write_bytes(folder_ / "taught.yaml", kExperiment); }
+  void SetUp() override { write_bytes(folder_ / "taught.yaml", small_glyphs("taught", kSettings)); }
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/taught/1"); }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
     return joined({"train", folder_ / "taught.yaml", "--runs", folder_ / runs}, more);

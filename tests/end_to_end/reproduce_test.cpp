@@ -143,11 +143,7 @@ TEST_F(Reproduce, StopsWhenAskedAndGoesOn) {
 }
 
 TEST_F(Reproduce, AnArmMayTakeAnothersChoiceAndSomeOfTheSeeds) {
-  write_bytes(folder_ / "small.yaml", R"(
-version: 1
-name: small
-seeds: [1, 2]
-tune: {key: optimizer.lr, values: [0.05, 0.01], seed: 1}
+  write_bytes(folder_ / "small.yaml", std::string(kTableHead) + R"(
 arms:
   - {name: dense, experiment: dense.yaml}
   - {name: direct, experiment: factored.yaml, tuned_as: dense, seeds: [2]}

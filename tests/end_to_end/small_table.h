@@ -10,32 +10,14 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_glyphs.h"
 
 namespace tessera::testing {
 
-inline constexpr const char* kBase = R"(
-version: 1
-name: base
-seed: 5
-threads: {compute: 2, loader: 0}
-deterministic: true
-data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
-optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
-checkpoint: {every: 3s, keep: 2}
-log_every: 3
-model:
-  name: layers
-  layers:
-    - {conv2d: {out: 8, kernel: 3, stride: 4, padding: 1, bias: false, name: conv1}}
-    - batch_norm
-    - relu
-    - {conv2d: {out: 16, kernel: 3, padding: 1, bias: false, name: conv2}}
-    - relu
-    - {conv2d: {out: 16, kernel: 1, bias: false, name: conv3}}
-    - relu
-    - global_avg_pool
-    - {linear: {out: 10, name: fc}}
-)";
+inline std::string base_experiment() {
+  return small_glyphs("base", "checkpoint: {every: 3s, keep: 2}\nlog_every: 3\n",
+                      "    - {conv2d: {out: 16, kernel: 1, bias: false, name: conv3}}\n    - relu\n");
+}
 inline constexpr const char* kDense = R"(
 stages:
   - {name: pretrain, train: 1e, optimizer: {lr: 0.05}}
@@ -47,11 +29,14 @@ stages:
   - {name: truncated, factorise: {layers: [conv2, conv3], format: tucker2, ranks: {out: 4, in: 4}, keep: always}}
   - {name: tuned, train: 8s}
 )";
-inline constexpr const char* kTable = R"(
+// Of a table: its seeds and what is tuned.
+inline constexpr const char* kTableHead = R"(
 version: 1
 name: small
 seeds: [1, 2]
 tune: {key: optimizer.lr, values: [0.05, 0.01], seed: 1}
+)";
+inline constexpr const char* kTableRest = R"(
 arms:
   - {name: dense, experiment: dense.yaml}
   - {name: direct, experiment: factored.yaml}
@@ -65,9 +50,9 @@ training: {batch: [8], repeats: 5}
 class Reproduce : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_bytes(folder_ / "dense.yaml", std::string(kBase) + kDense);
-    write_bytes(folder_ / "factored.yaml", std::string(kBase) + kFactored);
-    write_bytes(folder_ / "small.yaml", kTable);
+    write_bytes(folder_ / "dense.yaml", base_experiment() + kDense);
+    write_bytes(folder_ / "factored.yaml", base_experiment() + kFactored);
+    write_bytes(folder_ / "small.yaml", std::string(kTableHead) + kTableRest);
   }
 
   Outcome reproduce(const std::string& to, const std::vector<std::string>& more = {},

@@ -52,7 +52,7 @@ class Absent final : public Communicator {
   explicit Absent(std::int64_t size) : size_(static_cast<int>(size)) {}
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return size_; }
-  // Gradients have names.
+  // Messages without a name carry other things than gradients.
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
     const std::chrono::duration<double> ready = Clock::now() - begin_;

@@ -25,7 +25,7 @@ void RankLog::line(std::string_view text) {
   gmtime_r(&now, &utc);
   std::array<char, 32> time{};
   std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ ", &utc);
-  file_ << time.data() << text << std::endl;  // whoever ends the ranks does not ask them first
+  file_ << time.data() << text << std::endl;  // flushed, because the process may be killed at any moment
 }
 
 }  // namespace tessera

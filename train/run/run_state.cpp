@@ -159,8 +159,7 @@ void RunState::renew_statistics_of_averages() {
 
 void RunState::begin_training() {
   trainer_ = std::make_unique<StageTrainer>(*model_, stage().training, task(), seed_of(config_), steps_per_epoch_, stage_steps(),
-                                            compute_dtype_of(config_), hooks_of_stage());
-  trainer_->share_with(ranks_);
+                                            compute_dtype_of(config_), hooks_of_stage(), ranks_);
   if (stage().training.ema && stage().training.ema->statistics > 0) {
     trainer_->before_evaluation([this] { renew_statistics_of_averages(); });
   }

@@ -29,7 +29,7 @@ struct HookSetting {
   StepSlots& slots;
   std::uint64_t seed = 0;  // of the run
   WithGradients with_gradients = {};
-  std::function<Communicator&()> ranks = &one_process;  // that train the stage; not asked before it begins
+  Communicator& ranks = one_process();  // that train the stage
 };
 
 using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;

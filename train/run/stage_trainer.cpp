@@ -34,10 +34,11 @@ std::string spelled(double value) { return std::isnan(value) ? std::string("nan"
 
 StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Task& task, std::uint64_t seed,
                            std::int64_t steps_per_epoch, std::int64_t total_steps, DType compute,
-                           std::span<const MakeHook> others)
+                           std::span<const MakeHook> others, Communicator& ranks)
     : model_(model),
       config_(config),
       task_(task),
+      ranks_(ranks),
       seed_(seed),
       compute_(compute),
       scales_loss_(compute == DType::f16),
@@ -53,12 +54,14 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Ta
                             .slots = slots_,
                             .seed = seed_,
                             .with_gradients = [this](const Batch& batch, const auto& body) { with_gradients(batch, body); },
-                            .ranks = [this]() -> Communicator& { return *ranks_; }};
+                            .ranks = ranks_};
   for (const MakeHook& make : training_hooks(config_)) hooks_.push_back(make(setting));
   for (const MakeHook& make : others) hooks_.push_back(make(setting));
   if (scales_loss_) step_state_.load(kInitialLossScale, 0);
   const bool on_host = std::ranges::any_of(hooks_, [](const auto& hook) { return hook->acts_on_host(); });
-  make_exchange();
+  std::unique_ptr<PowerSgd> power;
+  if (config_.power_sgd) power = std::make_unique<PowerSgd>(*config_.power_sgd, ranks_, parameters_, seed_);
+  if (power || ranks_.size() > 1) exchange_ = std::make_unique<GradientExchange>(ranks_, parameters_, std::move(power));
   if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
 }
 
@@ -76,16 +79,16 @@ Var StageTrainer::loss(const Batch& batch, const Context& context) const {
 StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
   const std::int64_t share = batch.samples();
   const std::int64_t micro = std::min(config_.micro_batch.value_or(share), share);
-  return {.samples = share * ranks_->size(),
-          .first_micro = ranks_->rank() * ((share + micro - 1) / micro),
+  return {.samples = share * ranks_.size(),
+          .first_micro = ranks_.rank() * ((share + micro - 1) / micro),
           .micro = micro,
           .exchange = exchange_.get()};
 }
 
 // Of all ranks' samples, in micro-batches as small as a rank's.
 StageTrainer::Portion StageTrainer::whole(const Batch& batch) const {
-  const std::int64_t share = std::max<std::int64_t>(1, batch.samples() / ranks_->size());
-  const std::int64_t together = config_.sync_batch_norm.value_or(false) ? ranks_->size() : 1;  // that a norm sees at once
+  const std::int64_t share = std::max<std::int64_t>(1, batch.samples() / ranks_.size());
+  const std::int64_t together = config_.sync_batch_norm.value_or(false) ? ranks_.size() : 1;  // that a norm sees at once
   return {.samples = batch.samples(), .micro = std::min(config_.micro_batch.value_or(share), share) * together};
 }
 
@@ -113,24 +116,12 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
   }
 }
 
-void StageTrainer::share_with(Communicator& ranks) {
-  ranks_ = &ranks;
-  make_exchange();
-}
-
-void StageTrainer::make_exchange() {
-  if (ranks_->size() == 1 && !config_.power_sgd) return;
-  std::unique_ptr<PowerSgd> power;
-  if (config_.power_sgd) power = std::make_unique<PowerSgd>(*config_.power_sgd, *ranks_, parameters_, seed_);
-  exchange_ = std::make_unique<GradientExchange>(*ranks_, parameters_, std::move(power));
-}
-
 void StageTrainer::exchange() {
   exchange_->finish();
-  if (ranks_->size() == 1) return;
-  average_statistics(*ranks_, buffers_);
+  if (ranks_.size() == 1) return;
+  average_statistics(ranks_, buffers_);
   charge_profile(ProfilePart::exchange, "statistics");
-  for (const Tensor& loss : all_losses(*ranks_, losses_)) accumulate(loss_sum_, loss);
+  for (const Tensor& loss : all_losses(ranks_, losses_)) accumulate(loss_sum_, loss);
   charge_profile(ProfilePart::exchange, "losses");
 }
 
@@ -199,7 +190,7 @@ void StageTrainer::compute_step(const Batch& batch) {
   if (NumericCheck::active()) check_batch(batch);
   {
     std::optional<SharedStatistics> shared;
-    if (config_.sync_batch_norm.value_or(false)) shared.emplace(*ranks_);
+    if (config_.sync_batch_norm.value_or(false)) shared.emplace(ranks_);
     accumulate_gradients(batch, context(), share_of_rank(batch));
   }
   if (exchange_) exchange();

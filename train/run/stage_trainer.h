@@ -27,20 +27,19 @@ class StageTrainer {
  public:
   // `model` and `task` must outlive the trainer, which computes on the model's device. `total_steps` is the stage's length, for
   // the schedule. `compute`: what activations are in. `others`: hooks beside those of the configuration, called after them.
+  // `ranks`, which outlive the trainer, compute each step together: step() takes this rank's share of the batch, of as many
+  // samples as the others'. All ranks come to the same bytes: those of one process with the micro-batch of a rank where that is
+  // its whole share, but for the statistics of batch norms, which are the means of the ranks' or, with sync_batch_norm, those of
+  // all ranks' micro-batches together. With several ranks the constructor is collective.
   StageTrainer(Module& model, const TrainingConfig& config, const Task& task, std::uint64_t seed, std::int64_t steps_per_epoch,
-               std::int64_t total_steps, DType compute = DType::f32, std::span<const MakeHook> others = {});
+               std::int64_t total_steps, DType compute = DType::f32, std::span<const MakeHook> others = {},
+               Communicator& ranks = one_process());
 
   // One optimiser step on one batch, which is on the model's device; micro-batches accumulate. Adds the batch's mean loss to the
   // running sum. On a GPU it does not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError
   // naming the first op, or the first part of the step between ops, that made a NaN or Inf.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
 
-  // Each step is computed together by `ranks`, which outlive the trainer; before the first step. step() then takes this rank's
-  // share of the batch, of as many samples as the others'. All ranks come to the same bytes: those of one process with the
-  // micro-batch of a rank where that is its whole share, but for the statistics of batch norms, which are the means of the
-  // ranks' or, with sync_batch_norm, those of all ranks' micro-batches together.
-  // Collective.
-  void share_with(Communicator& ranks);
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.
   void record_with(StepGraph::Recorder recorder) { graph_ = StepGraph(std::move(recorder)); }
   // Called with the weights in place that hooks want evaluated, before they are evaluated and at the stage's end: what belongs to
@@ -85,7 +84,7 @@ class StageTrainer {
 
   // Before state(), on all ranks: brings to rank 0 what other ranks alone know.
   void gather_state();
-  // Parts for the checkpoint: "optimizer", "trainer", one "hook.<name>" per hook, and "power_sgd" with it.
+  // Parts for the checkpoint: "optimizer", "trainer", one "hook.<name>" per hook, and "power_sgd" where the stage has that block.
   std::map<std::string, State> state() const;
   void load_state(const std::map<std::string, State>& parts);
 
@@ -102,7 +101,6 @@ class StageTrainer {
   Portion whole(const Batch& batch) const;
   void exchange();  // with the other ranks
   void compute_step(const Batch& batch);  // all of a step that a graph may record
-  void make_exchange();
   void drop_gradients();
   bool may_overflow() const;  // gradients now, without being a fault
   void add_norm(const Tensor& norm) const;
@@ -117,6 +115,7 @@ class StageTrainer {
   Module& model_;
   TrainingConfig config_;
   const Task& task_;
+  Communicator& ranks_;
   std::uint64_t seed_;
   DType compute_;
   bool scales_loss_;  // f16, see optim/loss_scale.h
@@ -132,7 +131,6 @@ class StageTrainer {
   Tensor norm_sum_;  // of gradients over steps that were not skipped, f64 scalar: finite as long as every gradient was
   std::int64_t loss_count_ = 0;
   std::vector<Tensor> losses_;  // of a step's micro-batches, where others follow from other ranks
-  Communicator* ranks_ = &one_process();
   std::unique_ptr<GradientExchange> exchange_;  // null in one process without power_sgd
   StepGraph graph_;
   std::function<void()> renew_;

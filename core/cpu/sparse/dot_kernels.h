@@ -10,12 +10,12 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-// Even lanes of a, then of b, within each 128 bits, and the Next ones.
+// Even lanes of a, then of b, within each 128 bits; odd lanes with Next 1.
 template <int W, int Next>
 struct EvenLanes {
   static constexpr int at(int lane) { return lane / 4 * 4 + lane % 2 * 2 + (lane % 4 < 2 ? 0 : W) + Next; }
 };
-// Even 128 bits of a, then of b, and the Next ones.
+// Even 128 bits of a, then of b; odd ones with Next 1.
 template <int W, int Next>
 struct EvenQuarters {
   static constexpr int at(int lane) { return lane % (W / 2) / 4 * 8 + lane % (W / 2) % 4 + (lane < W / 2 ? 0 : W) + 4 * Next; }

@@ -6,7 +6,7 @@
 
 #include "layers/batch_norm.h"
 #include "layers/dropout.h"
-#include "tests/core/comm/ranks.h"
+#include "tests/core/comm/forwarding.h"
 #include "tests/train/run/small_steps.h"
 #include "train/run/rank_messages.h"
 #include "train/run/stage_trainer.h"
@@ -37,6 +37,10 @@ TrainingConfig settings(std::optional<std::int64_t> micro_batch = {}) {
   config.ema = EmaConfig{.decay = 0.9};
   config.micro_batch = micro_batch;
   return config;
+}
+
+StageTrainer trainer_of(Module& model, const TrainingConfig& config, Communicator& together = ranks()) {
+  return StageTrainer(model, config, kTask, 1, 10, 10, DType::f32, {}, together);
 }
 
 Batch batch_of(int step) {
@@ -70,8 +74,7 @@ Bytes after_steps(Module& model, StageTrainer& trainer, bool shared) {
 
 Bytes of_ranks(std::optional<std::int64_t> micro_batch, bool norm) {
   const auto model = network(norm);
-  StageTrainer trainer(*model, settings(micro_batch), kTask, 1, 10, 10);
-  trainer.share_with(ranks());
+  StageTrainer trainer = trainer_of(*model, settings(micro_batch));
   return after_steps(*model, trainer, true);
 }
 
@@ -111,8 +114,7 @@ TEST(RankedStep, AllRanksHoldTheSame) {
 TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
   const auto model = network(true), reference = network(true);
   TrainingConfig config = plain_sgd(0.1);
-  StageTrainer trainer(*model, config, kTask, 1, 10, 10);
-  trainer.share_with(ranks());
+  StageTrainer trainer = trainer_of(*model, config);
   trainer.step(share_of(batch_of(0)), 0, 0);
   config.micro_batch = share();
   StageTrainer(*reference, config, kTask, 1, 10, 10).step(batch_of(0), 0, 0);
@@ -140,8 +142,7 @@ TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
     initialize(model, 1);
     TrainingConfig config = settings();
     if (synchronised) config.sync_batch_norm = true;
-    StageTrainer trainer(model, config, kTask, 1, 10, 10);
-    if (shared) trainer.share_with(ranks());
+    StageTrainer trainer = trainer_of(model, config, shared ? ranks() : one_process());
     Bytes values = after_steps(model, trainer, shared);
     for (const NamedBuffer& entry : named_buffers(model))
       values[entry.path] = entry.buffer->value.to(DType::f64).to_vector<double>();
@@ -161,48 +162,89 @@ TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
   EXPECT_GT(largest_difference(after(true, false), whole), 1e-3);
 }
 
-// Every rank has errors of its own; what goes on from a state goes on with them.
-TEST(RankedStep, CompressedGradientsAreAllRanksAndGoOnFromAState) {
-  const auto wide = [] {
-    auto model = std::make_unique<Sequential>();
-    model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 40}));
-    model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 30}));
-    model->add_child("fc3", std::make_unique<Linear>(LinearConfig{.in = 30, .out = 3}));
-    initialize(*model, 1);
-    return model;
-  };
+// Notes of each message whether the gradient of fc1 was there already. Sums are taken by the thread that adds them.
+class Noting final : public Forwarding {
+ public:
+  explicit Noting(Parameter& first) : first_(first) {}
+  void all_reduce(const Tensor& values, std::string_view name) override {
+    noted.emplace(name, first_.grad().defined());
+    ranks().all_reduce(values, name);
+  }
+  Communicator* beside() override { return nullptr; }
+
+  std::map<std::string, bool> noted;
+
+ private:
+  Parameter& first_;
+};
+
+// fc2 has more than the bytes of a message.
+TEST(RankedStep, GradientsAreSentBeforeBackwardComesToEarlierLayers) {
+  Sequential model;
+  model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 2000}));
+  model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 2000, .out = 3400}));
+  initialize(model, 1);
+  Noting noting(model.child("fc1").parameter("weight"));
+  StageTrainer trainer = trainer_of(model, plain_sgd(0.1), noting);
+  trainer.step(share_of(batch_of(0)), 0, 0);
+  EXPECT_FALSE(noting.noted.at("fc2.weight"));
+  EXPECT_TRUE(noting.noted.at("fc2.bias fc1.weight fc1.bias"));
+}
+
+// Its products are large enough to be compressed.
+std::unique_ptr<Module> wide_network() {
+  auto model = std::make_unique<Sequential>();
+  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 40}));
+  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 30}));
+  model->add_child("fc3", std::make_unique<Linear>(LinearConfig{.in = 30, .out = 3}));
+  initialize(*model, 1);
+  return model;
+}
+
+TrainingConfig compressed() {
   TrainingConfig config = plain_sgd(0.1);
   config.power_sgd = PowerSgdConfig{.rank = 2};
-  const auto straight = wide(), resumed = wide(), alone = wide(), plain = wide();
-  StageTrainer trainer(*straight, config, kTask, 1, 10, 10);
-  trainer.share_with(ranks());
-  for (int step = 0; step < 3; ++step) trainer.step(share_of(batch_of(step)), step, step);
+  return config;
+}
+
+// What rank 0 saves, as every rank reads it.
+std::map<std::string, State> saved_by(StageTrainer& trainer) {
   trainer.gather_state();
-  // The other ranks read what rank 0 saves.
   std::string bytes = ranks().rank() == 0 ? encode_checkpoint(Value::map(), trainer.state()) : "";
   ranks().broadcast(bytes);
-  const auto parts = decode_checkpoint(bytes).parts;
+  return decode_checkpoint(bytes).parts;
+}
+
+TEST(RankedStep, CompressedGradientsGoOnFromAStateWithEachRanksErrors) {
+  const auto straight = wide_network(), resumed = wide_network();
+  StageTrainer trainer = trainer_of(*straight, compressed());
+  for (int step = 0; step < 3; ++step) trainer.step(share_of(batch_of(step)), step, step);
+  const std::map<std::string, State> parts = saved_by(trainer);
   ASSERT_TRUE(parts.at("power_sgd").tensors.contains(str("error/", ranks().size() - 1, "/fc2.weight")));
-  StageTrainer other(*resumed, config, kTask, 1, 10, 10);
-  other.share_with(ranks());
   for (std::size_t i = 0; i < named_parameters(*resumed).size(); ++i) {
     named_parameters(*resumed)[i].parameter->set_value(named_parameters(*straight)[i].parameter->value().clone());
   }
+  StageTrainer other = trainer_of(*resumed, compressed());
   other.load_state(parts);
   for (int step = 3; step < 6; ++step) {
     trainer.step(share_of(batch_of(step)), step, step);
     other.step(share_of(batch_of(step)), step, step);
   }
   EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
+}
 
-  StageTrainer one(*alone, config, kTask, 1, 10, 10), uncompressed(*plain, plain_sgd(0.1), kTask, 1, 10, 10);
+TEST(RankedStep, CompressedGradientsAreThoseOfOneProcessUpToRounding) {
+  const auto shared = wide_network(), alone = wide_network(), plain = wide_network();
+  StageTrainer together = trainer_of(*shared, compressed()), one(*alone, compressed(), kTask, 1, 10, 10),
+               uncompressed(*plain, plain_sgd(0.1), kTask, 1, 10, 10);
   for (int step = 0; step < 6; ++step) {
+    together.step(share_of(batch_of(step)), step, step);
     one.step(batch_of(step), step, step);
     uncompressed.step(batch_of(step), step, step);
   }
-  const std::vector<float> together = weights_of(*straight), single = weights_of(*alone);
-  ASSERT_EQ(together.size(), single.size());
-  for (std::size_t i = 0; i < single.size(); ++i) EXPECT_NEAR(together[i], single[i], 1e-4) << "one process does the same";
+  const std::vector<float> weights = weights_of(*shared), single = weights_of(*alone);
+  ASSERT_EQ(weights.size(), single.size());
+  for (std::size_t i = 0; i < single.size(); ++i) EXPECT_NEAR(weights[i], single[i], 1e-4);
   EXPECT_NE(weights_of(*plain), single);
 }
 
@@ -216,16 +258,14 @@ TEST(RankedStep, GradientsThatHooksAskForHaveTheBytesOfOneProcess) {
     return all;
   };
   const auto model = network(true), reference = network(true);
-  StageTrainer trainer(*model, settings(), kTask, 1, 10, 10), other(*reference, settings(share()), kTask, 1, 10, 10);
-  trainer.share_with(ranks());
+  StageTrainer trainer = trainer_of(*model, settings()), other(*reference, settings(share()), kTask, 1, 10, 10);
   const auto expected = gradients(other, *reference);
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(gradients(trainer, *model), expected);
   // Synchronised norms see the whole batch, here too.
   TrainingConfig synchronised = settings();
   synchronised.sync_batch_norm = true;
-  StageTrainer together(*model, synchronised, kTask, 1, 10, 10), whole(*reference, settings(), kTask, 1, 10, 10);
-  together.share_with(ranks());
+  StageTrainer together = trainer_of(*model, synchronised), whole(*reference, settings(), kTask, 1, 10, 10);
   const auto of_whole = gradients(whole, *reference);
   EXPECT_NE(of_whole, expected);
   EXPECT_EQ(gradients(together, *model), of_whole);
