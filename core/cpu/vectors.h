@@ -110,6 +110,30 @@ template <int W, class From>
   (std::make_integer_sequence<int, W>());
 }
 
+// The same four floats again and again, and lane K of each four in all of its lanes: four numbers spread out by one load.
+template <int W>
+[[gnu::always_inline]] inline Vec<W> load_fours(const float* from) {
+  const __m128 four = _mm_loadu_ps(from);
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    const __m512 all = _mm512_maskz_broadcast_f32x4(__mmask16(-1), four);
+    return reinterpret_cast<const Vec<16>&>(all);
+  }
+#endif
+  if constexpr (W == 8) {
+    const __m256 all = _mm256_set_m128(four, four);
+    return reinterpret_cast<const Vec<8>&>(all);
+  }
+}
+template <int K>
+struct LaneOfFours {
+  static constexpr int at(int lane) { return lane / 4 * 4 + K; }
+};
+template <int W, int K>
+[[gnu::always_inline]] inline Vec<W> lane_of_fours(const Vec<W>& v) {
+  return shuffled<W, LaneOfFours<K>>(v, v);
+}
+
 // Of each two neighbouring blocks of Step lanes the first: a's go to even blocks, b's to odd ones. SecondBlocks takes the second.
 template <int W, int Step>
 struct FirstBlocks {

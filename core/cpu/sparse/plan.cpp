@@ -52,7 +52,7 @@ class Builder {
   void add(std::span<const std::int32_t> rows, std::span<const std::int32_t> columns, const Element& element) {
     if (rows.empty() || columns.empty()) return;
     const auto first_column = static_cast<std::int32_t>(plan_.column_list.size());
-    plan_.column_list.insert(plan_.column_list.end(), columns.begin(), columns.end());
+    for (const std::int32_t column : columns) plan_.column_list.push_back(column * static_cast<std::int32_t>(kPanel));
     const std::size_t count = (rows.size() + kMostRows - 1) / kMostRows;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
@@ -214,7 +214,8 @@ Plan row_plan(const SparseIndex& index, std::int64_t taps) { return RowPlanner(i
 Plan column_plan(const SparseIndex& index, std::int64_t taps) {
   const TransposedIndex other = transposed(index, taps);
   const std::vector<RowGroup> groups = rows_that_share_columns(index);
-  if (const double mean = mean_rows_of(groups); mean >= kSharedRows && mean_rows_of(rows_that_share_columns(other.index)) < kSharedRows) {
+  if (const double mean = mean_rows_of(groups);
+      mean >= kSharedRows && mean_rows_of(rows_that_share_columns(other.index)) < kSharedRows) {
     return scattered_plan(index, groups, taps);
   }
   Plan plan = row_plan(other.index, taps);

@@ -20,7 +20,8 @@ struct Plan {
   std::int64_t rows = 0, columns = 0;
   std::vector<Piece> pieces;
   std::vector<Part> parts;
-  std::vector<std::int32_t> row_list, column_list;
+  std::vector<std::int32_t> row_list;
+  std::vector<std::int32_t> column_list;  // column * kPanel: where it lies in a panel
   std::vector<std::int32_t> from;  // packed weight i is the kept element from[i]
 
   // The pieces of a part lie block by block: those of a block read the same few columns.

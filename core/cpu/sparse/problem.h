@@ -27,7 +27,7 @@ struct Lists {
   const Piece* pieces;
   std::int64_t count;
   const std::int32_t* row_list;
-  const std::int32_t* column_list;
+  const std::int32_t* column_list;  // where columns lie in x, in floats
   std::int64_t first_row = 0;  // of a product's y, which may be a part of the result
 };
 
@@ -56,8 +56,7 @@ struct Kernels {
   // y [rows from lists.first_row on][kPanel] += A x [columns][kPanel], in the first `width` positions rounded up to whole
   // vectors.
   void (*product)(const Lists& lists, const float* weights, const float* x, std::int64_t width, float* y);
-  // Likewise of strips: the column list holds offsets in floats, and each kStripLanes positions read `stride` floats behind those
-  // before them.
+  // Likewise of strips: each kStripLanes positions read `stride` floats behind those before them.
   void (*strip_product)(const Lists& lists, const float* weights, const float* x, std::int64_t stride, std::int64_t width,
                         float* y);
   // sums[i] += the dot product of a row of y and a column of x over `width` positions, whole vectors of 16; of zeros up to a

@@ -14,17 +14,16 @@ namespace {
 
 // Where a piece reads its positions of a column: in a panel, or in strips.
 struct PanelWalk {
-  std::int64_t column(std::int32_t number) const { return number * kPanel; }
   std::int64_t position(std::int64_t p) const { return p; }
 };
 struct StripWalk {
   std::int64_t stride;
-  std::int64_t column(std::int32_t offset) const { return offset; }
   std::int64_t position(std::int64_t p) const { return p / kStripLanes * stride + p % kStripLanes; }
 };
 
 // Pieces of a single row, one after another, at N vectors of positions. Each position has two sums, of elements in turns: one
-// would wait for the multiply-add before.
+// would wait for the multiply-add before. Weights are loaded four at a time, because loads bound the product: each multiply-add
+// has one of x.
 template <int W, int N, class Walk>
 void add_single_rows(const Lists& lists, const float* weights, const float* x, const Walk& walk, float* y) {
   for (const Piece *piece = lists.pieces, *const end = piece + lists.count; piece != end; ++piece) {
@@ -35,16 +34,23 @@ void add_single_rows(const Lists& lists, const float* weights, const float* x, c
     Vec<W> sum[N], other[N]{};
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sum[n] = load<W>(to + n * W);
-    const auto add = [&](Vec<W>(&sums)[N], std::int64_t i) __attribute__((always_inline)) {
-      const float* const from = x + walk.column(c[i]);
+    const auto add = [&](Vec<W>(&sums)[N], std::int64_t i, const auto& weight) __attribute__((always_inline)) {
+      const float* const from = x + c[i];
 #pragma GCC unroll 4
-      for (int n = 0; n < N; ++n) sums[n] += a[i] * load<W>(from + walk.position(n * W));
+      for (int n = 0; n < N; ++n) sums[n] += weight * load<W>(from + walk.position(n * W));
     };
-    for (; c + 1 < last; c += 2, a += 2) {
-      add(sum, 0);
-      add(other, 1);
+    for (; last - c >= 4; c += 4, a += 4) {
+      const Vec<W> four = load_fours<W>(a);
+      add(sum, 0, lane_of_fours<W, 0>(four));
+      add(other, 1, lane_of_fours<W, 1>(four));
+      add(sum, 2, lane_of_fours<W, 2>(four));
+      add(other, 3, lane_of_fours<W, 3>(four));
     }
-    if (c < last) add(sum, 0);
+    for (; last - c >= 2; c += 2, a += 2) {
+      add(sum, 0, a[0]);
+      add(other, 1, a[1]);
+    }
+    if (c < last) add(sum, 0, a[0]);
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) store<W>(sum[n] + other[n], to + n * W);
   }
@@ -65,7 +71,7 @@ void add_piece(const Piece& piece, const Lists& lists, const float* weights, con
     for (int n = 0; n < N; ++n) sum[r][n] = load<W>(to[r] + n * W);
   }
   do {  // a piece has at least one column; to test for none would have every sum spilled
-    const float* const from = x + walk.column(*c);
+    const float* const from = x + *c;
     Vec<W> b[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) b[n] = load<W>(from + walk.position(n * W));

@@ -134,7 +134,7 @@ std::vector<std::int32_t> offsets_of(const Plan& plan, const Window& window, con
     of_column[column] = static_cast<std::int32_t>(cell * strips.cell_floats(window) + column % window.channels * kStripLanes);
   }
   std::vector<std::int32_t> offsets(plan.column_list.size());
-  std::ranges::transform(plan.column_list, offsets.begin(), [&](std::int32_t column) { return of_column[column]; });
+  std::ranges::transform(plan.column_list, offsets.begin(), [&](std::int32_t at) { return of_column[at / kPanel]; });
   return offsets;
 }
 
