@@ -72,7 +72,7 @@ bool RunningProgram::ends_within(std::chrono::milliseconds time) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd output{.fd = pipe_, .events = POLLIN, .revents = 0};
-    if (left.count() <= 0 || poll(&output, 1, static_cast<int>(left.count())) == 0) return false;
+    if (left.count() < 0 || poll(&output, 1, static_cast<int>(left.count())) == 0) return false;
     if (!read_more()) return true;
   }
 }

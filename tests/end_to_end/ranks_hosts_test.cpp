@@ -8,6 +8,7 @@
 
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/ranks_program.h"
 #include "tests/end_to_end/small_run.h"
 
 namespace tessera::testing {
@@ -61,18 +62,11 @@ class TwoHosts {
   bool there_ = false;
 };
 
-const std::vector<std::string> kEnvironment{
-    "OMPI_ALLOW_RUN_AS_ROOT=1",       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-    "OMPI_MCA_mpi_yield_when_idle=1", "OMP_WAIT_POLICY=passive",          "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0"};
-
 class RanksOnTwoHosts : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!hosts_.there()) GTEST_SKIP() << "no network namespaces";
-    std::string experiment = kSmallExperiment;
-    const std::string threads = "compute: 2";
-    experiment.replace(experiment.find(threads), threads.size(), "compute: 1");
-    write_bytes(folder_ / "small.yaml", experiment);
+    write_bytes(folder_ / "small.yaml", small_experiment_of_ranks());
   }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
     return joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, more);
@@ -84,11 +78,11 @@ class RanksOnTwoHosts : public ::testing::Test {
 };
 
 TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
-  const Outcome apart = run_program({"-c", hosts_.mpirun(train("apart"))}, kEnvironment);
+  const Outcome apart = run_program({"-c", hosts_.mpirun(train("apart"))}, kRanksEnvironment);
   ASSERT_EQ(apart.exit_code, 0) << apart.output;
   std::string one = str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS);
   for (const std::string& word : train("together", {"--decisions", run_in("apart") + "/decisions.json"})) one += ' ' + word;
-  const Outcome together = run_program({"-c", one}, kEnvironment);
+  const Outcome together = run_program({"-c", one}, kRanksEnvironment);
   ASSERT_EQ(together.exit_code, 0) << together.output;
   EXPECT_TRUE(result_of(run_in("apart")) == result_of(run_in("together")));
   std::istringstream log(read_bytes(run_in("apart") + "/train.rank1.log"));
@@ -99,7 +93,8 @@ TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
 
 // The silence tells of a network that breaks. mpirun itself waits for the other host.
 TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
-  RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e", "--time-limit", "60s"}))}, kEnvironment);
+  RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e", "--time-limit", "60s"}))},
+                         kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 2"));
   hosts_.pull_the_cable();
   EXPECT_TRUE(program.wait_for("rank 1 has not answered for 7 seconds; all ranks end, and the last checkpoint stands"));
@@ -107,7 +102,7 @@ TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
   EXPECT_NE(program.finish().exit_code, 0);
   const std::string resume =
       str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS, " resume ", run_in("cut"), " --time-limit 1s");
-  expect_outcome(run_program({"-c", resume}, kEnvironment), 3, "stopped; everything is saved");
+  expect_outcome(run_program({"-c", resume}, kRanksEnvironment), 3, "stopped; everything is saved");
 }
 
 }  // namespace

@@ -12,30 +12,12 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/ranks_program.h"
 #include "tests/end_to_end/small_run.h"
 #include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
-
-// Root may start ranks, more of them than there are processors, and ranks that wait give way to those that compute.
-const std::vector<std::string> kEnvironment{
-    "OMPI_ALLOW_RUN_AS_ROOT=1",       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-    "OMPI_MCA_mpi_yield_when_idle=1", "OMP_WAIT_POLICY=passive",          "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0"};
-
-std::vector<std::string> started(int ranks, const std::vector<std::string>& words) {
-  return joined({"-n", std::to_string(ranks), "--bind-to", "none", TESSERA_OF_RANKS}, words);
-}
-
-Outcome run_ranks(int ranks, const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
-  return run_program(started(ranks, words), joined(kEnvironment, environment));
-}
-
-std::string changed(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
 
 int count_of(const std::string& text, const std::string& part) {
   int count = 0;
@@ -43,48 +25,11 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// What the processes below mpirun are: by rank, their number.
-std::map<int, pid_t> processes_of(const RunningProgram& mpirun) {
-  constexpr std::string_view kRank = "OMPI_COMM_WORLD_RANK=";
-  std::map<int, pid_t> processes;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    try {
-      std::string state;
-      pid_t parent = 0;
-      const std::string stat = read_bytes(entry.path() / "stat");
-      std::istringstream(stat.substr(stat.rfind(')') + 1)) >> state >> parent;
-      if (parent != mpirun.process()) continue;
-      const std::string variables = read_bytes(entry.path() / "environ");
-      const std::size_t at = variables.find(kRank);
-      if (at != std::string::npos) processes[std::stoi(variables.substr(at + kRank.size()))] = std::stoi(name);
-    } catch (const std::runtime_error&) {  // it has ended meanwhile
-    }
-  }
-  return processes;
-}
-
-// Gone, or waiting to be told to whoever started it.
-bool has_ended(pid_t process) {
-  try {
-    const std::string stat = read_bytes(str("/proc/", process, "/stat"));
-    return stat.substr(stat.rfind(')') + 2, 1) == "Z";
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-}
-
-bool ends_soon(pid_t process) {
-  for (int i = 0; i < 100 && !has_ended(process); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  return has_ended(process);
-}
-
 class Ranks : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string one_thread = changed(kSmallExperiment, "compute: 2", "compute: 1");
-    const std::string small = changed(one_thread, "{out: 16, ", "{out: 96, ");  // for which ways to compute are timed
+    const std::string small =
+        changed(small_experiment_of_ranks(), "{out: 16, ", "{out: 96, ");  // for which ways to compute are timed
     write_bytes(folder_ / "small.yaml", small);
     write_bytes(folder_ / "plain.yaml", changed(small, "    - {batch_norm: {name: bn1}}\n", ""));
   }
@@ -194,7 +139,7 @@ TEST_F(Ranks, WhatCompressedGradientsLeaveOutIsSaved) {
   const std::vector<std::string> decisions{longer, "--decisions", run_in("straight") + "/decisions.json"};
   const std::vector<std::string> words = train("power.yaml", "resumed", decisions);
   ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:13"}).exit_code, 128 + 9);
-  RunningProgram program(started(2, {"resume", run_in("resumed")}), kEnvironment);
+  RunningProgram program(started(2, {"resume", run_in("resumed")}), kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("resuming at stage dense"));
   program.send(SIGUSR1);
   const Outcome stopped = program.finish();
@@ -214,7 +159,7 @@ TEST_F(Ranks, ResumeOfAnotherNumberIsWarnedAbout) {
 }
 
 TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
-  RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kEnvironment);
+  RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 1"));
   program.send(SIGUSR1);
   expect_outcome(program.finish(), 3, "stopped; everything is saved");
@@ -258,7 +203,7 @@ TEST_F(Ranks, ARankThatStopsOrIsKilledEndsAll) {
   const auto expect_end = [&](int rank, int signal, int exit_code, const std::string& part) {
     const std::string runs = str("rank", rank, "signal", signal);
     SCOPED_TRACE(runs);
-    RunningProgram program(started(2, train("small.yaml", runs, {"stages[0].train=3000e"})), kEnvironment);
+    RunningProgram program(started(2, train("small.yaml", runs, {"stages[0].train=3000e"})), kRanksEnvironment);
     ASSERT_TRUE(program.wait_for("dense epoch 2"));
     const std::map<int, pid_t> processes = processes_of(program);
     ASSERT_EQ(processes.size(), 2u);
@@ -290,11 +235,11 @@ stages: [{name: dense, train: 4s}]
     return joined({"-n", "1", "--bind-to", "none", "-wdir", folder_ / below, TESSERA_OF_RANKS}, train("text.yaml", "r"));
   };
   const auto both = [&](const char* first, const char* second) { return joined(joined(in(first), {":"}), in(second)); };
-  const Outcome outcome = run_program(both("with", "without"), joined(kEnvironment, {"TESSERA_CACHE="}));
+  const Outcome outcome = run_program(both("with", "without"), joined(kRanksEnvironment, {"TESSERA_CACHE="}));
   EXPECT_NE(outcome.exit_code, 0);
   expect_in(outcome.output, "rank 1: /proc/self/cwd/a.txt: ");
   EXPECT_EQ(count_of(outcome.output, "a.txt: "), 1) << outcome.output;
-  const Outcome good = run_program(both("with", "with"), joined(kEnvironment, {"TESSERA_CACHE="}));
+  const Outcome good = run_program(both("with", "with"), joined(kRanksEnvironment, {"TESSERA_CACHE="}));
   EXPECT_EQ(good.exit_code, 0) << good.output;
 }
 
@@ -302,7 +247,7 @@ stages: [{name: dense, train: 4s}]
 TEST_F(Ranks, RanksThatDifferAreRefused) {
   std::vector<std::string> words = started(1, train("small.yaml", "r"));
   words.insert(words.end(), {":", "-x", "ONEDNN_MAX_CPU_ISA=SSE41"});
-  const Outcome outcome = run_program(joined(words, started(1, train("small.yaml", "r"))), kEnvironment);
+  const Outcome outcome = run_program(joined(words, started(1, train("small.yaml", "r"))), kRanksEnvironment);
   expect_outcome(outcome, 1, "ranks differ in the program or machine: onednn is ");
   EXPECT_EQ(count_of(outcome.output, "ranks differ"), 1) << outcome.output;
   EXPECT_FALSE(std::filesystem::exists(run_in("r")));
