@@ -152,16 +152,6 @@ Part direct_part(const std::string& name, const DirectCalls& direct, double flop
   return {std::move(side), flops};
 }
 
-Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
-  const auto every_way = [](ConvPass pass, const ConvShape& of, const ConvTensors& tensors, ConvUse use) {
-    std::vector<Contestant> ways = conv_rivals(pass, of, tensors, use);
-    for (Contestant& way : blocked_conv_rivals(pass, of, tensors, use)) ways.push_back(std::move(way));
-    return ways;
-  };
-  const Operands operands{random_tensor(shape.x(), "x"), random_tensor(shape.weight(), "weight")};
-  return direct_part(name, conv_calls(operands, shape, phase, every_way), shape.flops() * passes_in(phase));
-}
-
 Part half_part(const std::string& order, const std::string& half, const LinearShape& shape, Phase phase) {
   Part part = product_part(str(order, ": ", half), shape, phase);
   part.order = order;
@@ -290,6 +280,16 @@ Contestant layer_side(std::string name, std::shared_ptr<Module> layer, const Ten
     for (const NamedParameter& named : named_parameters(*layer)) named.parameter->set_grad({});
   };
   return {std::move(name), [=] { backward(layer->forward(x, {}), grad_y); }, clear, [=] { return x.grad(); }};
+}
+
+Part conv_part(const std::string& name, const ConvShape& shape, Phase phase) {
+  const auto every_way = [](ConvPass pass, const ConvShape& of, const ConvTensors& tensors, ConvUse use) {
+    std::vector<Contestant> ways = conv_rivals(pass, of, tensors, use);
+    for (Contestant& way : blocked_conv_rivals(pass, of, tensors, use)) ways.push_back(std::move(way));
+    return ways;
+  };
+  const Operands operands{random_tensor(shape.x(), "x"), random_tensor(shape.weight(), "weight")};
+  return direct_part(name, conv_calls(operands, shape, phase, every_way), shape.flops() * passes_in(phase));
 }
 
 Part product_part(const std::string& name, const LinearShape& shape, Phase phase) {

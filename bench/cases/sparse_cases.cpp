@@ -73,13 +73,19 @@ std::vector<Part> passes_of(const LayerPair& pair, Phase phase) {
           {{"gradient of values", [=] { cpu::sparse_backward_values(x, grad_y, *weight, grad_values, {}, options); }}, flops}};
 }
 
-// oneDNN's dense product whose rows have as many elements as a row keeps on average. Its operands are f32.
+// oneDNN's dense layer of as many inputs as a row keeps on average, at each tap of a convolution. Its operands are f32.
 std::function<Part(Phase)> dense_of_as_many(const SparseCase& of, const Tensor& mask) {
-  const auto* const layer = std::get_if<LinearShape>(&of.shape);
-  if (layer == nullptr || of.compute != DType::f32) return {};
+  if (of.compute != DType::f32) return {};
   const std::int64_t kept = sparse_index(mask).offsets.back();
-  const LinearShape shape{layer->rows, std::max<std::int64_t>(1, ceil_div(kept, layer->out)), layer->out};
-  return [shape](Phase phase) { return product_part(str("dense ", to_string(shape)), shape, phase); };
+  const auto inputs = [&](std::int64_t rows) { return std::max<std::int64_t>(1, ceil_div(kept, rows)); };
+  if (const auto* const conv = std::get_if<ConvShape>(&of.shape)) {
+    ConvShape shape = *conv;
+    shape.in = inputs(shape.out * shape.kernel * shape.kernel);
+    return [shape](Phase phase) { return conv_part(str("dense ", to_string(LayerShape(shape))), shape, phase); };
+  }
+  LinearShape shape = std::get<LinearShape>(of.shape);
+  shape.in = inputs(shape.out);
+  return [shape](Phase phase) { return product_part(str("dense ", to_string(LayerShape(shape))), shape, phase); };
 }
 
 Value kept_in_a_row(const Tensor& mask) {
@@ -115,14 +121,13 @@ std::vector<SparseTarget> sparse_targets() {
   const auto linear = [](std::int64_t rows, std::int64_t in, std::int64_t out) { return LayerShape(LinearShape{rows, in, out}); };
   const LayerShape square = linear(1024, 1024, 1024), half = linear(512, 1024, 1024);
   const LayerShape conv = ConvShape{8, 128, 128, 28, 3};
-  std::vector<SparseTarget> all{{.of = {any, .05, square}, .forward = 9.5, .share = .45},
-                                {.of = {any, .1, square}, .forward = 4.8, .share = .45},
-                                {.of = {any, .2, square}, .forward = 2.5, .share = .45},
-                                {.of = {any, .3, square}, .forward = 1.65, .share = .45},
-                                {.of = {any, .45, square}, .forward = 1}};
-  for (const double density : {.05, .1, .2, .3}) {
-    all.push_back({.of = {any, density, square, Magnitudes::trained}, .share = .45});
+  std::vector<SparseTarget> all;
+  for (const Magnitudes magnitudes : {Magnitudes::independent, Magnitudes::trained}) {
+    for (const auto& [density, least] : {std::pair(.05, 9.5), std::pair(.1, 4.8), std::pair(.2, 2.5), std::pair(.3, 1.65)}) {
+      all.push_back({.of = {any, density, square, magnitudes}, .forward = least, .share = .45});
+    }
   }
+  all.push_back({.of = {any, .45, square}, .forward = 1});
   for (const auto& [density, least] : {std::pair(.1, 8.0), std::pair(.25, 3.7), std::pair(.5, 1.95)}) {
     all.push_back({.of = {blocks, density, square}, .forward = least, .share = .75});
   }

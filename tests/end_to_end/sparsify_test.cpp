@@ -89,8 +89,13 @@ TEST_F(SparsifyRuns, AreExportedDenseWithTheirMasks) {
   expect_done(run_program({"export", run, "--output", folder_ / "out"}));
   const auto exported = decode_safetensors(read_bytes(folder_ / "out/model.safetensors"), "out").tensors;
   EXPECT_EQ(exported.at("conv2.weight").shape(), (Shape{8, 8, 3, 3}));
-  EXPECT_EQ(exported.at("conv2.weight_mask").shape(), (Shape{8, 8, 3, 3}));
   EXPECT_FALSE(exported.contains("conv2.values"));
+  const Tensor mask = exported.at("conv2.weight_mask");
+  ASSERT_EQ(mask.shape(), (Shape{8, 8, 3, 3}));
+  const std::vector<std::uint8_t> keeps = mask.to_vector<std::uint8_t>();
+  EXPECT_EQ(std::ranges::count(keeps, 1), 115);
+  const std::vector<float> weight = exported.at("conv2.weight").to_vector<float>();
+  for (std::size_t i = 0; i < keeps.size(); ++i) EXPECT_EQ(keeps[i] != 0, weight[i] != 0) << i;
 }
 
 TEST_F(SparsifyRuns, StartOtherRuns) {

@@ -1,6 +1,7 @@
 // Sparse layers against the dense layer with the masked weight.
 #include <gtest/gtest.h>
 
+#include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/mask_bits.h"
 #include "core/support/error.h"
@@ -74,6 +75,21 @@ TEST(SparseLayers, GoBackToTheDenseLayerWithItsMask) {
   EXPECT_FALSE(back->parameter("weight").trainable());
   const auto linear = masked_linear();
   EXPECT_EQ(values(SparseLinear::of(*linear)->dense_weight()), values(linear->weight().value()));
+}
+
+// What is kept is kept with any value: a weight that passes through 0 goes on.
+TEST(SparseLayers, KeepValuesThatBecomeZero) {
+  const auto sparse = SparseLinear::of(*masked_linear());
+  Parameter& parameter = sparse->parameter("values");
+  const std::int64_t count = parameter.value().numel();
+  parameter.value().data<float>()[3] = 0;
+  const Var x(random_tensor({6, 13}, DType::f32, 7));
+  const Var y = sparse->forward(x, {});
+  backward(y, random_tensor(y.value().shape(), DType::f32, 8));
+  EXPECT_NE(parameter.grad().to_vector<float>()[3], 0);
+  const std::unique_ptr<Module> back = sparse->to_dense();
+  EXPECT_EQ(values(SparseLinear::of(dynamic_cast<const Linear&>(*back))->parameter("values").value()), values(parameter.value()));
+  EXPECT_EQ(parameter.value().numel(), count);
 }
 
 TEST(SparseLayers, AreRebuiltFromKindAndConfig) {

@@ -60,6 +60,9 @@ def main():
         write_safetensors(folder / "x.safetensors", {"x": torch.randn(2, 64, 64, 3)})
     elif kind == "exported":
         model = load_tessera.load(folder)
+        weights = model.state_dict()
+        for name, mask in model.masks.items():
+            assert torch.equal(mask, weights[name] != 0), f"{name}: the mask keeps zeros or leaves weights out"
     elif kind == "torchvision":
         state = load_tessera.read_safetensors(folder / "model.safetensors")
         model = torchvision.models.resnet18(num_classes=state["fc.bias"].numel())

@@ -90,7 +90,7 @@ TEST(SparseCases, TrainingTellsTheShareOfEachPass) {
   }
 }
 
-TEST(SparseCases, ALinearLayerStandsBesideADenseProductOfAsManyMultiplyAdds) {
+TEST(SparseCases, ALayerStandsBesideADenseOneOfAsManyMultiplyAdds) {
   const LayerPair pair = sparse_pair({kAny, .25, LinearShape{33, 24, 40}});
   EXPECT_EQ(pair.beside(Phase::inference).flops, 2.0 * 33 * 6 * 40);
   EXPECT_EQ(pair.beside(Phase::training).flops, 3 * 2.0 * 33 * 6 * 40);
@@ -98,7 +98,11 @@ TEST(SparseCases, ALinearLayerStandsBesideADenseProductOfAsManyMultiplyAdds) {
   const Value& floor = row.at("library_floor");
   EXPECT_TRUE(floor.at("name").as_string().starts_with("dense 33x6 -> 40, ")) << floor.at("name").as_string();
   EXPECT_GT(floor.at("ms").at("median").as_double(), 0);
-  EXPECT_FALSE(sparse_pair({{.pattern = "tile", .group = 8}, .5, ConvShape{2, 16, 16, 9, 3}}).beside);
+  const LayerPair conv = sparse_pair({{.pattern = "tile", .group = 8}, .5, ConvShape{2, 16, 16, 9, 3}});
+  const Part narrower = conv.beside(Phase::inference);
+  EXPECT_TRUE(narrower.side.name.starts_with("dense 2x9x9x8 -> 16, 3x3, ")) << narrower.side.name;
+  EXPECT_EQ(narrower.flops, (ConvShape{2, 8, 16, 9, 3}.flops()));
+  EXPECT_FALSE(sparse_pair({kAny, .25, LinearShape{33, 24, 40}, Magnitudes::independent, DType::bf16}).beside);
 }
 
 TEST(SparseCases, InferenceHasNoPasses) {

@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
+#include "core/autograd/backward.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/rng.h"
 #include "core/storage.h"
+#include "core/support/error.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +40,39 @@ TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   } else {
     EXPECT_LE(kept, 3 * dense) << "the dense weight, and in the layout that the library wants";
   }
+}
+
+// Each pass, each number of rows and each index has a choice of its own, which a later run is given back.
+TEST(SparseProduct, ChoicesAreMadeForEachPassAndBatchAndReplayed) {
+  const std::int64_t size = 256;
+  const Tensor mask = Tensor::zeros({size, size}, DType::u8);
+  for (std::int64_t i = 0; i < mask.numel(); i += 7) mask.data<std::uint8_t>()[i] = 1;
+  const auto weight = std::make_shared<SparseWeight>(mask);
+  const Var values(Tensor::zeros({weight->count()}), true);
+  const auto step = [&](std::int64_t rows) {
+    const Var y = sparse_linear(Var(Tensor::zeros({rows, size}), true), values, weight);
+    backward(y, Tensor::zeros(y.value().shape()));
+  };
+  std::map<std::string, std::string> chosen;
+  {
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string& taken) {
+                                 if (!key.starts_with("sparse.")) return;
+                                 EXPECT_TRUE(chosen.emplace(key, taken).second) << key;
+                               }});
+    for (const std::int64_t rows : {64, 128, 64}) step(rows);
+  }
+  for (const std::string pass : {"forward", "backward_input", "backward_weight"}) {
+    for (const std::string rows : {"n64 ", "n128 "}) {
+      EXPECT_EQ(std::ranges::count_if(
+                    chosen, [&](const auto& choice) { return choice.first.starts_with(str("sparse.", pass, " linear ", rows)); }),
+                1)
+          << pass << ' ' << rows;
+    }
+  }
+  for (auto& [key, taken] : chosen) taken = taken == "sparse" ? "dense" : "sparse";
+  const DecisionScope scope({.measure = true, .known = chosen});
+  step(64);
+  for (const std::string& key : scope.log().measured) EXPECT_FALSE(key.starts_with("sparse.")) << key;
 }
 
 }  // namespace
