@@ -242,10 +242,14 @@ def loader_key(line):
     return line["op"], line["cores"]
 
 
+def outlet_key(line):
+    return line["network"], line["batch"]
+
+
 # What tells a row from the others of a run.
 KEYS = {"train_bench": network_key, "infer_bench": infer_key, "decode_bench": network_key, "op_bench": op_key,
         "factored_bench": factored_key, "linalg_bench": linalg_key, "sparse_bench": sparse_key, "attention_bench": attention_key,
-        "loader_bench": loader_key}
+        "loader_bench": loader_key, "outlet_bench": outlet_key}
 
 
 @functools.cache

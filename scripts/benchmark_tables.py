@@ -216,9 +216,30 @@ def loader_tables(lines):
     return [Table("image folder", lines, paragraph(text) + table(head, rows) + beside_alone(lines, loader_case))]
 
 
+def outlet_case(line):
+    return f"{line['network']}, batch {line['batch']}"
+
+
+def outlet_tables(lines):
+    """The last run. ONNX Runtime takes part where its interpreter was named."""
+    lines = last_run(lines)
+    rows = [[line["network"], str(line["batch"]), milliseconds(line["forward"]), milliseconds(line["c_interface"]),
+             spread(line["ratio"]), verdict(line), *[spread(line[key]) if key in line else "" for key in
+                                                     ("onnx_dense_ratio", "onnx_chains_ratio")],
+             milliseconds(line["load_ms"])] for line in lines]
+    versions = dict.fromkeys(line["onnx_runtime"]["onnxruntime"] for line in lines if "onnx_runtime" in line)
+    beside = (f"ONNX Runtime {', '.join(versions)} runs the export of the dense network, and where layers are factored that of their "
+              "chains; its columns are its time over the C interface's. " if versions else "")
+    text = ("Networks behind the C interface against the forward in the library. " + beside +
+            "Load is of the file that `tessera export` writes. " + conditions(lines, "outlet_bench"))
+    head = ["network", "batch", "forward ms", "C interface ms", "forward / C interface", "target", "ONNX Runtime, dense",
+            "ONNX Runtime, chains", "load ms"]
+    return [Table("C interface", lines, paragraph(text) + table(head, rows))]
+
+
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_bench": decode_tables, "op_bench": op_tables,
           "factored_bench": factored_tables, "linalg_bench": linalg_tables, "sparse_bench": sparse_tables,
-          "attention_bench": attention_tables, "loader_bench": loader_tables}
+          "attention_bench": attention_tables, "loader_bench": loader_tables, "outlet_bench": outlet_tables}
 
 
 def tables_by_program(root):

@@ -29,6 +29,7 @@ DEPENDS = {
     "sparse_bench": ("core", "layers", "compress", "bench"),
     "attention_bench": ("core", "bench"),
     "loader_bench": ("core", "train", "bench"),
+    "outlet_bench": ("core", "layers", "compress", "train", "capi", "bench"),
     REPRODUCED: ("core", "layers", "optim", "admm", "compress", "train"),
 }
 # In these folders: what no table of a CPU runs, and files of one program, bench/decode_bench.cpp and bench/decode_bench_torch.py.

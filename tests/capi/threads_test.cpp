@@ -18,8 +18,7 @@ std::vector<float> say(const Loaded& network, int thread) {
   return scores_of(network, images);
 }
 
-TEST(CThreads, FourWithOneNetworkSayWhatOneSays) {
-  const Loaded network(dense_run());
+void expect_four_as_one(const Loaded& network) {
   std::vector<std::vector<float>> alone;
   for (int i = 0; i < kThreads; ++i) alone.push_back(say(network, i));
   std::vector<std::vector<std::vector<float>>> together(kThreads);
@@ -32,6 +31,14 @@ TEST(CThreads, FourWithOneNetworkSayWhatOneSays) {
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < kThreads; ++i) {
     for (const std::vector<float>& said : together[i]) EXPECT_EQ(said, alone[i]) << "thread " << i;
+  }
+}
+
+TEST(CThreads, FourWithOneNetworkSayWhatOneSays) {
+  for (const std::string& stages : {kDense, kFactored, kSparse}) {
+    SCOPED_TRACE(stages);
+    const TemporaryFolder folder;
+    expect_four_as_one(Loaded(trained(folder.path(), experiment(stages))));
   }
 }
 
