@@ -31,19 +31,60 @@ class Report : public ReportedRun {
 TEST_F(Report, ARunIsAPageThatNeedsNothingElse) {
   const std::string text = page({run()});
   const Value counts = checked();
-  for (const char* const title : {"Training loss", "Loss on val", "Learning rate", "ADMM: rho", "ADMM: dual residual",
-                                  "Samples per second", "Parameters of layers", "Time of layers alone"}) {
-    expect_in(text, title);
+  for (const char* const title :
+       {"Training loss", "Loss on val", "Learning rate", "ADMM: rho", "ADMM: primal residual", "ADMM: dual residual",
+        "ADMM: relative residual of the worst layer", "Pruning: sparsity", "Pruning: sparsity asked for", "Samples per second"}) {
+    expect_in(text, str("<figcaption>", title));
   }
-  for (const char* const stage : {">dense</text>", ">held</text>", ">factored</text>", ">tuned</text>"}) expect_in(text, stage);
+  for (const char* const title : {"Parameters of layers", "Time of layers alone"}) expect_in(text, title);
+  for (const char* const stage : {"dense", "held", "factored", "tuned", "pruned"}) expect_in(text, str('>', stage, "</text>"));
   expect_in(text, "factored as tucker2, out 4 in 4");
   expect_in(text, ">tiny: held</text>");
   expect_in(text, ">tiny: factored</text>");
   expect_in(text, "config.resolved.yaml</summary>");
   expect_in(text, "tessera resume " + run());
-  EXPECT_EQ(counts.at("table").as_int(), 5) << "runs, layers of two stages, stages, environment";
-  EXPECT_GE(counts.at("svg").as_int(), 12);
+  EXPECT_EQ(counts.at("table").as_int(), 6) << "runs, layers of two stages, stages, ranks and sparsity, environment";
+  EXPECT_GE(counts.at("svg").as_int(), 14);
   EXPECT_EQ(text, page({run()})) << "the same bytes of the same files";
+}
+
+// conv1 has 72 weights, conv2's factors 32, 144 and 32.
+TEST_F(Report, RanksAndSparsityAreShownOverTheStages) {
+  const std::string text = page({run()});
+  const std::string caption = "<caption>Ranks and sparsity of layers of tiny, at the ends of stages</caption>";
+  expect_in(text, caption);
+  const std::string table = text.substr(text.find(caption), text.find("</table>", text.find(caption)) - text.find(caption));
+  std::string heads;
+  for (const char* const stage : {"layer", "dense", "held", "factored", "tuned", "pruned"})
+    heads +=
+        str("<th scope=\"col\" aria-sort=\"none\"><button type=\"button\" class=\"sort\" disabled>", stage, "</button></th>");
+  expect_in(table, heads);
+  const auto row = [](const std::string& layer, const std::vector<std::string>& cells) {
+    std::string markup = str("<tr><th scope=\"row\">", layer, "</th>");
+    for (const std::string& cell : cells) markup += str("<td>", cell, "</td>");
+    return markup + "</tr>";
+  };
+  expect_in(table, row("conv1", {"dense", "dense", "dense", "dense", "dense, 50.0 % zero"}));
+  expect_in(table, row("conv2", {"dense", "dense, held to out 4 in 4", "out 4 in 4", "out 4 in 4", "out 4 in 4, 50.0 % zero"}));
+  EXPECT_EQ(table.find("scope=\"row\">fc<"), std::string::npos) << "no stage changes it";
+
+  const std::size_t curve = text.find("-desc\">", text.find("<figcaption>Pruning: sparsity</figcaption>"));
+  const std::string told = text.substr(curve, text.find("</desc>", curve) - curve);
+  EXPECT_NE(told.find(", 0.5 at step "), std::string::npos) << told;
+  EXPECT_EQ(told.find("tiny: 0.5 at"), std::string::npos) << "it rises: " << told;
+}
+
+TEST_F(Report, DamagedMasksAreLeftOutWithAWarning) {
+  const std::string damaged = copy_of_run("masks");
+  const std::string weights = newest_checkpoint(damaged) + "/model.safetensors";
+  std::string bytes = read_bytes(weights);
+  bytes.back() ^= 1;
+  write_bytes(weights, bytes);
+  const Outcome outcome = run_program({"report", damaged, "-o", *folder_ / "page.html"});
+  expect_outcome(outcome, 0, "ranks and sparsity of stage pruned are left out: ");
+  const std::string text = read_bytes(*folder_ / "page.html");
+  expect_in(text, "<td>out 4 in 4</td><td>-</td></tr>");
+  checked();
 }
 
 TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {

@@ -9,6 +9,7 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "train/report/html/curves.h"
+#include "train/report/html/layer_states.h"
 #include "train/run/history.h"
 #include "train/run/run_folder.h"
 #include "train/run/status.h"
@@ -33,13 +34,14 @@ RunNumbers read_run_numbers(Vfs& vfs, const RunFolder& folder);
 // Empty before the first one is written. Throws IoError naming the file on a damaged one.
 std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder);
 
-// The network in a checkpoint, from its manifest.
+// The network in a checkpoint.
 struct SavedNetwork {
   std::string stage;
   bool stage_done = false;
   std::int64_t parameters = 0;
   std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of its weights
+  std::vector<LayerState> layers{};  // masks count only at a stage's end; none where its weights are damaged
 };
 
 // A line of layers.csv; docs/report.md says what its columns mean.

@@ -87,6 +87,26 @@ bool judged_alike(std::span<const ReportRun> runs) {
   return std::ranges::all_of(runs, [&](const ReportRun& run) { return run.metric == runs.front().metric; });
 }
 
+// The ranks that ADMM held a layer to in a stage, which left it dense; empty where it did not.
+std::string held_ranks(const ReportRun& run, const std::string& stage, const std::string& path) {
+  const auto record = std::ranges::find(run.history.stages, stage, &StageRecord::name);
+  if (record == run.history.stages.end()) return {};
+  for (const PassReport& pass : record->passes) {
+    const auto layer = std::ranges::find(pass.layers, path, &LayerReport::path);
+    if (pass.pass == "admm" && layer != pass.layers.end() && !layer->stays_dense() && layer->ranks)
+      return to_string(*layer->ranks);
+  }
+  return {};
+}
+
+std::string state_text(const ReportRun& run, const SavedNetwork& network, const LayerState& layer) {
+  std::string text = layer.form;
+  const std::string held = held_ranks(run, network.stage, layer.path);
+  if (!held.empty()) text += ", held to " + held;
+  if (layer.sparsity > 0) text += str(", ", formatted("%.1f", 100 * layer.sparsity), " % zero");
+  return text;
+}
+
 ScatterPoint point_of(const ReportRun& run, std::size_t index, const std::string& stage, double ms, double value) {
   return {.name = str(run.label, ": ", stage),
           .x = {.median = ms, .p10 = ms, .p90 = ms},
@@ -182,6 +202,31 @@ HtmlTable stages_table(const ReportRun& run, const std::string& id) {
     const auto found = std::ranges::find_if(timed, of_stage);
     add_speed(cells, found == timed.end() ? nullptr : found->pass);
     table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+HtmlTable states_table(const ReportRun& run, const std::string& id) {
+  HtmlTable table{.id = id, .caption = str("Ranks and sparsity of layers of ", run.label, ", at the ends of stages")};
+  table.columns = {{"layer"}};
+  std::vector<std::string> paths;
+  for (const SavedNetwork& network : run.networks) {
+    if (network.stage_done) table.columns.push_back({network.stage});
+    for (const LayerState& layer : network.layers) {
+      if (std::ranges::find(paths, layer.path) == paths.end()) paths.push_back(layer.path);
+    }
+  }
+  for (const std::string& path : paths) {
+    std::vector<HtmlCell> cells{{path}};
+    bool told = false;
+    for (const SavedNetwork& network : run.networks) {
+      if (!network.stage_done) continue;
+      const auto layer = std::ranges::find(network.layers, path, &LayerState::path);
+      const bool there = layer != network.layers.end();
+      cells.push_back({there ? state_text(run, network, *layer) : "-"});
+      told |= there && cells.back().text != "dense";
+    }
+    if (told) table.rows.push_back(std::move(cells));
   }
   return table;
 }

@@ -191,8 +191,8 @@ std::string layers_html(std::span<const ReportRun> runs) {
 std::string stages_html(std::span<const ReportRun> runs) {
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const HtmlTable table = stages_table(runs[i], str("stages-", i));
-    if (!table.rows.empty()) text += to_html(table);
+    for (const HtmlTable& table : {stages_table(runs[i], str("stages-", i)), states_table(runs[i], str("states-", i))})
+      if (!table.rows.empty()) text += to_html(table);
   }
   return text;
 }

@@ -3,6 +3,11 @@
 
 #include "core/io/vfs.h"
 #include "core/support/error.h"
+#include "layers/batch_norm.h"
+#include "layers/linear.h"
+#include "layers/sequential.h"
+#include "layers/sparse_linear.h"
+#include "layers/svd_linear.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "train/report/html/html_table.h"
@@ -209,6 +214,51 @@ TEST(RunTables, ANetworkThatAdmmTimedIsThatOfTheStageThatFactorises) {
   ASSERT_EQ(pictures[0].scatter.points.size(), 2u);
   EXPECT_EQ(pictures[0].scatter.points[1].name, "r: factored");
   EXPECT_EQ(stages_table(run, "s").rows[1][10].text, "4 → 2");
+}
+
+TEST(LayerStates, NameTheFormAndCountTheZeros) {
+  Sequential network;
+  Parameter& masked = network.add_child("masked", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 2})).parameter("weight");
+  masked.set_mask(Tensor::from(std::vector<std::uint8_t>{1, 0, 0, 0, 1, 0, 0, 0}, {2, 4}));
+  network.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 2}));
+  network.add_child("factors", std::make_unique<SvdLinear>(SvdLinearConfig{.in = 6, .out = 5, .rank = 3}));
+  network.add_child("sparse", std::make_unique<SparseLinear>(SparseLinearConfig{.in = 30, .out = 20, .kept = 60}));
+  const std::vector<LayerState> states = layer_states(network);
+  ASSERT_EQ(states.size(), 3u) << "a norm has no weights";
+  EXPECT_EQ(states[0].form, "dense");
+  EXPECT_DOUBLE_EQ(states[0].sparsity, 0.75);
+  EXPECT_EQ(states[1].path, "factors");
+  EXPECT_EQ(states[1].form, "rank 3");
+  EXPECT_EQ(states[1].sparsity, 0);
+  EXPECT_EQ(states[2].form, "sparse");
+  EXPECT_DOUBLE_EQ(states[2].sparsity, 0.9);
+}
+
+TEST(RunTables, RanksAndSparsityStandForEachStageThatIsDone) {
+  ReportRun run{.path = "r", .name = "r", .label = "r", .metric = &usual_metric()};
+  PassReport held;
+  held.pass = "admm";
+  held.layers.resize(1);
+  held.layers[0].path = "conv";
+  held.layers[0].decision = "constrained";
+  held.layers[0].ranks = Ranks{{"out", 4}, {"in", 2}};
+  run.history.stages = {{.name = "held", .done = true, .passes = {held}}, {.name = "factored", .done = true}};
+  run.networks = {{.stage = "held", .stage_done = true, .layers = {{"conv", "dense", 0}, {"fc", "dense", 0}}},
+                  {.stage = "factored", .stage_done = true, .layers = {{"conv", "out 4 in 2", 0.25}, {"fc", "dense", 0}}},
+                  {.stage = "sparse", .stage_done = true, .layers = {{"conv.0", "sparse", 0.5}, {"fc", "dense", 0}}},
+                  {.stage = "tuned", .stage_done = false, .layers = {{"fc", "rank 2", 0}}}};
+  const HtmlTable table = states_table(run, "s");
+  ASSERT_EQ(table.columns.size(), 4u) << "a stage under way has none";
+  ASSERT_EQ(table.rows.size(), 2u) << "fc stays dense";
+  const auto texts = [&](std::size_t row) {
+    std::string text;
+    for (const HtmlCell& cell : table.rows[row]) text += cell.text + " | ";
+    return text;
+  };
+  EXPECT_EQ(texts(0), "conv | dense, held to out 4 in 2 | out 4 in 2, 25.0 % zero | - | ");
+  EXPECT_EQ(texts(1), "conv.0 | - | - | sparse, 50.0 % zero | ");
+  run.networks.clear();
+  EXPECT_TRUE(states_table(run, "s").rows.empty());
 }
 
 }  // namespace
